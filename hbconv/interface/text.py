@@ -9,13 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.containers import Hashed, Vocabulary
+from hbconv.containers.dates import DateCodes
 from hbconv.errors import BackendError
 
 __all__ = ["labels", "require_one_meaning", "text_codes"]
 
 
 def text_codes(
-    vocabulary: Vocabulary | Hashed, column: str, missing: Mapping[str, str] | None = None
+    vocabulary: Vocabulary | Hashed | DateCodes,
+    column: str,
+    missing: Mapping[str, str] | None = None,
 ) -> dict[str, int]:
     """Return texts and their codes, for runtimes that have no missing text.
 
@@ -24,7 +27,7 @@ def text_codes(
 
     Parameters
     ----------
-    vocabulary : Vocabulary or Hashed
+    vocabulary : Vocabulary, Hashed or DateCodes
     column : str
         Its name, for messages.
     missing : mapping of str to {"none", "nan"}, optional
@@ -33,8 +36,8 @@ def text_codes(
     Raises
     ------
     BackendError
-        The model kept hashes alone, has categories that are not text, or knows missing values for
-        which no text is left.
+        The column holds dates, the model kept hashes alone, has categories that are not text, or
+        knows missing values for which no text is left.
 
     Examples
     --------
@@ -43,6 +46,11 @@ def text_codes(
     >>> text_codes(Vocabulary(("a", "b")), "city")
     {'a': 0, 'b': 1}
     """
+    if isinstance(vocabulary, DateCodes):
+        raise BackendError(
+            f"Column {column!r} holds dates, which a file for another runtime does not read. Use "
+            "Model, or fit on numbers made of the dates."
+        )
     if isinstance(vocabulary, Hashed):
         raise BackendError(
             f"Column {column!r} holds categories of which the model kept hashes alone, "
@@ -74,7 +82,9 @@ def text_codes(
     return keys
 
 
-def require_one_meaning(vocabularies: Iterable[Vocabulary | Hashed], column: str) -> None:
+def require_one_meaning(
+    vocabularies: Iterable[Vocabulary | Hashed | DateCodes], column: str
+) -> None:
     """Refuse vocabularies of one column that disagree on the empty text.
 
     To one of them it is a category, and to another it would stand for a missing value.

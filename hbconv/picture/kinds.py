@@ -41,7 +41,7 @@ KINDS = {
 _THEMES = {
     "input": "inputs",
     "prepare": (
-        "affine basis_functions codes find_code lookups missing normalize power_transforms"
+        "affine basis_functions calendar codes find_code lookups missing normalize power_transforms"
     ),
     "linear": (
         "lasso_descent least_angles linear matching_pursuit non_negative_weights topic_mixture"

@@ -15,6 +15,7 @@ from hbconv.containers.nodes.arithmetic import (
 )
 from hbconv.containers.nodes.basis_functions import Bins, Interpolate, Polynomial, SplineBasis
 from hbconv.containers.nodes.binary_distances import BINARY_FORMULAS, BinaryDistances
+from hbconv.containers.nodes.calendar import CalendarField, DateColumn, Instants, LocalTime
 from hbconv.containers.nodes.codes import (
     FIRST_CODE,
     CategoryCodes,
@@ -107,6 +108,7 @@ __all__ = [
     "Bins",
     "BoxCox",
     "ByForm",
+    "CalendarField",
     "Cast",
     "CastLike",
     "CategoryCodes",
@@ -119,6 +121,7 @@ __all__ = [
     "Compare",
     "Concat",
     "ConstantRows",
+    "DateColumn",
     "Distances",
     "Entries",
     "EntriesAt",
@@ -133,6 +136,7 @@ __all__ = [
     "Haversine",
     "Held",
     "Impute",
+    "Instants",
     "Interpolate",
     "InverseDistances",
     "IsBeyond",
@@ -145,6 +149,7 @@ __all__ = [
     "LeafSums",
     "LeastAngles",
     "Linear",
+    "LocalTime",
     "LogAdd",
     "LogSoftmax",
     "LogSumExp",

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
+from hbconv.containers.dates import DateCodes
 from hbconv.containers.extractors import Extractor, Texts
-from hbconv.containers.interval import LARGEST, LARGEST_INT, Interval
+from hbconv.containers.interval import FINITE, LARGEST, LARGEST_INT, Interval
 from hbconv.containers.node import Node, container
 from hbconv.containers.nodes.wiring import Cast
 from hbconv.containers.schema import Schema, Type
@@ -157,12 +158,13 @@ class HashCodes(Hashed):
 class Codes(Node):
     """Read a text column as int32 codes of a vocabulary, -1 for an unknown value.
 
-    ``HashCodes`` knows every value. The host makes the codes; an ONNX file makes them in its graph.
+    ``HashCodes`` knows every value, and ``DateCodes`` every date. The host makes the codes; an
+    ONNX file makes those of texts in its graph.
     """
 
     schema: Schema
     column: int
-    vocabulary: Vocabulary | Hashes | HashCodes
+    vocabulary: Vocabulary | Hashes | HashCodes | DateCodes
 
     @property
     def columns(self) -> tuple[int, ...]:
@@ -214,6 +216,8 @@ class Entries(Node):
         return Type(self.extractor.width, self.extractor.dtype)
 
     def interval(self, *inputs: Interval) -> Interval:
+        if self.extractor.sums_ones:
+            return Interval(FINITE, least=0.0 if self.extractor.counts else -FINITE)
         return Interval(inputs[0].bound if self.type.dtype in LARGEST else LARGEST_INT)
 
 

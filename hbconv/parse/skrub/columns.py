@@ -7,17 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from hbconv.containers import Cast, CleanText, Node, NoTexts, Output
+from hbconv.parse.skrub.dates import encode_dates, read_as_dates
 from hbconv.parse.step import Step, select
 
 __all__ = ["column_parts", "output_parts"]
 
-_DATES = (
-    "hbconv reads no dates. Make columns of numbers of them before, such as "
-    "rows['when'].dt.year, or leave them out with datetime='drop'."
-)
 _REFUSED = {
-    "DatetimeEncoder": _DATES,
-    "ToDatetime": _DATES,
     "DurationToFloat": "Give seconds as numbers: rows['lasts'].dt.total_seconds().",
     "GapEncoder": "Use StringEncoder, or leave the column out with high_cardinality='drop'.",
     "MinHashEncoder": "Use StringEncoder, or leave the column out with high_cardinality='drop'.",
@@ -102,13 +97,23 @@ def _floats(step: Step, transformer: Any, name: str) -> list[Node]:
     return [Cast(NoTexts(step.x), "float32")]
 
 
+def _dates(step: Step, transformer: Any, name: str) -> list[Node]:  # noqa: ARG001
+    return [read_as_dates(replace(step, estimator=transformer))]
+
+
+def _encoded_dates(step: Step, transformer: Any, name: str) -> list[Node]:  # noqa: ARG001
+    return encode_dates(replace(step, estimator=transformer))
+
+
 _MADE: dict[str, Callable[[Step, Any, str], list[Node]]] = {
     "CleanCategories": _categories,
     "CleanNullStrings": _cleaned,
+    "DatetimeEncoder": _encoded_dates,
     "Drop": _none,
     "DropUninformative": _unless_uninformative,
     "PassThrough": _same,
     "ToCategorical": _same,
+    "ToDatetime": _dates,
     "ToFloat": _floats,
     "ToStr": _texts,
 }

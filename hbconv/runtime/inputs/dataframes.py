@@ -13,11 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.errors import InputError, MissingPackageError
+from hbconv.runtime.inputs.dates import Zoned
 from hbconv.runtime.text.categories import Categories, Text, has_arrow
 
 __all__ = ["Frame", "plain_column", "read_frame", "read_sequence"]
 
-Data = npt.NDArray[Any] | Text | Categories
+Data = npt.NDArray[Any] | Text | Categories | Zoned
 MANY = 4
 """Columns from which reading them together is faster than one by one."""
 MOST_ONE_BY_ONE = 16
@@ -218,6 +219,8 @@ def _pandas_column(series: Any) -> Data:
         return _pandas_categories(series)
     if type(dtype).__name__ == "StringDtype":
         return _pandas_text(series.array)
+    if type(dtype).__name__ == "DatetimeTZDtype":
+        return Zoned(np.asarray(series.dt.tz_convert(None)), str(dtype.tz))
     if dtype.kind in "iufb":
         return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
     if type(dtype).__name__ == "ArrowDtype":
@@ -315,6 +318,7 @@ def _from_arrow(x: Any) -> Frame:
 
 
 def _arrow_column(column: Any, null: str, name: str = "") -> Data:
+    import pyarrow as pa
     import pyarrow.types as types
 
     kind = column.type
@@ -334,6 +338,8 @@ def _arrow_column(column: Any, null: str, name: str = "") -> Data:
         raise InputError(
             f"Column {name!r} has Arrow type {kind}, where the model needs numbers or text."
         )
+    if types.is_timestamp(kind) and kind.tz is not None:
+        return Zoned(np.asarray(column.cast(pa.timestamp(kind.unit)).to_numpy()), kind.tz)
     if not hasattr(column, "offset"):
         return np.asarray(column.to_numpy())
     plain = _as_they_lie(column)

@@ -13,6 +13,7 @@ from hbconv.errors import InputError
 from hbconv.lower import DENSE, WRITTEN
 from hbconv.runtime.inputs.arrays import dtype_name, numeric, refuse_texts, require_numbers
 from hbconv.runtime.inputs.dataframes import Data, Frame, read_frame, read_sequence
+from hbconv.runtime.inputs.dates import Zoned
 from hbconv.runtime.inputs.half import is_converted
 from hbconv.runtime.inputs.matrices import as_numbers, read_matrix
 from hbconv.runtime.inputs.places import find_places, require_width, unnamed_rows, warn
@@ -91,7 +92,7 @@ def read_table(x: Any, reads: Reads) -> Table:
     require_width(matrix.shape[1], reads)
     if reads.schema.named:
         warn(unnamed_rows(reads))
-    if matrix.dtype.kind in "OUT" and (reads.text or matrix.dtype.kind == "O"):
+    if matrix.dtype.kind in "OUTM" and (reads.text or matrix.dtype.kind == "O"):
         return _read_columns(
             Frame((), len(matrix), lambda i: matrix[:, i]), range(matrix.shape[1]), reads
         )
@@ -222,4 +223,4 @@ def _small_or_own(given: npt.NDArray[Any], numbers: Any) -> str:
 
 
 def _array(data: Data) -> npt.NDArray[Any]:
-    return data.objects() if isinstance(data, Text | Categories) else data
+    return data.objects() if isinstance(data, Text | Categories | Zoned) else data

@@ -24,9 +24,11 @@ from hbconv.containers import (
     Schema,
     topological,
 )
+from hbconv.containers.dates import DateCodes, DatePart, DateReading
 from hbconv.containers.extractors import Extractor
 from hbconv.lower import DENSE, AnyFeed, CodesFeed, EntriesFeed, Feed, Padding
 from hbconv.runtime.inputs.dataframes import Data
+from hbconv.runtime.inputs.dates import Zoned, read_parts
 from hbconv.runtime.inputs.matrices import written_out
 from hbconv.runtime.inputs.reading import reads_rows
 from hbconv.runtime.text.categories import Categories, Text, encode
@@ -184,6 +186,9 @@ class Table:
     _fed: dict[Feed | CodesFeed, npt.NDArray[Any]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
+    _dates: dict[tuple[int, DateReading], dict[DatePart, npt.NDArray[np.int32]]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
     _padded: dict[EntriesFeed, tuple[npt.NDArray[np.int32], npt.NDArray[Any]]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -215,7 +220,7 @@ class Table:
             The program takes a sparse matrix by its entries.
         """
         entries: dict[tuple[int, Extractor] | None, EntryRows] = {
-            (i, made): EntryRows(*extract(self.column(i), made, self.reads.where(i)), made.width)
+            (i, made): EntryRows(*extract(self._texts(i), made, self.reads.where(i)), made.width)
             for i, made in self.reads.entries
         }
         if sparse:
@@ -258,7 +263,7 @@ class Table:
     def chosen(self, rows: slice | npt.NDArray[np.integer[Any]]) -> Table:
         """Return some rows of the columns, blocks and entries."""
         columns = {
-            i: c.part(rows) if isinstance(c, Text | Categories) else c[rows]
+            i: c.part(rows) if isinstance(c, Text | Categories | Zoned) else c[rows]
             for i, c in self.columns.items()
         }
         blocks, entries = (
@@ -334,17 +339,26 @@ class Table:
     def _codes(self, feed: CodesFeed) -> npt.NDArray[np.int32]:
         out = np.empty((self.rows, len(feed.leaves)), np.int32)
         for place, leaf in enumerate(feed.leaves):
-            out[:, place] = _encoded(self.column(leaf.column), leaf, self.reads.where(leaf.column))
+            out[:, place] = self._encoded(leaf)
         return out
+
+    def _encoded(self, leaf: Codes) -> npt.NDArray[np.int32]:
+        where = self.reads.where(leaf.column)
+        known = leaf.vocabulary
+        if isinstance(known, DateCodes):
+            key = (leaf.column, known.reading)
+            if key not in self._dates:
+                self._dates[key] = read_parts(self.column(leaf.column), known.reading, where)
+            return self._dates[key][known.part]
+        texts = self._texts(leaf.column)
+        if isinstance(known, Hashed):
+            return encode_hashed(texts, known, where)
+        return encode(texts, known, where)
+
+    def _texts(self, position: int) -> Text | Categories | npt.NDArray[Any]:
+        column = self.column(position)
+        return column.objects() if isinstance(column, Zoned) else column
 
 
 Groups = list[tuple[npt.NDArray[np.integer[Any]] | None, Table]]
 """Rows that go together, each group with their places among all; None where they are all."""
-
-
-def _encoded(data: Data, leaf: Codes, where: str) -> npt.NDArray[np.int32]:
-    return (
-        encode_hashed(data, leaf.vocabulary, where)
-        if isinstance(leaf.vocabulary, Hashed)
-        else encode(data, leaf.vocabulary, where)
-    )

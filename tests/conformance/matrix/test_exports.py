@@ -19,11 +19,12 @@ from sources import dense
 
 import hbconv
 from hbconv.containers import Codes, Hashes, topological
+from hbconv.containers.dates import DateCodes
 from hbconv.errors import BackendError
 
 ROWS = (1000, 7, 1, 0)
 
-SHARES = {".pt": 12, ".pt2": 100, ".so": 50}
+SHARES = {".onnx": 3, ".pt": 12, ".pt2": 100, ".so": 50}
 """One estimator in so many, by a hash of its name, is exported in each run of the tests, for a
 tracer or a compiler takes its time; all of them with ``--exports``.
 """
@@ -57,13 +58,14 @@ def _sampled(case: Case, suffix: str) -> bool:
 
 def test_a_file_answers_as_the_source(case: Case, suffix: str, tmp_path: Path) -> None:
     """In each dtype that the source takes; a model of which no method gives a tensor, or whose
-    texts become tokens on the host, is refused.
+    texts become tokens on the host, or that reads dates, is refused.
     """
     model = compiled(case, "reference")
-    if model.reads.entries or not model.parsed.exported or _hashes(model):
+    if model.reads.entries or not model.parsed.exported or _is_hosted(model):
         with pytest.raises(
             BackendError,
-            match=r"its texts become tokens on the host|neighbors is none|no operator that hashes text",
+            match=r"its texts become tokens on the host|neighbors is none|no operator that hashes text"
+            r"|does not read",
         ):
             exported(case, suffix, case.dtypes[0], tmp_path)
         return
@@ -80,9 +82,9 @@ def test_a_file_answers_as_the_source(case: Case, suffix: str, tmp_path: Path) -
         assert set(found) == set(model.parsed.exported)
 
 
-def _hashes(model: hbconv.Model) -> bool:
-    """Whether the model knows categories by hashes of their texts alone."""
+def _is_hosted(model: hbconv.Model) -> bool:
+    """Whether the model reads dates, or knows categories by hashes of their texts alone."""
     return any(
-        isinstance(node, Codes) and isinstance(node.vocabulary, Hashes)
+        isinstance(node, Codes) and isinstance(node.vocabulary, DateCodes | Hashes)
         for node in topological(model.parsed.roots)
     )

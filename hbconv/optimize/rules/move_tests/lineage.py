@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import Bins, Codes, Columns, FindCode, HashCodes, Hashes, Node, Schema
+from hbconv.containers.dates import DateCodes
 
 __all__ = ["Lineage", "Ref", "codes_of", "dtype_of"]
 
@@ -109,7 +110,7 @@ def codes_of(ref: Ref) -> tuple[int, int] | None:
     node, column = ref
     if isinstance(node, Codes):
         known = node.vocabulary
-        if isinstance(known, HashCodes):
+        if isinstance(known, DateCodes | HashCodes):
             return None
         if isinstance(known, Hashes):
             return -1, len(known.values) - 1

@@ -247,8 +247,6 @@ def test_a_string_encoder_alone_reads_one_column() -> None:
 @pytest.mark.parametrize(
     ("column", "options", "parameter", "way_out"),
     [
-        (pd.date_range("2020", periods=50, freq="31h"), {}, "ToDatetime of column", "'drop'"),
-        ([f"2020-01-{i % 28 + 1:02}" for i in range(50)], {}, "ToDatetime of column", "numbers"),
         ([f"{i / 4}" for i in range(50)], {}, "ToFloat of column", "astype"),
         (
             pd.to_timedelta(np.arange(50), unit="h"),
@@ -273,7 +271,7 @@ def test_a_string_encoder_alone_reads_one_column() -> None:
 def test_refuses_by_column_with_a_way_out(
     column: Any, options: dict[str, Any], parameter: str, way_out: str
 ) -> None:
-    """Dates, durations, numbers in texts, and encoders that are not read."""
+    """Durations, numbers in texts, and encoders that are not read."""
     source = skrub.TableVectorizer(**options).fit(pd.DataFrame({"x": column, "y": range(50)}))
     with pytest.raises(UnsupportedError, match=way_out) as caught:
         hbconv.convert(source, "reference")

@@ -1,0 +1,269 @@
+"""Dates: what a calendar and a clock show of an instant, in a time zone or in UTC.
+
+An instant is three floats: days since 1970, seconds of the day, nanoseconds of the second. All
+computations are over whole numbers below 2**53, so they are exact in float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers.dates import NO_DATE, DateReading
+from hbconv.containers.node import Node, container
+from hbconv.containers.schema import Type
+from hbconv.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from hbconv.tensor.builder import Builder, Value
+
+__all__ = ["CALENDAR_FIELDS", "CalendarField", "DateColumn", "Instants", "LocalTime"]
+
+DAY = 86_400
+"""Seconds."""
+CYCLE = 146_097 * DAY
+"""Seconds of 400 years, after which the calendar repeats, and with it the rules of time zones."""
+LAST_CYCLE = 4_102_444_800
+"""The second at which 2100 begins: from there on, time zones follow one rule for all years."""
+
+
+@container
+class DateColumn(Node):
+    """Read a text column as dates, in the time zone of the given offsets.
+
+    It exists only between parsers, which fold it into codes.
+    """
+
+    x: Node
+    reading: DateReading
+    starts: Array
+    offsets: Array
+
+    def infer(self) -> Type:
+        return Type(self.x.type.width, "string")
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:  # noqa: ARG002
+        hint = "Answers are numbers or labels: put a DatetimeEncoder behind, or drop the column."
+        raise UnsupportedError("date columns", self.step, hint=hint)
+
+
+@container
+class Instants(Node):
+    """Make floats of the day, second and nanosecond of dates; NaN where a date is missing."""
+
+    x: Node
+
+    def check(self) -> str | None:
+        fits = (self.x.type.width, self.x.type.dtype) == (3, "int32")
+        return None if fits else "reads no dates"
+
+    def infer(self) -> Type:
+        return Type(3, "float64")
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        (x,) = inputs
+        missing = b.op("eq", b.take(x, [0]), b.constant(NO_DATE, "int32"))
+        return b.where(missing, b.constant(np.full(3, np.nan)), b.cast(x, "float64"))
+
+
+@container
+class LocalTime(Node):
+    """Turn instants into what clocks of a time zone show.
+
+    ``starts`` are the seconds since 1970 at which an offset begins, (1, m); ``offsets`` are in
+    seconds, (m + 1,). They reach to 2500, and hold for the same times of later cycles.
+    """
+
+    x: Node
+    starts: Array
+    offsets: Array
+
+    decides: ClassVar[bool] = True
+
+    def check(self) -> str | None:
+        fits = self.starts.shape == (1, len(self.offsets) - 1) and self.starts.ascends
+        return None if fits else "has offsets that do not fit their times"
+
+    def infer(self) -> Type:
+        return Type(3, "float64")
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        day, second, nanosecond = (b.take(inputs[0], [i]) for i in range(3))
+        since_1970 = day * _number(b, DAY) + second
+        begin = _number(b, LAST_CYCLE)
+        cycle = _floor_divide(b, b.op("maximum", since_1970, begin) - begin, CYCLE)
+        place = b.op(
+            "bucketize", since_1970 - cycle * _number(b, CYCLE), _number(b, self.starts), right=True
+        )
+        local = second + b.lookup(_number(b, self.offsets), place)
+        carried = _floor_divide(b, local, DAY)
+        return b.concat([day + carried, local - carried * _number(b, DAY), nanosecond])
+
+
+def _year(b: Builder, day: Value) -> Value:
+    """Return the year of a day since 1970.
+
+    Years that begin in March have their leap day at the end (Hinnant, 2013).
+    """
+    era, of_era = _cycles(b, day)
+    year, of_year = _march_year(b, of_era)
+    begun = b.cast(b.op("ge", of_year, _number(b, 306)), "float64")
+    return year + era * _number(b, 400) + begun
+
+
+def _month(b: Builder, day: Value) -> Value:
+    from_march = _march_month(b, day)[0]
+    wraps = b.cast(b.op("ge", from_march, _number(b, 10)), "float64")
+    return from_march + _number(b, 3) - wraps * _number(b, 12)
+
+
+def _day(b: Builder, day: Value) -> Value:
+    month, of_year = _march_month(b, day)
+    before = _floor_divide(b, month * _number(b, 153) + _number(b, 2), 5)
+    return of_year - before + _number(b, 1)
+
+
+def _weekday(b: Builder, day: Value) -> Value:
+    """Return 1 for Monday; 1970 began on a Thursday."""
+    since_monday = day + _number(b, 3)
+    return since_monday - _floor_divide(b, since_monday, 7) * _number(b, 7) + _number(b, 1)
+
+
+def _day_of_year(b: Builder, day: Value) -> Value:
+    """Count from the first of January, which is day 1."""
+    before = _year(b, day) - _number(b, 1)
+    leap_days = (
+        _floor_divide(b, before, 4) - _floor_divide(b, before, 100) + _floor_divide(b, before, 400)
+    )
+    first = before * _number(b, 365) + leap_days - _number(b, 719_162)
+    return day - first + _number(b, 1)
+
+
+def _cycles(b: Builder, day: Value) -> tuple[Value, Value]:
+    """Return the cycle of 400 years, counted from March of year 0, and the day in it."""
+    since = day + _number(b, 719_468)
+    cycle = _floor_divide(b, since, CYCLE // DAY)
+    return cycle, since - cycle * _number(b, CYCLE // DAY)
+
+
+def _march_year(b: Builder, of_era: Value) -> tuple[Value, Value]:
+    """Return the year of a cycle, and the day in the year that begins in March."""
+    common = (
+        of_era
+        - _floor_divide(b, of_era, 1460)
+        + _floor_divide(b, of_era, 36_524)
+        - _floor_divide(b, of_era, 146_096)
+    )
+    year = _floor_divide(b, common, 365)
+    days = year * _number(b, 365) + _floor_divide(b, year, 4) - _floor_divide(b, year, 100)
+    return year, of_era - days
+
+
+def _march_month(b: Builder, day: Value) -> tuple[Value, Value]:
+    """Return the month, 0 for March, and the day in the year that begins in March."""
+    of_year = _march_year(b, _cycles(b, day)[1])[1]
+    return _floor_divide(b, of_year * _number(b, 5) + _number(b, 2), 153), of_year
+
+
+_OF_DAY: dict[str, Callable[[Builder, Value], Value]] = {
+    "year": _year,
+    "month": _month,
+    "day": _day,
+    "weekday": _weekday,
+    "day_of_year": _day_of_year,
+}
+
+
+def _hour(b: Builder, second: Value) -> Value:
+    return _floor_divide(b, second, 3600)
+
+
+def _minute(b: Builder, second: Value) -> Value:
+    return _rest(b, _floor_divide(b, second, 60), 60)
+
+
+def _second(b: Builder, second: Value) -> Value:
+    return _rest(b, second, 60)
+
+
+_OF_SECOND: dict[str, Callable[[Builder, Value], Value]] = {
+    "hour": _hour,
+    "minute": _minute,
+    "second": _second,
+}
+
+
+def _microsecond(b: Builder, nanosecond: Value) -> Value:
+    return _floor_divide(b, nanosecond, 1000)
+
+
+def _nanosecond(b: Builder, nanosecond: Value) -> Value:
+    return _rest(b, nanosecond, 1000)
+
+
+_OF_NANOSECOND: dict[str, Callable[[Builder, Value], Value]] = {
+    "microsecond": _microsecond,
+    "nanosecond": _nanosecond,
+}
+
+
+def _total_seconds(b: Builder, x: Value) -> Value:
+    """Divide the microseconds since 1970, or where there are any, the nanoseconds.
+
+    Counts are rounded to float64 before, as the source does. Rounded to float32, both quotients are
+    the same where the count of nanoseconds is one of microseconds.
+    """
+    day, second, nanosecond = (b.take(x, [i]) for i in range(3))
+    below = _rest(b, nanosecond, 1000)
+    quotients = []
+    for rate, rest in ((10**6, _floor_divide(b, nanosecond, 1000)), (10**9, nanosecond)):
+        count = day * _number(b, DAY * rate) + (second * _number(b, rate) + rest)
+        quotients.append(count / _number(b, rate))
+    return b.where(b.op("eq", below, _number(b, 0)), *quotients)
+
+
+CALENDAR_FIELDS = (*_OF_DAY, *_OF_SECOND, *_OF_NANOSECOND, "total_seconds")
+"""Names of what can be read of an instant."""
+
+
+@container
+class CalendarField(Node):
+    """Read a field of instants in float64, such as the year, the hour, or seconds since 1970.
+
+    Days of the week are 1 (Monday) to 7, and the first day of a year is 1.
+    """
+
+    x: Node
+    field: str
+
+    decides: ClassVar[bool] = True
+
+    def check(self) -> str | None:
+        known = self.field in CALENDAR_FIELDS and self.x.type == Type(3, "float64")
+        return None if known else "reads a field of no calendar"
+
+    def infer(self) -> Type:
+        return Type(1, "float64")
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        (x,) = inputs
+        for place, fields in enumerate((_OF_DAY, _OF_SECOND, _OF_NANOSECOND)):
+            if self.field in fields:
+                return fields[self.field](b, b.take(x, [place]))
+        return _total_seconds(b, x)
+
+
+def _number(b: Builder, value: float | Array) -> Value:
+    return b.constant(value, "float64")
+
+
+def _floor_divide(b: Builder, x: Value, divisor: int) -> Value:
+    """Return the floor of a quotient: exact, since it is a whole number or far from the next."""
+    return b.op("floor", x / _number(b, divisor))
+
+
+def _rest(b: Builder, x: Value, divisor: int) -> Value:
+    return x - _floor_divide(b, x, divisor) * _number(b, divisor)

@@ -1,0 +1,159 @@
+"""Columns of dates as days, seconds and nanoseconds, however they come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.containers.dates import NO_DATE, PARTS, DatePart, DateReading
+from hbconv.errors import InputError, MissingPackageError
+from hbconv.runtime.text.categories import Categories, Text
+
+__all__ = ["Zoned", "read_parts"]
+
+DAY = 86_400
+PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+MISSING = np.iinfo(np.int64).min
+"""The count of a date that is missing, as numpy writes it."""
+LAST_DAY = np.iinfo(np.int64).max // (DAY * 10**6)
+"""Largest number of days since 1970 whose microseconds can be counted."""
+
+Dates = npt.NDArray[Any]
+Data = npt.NDArray[Any] | Text | Categories
+
+
+@dataclass(frozen=True)
+class Zoned:
+    """A column of dates in a time zone, as datetime64 in UTC."""
+
+    values: Dates
+    zone: str
+
+    def objects(self) -> Dates:
+        """Return the dates in UTC."""
+        return self.values
+
+    def part(self, rows: slice | npt.NDArray[np.integer[Any]]) -> Zoned:
+        """Return some of the rows."""
+        return replace(self, values=self.values[rows])
+
+
+def read_parts(
+    column: Data | Zoned, reading: DateReading, where: str
+) -> dict[DatePart, npt.NDArray[np.int32]]:
+    """Return the parts of the dates in a column, each of shape (n_rows,).
+
+    Parameters
+    ----------
+    column : datetime64 array, Zoned, Text, Categories or array of objects
+    reading : DateReading
+    where : str
+        What the column is called in messages.
+
+    Raises
+    ------
+    InputError
+        The column holds numbers, texts that the source model does not parse, or dates that it
+        refuses.
+
+    Examples
+    --------
+    >>> column = np.array(["1969-12-31T23:59:59.5", "NaT"], "datetime64[ms]")
+    >>> parts = read_parts(column, DateReading(), "Column 'c'")
+    >>> [parts[name].tolist() for name in ("day", "second", "nanosecond")]
+    [[-1, -2147483648], [86399, 0], [500000000, 0]]
+    """
+    dates = _in_unit(_instants(column, reading, where), reading.unit, where)
+    rate = PER_SECOND[np.datetime_data(dates.dtype)[0]]
+    counts = dates.view(np.int64)
+    missing = counts == MISSING
+    day = counts // (DAY * rate)
+    rest = counts - day * (DAY * rate)
+    second = rest // rate
+    below = (rest - second * rate) * (10**9 // rate)
+    _require_taken(day, second, missing, reading, where)
+    parts = zip(PARTS, (day, second, below), (NO_DATE, 0, 0), strict=True)
+    return {name: np.where(missing, none, part).astype(np.int32) for name, part, none in parts}
+
+
+def _require_taken(
+    day: npt.NDArray[np.int64],
+    second: npt.NDArray[np.int64],
+    missing: npt.NDArray[np.bool_],
+    reading: DateReading,
+    where: str,
+) -> None:
+    first, last = reading.within or (-LAST_DAY * DAY, LAST_DAY * DAY)
+    known = day[~missing] if missing.any() else day
+    if not len(known) or (first // DAY < known.min() and known.max() < last // DAY):
+        return
+    seconds = np.clip(day, -LAST_DAY - 1, LAST_DAY + 1) * DAY + second
+    beyond = ~missing & ((seconds < first) | (seconds > last))
+    if beyond.any():
+        year = 1970 + seconds[beyond][0] // (DAY * 365.2425)
+        told = f"{where} holds a date of the year {year:.0f}"
+        raise InputError(f"{told}, which the source model refuses in its unit or time zone.")
+
+
+def _in_unit(dates: Dates, unit: str, where: str) -> Dates:
+    """Round dates down to a unit, as pandas does; a finer one must hold them."""
+    own = np.datetime_data(dates.dtype)
+    if own[0] not in PER_SECOND or own[1] != 1:
+        dates = dates.astype("datetime64[s]")
+    rate = PER_SECOND[np.datetime_data(dates.dtype)[0]]
+    wanted = PER_SECOND.get(unit, rate)
+    if wanted == rate:
+        return dates
+    most = np.iinfo(np.int64).max * rate // wanted
+    counts = dates.view(np.int64)
+    beyond = (counts != MISSING) & ((counts > most) | (counts < -most))
+    if wanted > rate and beyond.any():
+        told = f"{where} holds {dates[beyond][0]}, which is beyond the dates of unit {unit}"
+        raise InputError(f"{told} that the source model makes of them.")
+    return dates.astype(f"datetime64[{unit}]")
+
+
+def _instants(column: Data | Zoned, reading: DateReading, where: str) -> Dates:
+    if isinstance(column, Zoned):
+        if not reading.parses and column.zone != "UTC":
+            told = f"{where} has the time zone {column.zone}, whose clock the source model shows"
+            hint = "Fit make_pipeline(ToDatetime(), DatetimeEncoder()) for it, or give local times"
+            raise InputError(f"{told}. {hint}: column.dt.tz_localize(None).")
+        return column.values
+    values: npt.NDArray[Any] = column.objects() if isinstance(column, Text | Categories) else column
+    if values.dtype.kind == "M":
+        return values
+    if values.dtype.kind == "f" and np.isnan(values).all():
+        return np.full(len(values), "NaT", "datetime64[s]")
+    if values.dtype.kind not in "OUT":
+        told = f"{where} holds numbers (dtype {values.dtype}), where the model reads dates"
+        raise InputError(f"{told}. Give datetime64, or texts as in fitting.")
+    if not reading.parses:
+        told = f"{where} holds objects, where the model reads dates"
+        raise InputError(f"{told}. Give datetime64: pandas.to_datetime(rows[...]).")
+    if isinstance(column, Categories):
+        reading = replace(reading, nulls=())  # the source looks for them among texts alone
+    return _parsed(values.astype(object), reading, where)
+
+
+def _parsed(values: npt.NDArray[np.object_], reading: DateReading, where: str) -> Dates:
+    """Parse texts and objects by pandas, as the source does: what does not fit is missing."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        told = f"{where} holds texts, which pandas parses. Install with: pip install pandas"
+        raise MissingPackageError(told) from error
+    nulls = frozenset(reading.nulls)
+    kept = [None if isinstance(v, str) and v in nulls else v for v in values.tolist()]
+    utc = reading.format is None or "%z" in reading.format
+    series = pd.Series(kept, dtype=object)
+    dates = pd.to_datetime(series, format=reading.format, errors="coerce", utc=utc)
+    if not pd.api.types.is_datetime64_any_dtype(dates):
+        told = f"{where} mixes dates of several time zones, which the source model refuses"
+        raise InputError(f"{told}. Give them all in UTC.")
+    zoned = dates.dt.tz is not None
+    found: Dates = np.asarray(dates.dt.tz_convert(None) if zoned else dates)
+    return found
