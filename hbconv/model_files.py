@@ -12,6 +12,7 @@ from hbconv.parse.catboost.estimators import parse_catboost_json
 from hbconv.parse.checks.damage import reading
 from hbconv.parse.lightgbm.estimators import parse_lightgbm_text
 from hbconv.parse.onnx.graph import open_onnx
+from hbconv.parse.spark.boosters import is_native_model, native_part
 from hbconv.parse.spark.saved_model import read_spark_model
 from hbconv.parse.treelite.stored_model import (
     StoredModel,
@@ -49,7 +50,7 @@ def open_model(path: Path, n_features: int | None = None) -> object:
         A package that reads the format is not installed.
     """
     if path.is_dir():
-        return open_ydf(path) if is_ydf_folder(path) else read_spark_model(path)
+        return _open_folder(path)
     refuse_pmml(path)
     if path.suffix not in _READERS:
         raise ConversionError(
@@ -63,6 +64,15 @@ def open_model(path: Path, n_features: int | None = None) -> object:
         reader = partial(open_onnx, n_features=n_features)
     with reading(path.name, "Save the model anew."):
         return reader(path)
+
+
+def _open_folder(path: Path) -> object:
+    if is_ydf_folder(path):
+        return open_ydf(path)
+    if is_native_model(path):
+        with reading(path.name, "Save it anew by saveNativeModel."):
+            return _open_text(native_part(path))
+    return read_spark_model(path)
 
 
 def refuse_pmml(path: Path) -> None:

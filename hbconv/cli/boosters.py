@@ -15,6 +15,7 @@ from hbconv.cli.catboost_files import open_catboost
 from hbconv.cli.onnx_files import open_session
 from hbconv.errors import MissingPackageError, OptionError
 from hbconv.model_files import is_catboost_json
+from hbconv.parse.spark.boosters import native_part
 from hbconv.parse.treelite.stored_model import is_treelite_json
 
 __all__ = ["open_booster"]
@@ -38,6 +39,7 @@ class OwnBooster:
 def open_booster(path: Path, threads: int = 1) -> Any:
     """Load a .txt of LightGBM, or a .json or .ubj of XGBoost or CatBoost, with its library.
 
+    A folder is one that SynapseML's ``saveNativeModel`` wrote, for others hold no booster.
     An .onnx file is opened with onnxruntime, a .tl or .bin with Treelite. All but CatBoost use
     as many threads as are given.
 
@@ -47,6 +49,8 @@ def open_booster(path: Path, threads: int = 1) -> Any:
         The library is not installed.
     """
     try:
+        if path.is_dir():
+            return _lightgbm(native_part(path), threads)
         if path.suffix == ".txt":
             return _lightgbm(path, threads)
         if path.suffix == ".onnx":

@@ -41,7 +41,7 @@ from hbconv.parse.lightgbm.model_text import LightGBMModel, read_lightgbm_text
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 
-__all__ = ["parse_lightgbm_text"]
+__all__ = ["booster_outputs", "parse_lightgbm_text"]
 
 
 def _same(scores: Node, _model: LightGBMModel) -> Node:
@@ -171,8 +171,19 @@ def _label_codes(p: Node, n_classes: int) -> Node:
 
 
 def _answers(step: Step, model: LightGBMModel) -> dict[str, Output]:
-    """Return the outputs of ``predict``, also for each argument that asks for other answers."""
-    x = model.views.of(read_features(step, model.categories))
+    return booster_outputs(read_features(step, model.categories), model)
+
+
+def booster_outputs(features: Node, model: LightGBMModel) -> dict[str, Output]:
+    """Return the outputs of ``predict``, also for each argument that asks for other answers.
+
+    Parameters
+    ----------
+    features : Node
+        Floats, a column for each feature; categories are numbers.
+    model : LightGBMModel
+    """
+    x = model.views.of(features)
     raw = TreeEnsemble(x, model.forest)
     return {
         "predict": _answer(_transformed(raw, model)),

@@ -7,18 +7,25 @@ from dataclasses import replace
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Labels, Output, Schema
+from hbconv.containers import Labels, Node, Output, Schema
 from hbconv.parse.checks.damage import reading
 from hbconv.parse.registry import parses
-from hbconv.parse.spark import features, models, trees
+from hbconv.parse.spark import features, lightgbm, models, trees
+from hbconv.parse.spark.boosters import BOOSTERS, count_slots
 from hbconv.parse.spark.saved_model import SparkModel
 from hbconv.parse.spark.stage import STAGES, SparkColumns, SparkStage, reads_of
 from hbconv.parse.step import Step, select
 
-__all__ = ["features", "models", "trees"]
+__all__ = ["features", "lightgbm", "models", "trees"]
 
-_SYNAPSE_LIGHTGBM = "com.microsoft.azure.synapse.ml.lightgbm."
-_MADE = ("outputCol", "predictionCol", "probabilityCol", "rawPredictionCol")
+_MADE = (
+    "outputCol",
+    "predictionCol",
+    "probabilityCol",
+    "rawPredictionCol",
+    "leafPredictionCol",
+    "featuresShapCol",
+)
 
 
 def _stages(model: SparkModel) -> tuple[SparkModel, ...]:
@@ -28,16 +35,42 @@ def _stages(model: SparkModel) -> tuple[SparkModel, ...]:
     return tuple(inner for stage in model.stages for inner in _stages(stage))
 
 
-def _columns_read(model: SparkModel) -> Schema:
-    """Return the columns that stages read and none of them makes; Spark finds them by name."""
+def _names_read(model: SparkModel) -> tuple[str, ...]:
+    """Return the columns that stages read and none of them makes."""
     made: set[str] = set()
     names: dict[str, None] = {}
+    for stage in _stages(model):
+        names |= dict.fromkeys(name for name in reads_of(stage) if name not in made)
+        made |= {stage.get(parameter) for parameter in _MADE}
+        made |= set(stage.get("outputCols") or ())
+    return tuple(names)
+
+
+def _booster_of_vectors(model: SparkModel) -> SparkModel | None:
+    """Return the booster that reads a vector which no stage makes, where that is all that is read.
+
+    Rows are this vector then.
+    """
+    names = list(_names_read(model))
+    alone = (s for s in _stages(model) if s.kind in BOOSTERS and reads_of(s) == names)
+    return next(alone, None)
+
+
+def _columns_read(model: SparkModel) -> Schema:
+    """Return the columns of the input, which Spark finds by name, or the slots of a vector."""
     with reading(model.folder.name, "Save the model anew."):
-        for stage in _stages(model):
-            names |= dict.fromkeys(name for name in reads_of(stage) if name not in made)
-            made |= {stage.get(parameter) for parameter in _MADE}
-            made |= set(stage.get("outputCols") or ())
-        return Schema.table(list(names))
+        booster = _booster_of_vectors(model)
+        if booster:
+            return Schema.matrix(count_slots(booster))
+        return Schema.table(_names_read(model))
+
+
+def _columns(step: Step) -> dict[str, Node]:
+    """Return the input as named columns, or as one vector."""
+    names = _names_read(step.estimator)
+    if _booster_of_vectors(step.estimator):
+        return {names[0]: step.x}
+    return {name: select(step.x, [place]) for place, name in enumerate(names)}
 
 
 @parses("hbconv.parse.spark.saved_model.SparkModel", features=_columns_read)
@@ -47,27 +80,17 @@ def parse_spark_model(step: Step) -> dict[str, Output]:
     ``raw_scores`` are Spark's column ``rawPrediction``.
     """
     step.refuse_sparse("finds columns by name")
-    names = step.x.schema.names if hasattr(step.x, "schema") else ()
-    frame = SparkColumns({name: select(step.x, [place]) for place, name in enumerate(names)})
+    frame = SparkColumns(_columns(step))
     prediction = ""
     for model in _stages(step.estimator):
         if model.kind not in STAGES:
-            raise step.refuse("stages", model.kind, _way_out(model))
+            hint = f"hbconv reads {', '.join(sorted(STAGES))}."
+            raise step.refuse("stages", model.kind, hint)
         STAGES[model.kind](SparkStage(model, step, frame))
         prediction = prediction or str(model.get("predictionCol") or "")
     if not frame.answers:
         return {"transform": Output(frame.columns[frame.last])}
     return _named(frame, prediction)
-
-
-def _way_out(model: SparkModel) -> str:
-    """Say what to do about a stage that is not read."""
-    if str(model.metadata["class"]).startswith(_SYNAPSE_LIGHTGBM):
-        return (
-            "Its booster is stored as an object of Java. Call saveNativeModel of the stage, rename "
-            "the part file that it writes to model.txt, and convert that file."
-        )
-    return f"hbconv reads {', '.join(sorted(STAGES))}."
 
 
 def _named(frame: SparkColumns, prediction: str) -> dict[str, Output]:
