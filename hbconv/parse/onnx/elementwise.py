@@ -1,13 +1,10 @@
-"""Operators of one entry each, with ONNX's broadcasting between tensors."""
+"""Functions of each entry, comparisons, choices and conversions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import reduce
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import (
@@ -18,39 +15,31 @@ from hbconv.containers import (
     Choose,
     Clip,
     Compare,
-    Concat,
     ConstantRows,
     IsMissing,
     IsOutside,
     Map,
-    Maximum,
-    Multiply,
     Node,
     Not,
-    Power,
-    Quotient,
     Relation,
-    Select,
 )
-from hbconv.parse.onnx.operator import OnnxOperator, operator
+from hbconv.parse.onnx.arithmetic import refuse_narrow
+from hbconv.parse.onnx.broadcasting import Numbers, beside, broadcast, constant_node
+from hbconv.parse.onnx.entrywise import entrywise
+from hbconv.parse.onnx.operator import OnnxOperator
 from hbconv.parse.onnx.texts import chosen_texts, equal_texts, is_text
 from hbconv.parse.onnx.values import (
     DTYPES,
     NARROW,
-    KnownTensor,
     LabelTensor,
     MapList,
     NarrowTensor,
     RowTensor,
     TextTensor,
     ends_of,
-    require_few,
 )
 
-__all__ = ["added", "broadcast", "constant_node"]
-
-Numbers = npt.NDArray[Any]
-Operand = Node | Numbers
+__all__: list[str] = []
 
 FUNCTIONS = {
     "Abs": "abs", "Neg": "neg", "Sign": "sign", "Sqrt": "sqrt", "Exp": "exp", "Log": "log",
@@ -60,23 +49,16 @@ FUNCTIONS = {
 }  # fmt: skip
 
 
-@operator(*FUNCTIONS)
+@entrywise(*FUNCTIONS)
 def read_function(op: OnnxOperator) -> RowTensor:
     """Apply a function to each entry."""
-    _refuse_narrow(op)
+    refuse_narrow(op)
     x = op.rows()
     found = Map(x.node, FUNCTIONS[op.kind])
     return x.of(found if found.type.dtype == x.dtype else Cast(found, x.dtype))
 
 
-def _refuse_narrow(op: OnnxOperator) -> None:
-    """Refuse to compute with ints that would wrap around."""
-    narrow = [x.narrow for x in op.inputs if isinstance(x, NarrowTensor)]
-    if narrow:
-        raise op.refuse("input type", narrow[0], "Cast to int64 or float before.")
-
-
-@operator("Softplus")
+@entrywise("Softplus")
 def read_softplus(op: OnnxOperator) -> RowTensor:
     """``log(exp(x) + 1)`` as ``max(x, 0) + log1p(exp(-|x|))``, which does not overflow."""
     x = op.rows()
@@ -84,7 +66,7 @@ def read_softplus(op: OnnxOperator) -> RowTensor:
     return x.of(Add((Map(x.node, "relu"), rest)))
 
 
-@operator("LeakyRelu")
+@entrywise("LeakyRelu")
 def read_leaky_relu(op: OnnxOperator) -> RowTensor:
     """``alpha * x`` below 0, and x elsewhere."""
     x = op.rows()
@@ -93,164 +75,7 @@ def read_leaky_relu(op: OnnxOperator) -> RowTensor:
     return x.of(Choose(negative, scaled, x.node))
 
 
-def broadcast(op: OnnxOperator, places: Sequence[int]) -> tuple[list[Operand], RowTensor]:
-    """Bring inputs to one shape: nodes and vectors of constants, and a tensor of that shape.
-
-    Axes are counted from the last, as in numpy.
-    """
-    values = [_operand(op, i) for i in places]
-    rank = max(v.data.ndim if isinstance(v, KnownTensor) else len(v.dims) for v in values)
-    axes = {v.axis + rank - len(v.dims) for v in values if isinstance(v, RowTensor)}
-    if len(axes) != 1:
-        raise op.refuse("inputs", "rows on several axes", "Answers are computed row by row.")
-    (axis,) = axes
-    shapes = [(1,) * (rank - len(_dims(v))) + _dims(v) for v in values]
-    if any(shape[axis] != 1 for shape in shapes):
-        raise op.refuse("inputs", "a constant for each row", "Answers are computed row by row.")
-    try:
-        dims = np.broadcast_shapes(*shapes)
-    except ValueError as error:
-        raise op.damaged(f"has inputs that do not fit ({error})") from error
-    require_few(dims)
-    found = [_spread(v, s, dims, axis) for v, s in zip(values, shapes, strict=True)]
-    node = next(x for x in found if isinstance(x, Node))
-    return found, RowTensor(dims, axis, node)
-
-
-def _operand(op: OnnxOperator, place: int) -> KnownTensor | RowTensor:
-    value = op.value(place)
-    if isinstance(value, KnownTensor) and value.data.dtype.kind in "ifb":
-        return value
-    return op.rows(place)
-
-
-def _dims(value: KnownTensor | RowTensor) -> tuple[int, ...]:
-    return value.data.shape if isinstance(value, KnownTensor) else value.dims
-
-
-def _spread(
-    value: KnownTensor | RowTensor, shape: tuple[int, ...], dims: tuple[int, ...], axis: int
-) -> Operand:
-    if isinstance(value, KnownTensor):
-        return np.ascontiguousarray(np.broadcast_to(value.data.reshape(shape), dims)).ravel()
-    places = np.broadcast_to(value.places.reshape(shape), dims)
-    taken: RowTensor = value.taking(np.ascontiguousarray(places), axis)
-    return taken.node
-
-
-def constant_node(op: OnnxOperator, x: Operand) -> Node:
-    """Return a node of a vector of constants."""
-    return x if isinstance(x, Node) else ConstantRows(op.row, Array(x))
-
-
-def _beside(x: Operand, y: Operand) -> tuple[Node, Numbers]:
-    """Return the node and the constant beside it."""
-    if isinstance(x, Node) and not isinstance(y, Node):
-        return x, y
-    if isinstance(y, Node) and not isinstance(x, Node):
-        return y, x
-    raise TypeError("an operator of constants was not computed")
-
-
-def added(op: OnnxOperator, x: Operand, y: Operand) -> Node:
-    """Return the sum of two operands."""
-    if isinstance(x, Node) and isinstance(y, Node):
-        return Add((x, y))
-    node, constant = _beside(x, y)
-    if node.type.dtype.startswith("float"):
-        return Affine.of(node, add=constant)
-    return Add((node, constant_node(op, constant)))
-
-
-def _subtract(op: OnnxOperator, x: Operand, y: Operand) -> Node:
-    if isinstance(y, Node):
-        return added(op, x, Map(y, "neg"))
-    node, constant = _beside(x, y)
-    if node.type.dtype.startswith("float"):
-        return Affine.of(node, sub=constant)
-    return Add((node, constant_node(op, -constant)))
-
-
-def _multiply(op: OnnxOperator, x: Operand, y: Operand) -> Node:
-    if isinstance(x, Node) and isinstance(y, Node):
-        return Multiply((x, y))
-    node, constant = _beside(x, y)
-    if node.type.dtype.startswith("float"):
-        return Affine.of(node, mul=constant)
-    return Multiply((node, constant_node(op, constant)))
-
-
-def _divide(op: OnnxOperator, x: Operand, y: Operand) -> Node:
-    nodes = (constant_node(op, x), constant_node(op, y))
-    if not nodes[0].type.dtype.startswith("float"):
-        raise op.refuse("input type", nodes[0].type.dtype, "Cast to float before.")
-    if isinstance(x, Node) and not isinstance(y, Node):
-        return Affine.of(x, div=y)
-    return Quotient(nodes)
-
-
-ARITHMETIC: dict[str, Callable[[OnnxOperator, Operand, Operand], Node]] = {
-    "Add": added,
-    "Sub": _subtract,
-    "Mul": _multiply,
-    "Div": _divide,
-}
-
-
-@operator(*ARITHMETIC)
-def read_arithmetic(op: OnnxOperator) -> RowTensor:
-    """Add, subtract, multiply or divide two tensors."""
-    _refuse_narrow(op)
-    (x, y), shape = broadcast(op, (0, 1))
-    return shape.of(ARITHMETIC[op.kind](op, x, y))
-
-
-@operator("Sum", "Mean")
-def read_sum(op: OnnxOperator) -> RowTensor:
-    """Add tensors up."""
-    operands, shape = broadcast(op, range(len(op.inputs)))
-    total = reduce(lambda x, y: added(op, x, y), operands[1:], constant_node(op, operands[0]))
-    return shape.of(Affine.of(total, div=float(len(operands))) if op.kind == "Mean" else total)
-
-
-@operator("Max", "Min")
-def read_extreme(op: OnnxOperator) -> RowTensor:
-    """Take the largest or the least entry of several tensors; NaN where one is."""
-    operands, shape = broadcast(op, range(len(op.inputs)))
-    nodes = [constant_node(op, x) for x in operands]
-    if len(nodes) == 1:
-        return shape.of(nodes[0])
-    if op.kind == "Max":
-        return shape.of(Maximum(tuple(nodes)))
-    return shape.of(Map(Maximum(tuple(Map(x, "neg") for x in nodes)), "neg"))
-
-
-@operator("Pow")
-def read_power(op: OnnxOperator) -> RowTensor:
-    """Raise to constant powers."""
-    (x, exponents), shape = broadcast(op, (0, 1))
-    if isinstance(exponents, Node):
-        return shape.of(_power_of_two(op, x, exponents))
-    x, constant = _beside(x, exponents)
-    powers = constant.astype(np.float64).tolist()
-    if len({*powers}) == 1:
-        return shape.of(Cast(_raised(x, powers[0]), x.type.dtype))
-    columns = (Select(x, Array(np.array([i], np.int32))) for i in range(len(powers)))
-    raised = tuple(_raised(column, power) for column, power in zip(columns, powers, strict=True))
-    return shape.of(Cast(Concat(raised), x.type.dtype))
-
-
-def _power_of_two(op: OnnxOperator, base: Operand, exponents: Node) -> Node:
-    if isinstance(base, Node) or np.any(base != 2) or not exponents.type.dtype.startswith("float"):
-        raise op.refuse("Y", "computed from the rows", "hbconv raises only 2 to such exponents.")
-    return Map(exponents, "exp2")
-
-
-def _raised(x: Node, power: float) -> Node:
-    return Map(x, "square") if power == 2 else Power(x, power)
-
-
-@operator("Clip")
+@entrywise("Clip")
 def read_clip(op: OnnxOperator) -> RowTensor:
     """Keep entries between two constants; those not given are the ends of the finite numbers."""
     x = op.rows()
@@ -279,7 +104,7 @@ RELATIONS = {
 MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
 
 
-@operator(*RELATIONS)
+@entrywise(*RELATIONS)
 def read_comparison(op: OnnxOperator) -> RowTensor:
     """Compare two tensors, or texts with a constant."""
     if op.kind == "Equal" and (is_text(op.value(0)) or is_text(op.value(1))):
@@ -290,12 +115,12 @@ def read_comparison(op: OnnxOperator) -> RowTensor:
         return shape.of(Not(Relation(constant_node(op, x), constant_node(op, y), "xor")))
     if isinstance(x, Node) and isinstance(y, Node):
         return shape.of(Relation(x, y, relation))
-    node, constant = _beside(x, y)
+    node, constant = beside(x, y)
     relation = relation if node is x else MIRRORED[relation]
     return shape.of(Compare(node, relation, Array(constant)))
 
 
-@operator("And", "Or", "Xor")
+@entrywise("And", "Or", "Xor")
 def read_logic(op: OnnxOperator) -> RowTensor:
     """Combine bools."""
     (x, y), shape = broadcast(op, (0, 1))
@@ -303,21 +128,21 @@ def read_logic(op: OnnxOperator) -> RowTensor:
     return shape.of(Relation(constant_node(op, x), constant_node(op, y), relation))
 
 
-@operator("Not")
+@entrywise("Not")
 def read_not(op: OnnxOperator) -> RowTensor:
     """Return the opposite."""
     x = op.rows()
     return x.of(Not(x.node))
 
 
-@operator("IsNaN")
+@entrywise("IsNaN")
 def read_is_nan(op: OnnxOperator) -> RowTensor:
     """Tell where NaN is."""
     x = op.rows()
     return x.of(IsMissing(x.node))
 
 
-@operator("IsInf")
+@entrywise("IsInf")
 def read_is_inf(op: OnnxOperator) -> RowTensor:
     """Tell where infinity of either sign is."""
     op.one_of("detect_negative", 1, 1)
@@ -327,7 +152,7 @@ def read_is_inf(op: OnnxOperator) -> RowTensor:
     return x.of(Compare(Map(x.node, "abs"), "eq", infinite))
 
 
-@operator("Where")
+@entrywise("Where")
 def read_where(op: OnnxOperator) -> RowTensor | LabelTensor | TextTensor:
     """Choose between two tensors, or between texts."""
     if is_text(op.value(1)) or is_text(op.value(2)):
@@ -337,7 +162,7 @@ def read_where(op: OnnxOperator) -> RowTensor | LabelTensor | TextTensor:
     return shape.of(Choose(nodes[0], nodes[1], nodes[2]))
 
 
-@operator("Cast")
+@entrywise("Cast")
 def read_cast(op: OnnxOperator) -> RowTensor | LabelTensor | TextTensor:
     """Convert entries to another type."""
     to = op.get("to")

@@ -19,7 +19,8 @@ from hbconv.containers import (
     Multiply,
     Node,
 )
-from hbconv.parse.onnx.elementwise import added, broadcast
+from hbconv.parse.onnx.arithmetic import added
+from hbconv.parse.onnx.broadcasting import broadcast
 from hbconv.parse.onnx.operator import OnnxOperator, operator
 from hbconv.parse.onnx.scores import class_labels, labelled, largest, regressed, transformed
 from hbconv.parse.onnx.values import KnownTensor, LabelTensor, RowTensor

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import Concat, ConstantRows, EntriesAt, LookupRows
+from hbconv.parse.onnx.entrywise import over_flat
 from hbconv.parse.onnx.fold import MOST_ENTRIES
 from hbconv.parse.onnx.operator import OnnxOperator, operator
 from hbconv.parse.onnx.positions import within
@@ -69,11 +70,15 @@ def read_reshape(op: OnnxOperator) -> Any:
 
 @operator("Flatten")
 def read_flatten(op: OnnxOperator) -> Any:
-    """Make a matrix of the axes before and after one."""
+    """Make a matrix of the axes before and after one; 0 puts all rows behind one another."""
     if isinstance(op.value(), TokenTensor) and op.get("axis", 1) == 1:
+        return op.value()
+    if isinstance(op.value(), FlatTensor):
         return op.value()
     x = _tensor(op)
     axis = op.get("axis", 1)
+    if axis == 0 and isinstance(x, RowTensor | LabelTensor):
+        return FlatTensor(x)
     axis = axis + len(x.dims) if axis < 0 else axis
     if not x.axis < axis <= len(x.dims):
         raise op.refuse("axis", axis, "The rows must stand first.")
@@ -302,7 +307,7 @@ def read_gather(op: OnnxOperator) -> Any:
     """Take entries by constant positions, or entries of a constant by computed positions."""
     table = op.value(0)
     if isinstance(table, KnownTensor):
-        return looked_up(op, table.data)
+        return _gathered(op, table.data)
     x = _tensor(op)
     rank = len(x.dims)
     axis = op.axis(op.get("axis", 0), rank)
@@ -313,6 +318,14 @@ def read_gather(op: OnnxOperator) -> Any:
     return x.taking(np.ascontiguousarray(moved), x.axis + (places.ndim - 1) * (axis < x.axis))
 
 
+def _gathered(op: OnnxOperator, table: npt.NDArray[Any]) -> Any:
+    """Look a constant up, at the positions of rows behind one another too if it is a vector."""
+    if isinstance(op.value(1), FlatTensor) and table.ndim == 1:
+        flat = replace(op, inputs=op.inputs[1:])
+        return over_flat(flat, lambda inner: looked_up(inner, table, inner.rows()))
+    return looked_up(op, table, op.rows(1))
+
+
 @operator("ArrayFeatureExtractor", domain="ai.onnx.ml")
 def read_extractor(op: OnnxOperator) -> Any:
     """Take columns by constant positions, or entries of a constant by computed positions."""
@@ -320,6 +333,9 @@ def read_extractor(op: OnnxOperator) -> Any:
     if isinstance(table, KnownTensor):
         return extracted(op, table.data)
     x = _tensor(op)
+    if not isinstance(op.value(1), KnownTensor):
+        hint = "Each row is read at the positions of all rows. Use GatherElements for its own."
+        raise op.refuse("Y", "computed from the rows", hint)
     places = op.constant(1).astype(np.int64).ravel()
     last = x.dims[-1]
     if x.axis == len(x.dims) - 1 or np.any((places < 0) | (places >= last)):
@@ -352,10 +368,9 @@ def extracted(op: OnnxOperator, table: npt.NDArray[Any]) -> RowTensor | LabelTen
     return FlatTensor(found)
 
 
-def looked_up(op: OnnxOperator, table: npt.NDArray[Any], axis: int | None = None) -> Any:
+def looked_up(op: OnnxOperator, table: npt.NDArray[Any], positions: RowTensor) -> Any:
     """Return entries of a constant at positions computed of each row."""
-    positions = op.rows(1)
-    axis = op.axis(op.get("axis", 0), max(table.ndim, 1)) if axis is None else axis
+    axis = op.axis(op.get("axis", 0), max(table.ndim, 1))
     codes = within(op, positions, len(table), -len(table))
     if table.ndim == 1:
         return LabelTensor(positions.dims, positions.axis, codes, Array(table))

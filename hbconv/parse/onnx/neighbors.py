@@ -9,7 +9,8 @@ import numpy as np
 from hbconv.array import Array
 from hbconv.containers import Cast, Distances, Map
 from hbconv.parse.onnx.operator import OnnxOperator, operator
-from hbconv.parse.onnx.values import KnownTensor, RowTensor, Value
+from hbconv.parse.onnx.tokens import normalized_rows
+from hbconv.parse.onnx.values import KnownTensor, RowTensor, TextTensor, Value
 
 __all__: list[str] = []
 
@@ -43,9 +44,12 @@ def _distances(
 def read_scan(op: OnnxOperator) -> tuple[Value | None, ...]:
     """Read a loop whose body measures the distances between rows and constant points.
 
+    Another loop normalizes the text of each row, which keeps those that become empty.
     The body subtracts what the loop runs over from the other, and reduces the columns. The first
     axis of the result is that of the loop.
     """
+    if isinstance(op.value(0), TextTensor):
+        return (normalized_rows(op),)
     kind, root = _measure(op)
     points, rows = (0, 1) if isinstance(op.value(0), KnownTensor) else (1, 0)
     power = _power(op) if kind == "power" else 2.0

@@ -6,15 +6,18 @@ import numpy as np
 
 from hbconv.array import Array
 from hbconv.containers import (
+    Add,
     ArgMax,
     Cast,
     Check,
-    FindCode,
+    Choose,
+    Clip,
+    Compare,
+    ConstantRows,
     IsOutside,
     LookupRows,
     Nearest,
     Node,
-    Recode,
     Select,
 )
 from hbconv.parse.onnx.operator import OnnxOperator
@@ -34,11 +37,11 @@ def within(op: OnnxOperator, positions: RowTensor, size: int, least: int = 0) ->
         raise op.damaged("reads from a constant without entries")
     told = f"{op.kind} (node {op.name!r:.100}) reads position {least} to {size - 1}, not beyond."
     op.checks.append(Check(IsOutside.of(positions.node, least, size - 1), told, op.name))
-    known = np.arange(least, size)
-    places = np.append(0, known % size).astype(np.int32)
-    width = positions.width
-    codes = FindCode(positions.cast("int64").node, (Array(known),) * width)
-    return Recode(codes, (Array(places),) * width)
+    held = Cast(Clip.of(positions.cast("float64").node, least, size - 1), "int32")
+    if least == 0:
+        return held
+    sizes = ConstantRows(op.row, Array(np.full(positions.width, size, np.int32)))
+    return Choose(Compare.of(held, "lt", 0), Add((held, sizes)), held)
 
 
 def _is_within(node: Node, size: int) -> bool:

@@ -12,9 +12,12 @@ from hbconv.containers import (
     Add,
     Affine,
     Cast,
+    Check,
     Clip,
+    Distances,
     EntriesAt,
     GroupSums,
+    IsMissing,
     Map,
     Multiply,
     Nearest,
@@ -132,11 +135,21 @@ def read_top_k(op: OnnxOperator) -> tuple[RowTensor, RowTensor]:
     k = op.get("k") if op.get("k") is not None else int(op.constant(1).ravel()[0])
     if x.axis == axis or x.dims[axis] != x.width or not 0 < k <= x.width:
         raise op.refuse("k", k, "hbconv ranks the entries of a row.")
+    if not _measures(x.node):
+        told = f"TopK (node {op.name!r:.100}) ranks NaN, and onnxruntime tells no order of that."
+        op.checks.append(Check(IsMissing(x.node), told, op.name))
     key = x.node if op.get("largest", 1) == 0 else Map(x.node, "neg")
     places = Nearest(key, int(k))
     dims = tuple(int(k) if i == axis else n for i, n in enumerate(x.dims))
     positions = RowTensor(dims, x.axis, Cast(places, "int64"))
     return positions.of(EntriesAt(x.node, places)), positions
+
+
+def _measures(node: Node) -> bool:
+    """Tell whether entries are distances to points, which are NaN only in rows that hold NaN."""
+    while isinstance(node, Cast | Map):
+        node = node.x
+    return isinstance(node, Distances)
 
 
 @operator("CumSum")

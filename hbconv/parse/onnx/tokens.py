@@ -10,15 +10,19 @@ from typing import Literal
 
 import numpy as np
 
-from hbconv.containers import Affine, Entries, Node
+from hbconv.containers import Affine, Check, Compare, Entries, Node
 from hbconv.containers.extractors import Extractor, Name, Terms, Texts
 from hbconv.parse.onnx.operator import OnnxOperator, operator
+from hbconv.parse.onnx.stored import attribute_value
 from hbconv.parse.onnx.values import RowTensor, TextTensor, TokenTensor
 
-__all__: list[str] = []
+__all__ = ["normalized_rows"]
 
 WORD = "[a-zA-Z0-9_]"
 """What is a part of a word to RE2, which onnxruntime finds tokens by."""
+
+WHOLE = r"(?s)\A.*\Z"
+"""A text is one token."""
 
 CHARACTER = "(?s)."
 """Each character is a token, the end of a line too."""
@@ -32,17 +36,51 @@ _LEAST = re.compile(r"\{(\d+),\}$")
 
 @operator("StringNormalizer")
 def read_normalizer(op: OnnxOperator) -> TextTensor:
-    """Write lower case, letter by letter; locales "C" and "POSIX" know the letters of ASCII."""
+    """Normalize a column of texts."""
+    return _normalized(op)
+
+
+def _normalized(op: OnnxOperator) -> TextTensor:
+    """Write lower case, letter by letter; locales "C" and "POSIX" know the letters of ASCII.
+
+    Stop words are whole texts: onnxruntime leaves such rows out, so they are refused.
+    """
     x = op.value()
     if not isinstance(x, TextTensor) or x.width != 1 or x.folded:
         raise op.refuse("input", "other texts", "hbconv normalizes one column of the input.")
+    ascii_alone = op.get("locale", "en_US") in ("C", "POSIX")
+    letters: Literal["ascii", "characters"] = "ascii" if ascii_alone else "characters"
     if op.texts("stopwords"):
-        raise op.refuse("stopwords", op.texts("stopwords")[:3], "Rows would be left out.")
+        op.checks.append(_is_stop_word(op, x, letters))
     if op.one_of("case_change_action", "NONE", "NONE", "LOWER") == "NONE":
         return x
-    ascii_alone = op.get("locale", "en_US") in ("C", "POSIX")
-    folded: Literal["ascii", "characters"] = "ascii" if ascii_alone else "characters"
-    return replace(x, folded=folded)
+    return replace(x, folded=letters)
+
+
+def normalized_rows(op: OnnxOperator) -> TextTensor:
+    """Read a loop over the rows whose body is one StringNormalizer."""
+    nodes = op.get("body").node
+    if [node.op_type for node in nodes] != ["StringNormalizer"]:
+        kinds = " ".join(node.op_type for node in nodes)
+        raise op.refuse("body", kinds[:60], "Of texts, hbconv reads loops that normalize them.")
+    attributes = {a.name: attribute_value(a) for a in nodes[0].attribute}
+    return _normalized(replace(op, kind="StringNormalizer", attributes=attributes))
+
+
+def _is_stop_word(
+    op: OnnxOperator, x: TextTensor, letters: Literal["ascii", "characters"]
+) -> Check:
+    """Return what refuses the rows whose whole text is a stop word."""
+    words = op.texts("stopwords")
+    exact = bool(op.get("is_case_sensitive", 0))
+    upper = [word for word in words if not exact and word != word.lower()]
+    if upper or any(x.edits_of):
+        raise op.refuse("stopwords", upper[:3], "hbconv looks for lower case, in the input itself.")
+    texts = Texts(pattern=WHOLE, lowercase=False, folded="" if exact else letters)
+    terms = Terms(tuple(dict.fromkeys(words)))
+    found = Entries(op.schema, x.columns[0], Extractor(texts, terms, "float32"))
+    told = f"StringNormalizer (node {op.name!r:.100}) leaves rows out whose text is a stop word."
+    return Check(Compare.of(found, "gt", 0.0), told, op.name)
 
 
 @operator("Tokenizer", domain="com.microsoft")

@@ -46,6 +46,12 @@ def test_operators_of_machine_learning(name: str):
     require_as_expected(cases()[f"test_ai_onnx_ml_{name}"])
 
 
+def test_rows_are_not_read_at_the_positions_of_all_rows():
+    case = cases()["test_ai_onnx_ml_array_feature_extractor"]
+    with pytest.raises(hbconv.UnsupportedError, match="positions of all rows"):
+        hbconv.convert(case.model, backend="reference")
+
+
 def test_all_others_are_answered_or_refused():
     answered = 0
     for case in cases().values():

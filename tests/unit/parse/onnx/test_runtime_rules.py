@@ -151,3 +151,12 @@ def test_unknown_categories_without_zeros_are_refused():
 def test_axes_are_kept_by_one_alone(kept: int):
     require_as_runtime(model_of("ArgMax", axis=1, keepdims=kept), PLAIN)
     require_as_runtime(model_of("ReduceMean", axes=[1], keepdims=kept), PLAIN)
+
+
+@pytest.mark.parametrize("largest", [0, 1])
+def test_top_k_tells_no_order_of_nan(largest: int):
+    model = model_of("TopK", 2, opset=18, k=np.array([2]), largest=largest)
+    require_as_runtime(model, PLAIN)
+    converted = hbconv.convert(model, backend="reference")
+    with pytest.raises(hbconv.InputError, match=r"TopK .* ranks NaN"):
+        converted.run(None, {"X": HARD})

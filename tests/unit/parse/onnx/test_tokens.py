@@ -130,7 +130,7 @@ def test_what_may_find_other_tokens_is_refused(cut: dict[str, Any]):
 
 def test_what_counts_otherwise_is_refused():
     with pytest.raises(hbconv.UnsupportedError, match="StringNormalizer with stopwords"):
-        hbconv.convert(model_of(CUTS["words"], {}, {"stopwords": ["a"]}))
+        hbconv.convert(model_of(CUTS["words"], {}, {"stopwords": ["A"]}))
     with pytest.raises(hbconv.UnsupportedError, match="max_skip_count=1"):
         hbconv.convert(model_of(CUTS["words"], {"max_skip_count": 1, "max_gram_length": 2}))
     with pytest.raises(hbconv.UnsupportedError, match="Tokens that hold spaces"):
@@ -138,6 +138,40 @@ def test_what_counts_otherwise_is_refused():
     for wrong in ({"ngram_counts": [0, 6]}, {"ngram_indexes": [0] * 9}, {"weights": [1.0]}):
         with pytest.raises(hbconv.ConversionError, match="damaged"):
             hbconv.convert(model_of(CUTS["words"], {"max_gram_length": 2, **wrong}))
+
+
+@pytest.mark.parametrize("exact", [0, 1])
+@pytest.mark.parametrize("action", ["NONE", "LOWER"])
+def test_rows_that_are_a_stop_word_are_refused(action: str, exact: int):
+    stops = ["the", "a", "cat", "cat sat"]
+    given = {"stopwords": stops, "is_case_sensitive": exact, "case_change_action": action}
+    model = model_of(CUTS["words"], {"max_gram_length": 1}, {**given, "locale": "C"})
+    texts = ["The cat", "a  cat", "THE", "the ", "", " a", "A", "CAT", "\u0130", "Cat sat", "x\na"]
+    lower = str if exact else str.lower
+    kept = [text for text in texts if lower(text) not in stops]
+    require_as_runtime(model, np.array(kept, object).reshape(-1, 1))
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    converted = hbconv.convert(model, backend="reference")
+    for text in {*texts, *stops} - {*kept}:
+        rows = np.array([["x"], [text]], object)
+        assert len(session.run(None, {"X": rows})[0]) == 1
+        with pytest.raises(hbconv.InputError, match="leaves rows out whose text is a stop word"):
+            converted.run(None, {"X": rows})
+
+
+def test_a_loop_that_normalizes_each_row_is_read():
+    from skl2onnx import convert_sklearn
+    from skl2onnx.common.data_types import StringTensorType
+
+    vectorizer = CountVectorizer().fit(["the cat", "a dog"])
+    vectorizer.stop_words_ = {"on"}
+    options = {id(vectorizer): {"locale": "C", "keep_empty_string": True}}
+    types = [("X", StringTensorType([None, 1]))]
+    model = convert_sklearn(vectorizer, None, types, target_opset=18, options=options)
+    assert any(node.op_type == "Scan" for node in model.graph.node)
+    require_as_runtime(model, np.array([["The cat on"], [""], ["DOG dog"]], object))
+    with pytest.raises(hbconv.InputError, match="whose text is a stop word"):
+        hbconv.convert(model, backend="reference").run(None, {"X": np.array([["On"]], object)})
 
 
 def fitted() -> dict[str, Any]:
