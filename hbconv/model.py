@@ -250,7 +250,7 @@ class Model(SklearnEstimator):
         found: dict[str, Callable[..., Any]] = {}
         if traits.names_out is not None:
             found["get_feature_names_out"] = partial(self._feature_names_out, traits.names_out)
-        if traits.frame_format is not None:
+        if traits.frame_format is not None and traits.frame_format.names is not None:
             found["set_output"] = partial(self._set_output, traits.frame_format)
         if traits.session is not None:
             found["run"] = partial(run_session, self.parsed, self.programs, self.reads)

@@ -211,8 +211,12 @@ class Extractor:
         return self.columns.width
 
     @property
+    def sums_ones(self) -> bool:
+        """Whether entries are sums of 1 and -1: features of texts have no values of their own."""
+        return isinstance(self.rows, Texts | Tokens)
+
+    @property
     def counts(self) -> bool:
         """Whether every entry is a count of at least 1; else it may be any number, 0 too."""
-        return isinstance(self.rows, Texts | Tokens) and not (
-            isinstance(self.columns, Buckets) and self.columns.signed
-        )
+        is_signed = isinstance(self.columns, Buckets) and self.columns.signed
+        return self.sums_ones and not is_signed

@@ -80,11 +80,12 @@ class FrameFormat:
 
     Parameters
     ----------
-    library : {"default", "pandas", "polars", ""}
-        "default" stands for arrays, and "" for the configuration of scikit-learn.
-    names : tuple of str
-        Names of a frame's columns.
+    library : {"default", "pandas", "polars", "given", ""}
+        "default" stands for arrays, "given" for frames of the library of the rows and arrays for
+        other rows, and "" for the configuration of scikit-learn.
+    names : tuple of str, or None
+        Names of a frame's columns; None where the rows name them.
     """
 
     library: str
-    names: tuple[str, ...]
+    names: tuple[str, ...] | None

@@ -19,21 +19,24 @@ FINITE = 1e15
 
 @dataclass(frozen=True)
 class Interval:
-    """Bounds of all values: each is within ``[-bound, bound]``, or NaN.
+    """Bounds of all values: each is within ``[-bound, bound]`` and at least ``least``, or NaN.
 
     Parameters
     ----------
     bound : float
     nan_from : frozenset of int
         Columns of the schema. A row holds NaN only where it has NaN in one of these columns.
+    least : float
+        Of counts and squares it is 0.
     """
 
     bound: float
     nan_from: frozenset[int] = frozenset()
+    least: float = -np.inf
 
-    def within(self, bound: float) -> Interval:
-        """Return the interval of values made from these, with another bound."""
-        return Interval(bound, self.nan_from)
+    def within(self, bound: float, least: float = -np.inf) -> Interval:
+        """Return the interval of values made from these, with other bounds."""
+        return Interval(bound, self.nan_from, least)
 
 
 def union(*intervals: Interval) -> Interval:
@@ -42,7 +45,7 @@ def union(*intervals: Interval) -> Interval:
     Examples
     --------
     >>> union(Interval(1.0), Interval(3.0, frozenset({0})))
-    Interval(bound=3.0, nan_from=frozenset({0}))
+    Interval(bound=3.0, nan_from=frozenset({0}), least=-inf)
     """
     return Interval(
         max((interval.bound for interval in intervals), default=0.0),

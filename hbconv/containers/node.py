@@ -304,7 +304,8 @@ def _key(value: Any) -> str:
     if isinstance(value, Node | Array | Schema):
         return value.key
     if isinstance(value, tuple):
-        return "(" + ",".join(_key(v) for v in value) + ")"
+        write = repr if set(map(type, value)) <= {str} else _key
+        return "(" + ",".join(map(write, value)) + ")"
     if dataclasses.is_dataclass(value):
         return type(value).__name__ + _key(
             tuple(getattr(value, f.name) for f in dataclasses.fields(value))

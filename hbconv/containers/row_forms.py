@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,9 +35,23 @@ class RowItems(Form):
 
 @dataclass(frozen=True)
 class NameArrays(RowItems):
-    """A list of an array for each row: the names of the columns that are not 0."""
+    """A list of an array of texts for each row: the names of the columns that are not 0.
 
-    names: Array
+    Parameters
+    ----------
+    names : tuple of Name
+        Texts, those of the vocabulary itself, which is not copied.
+    dtype : str
+        Of the arrays, such as ``"<U12"``.
+    """
+
+    names: tuple[Name, ...]
+    dtype: str
+
+    def misfit(self, values: Type) -> str | None:
+        own = super().misfit(values)
+        is_text = re.fullmatch(r"<U\d{1,9}", self.dtype) is not None
+        return own if is_text else "names columns by what is no text"
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,10 @@
 """Types of the container DAG: what flows (Type), and what the user feeds (Schema)."""
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import is_
 from typing import Literal
 
 import numpy as np
@@ -52,7 +54,7 @@ class Type:
         return f"width {self.width} {self.dtype}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Column:
     """One input column.
 
@@ -71,7 +73,10 @@ class Column:
     def of(self, dtype: str) -> "Column":
         """Return the same column of the dtype that a table tells."""
         weak = dtype == WEAK_INT
-        return replace(self, dtype="int64" if weak else dtype, weak_int=weak)
+        told = "int64" if weak else dtype
+        if (self.dtype, self.weak_int) == (told, weak):
+            return self
+        return Column(self.name, told, weak)
 
 
 @dataclass(frozen=True)
@@ -168,8 +173,10 @@ class Schema:
 
     @cached_property
     def key(self) -> str:
-        """Text that tells one schema from another."""
-        return repr(self)
+        """Digest that tells one schema from another."""
+        weak = tuple(column.weak_int for column in self.columns)
+        told = repr((self.names, self.dtypes, weak, self.named, self.conventions, self.finds))
+        return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -182,11 +189,10 @@ class Schema:
         return tuple(c.dtype for c in self.columns)
 
     def with_dtypes(self, dtypes: Sequence[str]) -> "Schema":
-        """Return the same columns with other dtypes."""
-        return replace(
-            self,
-            columns=tuple(c.of(d) for c, d in zip(self.columns, dtypes, strict=True)),
-        )
+        """Return the same columns with other dtypes; the schema itself where they have these."""
+        columns = tuple(c.of(d) for c, d in zip(self.columns, dtypes, strict=True))
+        same = all(map(is_, columns, self.columns))
+        return self if same else replace(self, columns=columns)
 
     def common_dtype(self, indices: Sequence[int]) -> str:
         """Dtype numpy gives the chosen columns together; "string" when one of them is text."""

@@ -31,7 +31,7 @@ def read_frame_format(estimator: Any) -> FrameFormat | None:
     own = None if last is None else find_parser(last).frames
     told = own(last) if own else ""
     if isinstance(told, FrameFormat):
-        return told
+        return told if told.names is not None or last is estimator else None
     names = (
         _names(last) if "transform" in getattr(last, "_sklearn_auto_wrap_output_keys", ()) else None
     )

@@ -51,7 +51,7 @@ def call(graph: Graph, programs: Programs, reads: Reads, method: str, x: Any) ->
         else in_order(join(answers), np.concatenate([rows for rows, _ in groups]))
     )
     frame_format = graph.traits.frame_format if method == "transform" else None
-    library = library_of(frame_format)
+    library = library_of(frame_format, x)
     if frame_format is not None and library:
         typed = graph.with_schema(graph.schema.with_dtypes(table.dtypes))
         return framed(found, typed.outputs[method], library, frame_format.names, x)

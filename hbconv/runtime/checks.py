@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from functools import cached_property
+from typing import TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ import numpy.typing as npt
 from hbconv.containers import Check, FindCode, Graph, Schema, topological
 from hbconv.containers.analysis.guard import Guard
 from hbconv.errors import InputError
-from hbconv.lower import DENSE, EntriesFeed, Feed, Lowered, Padding, lower_nodes
+from hbconv.lower import DENSE, AnyFeed, EntriesFeed, Feed, Lowered, Padding, lower_nodes
 from hbconv.runtime.inputs.table import Table
 from hbconv.runtime.magnitudes import are_within
 
@@ -48,7 +49,7 @@ class Checker:
     def feeds(self) -> list[Feed | EntriesFeed]:
         """The floats that the checks read, if the guard bounds them."""
         feeds = [f for f in self.all.lowered.feeds if f.dtype.startswith("float")]
-        return [f for f in feeds if isinstance(f, Feed | EntriesFeed) and self.guard.bound]
+        return [f for f in feeds if _may_be_large(f) and self.guard.bound]
 
     def __call__(self, table: Table, *, flagged: bool = False) -> None:
         """Raise InputError with the message of the first check that a row violates.
@@ -87,6 +88,13 @@ class Checker:
                 for feed in self.feeds
                 if isinstance(feed, EntriesFeed)
             )
+
+
+def _may_be_large(feed: AnyFeed) -> TypeGuard[Feed | EntriesFeed]:
+    """Whether a feed holds any number: not codes, and not numbers of terms in texts."""
+    if isinstance(feed, EntriesFeed):
+        return feed.leaf is None or not feed.leaf.extractor.sums_ones
+    return isinstance(feed, Feed)
 
 
 class _Conditions:

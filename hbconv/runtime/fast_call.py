@@ -80,7 +80,7 @@ class FastCall:
             answering: Call | None = self._local.calls[x.shape]
         except (AttributeError, KeyError):
             answering = self._find_call(x.shape)
-        if self._frames is not None and library_of(self._frames):
+        if self._frames is not None and library_of(self._frames, x):
             return None
         found = None if answering is None else answering(x)
         if self._unnamed and found is not None:

@@ -15,19 +15,21 @@ from typing import Any
 from hbconv.backends.base import Artifact, Bound
 from hbconv.containers import Graph
 from hbconv.lower import FLAGGED, Feed
+from hbconv.runtime.inputs.cell_looks import make_look
 from hbconv.runtime.inputs.cell_writers import (
     SCALARS,
     UNUSUAL,
     CellWriter,
     Write,
-    make_look,
     make_writers,
+    writes,
 )
 from hbconv.runtime.inputs.cells import Kind, RowCells, read_cells
 from hbconv.runtime.inputs.places import find_places, finds_silently
 from hbconv.runtime.inputs.read import read_table
 from hbconv.runtime.inputs.records import opened
 from hbconv.runtime.inputs.table import Reads, Table
+from hbconv.runtime.inputs.text_cells import read_text, with_entries
 from hbconv.runtime.outputs.answers import row_decoder
 from hbconv.runtime.outputs.dataframes import library_of
 from hbconv.runtime.program import Program
@@ -39,6 +41,7 @@ MOST_KINDS = 256
 """Kinds of rows that are remembered: clients choose them."""
 
 Call = Callable[[Any], Any]
+ReadRow = Callable[[Any], RowCells | None]
 FindProgram = Callable[[Table], tuple[Program, Table]]
 """Returns the program that answers a table, and the table in its dtypes."""
 
@@ -85,6 +88,8 @@ class RowCall:
         ordinary: Call,
         find_program: FindProgram,
     ) -> None:
+        self._takes_items = reads.schema.conventions.items
+        self._row: ReadRow = read_text if self._takes_items else read_cells
         self._reads = reads
         self._method = method
         self._ordinary = ordinary
@@ -96,9 +101,10 @@ class RowCall:
 
     def __call__(self, x: Any) -> Any:
         """Answer rows of any form."""
-        x = opened(x)
-        cells = read_cells(x)
-        if cells is None or (self._frames is not None and library_of(self._frames)):
+        if not self._takes_items:
+            x = opened(x)
+        cells = self._cells(x)
+        if cells is None or (self._frames is not None and library_of(self._frames, x)):
             return self._ordinary(x)
         kind = cells.kind
         call = self._memory.calls.get(kind)
@@ -110,6 +116,14 @@ class RowCall:
             self._learn(kind, cells, x)
         return found
 
+    def _cells(self, x: Any) -> RowCells | None:
+        """Return the cells of one row, of texts their entries too; None of everything else."""
+        cells = self._row(x)
+        if cells is None or not self._reads.entries:
+            return cells
+        # Kinds without entries are remembered only if they must be read the ordinary way.
+        return None if cells.kind in self._plans else with_entries(cells, self._reads)
+
     def _learn(self, kind: Kind, cells: RowCells, x: Any) -> None:
         """Remember how rows of a kind are read, of which the ordinary way answered one."""
         if kind not in self._plans:
@@ -117,7 +131,7 @@ class RowCall:
                 plan = self._plan(kind, cells, x)
             except UNUSUAL:  # Another row of this kind may do.
                 return
-            _remember(self._plans, kind, plan)
+            _remember(self._plans, kind if plan else cells.without_entries.kind, plan)
         plan = self._plans.get(kind)
         if plan is not None:
             _remember(self._memory.calls, kind, self._in_place(plan))
@@ -125,7 +139,7 @@ class RowCall:
     def _plan(self, kind: Kind, cells: RowCells, x: Any) -> _Plan | None:
         """Return None for a kind that must be read the ordinary way."""
         types = kind[-1]
-        may_be_columns = not cells.ordered and not SCALARS.issuperset(types)
+        may_be_columns = not cells.ordered and not SCALARS.issuperset(types[: len(cells.names)])
         if may_be_columns or not finds_silently(cells, self._reads):
             return None
         program, table = self._find_program(read_table(x, self._reads))
@@ -134,7 +148,7 @@ class RowCall:
         places = find_places(cells, self._reads)
         fed = table.inputs(program.host.feeds)
         writers = make_writers(program.host.feeds, places, types, fed, self._reads)
-        written = all(w.writes(cells.values, fed[name]) for name, w in writers.items())
+        written = all(writes(w, cells.values, fed[name]) for name, w in writers.items())
         looks = _looks(program, places, types)
         if not writers or not written or looks is None:
             return None
@@ -184,13 +198,13 @@ def find_row_call(
 ) -> Call:
     """Return a method for rows of all forms that is fast for one row of a table.
 
-    A model fitted without names has no such call: it warns of the names of each table.
+    A model fitted on a table without names has no such call: it warns of the names of each table.
     """
-    if reads.entries or not graph.schema.named:
+    if not graph.schema.named and not graph.schema.conventions.items:
         return ordinary
 
     def find_program(table: Table) -> tuple[Program, Table]:
-        converted = programs.converted((method,), table)
+        ((_, converted),) = programs.converted((method,), table).groups(sparse=False)
         return programs.program((method,), converted.dtypes, converted.padding), converted
 
     return RowCall(graph, reads, method, ordinary, find_program)
@@ -210,6 +224,8 @@ def _looks(
     if not guard.looks_at_rows:
         return ()
     feeds = [feed for feed in program.check.feeds if isinstance(feed, Feed)]
+    if len(feeds) < len(program.check.feeds):
+        return None
     look = make_look(feeds, places, types, guard.bound, guard.without_nan)
     return None if look is None else (look,)
 

@@ -48,7 +48,7 @@ def warmed(name: str, version: str, model: Model) -> ServedModel:
 
     It answers arrays from now on, whatever tables it was made to answer.
     """
-    if model.parsed.traits.frame_format is not None:
+    if hasattr(model, "set_output"):
         model.set_output(transform="default")
     signature = ModelSignature.of(model)
     with warnings.catch_warnings():

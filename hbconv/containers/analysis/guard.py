@@ -177,5 +177,5 @@ def _reads_floats(checks: Sequence[Check]) -> bool:
 
 def _dtypes_read(node: Columns | Entries) -> set[str]:
     if isinstance(node, Entries):
-        return {node.type.dtype}
+        return set() if node.extractor.sums_ones else {node.type.dtype}
     return {node.schema.dtypes[i] for i in node.columns}

@@ -69,6 +69,9 @@ _WITHIN_ONE = frozenset({"sigmoid", "tanh", "sin", "cos", "sign", "erf"})
 _KEEPS_SIZE = frozenset({"abs", "neg", "relu", "floor", "ceil", "rint"})
 """Functions whose values are at most one larger than x."""
 
+_LARGEST_LOG = 750.0
+"""No logarithm of a positive float64, and one, is larger."""
+
 _KEEPS_INTS = frozenset({"abs", "neg", "sign", "square"})
 """Functions that numpy computes in ints where x is int."""
 
@@ -138,6 +141,8 @@ class Map(Node):
             return x.within(1.0)
         if self.function in _KEEPS_SIZE:
             return x.within(x.bound + 1.0)
+        if self.function == "sublinear" and x.least >= 0.0:
+            return x.within(_LARGEST_LOG)
         return x.within(x.bound**2) if self.function == "square" and x.bound < 1e150 else None
 
     def lower(self, b: Builder, *inputs: Value) -> Value:

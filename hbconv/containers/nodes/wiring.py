@@ -125,18 +125,30 @@ class Concat(Node):
     def detail(self) -> str:
         return f"width {self.type.width}"
 
-    def narrowed(self, columns: Array) -> Node:
-        """Cut the columns into runs of one input each; inputs that no column needs vanish."""
+    def narrowed(self, columns: Array) -> Node | None:
+        """Cut the columns into runs of one input each; inputs that no column needs vanish.
+
+        Where the columns come back to an input, each input keeps what they need of it, once, and
+        they are selected from that. Cutting it anew each time would make a node for each column of
+        inputs that are woven together, such as the stages of two classes.
+        """
         ends = np.cumsum([x.type.width for x in self.xs])
         owners = np.searchsorted(ends, columns.data, side="right")
         cuts = np.flatnonzero(np.diff(owners)) + 1
-        parts = tuple(
-            self._part(int(owners[run[0]]), columns.data[run])
-            for run in np.split(np.arange(len(columns)), cuts)
-            if len(run)
-        )
+        runs = [run for run in np.split(np.arange(len(columns)), cuts) if len(run)]
+        if len(runs) > len({int(owners[run[0]]) for run in runs}):
+            return self._woven(columns)
+        parts = tuple(self._part(int(owners[run[0]]), columns.data[run]) for run in runs)
         narrow = parts[0] if len(parts) == 1 else Concat(parts)
         return narrow if narrow.type.dtype == self.type.dtype else Cast(narrow, self.type.dtype)
+
+    def _woven(self, columns: Array) -> Node | None:
+        """Select from the columns that are needed, in the order that they have here."""
+        needed, places = np.unique(columns.data, return_inverse=True)
+        if len(needed) == self.type.width:
+            return None
+        kept = self.narrowed(Array(needed))
+        return kept and Select(kept, Array.of(places, np.int32))
 
     def _part(self, owner: int, columns: npt.NDArray[np.int32]) -> Node:
         first = sum(x.type.width for x in self.xs[:owner])

@@ -54,19 +54,26 @@ def find_columns(x: Node) -> tuple[Hashable, ...]:
     places = range(x.type.width)
     if len(places) > MAX_COLUMNS:
         return tuple((x.key, place) for place in places)
-    return tuple(_pushed(Select(x, Array.of([place], "int32"))) for place in places)
+    known: dict[Node, Node] = {}
+    return tuple(_pushed(Select(x, Array.of([place], "int32")), known) for place in places)
 
 
-def _pushed(node: Node) -> Node:
-    """Push a selection of one column towards the input."""
+def _pushed(node: Node, known: dict[Node, Node]) -> Node:
+    """Push a selection of one column towards the input, once where several nodes read it."""
+    if node not in known:
+        known[node] = _push(node, known)
+    return known[node]
+
+
+def _push(node: Node, known: dict[Node, Node]) -> Node:
     if not isinstance(node, Select):
         return node
     narrow = node.x if node.x.type.width == 1 else node.x.narrowed(node.indices)
     if narrow is None:
         return node
     if isinstance(narrow, Select):
-        return _pushed(narrow)
-    return narrow.with_inputs({part: _pushed(part) for part in narrow.inputs})
+        return _pushed(narrow, known)
+    return narrow.with_inputs({part: _pushed(part, known) for part in narrow.inputs})
 
 
 def unite_columns(xs: Sequence[Node], names: Sequence[Sequence[Hashable]]) -> United:

@@ -13,6 +13,7 @@ from hbconv.containers import (
     Concat,
     Impute,
     Node,
+    Recode,
     Select,
     TreeEnsemble,
     TreeLeaves,
@@ -72,8 +73,10 @@ def _never_nan(x: Node) -> bool:
 
 def _fills(x: Node) -> bool:
     """Whether there is no NaN behind this node, whatever comes."""
-    if x.type.dtype in ("int32", "int64", "bool"):
+    if x.type.dtype in ("int32", "int64", "bool") or x.always_finite:
         return True
+    if isinstance(x, Recode):
+        return not any(np.isnan(table.data).any() for table in x.tables)
     return isinstance(x, Impute) and bool(np.isnan(x.missing)) and not np.isnan(x.fill.data).any()
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from hbconv.array import Array
 from hbconv.containers import (
     Affine,
     Cast,
@@ -69,8 +69,11 @@ def _with_vocabulary(vectorizer: Any) -> Any:
 
 @parses("sklearn.feature_extraction.text.TfidfVectorizer", features=item_column)
 def parse_tfidf_vectorizer(step: Step) -> dict[str, Output]:
-    """Count the terms, in float64 unless asked for float32, and weigh the counts."""
-    dtype = "float32" if np.dtype(step.estimator.dtype) == np.float32 else "float64"
+    """Count the terms, in float64 unless asked for float32, and weigh the counts.
+
+    Counts of small ints would wrap in the source.
+    """
+    dtype = "float32" if _dtype(step) == "float32" else "float64"
     return _sparse(
         _weighed(step, step.estimator._tfidf, _entries(step, _texts(step), _terms(step), dtype))
     )
@@ -117,11 +120,12 @@ def parse_dict_vectorizer(step: Step) -> dict[str, Output]:
 )
 def invert_vectorizer(step: Step) -> Output:
     """List the terms of each row that are not 0 as an array."""
-    ordered = sorted(
-        _with_vocabulary(step.estimator).vocabulary_.items(), key=lambda item: int(item[1])
-    )
-    terms = np.array([term for term, _ in ordered])
-    return Output(step.require_finite(), NameArrays(Array(terms)))
+    terms = _terms(replace(step, estimator=_with_vocabulary(step.estimator))).names
+    texts = [term for term in terms if isinstance(term, str)]
+    if len(texts) < len(terms):
+        raise step.refuse("vocabulary_", f"{len(terms)} terms", "They must all be texts.")
+    longest = max(1, *map(len, texts))
+    return Output(step.require_finite(), NameArrays(terms, f"<U{longest}"))
 
 
 @inverts("sklearn.feature_extraction.DictVectorizer", takes_sparse=True)
@@ -151,12 +155,14 @@ def _dtype(step: Step) -> str:
 
 def _terms(step: Step) -> Terms:
     """Return the names in the order of their columns."""
-    ordered = sorted(step.estimator.vocabulary_.items(), key=lambda item: int(item[1]))
-    if [int(place) for _, place in ordered] != list(range(len(ordered))):
+    ordered = sorted(step.estimator.vocabulary_.items(), key=itemgetter(1))
+    if [place for _, place in ordered] != list(range(len(ordered))):
         raise step.refuse(
             "vocabulary_", f"{len(ordered)} terms", "Its columns must be 0, 1, 2... without a gap."
         )
-    return Terms(tuple(entry_name(step, name) for name, _ in ordered))
+    names = [name for name, _ in ordered]
+    plain = set(map(type, names)) <= {str}
+    return Terms(tuple(names if plain else [entry_name(step, name) for name in names]))
 
 
 def _buckets(step: Step) -> Buckets:

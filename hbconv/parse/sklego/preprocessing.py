@@ -43,7 +43,7 @@ def _named(names: Sequence[object]) -> Schema:
 
 
 def _framed(names: Sequence[object]) -> FrameFormat:
-    return FrameFormat("pandas", tuple(map(str, names)))
+    return FrameFormat("given", tuple(map(str, names)))
 
 
 def _chosen(step: Step, parameter: str, names: Sequence[object]) -> dict[str, Output]:
@@ -91,7 +91,12 @@ def parse_type_selector(step: Step) -> dict[str, Output]:
     return chosen
 
 
-@parses("sklego.preprocessing.IdentityTransformer")
+def _as_given(identity: Any) -> FrameFormat | str:
+    """Return rows as they are, unless they are checked, which makes an array of them."""
+    return "default" if identity.check_X else FrameFormat("given", None)
+
+
+@parses("sklego.preprocessing.IdentityTransformer", frames=_as_given)
 def parse_identity_transformer(step: Step) -> dict[str, Output]:
     """Return the rows as they are, checked where that is asked for."""
     if not step.estimator.check_X:

@@ -11,18 +11,28 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from operator import itemgetter
 from types import NoneType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from hbconv.containers import Codes, Hashed
+from hbconv.containers.dates import DateCodes
 from hbconv.containers.schema import MOST_EXACT_INT
-from hbconv.lower import AnyFeed, CodesFeed, Feed
+from hbconv.lower import AnyFeed, CodesFeed, EntriesFeed, Feed
 from hbconv.runtime.inputs.table import Reads
 from hbconv.runtime.text.city_hash import encode_hashed
 
-__all__ = ["SCALARS", "UNUSUAL", "CellWriter", "Write", "make_look", "make_writers"]
+__all__ = [
+    "NUMBERS",
+    "SCALARS",
+    "UNUSUAL",
+    "CellWriter",
+    "Values",
+    "Write",
+    "make_writers",
+    "writes",
+]
 
 Values = tuple[Any, ...]
 Write = Callable[[Values], None]
@@ -35,8 +45,6 @@ LARGE = frozenset((int, np.int64, np.uint64))
 INTS = LARGE | {np.int8, np.int16, np.int32, np.uint8, np.uint16, np.uint32}
 FLOATS = frozenset((float, np.float16, np.float32, np.float64))
 NUMBERS = INTS | FLOATS | {bool, np.bool_}
-COMPARABLE = NUMBERS - {np.float16} | {NoneType}
-"""Types compared with a bound: float16 rounds it, to infinity even."""
 SCALARS = NUMBERS | {str, NoneType}
 """Types of values in records that are read fast."""
 MOST_HASHED = 4096
@@ -46,7 +54,42 @@ LONGEST_HASHED = 256
 _FORMATS = {"float32": "f", "float64": "d", "int64": "q", "int32": "i"}
 
 
-class CellWriter:
+class CellWriter(Protocol):
+    """Writes some cells as one input of a program."""
+
+    def into(self, row: npt.NDArray[Any]) -> Write:
+        """Return a function that writes cells to an array of one row."""
+
+
+def writes(writer: CellWriter, values: Values, fed: npt.NDArray[Any]) -> bool:
+    """Whether it writes the very bits of an input that was read the ordinary way."""
+    row = np.zeros_like(fed)
+    writer.into(row)(values)
+    return row.tobytes() == fed.tobytes()
+
+
+class ArrayWriter:
+    """Writes the cell at one place, which is an array.
+
+    Parameters
+    ----------
+    place : int
+    """
+
+    def __init__(self, place: int) -> None:
+        self._place = place
+
+    def into(self, row: npt.NDArray[Any]) -> Write:
+        """Return a function that writes the cell to an array of one row."""
+        place = self._place
+
+        def write(values: Values) -> None:
+            row[...] = values[place]
+
+        return write
+
+
+class NumbersWriter:
     """Writes some cells side by side, as one input of a program.
 
     Parameters
@@ -71,12 +114,6 @@ class CellWriter:
 
         return write
 
-    def writes(self, values: Values, fed: npt.NDArray[Any]) -> bool:
-        """Whether it writes the very bits of an input that was read the ordinary way."""
-        row = np.zeros_like(fed)
-        self.into(row)(values)
-        return row.tobytes() == fed.tobytes()
-
 
 def make_writers(
     feeds: Sequence[AnyFeed],
@@ -100,6 +137,10 @@ def make_writers(
     """
     found: dict[str, CellWriter] = {}
     for feed in feeds:
+        if isinstance(feed, EntriesFeed):
+            found |= _entries_writers(feed, len(types), reads)
+            continue
+        writer: CellWriter | None
         if isinstance(feed, CodesFeed):
             writer = _codes_writer(feed, places, types, fed[feed.name], reads)
         elif isinstance(feed, Feed) and feed.columns and reads.numbers.issuperset(feed.columns):
@@ -112,61 +153,12 @@ def make_writers(
     return found
 
 
-def make_look(
-    feeds: Sequence[Feed],
-    places: Mapping[int, int],
-    types: Sequence[type],
-    bound: float,
-    without_nan: frozenset[int],
-) -> Write | None:
-    """Return what takes only cells that need no check, and writes nothing; None if it cannot tell.
-
-    Parameters
-    ----------
-    feeds : sequence of Feed
-        The floats that checks read.
-    places, types
-        As of ``make_writers``.
-    bound : float
-        Largest magnitude of a cell.
-    without_nan : frozenset of int
-        Columns in which NaN is refused.
-    """
-    fed = {column: feed.dtype for feed in feeds for column in feed.columns}
-    given = {column: types[places[column]] for column in fed}
-    absent = {column for column, kind in given.items() if kind is NoneType}
-    is_exact = all(
-        dtype == "float64" or given[column] is np.float32 for column, dtype in fed.items()
-    )
-    if not is_exact or absent & without_nan or not COMPARABLE.issuperset(given.values()):
-        return None
-    looks = [
-        (places[column], column in without_nan, _bound_of(kind, bound))
-        for column, kind in given.items()
-        if column not in absent
-    ]
-
-    def look(values: Values) -> None:
-        for place, strict, most in looks:
-            value = values[place]
-            if not -most <= value <= most and (strict or value == value):
-                raise ValueError(value)
-
-    return look
-
-
-def _bound_of(kind: type, bound: float) -> float:
-    """Return a bound that values of a type are compared with as it is: numpy rounds it to float32.
-
-    Examples
-    --------
-    >>> _bound_of(float, 0.1), _bound_of(np.float32, 0.1) < 0.1
-    (0.1, True)
-    """
-    if kind is not np.float32:
-        return bound
-    rounded = np.float32(min(bound, float(np.finfo(np.float32).max)))
-    return float(np.nextafter(rounded, np.float32(0)) if float(rounded) > bound else rounded)
+def _entries_writers(feed: EntriesFeed, n_cells: int, reads: Reads) -> dict[str, CellWriter]:
+    """Return the writers of tokens and weights, which stand behind the cells of the row."""
+    assert feed.leaf is not None  # noqa: S101  (only matrices have entries of all columns)
+    at = reads.entries.index((feed.leaf.column, feed.leaf.extractor))
+    first = n_cells - 2 * (len(reads.entries) - at)
+    return {name: ArrayWriter(first + i) for i, name in enumerate(feed.names)}
 
 
 def _numbers_writer(feed: Feed, places: list[int], types: Sequence[type]) -> CellWriter | None:
@@ -179,7 +171,7 @@ def _numbers_writer(feed: Feed, places: list[int], types: Sequence[type]) -> Cel
     large = [place for place in places if types[place] in LARGE]
     if large:
         take = partial(_with_exact_ints, take, large)
-    return CellWriter(feed.dtype, take, len(places))
+    return NumbersWriter(feed.dtype, take, len(places))
 
 
 def _taker(places: list[int]) -> Callable[[Values], Sequence[Any]]:
@@ -222,7 +214,7 @@ def _codes_writer(
     def take(values: Values) -> Sequence[int]:
         return [lookup(values[place]) for lookup, place in pairs]
 
-    return CellWriter(feed.dtype, take, len(columns))
+    return NumbersWriter(feed.dtype, take, len(columns))
 
 
 def _lookup(leaf: Codes, kind: type, code: int, reads: Reads) -> Lookup | None:
@@ -236,6 +228,8 @@ def _lookup(leaf: Codes, kind: type, code: int, reads: Reads) -> Lookup | None:
     if kind is NoneType:
         return {None: code}.__getitem__
     vocabulary = leaf.vocabulary
+    if isinstance(vocabulary, DateCodes):
+        return None
     if isinstance(vocabulary, Hashed):
         return _hashed(vocabulary, reads.where(leaf.column)) if kind in INTS | {str} else None
     if kind in FLOATS:

@@ -15,8 +15,8 @@ __all__ = ["Kind", "RowCells", "read_cells"]
 
 Form = np.dtype[Any] | type | str | tuple[type, str]
 """How a frame holds a column."""
-Kind = tuple[tuple[Any, ...], tuple[Form, ...], bool, tuple[type, ...]]
-"""Names and forms of the columns, whether they are ordered, and types of the values."""
+Kind = tuple[tuple[Any, ...], tuple[Form, ...], bool, int, tuple[type, ...]]
+"""Names and forms of the columns, whether they are ordered, the size, and types of the values."""
 PANICKING = frozenset(("Date", "Datetime", "Duration", "List", "Array", "Struct"))
 """Types of polars that hold values which Python does not: polars panics where it makes a row."""
 
@@ -33,17 +33,25 @@ class RowCells(NamedTuple):
     values : tuple
     ordered : bool
         The columns have an order: those of a mapping have none.
+    size : int
+        Entries that texts are padded to; two more values stand for each: tokens and weights.
     """
 
     names: tuple[Any, ...]
     forms: tuple[Form, ...]
     values: tuple[Any, ...]
     ordered: bool = False
+    size: int = 0
 
     @property
     def kind(self) -> Kind:
         """What rows have in common that are read alike."""
-        return self.names, self.forms, self.ordered, tuple(map(type, self.values))
+        return self.names, self.forms, self.ordered, self.size, tuple(map(type, self.values))
+
+    @property
+    def without_entries(self) -> RowCells:
+        """The cells of the row alone."""
+        return self._replace(values=self.values[: len(self.names)], size=0)
 
 
 def read_cells(x: Any) -> RowCells | None:
@@ -52,7 +60,7 @@ def read_cells(x: Any) -> RowCells | None:
     Examples
     --------
     >>> read_cells({"age": 30, "sex": "f"})
-    RowCells(names=('age', 'sex'), forms=(), values=(30, 'f'), ordered=False)
+    RowCells(names=('age', 'sex'), forms=(), values=(30, 'f'), ordered=False, size=0)
     >>> read_cells([{"age": 30}]) == read_cells({"age": 30}) == read_cells({"age": [30]})
     True
     >>> read_cells([{"age": 30}, {"age": 31}])

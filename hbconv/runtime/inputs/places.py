@@ -59,6 +59,8 @@ def find_places(frame: Named, reads: Reads) -> dict[int, int]:
 
 def finds_silently(frame: Named, reads: Reads) -> bool:
     """Whether the columns of a table are found by their names, or refused, but never warned of."""
+    if reads.schema.conventions.items:
+        return True
     if not reads.schema.named or not all(isinstance(name, str) for name in frame.names):
         return False
     by_position = frame.ordered and reads.schema.finds == "positions"

@@ -16,13 +16,16 @@ from hbconv.errors import InputError
 __all__ = ["framed", "library_of"]
 
 
-def library_of(frame_format: FrameFormat | None) -> str:
-    """Return the library whose frames ``transform`` returns, or "" for arrays.
+def library_of(frame_format: FrameFormat | None, x: Any) -> str:
+    """Return the library whose frames ``transform`` returns for rows x, or "" for arrays.
 
     The configuration of scikit-learn counts if it is imported.
     """
     if frame_format is None:
         return ""
+    if frame_format.library == "given":
+        own = type(x).__module__.partition(".")[0]
+        return own if own in ("pandas", "polars") and hasattr(x, "columns") else ""
     sklearn = sys.modules.get("sklearn")
     chosen = frame_format.library or (
         sklearn.get_config()["transform_output"] if sklearn is not None else "default"
@@ -30,7 +33,7 @@ def library_of(frame_format: FrameFormat | None) -> str:
     return "" if chosen == "default" else chosen
 
 
-def framed(values: Any, output: Output, library: str, names: Sequence[str], x: Any) -> Any:
+def framed(values: Any, output: Output, library: str, names: Sequence[str] | None, x: Any) -> Any:
     """Return the answer of ``transform`` as a frame.
 
     Parameters
@@ -39,8 +42,8 @@ def framed(values: Any, output: Output, library: str, names: Sequence[str], x: A
     output : Output
         Over columns of the dtypes of x; its blocks keep their dtypes.
     library : {"pandas", "polars"}
-    names : sequence of str
-        Of the frame's columns.
+    names : sequence of str, or None
+        Of the frame's columns; None where x names them.
     x : table or array
         What the model was given. A frame of pandas has its index, and its own columns where they
         pass unchanged.
@@ -62,7 +65,8 @@ def framed(values: Any, output: Output, library: str, names: Sequence[str], x: A
         _part(part, node, dtype or node.type.dtype, (library, x))
         for part, (node, dtype) in zip(cut, output.blocks, strict=True)
     ]
-    return _pandas(parts, names, x) if library == "pandas" else _polars(parts, names)
+    named = list(x.columns) if names is None else names
+    return _pandas(parts, named, x) if library == "pandas" else _polars(parts, named)
 
 
 def _part(values: npt.NDArray[Any], node: Node, dtype: str, given: tuple[str, Any]) -> Any:

@@ -57,8 +57,9 @@ def _item(
 ) -> Any:
     if isinstance(form, NamedValues):
         return dict(zip((form.names[j] for j in columns), held, strict=True))
-    names = form.names.data[columns]
-    return tuple(names) if isinstance(form, NameTuples) else names
+    if isinstance(form, NameArrays):
+        return np.array([form.names[j] for j in columns.tolist()], form.dtype)
+    return tuple(form.names.data[columns])
 
 
 def _nonzeros(values: Any, row: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[Any]]:

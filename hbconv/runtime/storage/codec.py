@@ -9,6 +9,7 @@ import pkgutil
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
+from types import GenericAlias
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy.typing as npt
 
 import hbconv.containers
 from hbconv.array import Array
-from hbconv.containers import NODES, Node, topological
+from hbconv.containers import NODES, Column, Node, topological
 from hbconv.covered_forest import CoveredForest
 from hbconv.errors import StoreError
 from hbconv.forest import CategoryTables, Forest, Slopes
@@ -125,7 +126,7 @@ class _Encoder:
         if isinstance(value, float | np.floating):
             return float(value) if math.isfinite(value) else {"float": repr(float(value))}
         if isinstance(value, tuple | list):
-            return {"tuple": [self.value(v) for v in value]}
+            return self._tuple(value)
         if isinstance(value, frozenset):
             return {"set": [self.value(v) for v in sorted(value)]}
         if isinstance(value, Mapping):
@@ -137,6 +138,19 @@ class _Encoder:
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             return self._fields(value)
         raise StoreError(f"{type(value).__name__} {value!r} cannot be saved.")
+
+    def _tuple(self, values: Sequence[Any]) -> dict[str, Any]:
+        """Write a tuple item by item; texts as they are, and columns field by field.
+
+        A vocabulary and the columns that it makes may be a million.
+        """
+        kinds = set(map(type, values))
+        if kinds <= {str}:
+            return {"tuple": list(values)}
+        if kinds != {Column}:
+            return {"tuple": [self.value(v) for v in values]}
+        names = [f.name for f in dataclasses.fields(Column)]
+        return {"columns": {name: [getattr(v, name) for v in values] for name in names}}
 
     def _reference(self, value: Node | Forest) -> dict[str, int]:
         if isinstance(value, Node):
@@ -221,7 +235,10 @@ class Decoder:
         if kind == "bytes":
             return bytes(content, "latin-1")
         if kind == "tuple":
-            return tuple(self.value(v) for v in content)
+            plain = set(map(type, content)) <= {str}
+            return tuple(content if plain else map(self.value, content))
+        if kind == "columns":
+            return self._columns(content)
         if kind == "set":
             return frozenset(self.value(v) for v in content)
         if kind == "map":
@@ -250,6 +267,14 @@ class Decoder:
                     "holds what it may not."
                 )
         return check_forest(made) if isinstance(made, Forest) else made
+
+    def _columns(self, fields: dict[str, Any]) -> tuple[Column, ...]:
+        hints = fields_of(Column)
+        rows = [tuple(fields[name]) for name in hints]
+        tuples = [GenericAlias(tuple, (hint, ...)) for hint in hints.values()]
+        if not all(map(fits, rows, tuples)):
+            raise StoreError("The model file holds columns with fields of other types.")
+        return tuple(Column(*row) for row in zip(*rows, strict=True))
 
     def _text(self, value: dict[str, Any]) -> Array:
         dtype, texts = value["dtype"], self.value(value["text"])

@@ -6,7 +6,7 @@ from typing import Any
 
 __all__ = ["FORMAT", "upgraded"]
 
-FORMAT = 4
+FORMAT = 5
 """Number of the format written; files of a larger number are refused.
 
 Format 2 (after 0.1.0) gives an ``Output`` one form in place of eleven fields, and some classes
@@ -15,6 +15,8 @@ Format 3 holds what the host does around each compiled program; programs of olde
 again.
 Format 4 holds the graph of ``inverse_transform``, why methods are refused, contributions of
 features, and which outputs exports hold on demand alone.
+Format 5 holds the columns of a schema field by field. Graphs have other digests since, so programs
+of older files are compiled again.
 """
 GRAPHS = 2
 """Format since which graphs are written as today."""

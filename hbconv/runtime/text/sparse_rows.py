@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["EntryRows", "as_csr", "groups"]
+__all__ = ["EntryRows", "as_csr", "groups", "padded_size"]
 
 Ints = npt.NDArray[np.integer[Any]]
 SMALLEST, GROWTH = 16, 4
@@ -75,6 +75,20 @@ class EntryRows:
         weights = np.zeros((1, size), self.weights.dtype)
         weights[0, : last - first] = self.weights[first:last]
         return tokens, weights
+
+
+def padded_size(entries: int) -> int:
+    """Return the size that a row of so many entries is padded to.
+
+    Examples
+    --------
+    >>> padded_size(0), padded_size(16), padded_size(17)
+    (16, 16, 64)
+    """
+    size = SMALLEST
+    while size < entries:
+        size *= GROWTH
+    return size
 
 
 def groups(sizes: Ints) -> Iterator[tuple[Ints, int]]:

@@ -84,18 +84,18 @@ BLOCKED = {
     "TreeContributions": "each tree contributes to all features that it tests",
     "TreeInteractions": "each tree joins all features that it tests",
     **dict.fromkeys(
-        ("Codes", "ExpectedSigmoid", "IsBeyond", "IsNonFinite", "IsOtherDtype", "LogSumExp",
+        ("CalendarField", "Codes", "ExpectedSigmoid", "IsBeyond", "IsNonFinite", "IsOtherDtype", "LogSumExp",
          "RowDot", "WeightedMedian"),
         "it has one column",
     ),
-    **dict.fromkeys(("CleanText", "Entries", "FillText", "KeepText"), "its columns are texts or tokens, not numbers"),
+    **dict.fromkeys(("CleanText", "DateColumn", "Entries", "FillText", "KeepText"), "its columns are texts, dates or tokens, not numbers"),
     **dict.fromkeys(
         ("InverseDistances", "LogSoftmax", "Logits", "Normalize", "Proportions", "Softmax",
          "SymmetricLogit", "TableLogSoftmax", "TableSoftmax"),
         "each column depends on a sum or an extreme of the row",
     ),
     **dict.fromkeys(
-        ("ArgMax", "GroupSums", "LeafSums", "LogAdd", "PairVotes", "RunningSums",
+        ("ArgMax", "GroupSums", "Instants", "LeafSums", "LocalTime", "LogAdd", "PairVotes", "RunningSums",
          "StagedLeafSums", "Votes"),
         "a column is made of a block of columns",
     ),

@@ -19,6 +19,7 @@ from hbconv.containers import (
     Columns,
     Compare,
     Concat,
+    Entries,
     Graph,
     Impute,
     Interpolate,
@@ -41,6 +42,7 @@ from hbconv.containers import (
 from hbconv.containers.analysis.finite_outputs import find_finite_output
 from hbconv.containers.analysis.guard import find_guard
 from hbconv.containers.analysis.intervals import find_interval
+from hbconv.containers.extractors import Buckets, Extractor, Terms, Texts
 from hbconv.errors import InputError
 from hbconv.lower import lower_nodes
 from hbconv.model import Model
@@ -250,6 +252,20 @@ def test_the_spread_of_what_holds_ints_is_that_of_ints():
     found = find_interval(Columns.of(schema), 10.0)
     assert found is not None
     assert (found.bound, set(found.nan_from)) == (2.0**63, {1})
+
+
+@pytest.mark.parametrize(
+    ("columns", "settled"),
+    [(Terms(("cat", "sat")), True), (Buckets(8, False), True), (Buckets(8, True), False)],
+    ids=["terms", "hashed", "signed"],
+)
+def test_weights_of_counts_need_no_check(columns, settled):
+    counts = Entries(Schema.matrix(1).with_dtypes(["string"]), 0, Extractor(Texts(), columns))
+    weights = Normalize(Map(counts, "sublinear"), "l2", sparse=True)
+    check = Check(IsNonFinite(weights, allow_nan=False), "weights")
+    guard = find_guard(Graph(counts.schema, {"transform": Output(weights)}, (check,)))
+    assert (guard.settled == (check,), guard.host == (check,)) == (settled, not settled)
+    assert not guard.looks_at_rows
 
 
 def answers(schema):

@@ -26,6 +26,7 @@ from sklearn.ensemble import (
     HistGradientBoostingRegressor,
     RandomForestRegressor,
 )
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -35,6 +36,8 @@ import hbconv
 from hbconv.errors import HbconvError
 
 ROWS = 80
+WORDS = "the cat sat on a mat, the café was shut; Ann and Zoë 2 x"
+DOCUMENTS = [WORDS, "Cat cat", "unknown", " ".join(f"{WORDS} {i}" for i in range(40)), "\ud800 a\0"]
 TEXTS = ["sex", "port"]
 NUMBERS = ["age", "fare", "sibsp"]
 RECORD = {"sex": "f", "age": 30.5, "fare": 7.25, "port": "S", "sibsp": 1, "name": "Ann"}
@@ -134,19 +137,33 @@ def catboost():
     return trees.fit(frame, labels())
 
 
-SOURCES = [one_hot, strict, missing_texts, encoder, numbers, stump, lightgbm, catboost]
+def worded():
+    """Read words, and count them again as characters."""
+    frame = people().assign(name=[WORDS[: i % 40] for i in range(ROWS)])
+    columns = ColumnTransformer(
+        [
+            ("words", TfidfVectorizer(sublinear_tf=True), "name"),
+            ("characters", CountVectorizer(analyzer="char", dtype=np.float32), "name"),
+            ("text", OneHotEncoder(handle_unknown="ignore"), ["sex"]),
+            ("numbers", make_pipeline(SimpleImputer(), StandardScaler()), NUMBERS),
+        ]
+    )
+    return make_pipeline(columns, LogisticRegression()).fit(frame, labels())
+
+
+SOURCES = [one_hot, strict, missing_texts, encoder, numbers, stump, lightgbm, catboost, worded]
 FAST = {
-    "record": [*SOURCES[:6], catboost],
+    "record": [*SOURCES[:6], catboost, worded],
     "list of one record": [one_hot],
-    "JSON": [one_hot],
+    "JSON": [one_hot, worded],
     "columns": [one_hot, strict],
     "arrays of objects": [one_hot, strict, catboost],
-    "pandas": [*SOURCES[:6], catboost],
-    "pandas objects": [*SOURCES[:6], catboost],
+    "pandas": [*SOURCES[:6], catboost, worded],
+    "pandas objects": [*SOURCES[:6], catboost, worded],
     "pandas categories": [*SOURCES[:6], lightgbm, catboost],
     "pandas small": [one_hot, strict],
-    "polars": [*SOURCES[:6], catboost],
-    "Arrow": [*SOURCES[:6], catboost],
+    "polars": [*SOURCES[:6], catboost, worded],
+    "Arrow": [*SOURCES[:6], catboost, worded],
     "Arrow categories": [one_hot, strict],
 }
 """Forms of rows that are read fast, and by which models."""
@@ -236,6 +253,8 @@ def records():
         for value in HARD:
             yield {**RECORD, name: value}
     yield {**RECORD, "sex": "m", "age": 3.0, "sibsp": 2}
+    for text in DOCUMENTS:
+        yield {**RECORD, "name": text}
 
 
 @cache
@@ -298,6 +317,39 @@ def test_a_row_of_a_known_kind_is_read_fast(form, build, monkeypatch):
     wanted = outcome(getattr(model, method), x)
     monkeypatch.setattr(model._row_calls[method], "_ordinary", not_asked)
     assert outcome(getattr(model, method), x) == wanted
+
+
+@pytest.mark.parametrize("backend", ["tvm", "torch"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_text_is_answered_as_the_ordinary_way_does(backend, dtype):
+    documents = [WORDS[: i % 40] for i in range(ROWS)]
+    counts = TfidfVectorizer(ngram_range=(1, 2), token_pattern=r"(?u)\b\w+\b", dtype=dtype)
+    source = make_pipeline(counts, LogisticRegression()).fit(documents, labels())
+    model = hbconv.convert(source, backend)
+    lists = [*([text] for text in (*DOCUMENTS, *HARD)), [], DOCUMENTS, tuple(DOCUMENTS[:1]), WORDS]
+    for method in methods(model):
+        for x in lists:
+            wanted = outcome(lambda x, method=method: model._call(method, x), x)
+            for _ in range(2):
+                assert outcome(getattr(model, method), x) == wanted, x
+
+
+def test_a_text_of_a_known_size_is_read_fast(monkeypatch):
+    source = make_pipeline(
+        HashingVectorizer(n_features=64, ngram_range=(1, 2)), LogisticRegression()
+    )
+    documents = [WORDS[: i % 40] for i in range(ROWS)]
+    model = hbconv.convert(source.fit(documents, labels()), "tvm")
+    wanted = outcome(model.predict_proba, [WORDS])
+    monkeypatch.setattr(model._row_calls["predict_proba"], "_ordinary", not_asked)
+    assert outcome(model.predict_proba, [WORDS]) == wanted
+
+
+def test_a_text_that_must_be_read_the_ordinary_way_is_read_once(monkeypatch):
+    model = hbconv.convert(CountVectorizer().fit([WORDS]), "tvm")  # its answers are sparse
+    assert outcome(lambda x: model.transform(x).toarray(), [WORDS])
+    monkeypatch.setattr("hbconv.runtime.row_call.with_entries", not_asked)
+    assert outcome(lambda x: model.transform(x).toarray(), ["other"])
 
 
 def test_answers_last():

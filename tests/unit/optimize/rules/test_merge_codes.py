@@ -14,6 +14,7 @@ import hbconv
 from hbconv.array import Array
 from hbconv.backends.reference import evaluate
 from hbconv.containers import (
+    Add,
     Affine,
     Cast,
     Columns,
@@ -23,6 +24,7 @@ from hbconv.containers import (
     Graph,
     Impute,
     LookupSum,
+    Map,
     Node,
     Output,
     Recode,
@@ -34,6 +36,7 @@ from hbconv.containers import (
 from hbconv.errors import InputError
 from hbconv.lower import lower
 from hbconv.optimize import optimize
+from hbconv.optimize.merging.columns import find_columns
 from hbconv.optimize.rule import apply_together
 from hbconv.optimize.rules.fold_codes import fold_codes
 from hbconv.optimize.rules.merge_codes import merge_codes
@@ -235,3 +238,14 @@ def test_a_selection_of_merged_codes_is_taken_from_them():
     graph = graph_of(*(code(column(j), 0.0, 1.0) for j in range(3)))
     after = merged(graph)
     assert all(isinstance(root, Select) for root in after.output_roots)
+
+
+def test_columns_of_a_node_that_many_read_are_found_once():
+    """A chain of sums of the same has 2**60 paths to its input."""
+    x: Node = Columns.of(Schema.table(["a", "b"]))
+    for _ in range(60):
+        x = Add((Map(x, "neg"), x))
+        assert x.key
+    first, second = find_columns(x)
+    assert first != second
+    assert find_columns(Select(x, Array.of([1], np.int32))) == (second,)

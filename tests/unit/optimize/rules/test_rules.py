@@ -70,6 +70,15 @@ def test_selection_is_cut_at_a_concatenation_and_drops_unread_parts():
     assert node.xs[1].function == "sqrt"
 
 
+def test_inputs_that_a_selection_weaves_together_are_computed_once_each():
+    """The stages of two classes are 1,000 columns, each selected from the other input in turn."""
+    woven = Concat((Map(X, "exp"), Map(X, "log"), Map(X, "sqrt")))
+    assert push_selection(pick(woven, *np.arange(12).reshape(3, 4).T.ravel())) is None
+    some = push_selection(pick(woven, 8, 1, 9, 1))
+    assert some == pick(Concat((pick(Map(X, "exp"), 1), pick(Map(X, "sqrt"), 0, 1))), 1, 0, 2, 0)
+    assert push_selection(some) is None
+
+
 def test_selection_is_absorbed_by_linear_outputs():
     assert optimized(pick(Linear.of(X, np.arange(8.0).reshape(4, 2)), 1)).weights.shape == (4, 1)
 

@@ -569,8 +569,14 @@ def test_a_catboost_classifier_that_contradicts_itself(catboost_classes, value, 
 
 @pytest.mark.parametrize(
     "number",
-    ["1e400", "-1E+0400", f"1{'0' * 250}e99", f"1{'0' * 400}.5"],
-    ids=["exponent", "signs", "digits and exponent", "digits"],
+    [
+        "1e400",
+        "-1E+0400",
+        f"1{'0' * 250}e99",
+        f"1{'0' * 400}.5",
+        f"{'9' * 150}.{'9' * 150}e200",
+    ],
+    ids=["exponent", "signs", "digits and exponent", "digits", "digits, point and exponent"],
 )
 def test_a_number_that_float64_cannot_hold_stands_where_nobody_reads(catboost_document, number):
     document = copy.deepcopy(catboost_document)

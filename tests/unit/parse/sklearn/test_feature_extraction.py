@@ -24,6 +24,7 @@ from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import hbconv
+from hbconv.containers import NameArrays
 from hbconv.errors import BackendError, InputError, UnsupportedError
 
 DOCUMENTS = [
@@ -50,6 +51,25 @@ def convert(estimator: Any) -> hbconv.Model:
     return hbconv.convert(estimator, backend="reference")
 
 
+@pytest.mark.parametrize("vectorizer", [CountVectorizer, TfidfVectorizer])
+def test_terms_are_stored_once(vectorizer: Any) -> None:
+    """The inverse lists the texts that transform knows, not copies as wide as the longest."""
+    source = vectorizer().fit(DOCUMENTS)
+    model = convert(source)
+    assert model.parsed.inverse is not None
+    form = model.parsed.inverse.outputs["inverse_transform"].form
+    known = {id(term) for term in source.vocabulary_}
+    assert isinstance(form, NameArrays)
+    assert {id(name) for name in form.names} == known
+    assert {id(name) for leaf in model.reads.entries for name in leaf[1].columns.names} == known
+    counts = source.transform(NEW)
+    for found, want in zip(
+        model.inverse_transform(counts), source.inverse_transform(counts), strict=True
+    ):
+        np.testing.assert_array_equal(found, want)
+        assert found.dtype == want.dtype
+
+
 def own(text: str) -> list[str]:
     """A function of the user's."""
     return text.split()
@@ -71,6 +91,7 @@ def test_refuses_functions_of_the_users_own(vectorizer: Any, parameter: str) -> 
     (HashingVectorizer(dtype=np.int8), "dtype='int8'"),
     (HashingVectorizer(ngram_range=(0, 2)), r"ngram_range=\(0, 2\)"),
     (CountVectorizer(dtype=np.uint16).fit(DOCUMENTS), "dtype='uint16'"),
+    (TfidfVectorizer().fit(DOCUMENTS).set_params(dtype=np.uint8), "dtype='uint8'"),
     (DictVectorizer(dtype=np.complex128).fit([{"a": 1}]), "dtype='complex128'"),
     (DictVectorizer(sort=False).fit([{b"a": 1}]), "vocabulary_=b'a'"),
     (FeatureHasher(dtype=np.float16), "dtype='float16'"),

@@ -114,7 +114,6 @@ REFUSED = [
         THREE,
         r"DummyClassifier with strategy='stratified'.*at random",
     ),
-    (DummyClassifier(strategy="uniform"), THREE, r"DummyClassifier with strategy='uniform'"),
     (DummyClassifier(), csr_matrix(LABELS), r"DummyClassifier with sparse_output_=True"),
     (
         TransformedTargetRegressor(func=np.array, inverse_func=np.array),
@@ -377,6 +376,16 @@ def test_rows_that_no_class_claims():
         member.tree_.value[:, 0, 1] = 0.0
     assert not model.predict_proba(x).any()
     assert_agrees(model, x)
+
+
+def test_a_dummy_that_draws_labels_has_probabilities():
+    """They are equal; labels are refused where they are asked."""
+    source = DummyClassifier(strategy="uniform", random_state=0).fit(X, THREE)
+    model = hbconv.convert(source, "reference")
+    np.testing.assert_array_equal(model.predict_proba(X), source.predict_proba(X))
+    np.testing.assert_array_equal(model.predict_log_proba(X), source.predict_log_proba(X))
+    with pytest.raises(AttributeError, match="by the row's place among those of the call"):
+        model.predict(X)
 
 
 def test_thresholds_are_rounded_as_numpy_rounds_them():

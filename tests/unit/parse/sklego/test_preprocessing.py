@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -37,6 +38,27 @@ def test_columns_are_chosen_by_name_before_a_model(rows: pd.DataFrame) -> None:
     texts = make_pipeline(preprocessing.ColumnSelector("colour"), OneHotEncoder()).fit(ROWS)
     found = hbconv.convert(texts, "reference").transform(rows)
     np.testing.assert_array_equal(found.toarray(), texts.transform(rows).toarray())
+
+
+@pytest.mark.filterwarnings("ignore:X has feature names")
+@pytest.mark.parametrize("fitted", [ROWS, pl.from_pandas(ROWS)], ids=["pandas", "polars"])
+@pytest.mark.parametrize("asked", [ROWS, pl.from_pandas(ROWS)], ids=["pandas", "polars"])
+def test_answers_are_frames_of_the_library_of_the_rows(fitted: Any, asked: Any) -> None:
+    """Whatever the rows of fitting were; other rows are answered by arrays."""
+    selector = preprocessing.ColumnSelector(["count", "height"]).fit(fitted)
+    identity = preprocessing.IdentityTransformer().fit(fitted[["height", "count"]])
+    for source, rows in ((selector, asked), (identity, asked[["height", "count"]])):
+        model = hbconv.convert(source, "reference")
+        found = model.transform(rows)
+        want = source.transform(rows)
+        assert type(found) is type(want)
+        assert found.equals(want)
+        columns = {name: rows[name].to_numpy() for name in rows.columns}
+        np.testing.assert_array_equal(model.transform(columns), want.to_numpy())
+    behind = make_pipeline(StandardScaler(), preprocessing.IdentityTransformer())
+    numbers = ROWS[["height", "count"]]
+    found = hbconv.convert(behind.fit(numbers), "reference").transform(numbers)
+    np.testing.assert_array_equal(found, behind.transform(numbers))
 
 
 TYPED = pd.DataFrame(

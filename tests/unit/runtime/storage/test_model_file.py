@@ -20,6 +20,8 @@ from sources import dense
 
 import hbconv
 from hbconv.backends import find_backend
+from hbconv.containers import Schema
+from hbconv.errors import StoreError
 from hbconv.runtime.storage import model_file as store
 from hbconv.runtime.storage.codec import decode, encode
 
@@ -31,6 +33,24 @@ def saved(tmp_path):
     path = tmp_path / "model.hbc"
     hbconv.convert(fit("mixed"), "reference", sample=rows("mixed")[:2]).save(path)
     return path
+
+
+def test_columns_are_written_field_by_field():
+    """A vocabulary makes as many columns as it has terms."""
+    schema = Schema.table(["a", "\u00e9"]).with_dtypes(["float32", "int16"])
+    document, arrays = encode(schema)
+    fields = document["root"]["columns"]["columns"]
+    assert fields == {
+        "name": ["a", "\u00e9"],
+        "dtype": ["float32", "int64"],
+        "weak_int": [False, True],
+    }
+    assert decode(document, arrays) == schema
+    for name, values in (("dtype", ["float32", 7]), ("weak_int", [0, 1])):
+        damaged = json.loads(json.dumps(document))
+        damaged["root"]["columns"]["columns"][name] = values
+        with pytest.raises(StoreError, match="fields of other types"):
+            decode(damaged, arrays)
 
 
 def same_answers(one, two, x):
@@ -133,7 +153,8 @@ def test_a_file_of_a_newer_format(saved):
     edit_manifest(saved, lambda m: m.update(format=store.FORMAT + 1))
     with pytest.raises(
         hbconv.StoreError,
-        match=r"has format 5, written by hbconv .*; this hbconv reads up to 4. Upgrade hbconv",
+        match=rf"has format {store.FORMAT + 1}, written by hbconv .*; this hbconv reads up to "
+        rf"{store.FORMAT}. Upgrade hbconv",
     ):
         hbconv.load(saved)
 
