@@ -6,6 +6,7 @@ The root is taken only of those found.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf, sin
@@ -40,6 +41,7 @@ __all__ = [
     "COUNTING",
     "Surrogate",
     "as_it_is",
+    "named_metric",
     "read_metric",
     "refuse_no_metric",
     "squared_distances",
@@ -50,6 +52,12 @@ Params = Mapping[str, Any]
 
 COUNTING = (*BINARY_FORMULAS, "sokalmichener", "hamming")
 """Metrics that count features: under them most rows are as far as many others."""
+
+_OBJECTS = (
+    "euclidean", "manhattan", "chebyshev", "canberra", "hamming", "haversine", "jaccard", "dice",
+    "rogerstanimoto", "russellrao", "sokalsneath", "sokalmichener",
+)  # fmt: skip
+"""Metrics without parameters that there are objects of."""
 
 _WIDE = 15
 """Features beyond which one product pays; scikit-learn takes it from here on too."""
@@ -93,6 +101,30 @@ def read_metric(step: Step, x: Node, points: Points, metric: object, params: Par
             f"{', '.join(unknown)}.",
         )
     return reader(step, x, points, given)
+
+
+def named_metric(metric: Any, params: Params) -> tuple[Any, Params]:
+    """Return the name and the parameters of a ``DistanceMetric`` object; other metrics as given.
+
+    Examples
+    --------
+    >>> from sklearn.metrics import DistanceMetric
+    >>> named_metric(DistanceMetric.get_metric("cityblock"), {})
+    ('manhattan', {})
+    >>> named_metric("cosine", {})
+    ('cosine', {})
+    """
+    objects = getattr(sys.modules.get("sklearn.metrics"), "DistanceMetric", None)
+    if objects is None or not isinstance(metric, objects):
+        return metric, params
+    p, weights, _ = metric.__getstate__()
+    given = weights if len(weights) else None
+    if type(metric) is type(objects.get_metric("minkowski", p=3)):
+        return "minkowski", {"p": p, "w": given}
+    if type(metric) is type(objects.get_metric("seuclidean", V=[1.0])):
+        return "seuclidean", {"V": given}
+    plain = {type(objects.get_metric(name)): name for name in _OBJECTS}
+    return plain.get(type(metric), metric), {}
 
 
 def refuse_no_metric(step: Step, metric: object) -> None:

@@ -13,6 +13,10 @@ from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, concat, select
 
 Numbers = npt.NDArray[Any]
+_RANDOM = (
+    "It draws each answer at random, by the row's place among those of the call. Use 'prior', "
+    "'most_frequent' or 'constant'."
+)
 
 
 @parses("sklearn.dummy.DummyRegressor")
@@ -32,14 +36,10 @@ def parse_dummy_regressor(step: Step) -> dict[str, Output]:
 
 @parses("sklearn.dummy.DummyClassifier")
 def parse_dummy_classifier(step: Step) -> dict[str, Output]:
-    """Return the most frequent class, or a given one; random strategies are refused."""
+    """Return the most frequent class, or a given one; what is drawn at random is refused."""
     est = step.estimator
-    if est._strategy in ("stratified", "uniform"):
-        raise step.refuse(
-            "strategy",
-            est._strategy,
-            "It answers at random. Use 'prior', 'most_frequent' or 'constant'.",
-        )
+    if est._strategy == "stratified":
+        raise step.refuse("strategy", est._strategy, _RANDOM)
     if est.sparse_output_:
         raise step.refuse("sparse_output_", value=True, hint="Fit it on labels in a dense array.")
     several = est.n_outputs_ > 1
@@ -54,8 +54,12 @@ def parse_dummy_classifier(step: Step) -> dict[str, Output]:
     with np.errstate(divide="ignore"):
         logarithms = [_rows(step, np.log(p.values.data)) for p in each]
     form = MatrixList(tuple(p.type.width for p in each)) if several else MATRIX
+    predicted = {"predict": Output(codes, decoded, _dtype(step, classes, chosen))}
+    if est._strategy == "uniform":
+        step.refuse_method("predict", "strategy", "uniform", _RANDOM)
+        predicted = {}
     return {
-        "predict": Output(codes, decoded, _dtype(step, classes, chosen)),
+        **predicted,
         "predict_proba": Output(concat(each), form),
         "predict_log_proba": Output(concat(logarithms), form),
     }
@@ -90,6 +94,8 @@ def _chosen(step: Step, classes: list[Numbers], priors: list[Numbers]) -> list[i
 def _probabilities(step: Step, chosen: list[int], priors: list[Numbers]) -> list[Numbers]:
     if step.estimator._strategy == "prior":
         return priors
+    if step.estimator._strategy == "uniform":
+        return [np.full(len(prior), 1.0) / len(prior) for prior in priors]
     return [np.eye(len(prior))[position] for position, prior in zip(chosen, priors, strict=True)]
 
 

@@ -14,7 +14,7 @@ from hbconv.parse.registry import find_entry
 
 ROOT = Path(hbconv.parse.__file__).parent
 LIBRARIES = ("catboost", "imblearn", "lightgbm", "ngboost", "sklearn", "xgboost")
-BUILT_ON = {"ngboost": "sklearn"}
+BUILT_ON = {"ngboost": "sklearn", "spark": "lightgbm"}
 """Libraries whose models are made of another's."""
 
 

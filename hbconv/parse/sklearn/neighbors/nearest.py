@@ -29,6 +29,7 @@ from hbconv.containers import (
     WeightedLookup,
 )
 from hbconv.errors import UnsupportedError
+from hbconv.parse.common.distance_metrics import named_metric
 from hbconv.parse.registry import parses
 from hbconv.parse.sklearn.neighbors.search import Neighbors, kneighbors, nearest, within
 from hbconv.parse.step import Step, concat
@@ -62,7 +63,7 @@ def votes_inside_search(estimator: Any) -> bool:
 
     It never does so by Euclidean distance, which Minkowski's is where the parameter p is 2.
     """
-    metric = estimator.metric
+    metric, _ = named_metric(estimator.metric, {})
     return (
         estimator.weights == "uniform"
         and not estimator.outputs_2d_

@@ -34,6 +34,7 @@ from hbconv.containers import (
 from hbconv.parse.common.distance_metrics import (
     COUNTING,
     Surrogate,
+    named_metric,
     read_metric,
     refuse_no_metric,
     squared_distances,
@@ -145,15 +146,19 @@ def read_surrogate(step: Step, estimator: Any, x: Node) -> Surrogate:
         step.refuse_sparse(
             f"searches by {estimator._fit_method!r} and {metric!r}, which take no sparse matrix"
         )
-    if not brute:
-        refuse_no_metric(step, metric)
     if brute and metric == "euclidean":
         return Surrogate(
             squared_distances(Cast(x, "float64"), rows),
             lambda node: Map(node, "sqrt"),
             lambda radius: radius * radius,
         )
-    return read_metric(step, x, rows, metric, estimator.effective_metric_params_)
+    metric, params = named_metric(metric, estimator.effective_metric_params_)
+    if estimator._fit_method == "kd_tree" and params.get("w") is not None:
+        hint = "Its search tree misses some neighbours then. Use algorithm='ball_tree'."
+        raise step.refuse("metric", "minkowski with weights", hint)
+    if not brute:
+        refuse_no_metric(step, metric)
+    return read_metric(step, x, rows, metric, params)
 
 
 def finite_rows(step: Step) -> Node:

@@ -34,6 +34,29 @@ def test_trap_power_of_the_metric_is_read(p):
     assert not np.allclose(model.predict_proba(NEAR), plain.predict_proba(NEAR))
 
 
+@pytest.mark.parametrize("algorithm", ["brute", "ball_tree"])
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        ("euclidean", {}),
+        ("manhattan", {}),
+        ("chebyshev", {}),
+        ("canberra", {}),
+        ("minkowski", {"p": 3}),
+        ("minkowski", {"p": 1.5, "w": np.arange(1.0, 9.0)}),
+        ("seuclidean", {"V": np.arange(1.0, 9.0)}),
+    ],
+)
+def test_metric_objects_are_read_as_their_names(name, params, algorithm):
+    """With the parameters that they hold."""
+    metric = DistanceMetric.get_metric(name, **params)
+    estimator = neighbors.NearestNeighbors(metric=metric, algorithm=algorithm)
+    model = convert(estimator, fit_rows())
+    found, _ = model.kneighbors(NEAR)
+    want, _ = estimator.kneighbors(NEAR)
+    np.testing.assert_allclose(found, want, rtol=1e-12)
+
+
 @pytest.mark.parametrize("n", [0, 1, 2, 59, 60])
 def test_trap_any_number_of_rows(n):
     """A model answers a batch of any size, a row as in any other batch."""
@@ -178,7 +201,14 @@ def test_an_outlier_label_by_brute_force(metric):
     [
         (neighbors.KNeighborsClassifier(weights=lambda d: d), "weights"),
         (neighbors.KNeighborsRegressor(metric=lambda a, b: abs(a - b).sum()), "metric="),
-        (neighbors.NearestNeighbors(metric=DistanceMetric.get_metric("euclidean")), "metric="),
+        (neighbors.NearestNeighbors(metric=DistanceMetric.get_metric("braycurtis")), "metric="),
+        (
+            neighbors.NearestNeighbors(
+                metric=DistanceMetric.get_metric("minkowski", p=3, w=np.full(8, 0.1)),
+                algorithm="kd_tree",
+            ),
+            "algorithm='ball_tree'",
+        ),
         (neighbors.NearestNeighbors(metric="correlation"), "metric='correlation'"),
         (neighbors.NearestNeighbors(metric="braycurtis"), "metric='braycurtis'"),
         (neighbors.KNeighborsTransformer(metric="hamming"), "equally far"),
