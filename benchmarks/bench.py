@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 
-from bench_page import PROGRAMS, Figure, Range, Run, groups, ratios, write_page
+from bench_page import PROGRAMS, Figure, Loss, Range, Run, groups, losses, ratios, write_page
 from timing import machine, versions
 
 BENCHMARKS = Path(__file__).parent
@@ -54,7 +54,9 @@ def main() -> None:
     before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"figures": {}}
     is_busy = before.get("load", 0.0) > BUSY
     slower = list(compare({} if is_busy else before["figures"], found))
-    print("\n".join(["", *(slower or ["Nothing got slower beyond the spread."])]))
+    print(
+        "\n".join(["", *(losses(slower) if slower else ["Nothing got slower beyond the spread."])])
+    )
     if not chosen.dry:
         whole = {
             "date": date.today().isoformat(),
@@ -109,8 +111,8 @@ def slug(facts: Run) -> str:
     return re.sub(r"[^a-z0-9]+", "-", " ".join(parts).lower()).strip("-")
 
 
-def compare(before: dict[str, list[Figure]], now: dict[str, list[Figure]]) -> Iterator[str]:
-    """Yield a line for each figure of hbconv that got slower beyond the spread."""
+def compare(before: dict[str, list[Figure]], now: dict[str, list[Figure]]) -> Iterator[Loss]:
+    """Yield each figure of hbconv that got slower beyond the spread."""
     for name, figures in now.items():
         stored = groups(before.get(name, []))
         for (model, rows), here in groups(figures).items():
@@ -119,10 +121,14 @@ def compare(before: dict[str, list[Figure]], now: dict[str, list[Figure]]) -> It
             for contender, new in ratios(here).items():
                 known = old.get(contender, new)
                 if contender.startswith("hbconv") and is_below(new, known):
-                    yield (
-                        f"- Slower: {name}, {model}, {rows:,} rows, {contender}: "
-                        f"{known[1]:.3g} times the first contender before, {new[1]:.3g} times now."
-                    )
+                    yield {
+                        "program": name,
+                        "model": model,
+                        "rows": rows,
+                        "contender": contender,
+                        "before": float(f"{known[1]:.3g}"),
+                        "now": float(f"{new[1]:.3g}"),
+                    }
 
 
 def is_below(new: Range, then: Range) -> bool:

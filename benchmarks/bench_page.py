@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["PROGRAMS", "Figure", "Range", "Run", "groups", "ratios", "write_page"]
+__all__ = ["PROGRAMS", "Figure", "Loss", "Range", "Run", "groups", "losses", "ratios", "write_page"]
 
 PROGRAMS = {
     "trees": "Trees beside their peers",
@@ -28,6 +28,7 @@ WIDEST = 10
 QUANTILES = (0, 10, 25, 50, 75, 90, 100)
 
 Figure = dict[str, Any]
+Loss = dict[str, Any]
 Run = dict[str, Any]
 Range = tuple[float, float, float]
 
@@ -55,15 +56,24 @@ def section(stored: Run) -> Iterator[str]:
     yield f"## {facts['processor']}, {stored['date']}"
     yield ""
     yield f"{facts['cores']} cores; {', '.join(facts['vectors'])}; Python {facts['python']}."
-    yield "Versions: " + ", ".join(f"`{name}` {v}" for name, v in stored["versions"].items()) + "."
     yield f"The load average was {stored['load']} at the start."
     yield "On a machine where nothing else runs it is near 0."
+    yield from ("", *lines_of(*stored["versions"]), line(*stored["versions"].values()))
     if stored["slower"]:
-        yield from ("", *stored["slower"])
+        yield from ("", "### What got slower", "", *losses(stored["slower"]))
     for name, title in PROGRAMS.items():
         if name in stored["figures"]:
             yield from ("", f"### {title}", "", f"    python benchmarks/{name}.py --short", "")
             yield from table(name, groups(stored["figures"][name]))
+
+
+def losses(slower: list[Loss]) -> Iterator[str]:
+    """Yield a table of what got slower: times as fast as the first contender, before and now."""
+    yield from lines_of(*slower[0])
+    for loss in slower:
+        yield line(
+            *(f"{value:,}" if isinstance(value, int) else str(value) for value in loss.values())
+        )
 
 
 def table(name: str, found: dict[tuple[str, int], list[Figure]]) -> Iterator[str]:
