@@ -10,6 +10,7 @@
 #   make processes  500 processes that answer and end; none may die
 #   make kills      400 runs of hbconv score, killed at random moments; nothing may be lost
 #   make soak       ten minutes of requests while models are swapped and workers killed
+#   make matrix     every case of the matrix, in both dtypes, on its backends (an hour)
 #   make exports    every case of the matrix, exported and run by its bare runtime (an hour)
 #   make emulate    every case of the matrix on an emulated CUDA device (five minutes)
 #   make foreign    scikit-learn's own tests, with every answer asked of hbconv too (hours)
@@ -27,7 +28,7 @@ BIN := $(VENV)/bin
 
 COUNT ?= 100000
 
-.PHONY: demo test lint check battery fuzz memory processes kills soak exports emulate foreign memcheck engines gpu support bench site packages env
+.PHONY: demo test lint check battery fuzz memory processes kills soak matrix exports emulate foreign memcheck engines gpu support bench site packages env
 
 demo: env
 	$(BIN)/python examples/demo.py
@@ -40,7 +41,7 @@ lint: env
 	$(BIN)/mypy
 
 check: env
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 battery: env
 	$(BIN)/python -m pytest tests/conformance/trees tests/conformance/breadth tests/conformance/optimizer --battery 200 --battery-report figures.json
@@ -70,6 +71,9 @@ kills: env
 
 soak: env
 	PYTHONPATH=tests/system:strategies $(BIN)/python tests/system/soak.py --minutes 10
+
+matrix: env
+	$(BIN)/python -m pytest -n 2 --dist worksteal tests/conformance/matrix/test_matrix.py --matrix
 
 exports: env
 	$(BIN)/python -m pytest -n 2 tests/conformance/matrix/test_exports.py --exports

@@ -17,7 +17,7 @@ CACHE = pytest.StashKey[TemporaryDirectory]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--update-golden``, ``--update-support``, ``--exports``, ``--emulate``,
+    """Add ``--update-golden``, ``--update-support``, ``--matrix``, ``--exports``, ``--emulate``,
     ``--foreign``, ``--battery`` and ``--battery-report``.
     """
     parser.addoption(
@@ -29,6 +29,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--update-support",
         action="store_true",
         help="ask anew what each backend supports; write hbconv/support.json and docs/support.md",
+    )
+    parser.addoption(
+        "--matrix",
+        action="store_true",
+        help="run every case of the matrix in both dtypes, rather than some of them",
     )
     parser.addoption(
         "--exports",
@@ -49,7 +54,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--battery",
         type=int,
-        default=8,
+        default=4,
         help="models to draw for each battery of tests/conformance/trees and tests/conformance/breadth (full run: 200)",
     )
     parser.addoption(
@@ -68,6 +73,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[CACHE] = TemporaryDirectory(prefix="hbconv-cache-")
         os.environ["HBCONV_CACHE"] = config.stash[CACHE].name
         os.environ.setdefault("HBCONV_GUARD", "canaries")
+        os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads of two processes meet here
     settings.register_profile(
         "battery",
         max_examples=config.getoption("--battery"),

@@ -1,8 +1,8 @@
 """Every estimator of scikit-learn with every constructor parameter changed: right on every
 backend, or refused by name.
 
-An ordinary run changes one parameter at a time, and a few at once, on the reference and torch;
-each of the other backends takes a small fixed share. ``--battery 100`` and more changes many at
+An ordinary run changes one parameter at a time, and a few at once, on the reference; torch takes a
+fixed share, and each of the other backends a small one. ``--battery 100`` and more changes many at
 once, on all backends. Trees have a sweep of their own (tests/conformance/trees).
 """
 
@@ -27,6 +27,8 @@ FULL = 100
 SLOW = ("torchscript", "onnx", "tvm")
 SHARE = 60
 """One in so many changes runs on one of the slow backends in an ordinary run."""
+SHARE_OF_TORCH = 4
+"""One in so many changes runs on torch in an ordinary run."""
 
 SWEPT = {
     cls.__name__ for module in (test_sklearn_sweep, test_ensembles_sweep) for cls in module.SWEEP
@@ -99,8 +101,10 @@ def _chosen(name: str, drawn: int) -> Iterator[Change]:
 
 
 def _backends(change: Change, drawn: int) -> list[str]:
-    """Those that compile at once, and in turn one of the others."""
+    """The reference, and in turn one of the others."""
     if drawn >= FULL:
         return available_backends()
     number = zlib.crc32(str(change).encode())
-    return [*QUICK, SLOW[number // SHARE % len(SLOW)]] if number % SHARE == 0 else list(QUICK)
+    if number % SHARE == 0:
+        return [*QUICK, SLOW[number // SHARE % len(SLOW)]]
+    return list(QUICK) if number % SHARE_OF_TORCH == 0 else ["reference"]

@@ -1,5 +1,5 @@
 """Every estimator on every backend, in both dtypes, for none, one, few and many rows, against
-the fitted estimator.
+the fitted estimator. Its further settings run on the reference, and with ``--matrix`` on torch too.
 """
 
 from __future__ import annotations
@@ -20,21 +20,34 @@ from hbconv.names import EXPLANATIONS
 from hbconv.parse import parser_names
 from hbconv.parse.registry import find_entry
 
-EVERY_SETTING = ("reference", "torch")
-"""Backends that run every setting; the others, slower to compile, run the first of each
-estimator that is not read as another is.
-"""
+BOTH_DTYPES = ("reference", "torch", "tvm")
+"""Backends that run the first setting of each estimator in both dtypes in an ordinary run."""
 
 ROWS = (1000, 0, 1, 7)
 
 
-def _pairs() -> list[Any]:
-    firsts = {case for case in first_settings() if not case.same_as}
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Take all combinations with ``--matrix``, else some of them."""
+    if "backend" in metafunc.fixturenames:
+        whole = metafunc.config.getoption("--matrix")
+        metafunc.parametrize(("case", "backend", "dtype"), _combinations(whole=whole))
+
+
+def _combinations(*, whole: bool) -> list[Any]:
+    """Return each setting with its backends and dtypes.
+
+    Backends that are slow to compile run the first setting of each estimator that is not read as
+    another is. An ordinary run takes further settings on the reference, in float64.
+    """
+    firsts = set(first_settings())
+    quick = ("reference", "torch") if whole else ("reference",)
     return [
-        pytest.param(case, b, id=f"{case}-{b}")
+        pytest.param(case, backend, dtype, id=f"{case}-{backend}-{dtype}")
         for case in CASES
-        for b in backend_names()
-        if b in EVERY_SETTING or case in firsts
+        for backend in backend_names()
+        for dtype in ("float64", "float32")
+        if backend in quick or (case in firsts and not case.same_as)
+        if whole or dtype == "float64" or (case in firsts and backend in BOTH_DTYPES)
     ]
 
 
@@ -62,20 +75,18 @@ def test_settings_are_named_once() -> None:
     assert len({str(case) for case in CASES}) == len(CASES)
 
 
-@pytest.mark.parametrize("n", ROWS)
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize(("case", "backend"), _pairs())
-def test_answers_as_the_source(case: Case, backend: str, dtype: str, n: int) -> None:
+def test_answers_as_the_source(case: Case, backend: str, dtype: str) -> None:
     """The same methods; the same values within tolerance, labels exactly; the same shapes and
-    dtypes.
+    dtypes, for each number of rows.
     """
-    x = as_dtype(case.rows(n), dtype)
-    if dtype not in case.dtypes:
-        _both_refuse(case, backend, dtype, x)
-        return
-    for method in case.names:
-        got = getattr(compiled(case, backend, dtype), method)(x)
-        compare(case, method, x, got)
+    for n in ROWS:
+        x = as_dtype(case.rows(n), dtype)
+        if dtype not in case.dtypes:
+            _both_refuse(case, backend, dtype, x)
+            continue
+        for method in case.names:
+            got = getattr(compiled(case, backend, dtype), method)(x)
+            compare(case, method, x, got)
 
 
 def _both_refuse(case: Case, backend: str, dtype: str, x: Any) -> None:
