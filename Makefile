@@ -44,7 +44,7 @@ check: env
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 battery: env
-	$(BIN)/python -m pytest tests/conformance/trees tests/conformance/breadth tests/conformance/optimizer --battery 200 --battery-report figures.json
+	$(BIN)/python -m pytest tests/conformance/trees tests/conformance/breadth tests/conformance/optimizer --whole --battery 200 --battery-report figures.json
 
 fuzz: env
 	PYTHONPATH=tests/system:tests/support:tests/conformance:strategies:datasets $(BIN)/python -m fuzz --count $(COUNT)
@@ -52,8 +52,8 @@ fuzz: env
 memory: env
 	for vector in 16 32 64; do for guard in pages-behind pages-before; do \
 		HBCONV_GUARD=$$guard HBCONV_MACHINE=/$$vector $(BIN)/python -X faulthandler tests/unit/backends/tvm/edges.py $$(seq 1 70) || exit 1; done; done
-	for guard in pages-behind pages-before; do HBCONV_GUARD=$$guard $(BIN)/python -m pytest -n 2 tests/unit/backends || exit 1; done
-	for vector in 16 32 64; do HBCONV_GUARD=pages-behind HBCONV_MACHINE=/$$vector $(BIN)/python -m pytest -n 2 tests/conformance/trees tests/properties || exit 1; done
+	for guard in pages-behind pages-before; do HBCONV_GUARD=$$guard $(BIN)/python -m pytest -n 2 tests/unit/backends --whole || exit 1; done
+	for vector in 16 32 64; do HBCONV_GUARD=pages-behind HBCONV_MACHINE=/$$vector $(BIN)/python -m pytest -n 2 tests/conformance/trees tests/properties --whole || exit 1; done
 
 # Valgrind knows no AVX-512, but vectors of 64 bytes in AVX2's registers.
 memcheck: export HBCONV_MACHINE = x86-64-v3/64
@@ -73,13 +73,13 @@ soak: env
 	PYTHONPATH=tests/system:strategies $(BIN)/python tests/system/soak.py --minutes 10
 
 matrix: env
-	$(BIN)/python -m pytest -n 2 --dist worksteal tests/conformance/matrix/test_matrix.py --matrix
+	$(BIN)/python -m pytest -n 2 --dist worksteal tests/conformance/matrix/test_matrix.py --whole
 
 exports: env
-	$(BIN)/python -m pytest -n 2 tests/conformance/matrix/test_exports.py --exports
+	$(BIN)/python -m pytest -n 2 tests/conformance/matrix/test_exports.py --whole
 
 emulate: env
-	$(BIN)/python -m pytest -n 2 tests/conformance/matrix/test_emulated_device.py --emulate
+	$(BIN)/python -m pytest -n 2 tests/conformance/matrix/test_emulated_device.py --whole
 
 foreign: env
 	$(BIN)/python -m pytest tests/conformance/foreign --foreign 1 -n 2 --junitxml foreign.xml

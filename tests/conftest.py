@@ -3,6 +3,8 @@
 import json
 import os
 import sys
+import zlib
+from collections import defaultdict
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,8 +19,8 @@ CACHE = pytest.StashKey[TemporaryDirectory]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--update-golden``, ``--update-support``, ``--matrix``, ``--exports``, ``--emulate``,
-    ``--foreign``, ``--battery`` and ``--battery-report``.
+    """Add ``--update-golden``, ``--update-support``, ``--whole``, ``--foreign``, ``--battery`` and
+    ``--battery-report``.
     """
     parser.addoption(
         "--update-golden",
@@ -31,30 +33,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="ask anew what each backend supports; write hbconv/support.json and docs/support.md",
     )
     parser.addoption(
-        "--matrix",
+        "--whole",
         action="store_true",
-        help="run every case of the matrix in both dtypes, rather than some of them",
-    )
-    parser.addoption(
-        "--exports",
-        action="store_true",
-        help="export every case of the matrix to every kind of file, rather than some of them",
-    )
-    parser.addoption(
-        "--emulate",
-        action="store_true",
-        help="run every case of the matrix on an emulated CUDA device, rather than some of them",
+        help="run every case of the tests that are marked to run a share of theirs",
     )
     parser.addoption(
         "--foreign",
         type=float,
-        default=0.01,
+        default=0.005,
         help="share of scikit-learn's own tests to run with every answer asked of hbconv (full run: 1)",
     )
     parser.addoption(
         "--battery",
         type=int,
-        default=4,
+        default=2,
         help="models to draw for each battery of tests/conformance/trees and tests/conformance/breadth (full run: 200)",
     )
     parser.addoption(
@@ -83,6 +75,28 @@ def pytest_configure(config: pytest.Config) -> None:
         phases=[Phase.explicit, Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of each test that is marked ``share(n)``, keep one case in n, by a hash of its name.
+
+    At least one case is kept. ``--whole`` keeps all of them.
+    """
+    if config.getoption("--whole"):
+        return
+    cases: defaultdict[tuple[str, int], list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        mark = item.get_closest_marker("share")
+        if mark:
+            cases[item.nodeid.partition("[")[0], mark.args[0]].append(item)
+    left = {item for (_, n), group in cases.items() for item in _beyond_share(group, n)}
+    config.hook.pytest_deselected(items=list(left))
+    items[:] = [item for item in items if item not in left]
+
+
+def _beyond_share(items: list[pytest.Item], n: int) -> list[pytest.Item]:
+    chosen = [item for item in items if zlib.crc32(item.nodeid.encode()) % n == 0] or items[:1]
+    return [item for item in items if item not in chosen]
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -27,7 +27,7 @@ FULL = 100
 SLOW = ("torchscript", "onnx", "tvm")
 SHARE = 60
 """One in so many changes runs on one of the slow backends in an ordinary run."""
-SHARE_OF_TORCH = 4
+SHARE_OF_TORCH = 8
 """One in so many changes runs on torch in an ordinary run."""
 
 SWEPT = {
@@ -62,6 +62,7 @@ def test_no_parameter_is_left_out(name):
     "ignore"
 )  # of deprecated classes; and a model repeats what its source warns of
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.share(2)
 def test_right_or_refused_by_name(name, request):
     drawn = request.config.getoption("--battery")
     wrong = {}

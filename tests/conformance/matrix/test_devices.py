@@ -70,6 +70,7 @@ def program_of(case: Case) -> Any:
 
 
 @pytest.mark.parametrize("case", first_settings(), ids=str)
+@pytest.mark.share(2)
 def test_a_device_runs_it_alone(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Torch, "remarks", lambda self, forest, target: ())
     monkeypatch.setattr(loop, "_may_look", lambda state: False)
@@ -90,6 +91,7 @@ def test_a_device_runs_it_alone(case: Case, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("case", first_settings(), ids=str)
+@pytest.mark.share(2)
 def test_tensors_stay_on_their_device(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where all checks are settled, a copy to the host would fail: it has no values to give."""
     monkeypatch.setattr(Torch, "remarks", lambda self, forest, target: ())

@@ -4,33 +4,22 @@ by name.
 
 from __future__ import annotations
 
-import zlib
-
 import pytest
 from emulated_rows import emulate_device
 from matrix.case import Case, as_dtype
 from matrix.compare import compare
 from matrix.compiled import compiled
-from matrix.estimators import CASES, first_settings
+from matrix.estimators import CASES
 
 import hbconv
 from hbconv.errors import BackendError
 
-SHARE = 6
-"""One estimator in so many, by a hash of its name, runs with each run of the tests, for compilers
-take their time; all settings of all with ``--emulate``.
-"""
 ROWS = (60, 1, 0)
 TOO_WIDE = "gives each row to a thread of a CUDA device, which holds"
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Take every setting with ``--emulate``, else a share of the first ones."""
-    whole = metafunc.config.getoption("--emulate")
-    sampled = [c for c in first_settings() if zlib.crc32(str(c).encode()) % SHARE == 0]
-    metafunc.parametrize("case", CASES if whole else sampled, ids=str)
-
-
+@pytest.mark.share(30)
+@pytest.mark.parametrize("case", CASES, ids=str)
 def test_answers_as_the_source(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     emulate_device(monkeypatch)
     model = hbconv.convert(compiled(case, "reference").parsed, backend="tvm", device="cuda")

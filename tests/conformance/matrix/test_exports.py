@@ -4,7 +4,6 @@ few and many rows.
 
 from __future__ import annotations
 
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import pytest
 from matrix.case import Case, as_dtype
 from matrix.compare import ask, compare_values
 from matrix.compiled import compiled
-from matrix.estimators import CASES, first_settings
+from matrix.estimators import CASES
 from matrix.exports import SUFFIXES, exported
 from sources import dense
 
@@ -24,11 +23,8 @@ from hbconv.errors import BackendError
 
 ROWS = (1000, 7, 1, 0)
 
-SHARES = {".onnx": 3, ".pt": 12, ".pt2": 100, ".so": 50}
-"""One estimator in so many, by a hash of its name, is exported in each run of the tests, for a
-tracer or a compiler takes its time; all of them with ``--exports``.
-"""
-
+SHARES = {".onnx": 12, ".pt": 36, ".pt2": 400, ".so": 160}
+"""One setting in so many is exported in an ordinary run: a tracer or a compiler takes its time."""
 
 NEAR = {
     "LatentDirichletAllocation[fitted on float32]": "Iterations in float32 end a round apart, as on the backend.",
@@ -37,25 +33,16 @@ NEAR = {
 """Cases that ONNX Runtime answers to three digits alone, and why."""
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Take every setting with ``--exports``, else the first of each estimator."""
-    if "suffix" in metafunc.fixturenames:
-        whole = metafunc.config.getoption("--exports")
-        pairs = [
-            (case, suffix)
-            for case in (CASES if whole else first_settings())
-            for suffix in SUFFIXES
-            if whole or _sampled(case, suffix)
-        ]
-        metafunc.parametrize(
-            ("case", "suffix"), [pytest.param(*pair, id=f"{pair[0]}-{pair[1]}") for pair in pairs]
-        )
+PAIRS = [
+    pytest.param(
+        case, suffix, id=f"{case}-{suffix}", marks=pytest.mark.share(SHARES.get(suffix, 1))
+    )
+    for case in CASES
+    for suffix in SUFFIXES
+]
 
 
-def _sampled(case: Case, suffix: str) -> bool:
-    return zlib.crc32(str(case).encode()) % SHARES.get(suffix, 1) == 0
-
-
+@pytest.mark.parametrize(("case", "suffix"), PAIRS)
 def test_a_file_answers_as_the_source(case: Case, suffix: str, tmp_path: Path) -> None:
     """In each dtype that the source takes; a model of which no method gives a tensor, or whose
     texts become tokens on the host, or that reads dates, is refused.

@@ -93,6 +93,7 @@ def test_an_inverse_is_answered_or_refused_by_name(case: Case) -> None:
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("case", INVERTED, ids=str)
+@pytest.mark.share(3)
 def test_inverts_as_the_source(case: Case, dtype: str) -> None:
     """The same values, shapes, dtypes and forms, for few rows, one and none."""
     if dtype not in case.dtypes or not _is_inverted(case):

@@ -1,5 +1,5 @@
 """Every estimator on every backend, in both dtypes, for none, one, few and many rows, against
-the fitted estimator. Its further settings run on the reference, and with ``--matrix`` on torch too.
+the fitted estimator. An ordinary run takes a share of these cases.
 """
 
 from __future__ import annotations
@@ -20,34 +20,25 @@ from hbconv.names import EXPLANATIONS
 from hbconv.parse import parser_names
 from hbconv.parse.registry import find_entry
 
-BOTH_DTYPES = ("reference", "torch", "tvm")
-"""Backends that run the first setting of each estimator in both dtypes in an ordinary run."""
+FIRST = dict.fromkeys(backend_names(), 6) | {"reference": 1, "torch": 2, "onnx": 2}
+FURTHER = {"reference": 2, "torch": 12}
+"""Backends of the first and of further settings, and of how many cases an ordinary run takes one.
+
+A setting that is read as another is goes with the further ones.
+"""
 
 ROWS = (1000, 0, 1, 7)
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Take all combinations with ``--matrix``, else some of them."""
-    if "backend" in metafunc.fixturenames:
-        whole = metafunc.config.getoption("--matrix")
-        metafunc.parametrize(("case", "backend", "dtype"), _combinations(whole=whole))
-
-
-def _combinations(*, whole: bool) -> list[Any]:
-    """Return each setting with its backends and dtypes.
-
-    Backends that are slow to compile run the first setting of each estimator that is not read as
-    another is. An ordinary run takes further settings on the reference, in float64.
-    """
-    firsts = set(first_settings())
-    quick = ("reference", "torch") if whole else ("reference",)
+def _combinations() -> list[Any]:
+    firsts = {case for case in first_settings() if not case.same_as}
     return [
-        pytest.param(case, backend, dtype, id=f"{case}-{backend}-{dtype}")
+        pytest.param(
+            case, backend, dtype, id=f"{case}-{backend}-{dtype}", marks=pytest.mark.share(n)
+        )
         for case in CASES
-        for backend in backend_names()
+        for backend, n in (FIRST if case in firsts else FURTHER).items()
         for dtype in ("float64", "float32")
-        if backend in quick or (case in firsts and not case.same_as)
-        if whole or dtype == "float64" or (case in firsts and backend in BOTH_DTYPES)
     ]
 
 
@@ -75,6 +66,7 @@ def test_settings_are_named_once() -> None:
     assert len({str(case) for case in CASES}) == len(CASES)
 
 
+@pytest.mark.parametrize(("case", "backend", "dtype"), _combinations())
 def test_answers_as_the_source(case: Case, backend: str, dtype: str) -> None:
     """The same methods; the same values within tolerance, labels exactly; the same shapes and
     dtypes, for each number of rows.
@@ -119,6 +111,7 @@ def test_takes_integers(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.share(2)
 def test_a_program_answers_narrower_rows_as_the_source(case: Case) -> None:
     """Rows that are converted to the dtype of a program are answered as the source does."""
     if "float64" not in case.dtypes:
@@ -167,6 +160,7 @@ def test_takes_half_precision_or_refuses_it(case: Case) -> None:
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.share(3)
 def test_refuses_what_the_source_refuses(case: Case, bad: float) -> None:
     """NaN and infinite values are refused where the source's first method refuses them, else
     answered as it does.

@@ -105,6 +105,7 @@ def _model(case: Case) -> Any:
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if _rows(case) is not None], ids=str)
+@pytest.mark.share(4)
 def test_a_sparse_matrix_is_answered_as_the_source_does(case: Case) -> None:
     """Values, and the class and layout of a sparse answer; positive rows too, since some take
     no others.

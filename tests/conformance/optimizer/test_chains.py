@@ -7,6 +7,7 @@ that compile in no time. With ``--battery 200`` it stands before all, and all ar
 from functools import cache
 
 import numpy as np
+import pytest
 from optimizer.chains import CHAINS, TREES, chain_rows, fitted_chain, is_imputed, taken_by
 from optimizer.hurting import hurting_rows
 from optimizer.judge import BACKENDS, FEW, assert_same_rows
@@ -44,6 +45,7 @@ def rows_for(chain, trees):
     return np.concatenate([rows, np.where(holes, np.nan, rows)])
 
 
+@pytest.mark.share(2)
 def test_leaves_are_the_sources(chain, trees, dtype, backend):
     rows = rows_for(chain, trees).astype(dtype)
     kind = KINDS.get(trees, "trees")
