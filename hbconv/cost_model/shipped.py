@@ -110,11 +110,11 @@ KERNEL_PRICES: Mapping[tuple[str, str], Prices] = {
         sum=(1.53e-9, 8.86e-10, 0, 4.45e-8),
     ),
     ("torch", "tree_traversal"): Prices(
-        operator=3.2e-6,
-        elementwise=2.6e-9,
-        visit=(2e-9, 1e-8),
-        column=8e-9,
-        sum=3e-9,
+        operator=4.9e-6,
+        elementwise=4e-9,
+        visit=(3.1e-9, 1.5e-8),
+        column=1.2e-8,
+        sum=4.6e-9,
     ),
     ("tvm", "select"): Prices(visit=2.59e-11, column=6.33e-10, sum=(1.51e-10, 4.32e-11)),
     ("tvm", "tree_traversal"): Prices(visit=(7.9e-10, 0, 7.55e-10), column=5.05e-10, sum=4.8e-10),
@@ -129,11 +129,11 @@ On ONNX, plain operators decide category sets before the kernel.
 
 LOWERED_PRICES: Mapping[tuple[str, str], Prices] = {
     ("torch", "gemm"): Prices(
-        operator=5.91e-6,
-        elementwise=4.79e-10,
-        take=4.07e-9,
-        visit=(0, 2.82e-11, 2.77e-11, 2.22e-10),
-        sum=1.72e-8,
+        operator=5.4e-6,
+        elementwise=4.4e-10,
+        take=3.7e-9,
+        visit=(0, 2.6e-11, 2.5e-11, 2e-10),
+        sum=1.6e-8,
     ),
     ("torch", "tree_traversal"): Prices(
         operator=3.29e-6,
