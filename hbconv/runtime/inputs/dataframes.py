@@ -147,6 +147,7 @@ def read_sequence(x: Any) -> Frame | None:
 
 
 def _from_mapping(x: Mapping[Any, Any]) -> Frame:
+    _refuse_values_among_columns(x)
     columns = {name: plain_column(name, values) for name, values in x.items()}
     lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) > 1:
@@ -157,6 +158,17 @@ def _from_mapping(x: Mapping[Any, Any]) -> Frame:
     return Frame(
         tuple(columns), max(lengths.values(), default=0), arrays.__getitem__, ordered=False
     )
+
+
+def _refuse_values_among_columns(x: Mapping[Any, Any]) -> None:
+    """Refuse a record of which some values are lists, as no table has columns of one value."""
+    single = next((name for name, value in x.items() if np.isscalar(value)), None)
+    several = next((name for name, value in x.items() if isinstance(value, list | tuple)), None)
+    if single is not None and several is not None:
+        raise InputError(
+            f"Column {several!r} holds a {type(x[several]).__name__}, and column {single!r} one "
+            "value. Give a list for each column, or one value for each as a record."
+        )
 
 
 def plain_column(name: Any, values: Any) -> npt.NDArray[Any]:

@@ -262,8 +262,9 @@ def _encode_numbers(
     is_missing = values.dtype.kind == "f" and bool(np.isnan(values).all())
     takes_numbers = vocabulary.spelled or not vocabulary.is_text
     if not is_missing and not (values.dtype.kind in "biuf" and takes_numbers):
+        held = {"M": "dates", "m": "time spans"}.get(values.dtype.kind, "numbers")
         raise InputError(
-            f"{where} holds numbers (dtype {values.dtype}), where the model was fitted on text. "
+            f"{where} holds {held} (dtype {values.dtype}), where the model was fitted on text. "
             "Pass text, as in fitting."
         )
     distinct, places = np.unique(values, return_inverse=True)

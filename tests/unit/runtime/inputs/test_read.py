@@ -255,6 +255,10 @@ REFUSED = {
         {"a": [1.0], "b": [1.0, 2.0], "c": [1.0]},
         r"Columns differ in length: 'a' has 1, 'b' has 2",
     ),
+    "a list in a record": (
+        {"a": 1.0, "b": [2.0], "c": 3.0},
+        r"Column 'b' holds a list, and column 'a' one value",
+    ),
     "nested columns": ({"a": [[1.0]]}, r"Column 'a' must be one-dimensional"),
     "sparse complex": (
         scipy.sparse.csr_matrix(np.ones((1, 3), complex)),

@@ -196,6 +196,11 @@ def test_numbers_in_a_text_column_are_refused(values):
         codes(values)
 
 
+def test_dates_in_a_text_column_are_refused():
+    with pytest.raises(InputError, match=r"Column 't' holds dates \(dtype datetime64\[s\]\)"):
+        codes(np.array(["2020-01-01"], "datetime64[s]"))
+
+
 def test_a_list_in_a_text_column_is_refused():
     values = np.empty(2, dtype=object)
     values[:] = ["a", ["b"]]
