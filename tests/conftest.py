@@ -77,6 +77,7 @@ def pytest_configure(config: pytest.Config) -> None:
     )
 
 
+@pytest.hookimpl(trylast=True)  # after -k and -m
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Of each test that is marked ``share(n)``, keep one case in n, by a hash of its name.
 
@@ -95,7 +96,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _beyond_share(items: list[pytest.Item], n: int) -> list[pytest.Item]:
-    chosen = [item for item in items if zlib.crc32(item.nodeid.encode()) % n == 0] or items[:1]
+    drawn = [zlib.crc32(item.nodeid.encode()) for item in items]
+    chosen = [item for item, number in zip(items, drawn, strict=True) if number % n == 0]
+    chosen = chosen or [items[drawn[0] // n % len(items)]]
     return [item for item in items if item not in chosen]
 
 

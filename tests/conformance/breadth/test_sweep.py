@@ -2,8 +2,8 @@
 backend, or refused by name.
 
 An ordinary run changes one parameter at a time, and a few at once, on the reference; torch takes a
-fixed share, and each of the other backends a small one. ``--battery 100`` and more changes many at
-once, on all backends. Trees have a sweep of their own (tests/conformance/trees).
+fixed share, and each of the other backends a small one. ``--battery 100 --whole`` changes many
+at once, on all backends. Trees have a sweep of their own (tests/conformance/trees).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Transformers before trees: no row reaches another leaf than the source's, on any backend.
 
 By default each chain stands before one library of trees, and float32 rows are asked of backends
-that compile in no time. With ``--battery 200`` it stands before all, and all are asked.
+that compile in no time. With ``--battery 200 --whole`` it stands before all, and all are asked.
 """
 
 from functools import cache
