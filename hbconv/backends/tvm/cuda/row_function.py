@@ -13,7 +13,6 @@ from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.cuda.row_kernel import RowKernel
 from hbconv.backends.tvm.emit.program import ProgramWriter
-from hbconv.backends.tvm.passes.outline import Section
 from hbconv.backends.tvm.tir.entry_point import EntryPoint
 from hbconv.backends.tvm.tir.kernel import ANY, SCRATCH, TABLES
 from hbconv.backends.tvm.tir.memory import InBuffer, Place, storage
@@ -150,7 +149,3 @@ class _RowWriter(ProgramWriter):
         if name not in self.finished:
             target = self.outputs[name].view((place.size,))
             self.kernel.map_rows(target, (place.view((place.size,)),), lambda value: value)
-
-    def _write_outlined(self, section: Section) -> None:
-        """Write a section inside the function: NVRTC compiles long functions well enough."""
-        self._write_inline(section)

@@ -21,7 +21,12 @@ NO_VECTORS = Machine(vector=8)
 
 
 class RowKernel(Kernel):
-    """The function of one row under construction: there is no loop over rows, and no vector."""
+    """The function of one row under construction: there is no loop over rows, and no vector.
+
+    It calls no functions of hbconv's, for NVRTC compiles long functions well enough.
+    """
+
+    calls_subroutines = False
 
     def __init__(self) -> None:
         super().__init__(ONE_ROW, NO_VECTORS)

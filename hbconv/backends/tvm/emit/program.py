@@ -98,7 +98,7 @@ class ProgramWriter:
             if isinstance(instruction, Constant):
                 self.places[position] = self.constant(instruction)
         for section in outline(self.program, self.in_rows):
-            if section.outlined:
+            if section.outlined and self.kernel.calls_subroutines:
                 self._write_outlined(section)
             else:
                 self._write_inline(section)

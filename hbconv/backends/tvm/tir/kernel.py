@@ -140,7 +140,11 @@ class Kernel:
         Runtime parameters so far; an array stands for its position in the table of its dtype.
     subroutines : dict of StructuralKey to str
         Names of the subroutines that are called.
+    calls_subroutines : bool
+        Whether sections of a long program may become functions of their own.
     """
+
+    calls_subroutines = True
 
     def __init__(self, schedule: Schedule, machine: Machine, symbol: str = SYMBOL) -> None:
         self.schedule = schedule

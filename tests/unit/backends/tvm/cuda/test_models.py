@@ -10,7 +10,7 @@ import pytest
 from emulated_rows import emulate_device
 from lightgbm import LGBMRegressor
 from sklearn.compose import make_column_transformer
-from sklearn.decomposition import PCA
+from sklearn.decomposition import PCA, SparseCoder
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, StackingRegressor
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -176,6 +176,17 @@ def test_preprocessing_and_links_take_a_launch_each(monkeypatch):
     assert [name.startswith("rows") for name in names] == [False, False, True]
     assert report.bytes_read == X.shape[1] * 8
     assert "3 launches for sm_90, predicted" in str(report)
+
+
+def test_long_steps_that_repeat_stay_in_the_function_of_a_row(monkeypatch):
+    """Cut into functions they would have vectors of one lane, which TVM has not."""
+    emulate_device(monkeypatch)
+    atoms = RNG.standard_normal((8, X.shape[1]))
+    atoms /= np.linalg.norm(atoms, axis=1, keepdims=True)
+    rows = RNG.standard_normal((60, X.shape[1]))
+    source = SparseCoder(atoms, transform_algorithm="lars", transform_n_nonzero_coefs=3)
+    model = hbconv.convert(source.fit(rows), backend="tvm", device="cuda")
+    np.testing.assert_allclose(model.transform(rows), source.transform(rows), rtol=1e-9, atol=1e-9)
 
 
 def test_rows_too_wide_for_a_thread_are_refused(monkeypatch):
