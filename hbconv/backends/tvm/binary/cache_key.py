@@ -22,6 +22,9 @@ from hbconv.tensor import TensorProgram
 __all__ = ["compiler_versions", "function_key", "loop_key"]
 
 COMPILERS = ("apache-tvm", "apache-tvm-ffi")
+PACKAGE = Path(__file__).parents[3]
+FORESTS = ("forest", "forest_parts", "covered_forest", "feature_pairs", "symmetric_forest")
+"""Modules of the package that compute what loops are made of."""
 
 
 def loop_key(program: TensorProgram, schedule: Schedule, machine: Machine) -> str:
@@ -29,12 +32,15 @@ def loop_key(program: TensorProgram, schedule: Schedule, machine: Machine) -> st
 
     It is the same for all versions of the compiler: those without one find the loop too.
     """
-    return _digest((program, schedule, machine))
+    return _digest((program, schedule, machine), _loop_code())
 
 
 def function_key(name: str, text: str, machine: Machine) -> str:
-    """Return the digest of a function, of which ``text`` is the whole."""
-    return _digest((name, text, machine, compiler_versions()))
+    """Return the digest of a function, of which ``text`` is the whole.
+
+    What wrote the text is left out: a function that a change of hbconv leaves as it was is found.
+    """
+    return _digest((name, text, machine, compiler_versions()), _function_code())
 
 
 @cache
@@ -44,25 +50,32 @@ def compiler_versions() -> bytes:
     return repr(versions).encode() if all(versions) else b""
 
 
-def _digest(value: Any) -> str:
-    digest = hashlib.sha256(_code().encode())
+def _digest(value: Any, code: str) -> str:
+    digest = hashlib.sha256(code.encode())
     for part in _parts(value):
         digest.update(part)
     return digest.hexdigest()
 
 
 @cache
-def _code() -> str:
+def _loop_code() -> str:
     """Digest the code that writes loops: the modules of this backend, those it uses, numpy."""
-    backend = Path(__file__).parents[1]
-    package = Path(__file__).parents[3]
-    digest = hashlib.sha256(repr([sys.platform, _version("numpy")]).encode())
     # The kinds of primitives in tensor/ decide what passes fuse and flatten.
-    sources = [*sorted(backend.rglob("*.py")), *sorted((package / "tensor").rglob("*.py"))]
-    names = ("forest", "covered_forest", "feature_pairs", "symmetric_forest")
-    forests = (package / f"{name}.py" for name in names)
-    for path in (*sources, *forests):
-        digest.update(path.relative_to(package).as_posix().encode() + path.read_bytes())
+    folders = (PACKAGE / "backends" / "tvm", PACKAGE / "tensor")
+    sources = [path for folder in folders for path in sorted(folder.rglob("*.py"))]
+    return _code_digest([*sources, *(PACKAGE / f"{name}.py" for name in FORESTS)])
+
+
+@cache
+def _function_code() -> str:
+    """Digest the code that compiles a function."""
+    return _code_digest([Path(__file__).with_name("code_generation.py")])
+
+
+def _code_digest(paths: list[Path]) -> str:
+    digest = hashlib.sha256(repr([sys.platform, _version("numpy")]).encode())
+    for path in paths:
+        digest.update(path.relative_to(PACKAGE).as_posix().encode() + path.read_bytes())
     return digest.hexdigest()
 
 
