@@ -1,12 +1,17 @@
 # Two commands do everything on a machine that has Python 3.11 or newer.
 # Each makes its own virtual environment first.
 #   make demo       train, convert, verify and time real pipelines on every backend
-#   make test       lint, check types and test the project
+#   make test       lint, check types and test the project; compiled code is kept for the next run
+#
+# While you work:
+#   make quick      the tests nearest to what changed against the last commit, for about a minute
+#   make cold       make test with empty caches
 #
 # Longer runs:
 #   make battery    hundreds of models of trees, every parameter of scikit-learn (hours)
 #   make fuzz       COUNT damaged model files of every format; none may crash or hang (hours)
 #   make memory     tests of kernels between pages that may not be touched (an hour)
+#   make hunt       COUNT random fitted pipelines against their sources, on every backend (3 s each)
 #   make processes  500 processes that answer and end; none may die
 #   make kills      400 runs of hbconv score, killed at random moments; nothing may be lost
 #   make soak       ten minutes of requests while models are swapped and workers killed
@@ -14,8 +19,9 @@
 #   make exports    every case of the matrix, exported and run by its bare runtime (an hour)
 #   make emulate    every case of the matrix on an emulated CUDA device (five minutes)
 #   make foreign    scikit-learn's own tests, with every answer asked of hbconv too (hours)
-#   make engines    install Ray and Spark too, and score on them (Spark needs Java)
+#   make engines    install Ray and Spark too, and score on them (Spark needs Java; minutes)
 #   make memcheck   calls of a few rows under valgrind, where that is installed
+#   make night      the runs above, each within a time limit; build/night names what failed (a night)
 #   make gpu        on a machine with a CUDA device: compare, sanitize and time the kernels (docs/gpu.md)
 #   make bench      the short form of all benchmarks, compared with the stored run of this machine (ten minutes)
 #   make site       build the documentation site in build/site; warnings are errors
@@ -26,14 +32,28 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-COUNT ?= 100000
+# Compiled code, checked types and the times of tests are kept here between runs.
+CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/hbconv-tests
+export HBCONV_TEST_CACHE = $(CACHE)
+export MYPY_CACHE_DIR = $(CACHE)/mypy
+# Tests start many processes, which would compile hbconv to bytecode each time.
+export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test lint check battery fuzz memory processes kills soak matrix exports emulate foreign memcheck engines gpu support bench site packages env
+# What scores on Ray and Spark, which only make engines installs.
+ENGINES := hbconv/engines hbconv/scorer.py hbconv/answer_columns.py tests/unit/engines
+
+.PHONY: demo test cold quick lint check changed-engines battery fuzz hunt memory processes kills soak matrix exports emulate foreign memcheck engines night gpu support bench site packages env
 
 demo: env
 	$(BIN)/python examples/demo.py
 
-test: lint check
+test: lint check changed-engines
+
+cold:
+	folder=$$(mktemp -d) && $(MAKE) test CACHE=$$folder; status=$$?; rm -rf $$folder; exit $$status
+
+quick: env
+	PYTHONPATH=tests:tests/support:tests/conformance $(BIN)/python -m suite.quick
 
 lint: env
 	$(BIN)/ruff format --check .
@@ -43,11 +63,19 @@ lint: env
 check: env
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
+changed-engines: env
+	PYTHONPATH=tests:tests/support:tests/conformance $(BIN)/python -m suite.rooms engines $(ENGINES) --run $(MAKE) engines
+
 battery: env
 	$(BIN)/python -m pytest tests/conformance/trees tests/conformance/breadth tests/conformance/optimizer --whole --battery 200 --battery-report figures.json
 
+fuzz: COUNT ?= 100000
 fuzz: env
 	PYTHONPATH=tests/system:tests/support:tests/conformance:strategies:datasets $(BIN)/python -m fuzz --count $(COUNT)
+
+hunt: COUNT ?= 100
+hunt: env
+	PYTHONPATH=tests/system:tests/support:tests/conformance:tests:strategies:datasets $(BIN)/python -m hunt --count $(COUNT)
 
 memory: env
 	for vector in 16 32 64; do for guard in pages-behind pages-before; do \
@@ -86,7 +114,10 @@ foreign: env
 
 engines: env
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,engines]'
-	$(BIN)/python -m pytest hbconv/engines tests/unit/engines tests/unit/test_mlflow.py tests/docs/test_examples.py -rs
+	$(BIN)/python -m pytest hbconv/engines tests/unit/engines tests/unit/test_mlflow.py tests/docs/test_examples.py --whole -rs
+
+night: env
+	$(BIN)/python tests/system/night.py
 
 gpu: env
 	$(BIN)/python -m pytest tests/gpu -rs
@@ -113,8 +144,9 @@ packages: env
 
 env: $(VENV)/installed
 
+# Bytecode is made of what is imported, when it is: that of all packages takes a minute.
 $(VENV)/installed: pyproject.toml constraints.txt tests/clients.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r tests/clients.txt
+	$(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check --no-deps -r tests/clients.txt
 	touch $@

@@ -89,7 +89,7 @@ def answered(source, x):
     "kind", ["selected", "injected", "nothing left", "strict selected", "strict injected"]
 )
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.share(2)
+@pytest.mark.share("light")
 def test_a_value_in_any_column_is_refused_where_the_source_does(kind, backend):
     import_of(backend)
     for dtype in ("float64", "float32"):

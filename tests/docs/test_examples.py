@@ -21,7 +21,19 @@ import pytest
 from docs.pages import PAGES, ROOT, blocks
 
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-WITH_CODE = [page for page in PAGES if any(b.language in ("python", "pycon") for b in blocks(page))]
+
+
+def holding(*kinds):
+    """Return the pages with a block of one of these languages or notes."""
+    return [
+        page
+        for page in PAGES
+        if any(kind in (block.language, block.note) for block in blocks(page) for kind in kinds)
+    ]
+
+
+def named(page):
+    return str(page.relative_to(ROOT))
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +43,7 @@ def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "docs/tour"))
 
 
-@pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", holding("pycon"), ids=named)
 def test_sessions(page):
     session = "\n".join(block.text for block in blocks(page) if block.language == "pycon")
     test = doctest.DocTestParser().get_doctest(session, {}, page.name, str(page), 0)
@@ -57,7 +69,7 @@ def heard(note):
         yield
 
 
-@pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", holding("python", "prints"), ids=named)
 def test_scripts(page):
     names = {}
     printed = ""
@@ -73,8 +85,25 @@ def test_scripts(page):
             assert same, f"{page.name}:{block.line} is not what is printed:\n{printed}"
 
 
-@pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: str(page.relative_to(ROOT)))
-def test_excerpts(page):
-    for block in blocks(page):
-        if block.language == "python" and block.note.endswith(".py"):
-            assert block.text in (page.parent / block.note).read_text(encoding="utf-8")
+def stale_excerpts(pages):
+    """Return the excerpts that are not in their files: page and line."""
+    return [
+        f"{named(page)}:{block.line}"
+        for page in pages
+        for block in blocks(page)
+        if block.language == "python"
+        and block.note.endswith(".py")
+        and block.text not in (page.parent / block.note).read_text(encoding="utf-8")
+    ]
+
+
+def test_excerpts():
+    assert stale_excerpts(PAGES) == []
+
+
+def test_a_stale_excerpt_is_found(tmp_path, monkeypatch):
+    monkeypatch.setitem(globals(), "ROOT", tmp_path)
+    (tmp_path / "code.py").write_text("one = 1\ntwo = 2\n")
+    page = tmp_path / "page.md"
+    page.write_text("```python code.py\none = 1\n```\n\n```python code.py\ntwo = 3\n```\n")
+    assert stale_excerpts([page]) == ["page.md:6"]

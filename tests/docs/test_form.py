@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from docs.pages import PAGES, ROOT, prose
 
 GENERATED = {ROOT / "docs/support.md"}
@@ -26,24 +25,27 @@ def anchors(page):
     return {f"#{title.replace(' ', '-')}" for title in kept}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=named)
-def test_links(page):
+def offences(find, pages):
+    """Return what a rule finds in each page that breaks it."""
+    found = {named(page): list(find(page)) for page in pages}
+    return {name: offences for name, offences in found.items() if offences}
+
+
+def dead_links(page):
     for target, anchor in LINK.findall(prose(page)):
         if target.startswith(("http://", "https://")):
             continue
         found = page.parent / target if target else page
-        assert found.exists(), f"{named(page)} links to {target}, which is not there"
-        if anchor and found.suffix == ".md":
-            assert anchor in anchors(found), f"{named(page)} links to {target}{anchor}"
+        is_page = found.suffix == ".md" and found.exists()
+        if not found.exists() or (anchor and is_page and anchor not in anchors(found)):
+            yield target + anchor
 
 
-@pytest.mark.parametrize("page", PAGES, ids=named)
-def test_named_files_are_there(page):
-    named_files = re.findall(
+def missing_files(page):
+    files = re.findall(
         r"`((?:hbconv|tests|benchmarks|strategies|docs|examples)/[\w./]*)`", prose(page)
     )
-    missing = [file for file in named_files if not (ROOT / file).exists()]
-    assert not missing
+    return [file for file in files if not (ROOT / file).exists()]
 
 
 def lines(page):
@@ -55,13 +57,47 @@ def lines(page):
             yield line, re.sub(r"^\s*(?:[-*]|\d+\.) ", "", plain).strip()
 
 
-@pytest.mark.parametrize("page", WRITTEN, ids=named)
-def test_one_sentence_a_line(page):
-    several = [line for line, plain in lines(page) if re.search(r"[.?!]\)? [A-Z`]", plain)]
-    assert not several
+def lines_of_several_sentences(page):
+    return [line for line, plain in lines(page) if re.search(r"[.?!]\)? [A-Z`]", plain)]
 
 
-@pytest.mark.parametrize("page", WRITTEN, ids=named)
-def test_sentences_are_short(page):
-    long = [line for line, plain in lines(page) if len(plain.split()) > MOST_WORDS]
-    assert not long
+def long_lines(page):
+    return [line for line, plain in lines(page) if len(plain.split()) > MOST_WORDS]
+
+
+def test_links():
+    assert offences(dead_links, PAGES) == {}
+
+
+def test_named_files_are_there():
+    assert offences(missing_files, PAGES) == {}
+
+
+def test_one_sentence_a_line():
+    assert offences(lines_of_several_sentences, WRITTEN) == {}
+
+
+def test_sentences_are_short():
+    assert offences(long_lines, WRITTEN) == {}
+
+
+def test_each_offence_is_found(tmp_path, monkeypatch):
+    """On a page that breaks every rule once, beside lines that break none."""
+    monkeypatch.setitem(globals(), "ROOT", tmp_path)
+    (tmp_path / "other.md").write_text("# A heading\n")
+    long = " ".join(["word"] * (MOST_WORDS + 1))
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# Own heading\n\n[a](other.md#a-heading) [b](#own-heading) [c](https://example.org)\n"
+        "[d](gone.md) [e](other.md#gone) [f](#gone)\n"
+        "Files `hbconv/gone.py` and `tests/gone/`.\n"
+        "One sentence. Another one.\n"
+        f"- {long}\n"
+        "```text\nOne. Two. [g](gone.md) `docs/gone.md`\n```\n"
+    )
+    assert offences(dead_links, [page]) == {"page.md": ["gone.md", "other.md#gone", "#gone"]}
+    assert offences(missing_files, [page]) == {"page.md": ["hbconv/gone.py", "tests/gone/"]}
+    assert offences(lines_of_several_sentences, [page]) == {
+        "page.md": ["One sentence. Another one."]
+    }
+    assert offences(long_lines, [page]) == {"page.md": [f"- {long}"]}

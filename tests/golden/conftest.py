@@ -9,6 +9,19 @@ from pathlib import Path
 import pytest
 
 EXPECTED = Path(__file__).parent / "expected"
+CODE = (
+    "hbconv/backends",
+    "hbconv/tensor",
+    "hbconv/covered_forest.py",
+    "hbconv/feature_pairs.py",
+    "hbconv/forest.py",
+    "hbconv/machine.py",
+    "hbconv/symmetric_forest.py",
+    "strategies",
+    "tests/golden",
+    "tests/support/forests.py",
+)
+"""The rooms that machine code is made by; compiling it takes half a minute a processor."""
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 from forests import random_forest
+from golden.conftest import CODE
 
 from hbconv.backends.cuda.choose import TreeKernels
 from hbconv.backends.cuda.clocks import A100, H100
@@ -51,6 +52,7 @@ def _nvrtc() -> None:
         pytest.skip("NVRTC of tests/clients.txt is not installed")
 
 
+@pytest.mark.rooms(*CODE)
 @pytest.mark.usefixtures("_nvrtc")
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_cuda_code(architecture: str, golden: Callable[[str], None]) -> None:
@@ -89,6 +91,7 @@ def row_kernel(write: Callable[[Builder, Value], dict[str, Value]]) -> CudaKerne
     return launch.kernel
 
 
+@pytest.mark.rooms(*CODE)
 @pytest.mark.usefixtures("_nvrtc")
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_row_code(architecture: str, golden: Callable[[str], None]) -> None:

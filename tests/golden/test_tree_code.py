@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from golden.conftest import CODE
 from shaped_forests import grown
 
 from hbconv.array import Array
@@ -84,6 +85,7 @@ def lines(name: str) -> Iterator[str]:
             yield f"    {what}: {', '.join(found) or 0}"
 
 
+@pytest.mark.rooms(*CODE)
 @pytest.mark.parametrize("name", MACHINES)
 def test_tree_code(name: str, golden: Callable[[str], None]) -> None:
     """A change of TVM, or of a kernel, shows in the diff of a text file."""

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-import ast
 from graphlib import CycleError, TopologicalSorter
-from pathlib import Path
 
 import pytest
+from import_graph import (
+    AT_ONCE,
+    CALLED,
+    TYPED,
+    files,
+    imported,
+    importers,
+    imports,
+    modules,
+    reached,
+)
 
-import hbconv
-
-ROOT = Path(hbconv.__file__).parent
 TVM = "hbconv.backends.tvm"
 NUMPY_ONLY = (
     "ops.edge_search",
@@ -29,48 +35,19 @@ NUMPY_ONLY = (
 """Files that compute without TVM, beside each ``tables.py`` and all of ``passes``."""
 
 
-def name_of(path):
-    return ".".join(("hbconv", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(
-        ".__init__"
-    )
-
-
-MODULES = {name_of(path): path for path in ROOT.rglob("*.py")}
-
-
-def imported(name):
-    """Modules that a file names in any import: at the top, in functions, and for types."""
-    for node in ast.walk(ast.parse(MODULES[name].read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            submodules = [f"{node.module}.{alias.name}" for alias in node.names]
-            found = [module for module in submodules if module in MODULES]
-            yield from found
-            if len(found) < len(submodules):
-                yield node.module
-
-
-GRAPH = {name: set(imported(name)) for name in MODULES}
+def ours():
+    """Return the names of all modules of hbconv."""
+    return {name for name in files() if name.partition(".")[0] == "hbconv"}
 
 
 def test_no_imports_form_a_circle():
     """The package itself is left out: it imports what it offers when asked, and has the version."""
-    ours = {name: others & MODULES.keys() - {name, "hbconv"} for name, others in GRAPH.items()}
+    names = ours() - {"hbconv"}
+    graph = {name: imported(name) & names - {name} for name in names}
     try:
-        TopologicalSorter(ours).prepare()
+        TopologicalSorter(graph).prepare()
     except CycleError as error:
         pytest.fail(f"these import each other: {' <- '.join(error.args[1])}")
-
-
-def reached(name):
-    """All that a module imports, and what that imports."""
-    found, pending = set(), [name]
-    while pending:
-        new = GRAPH.get(pending.pop(), set()) - found
-        found |= new
-        pending += new
-    return found
 
 
 def needs_no_tvm(name):
@@ -80,10 +57,66 @@ def needs_no_tvm(name):
     return inner in NUMPY_ONLY or inner.startswith("passes.") or inner.endswith(".tables")
 
 
-@pytest.mark.parametrize("name", sorted(filter(needs_no_tvm, MODULES)))
-def test_what_a_model_becomes_is_computed_without_tvm(name):
-    assert not {other for other in reached(name) if other.partition(".")[0] in {"tvm", "tvm_ffi"}}
+def libraries_of_tvm(name):
+    return {other for other in reached(name) if other.partition(".")[0] in {"tvm", "tvm_ffi"}}
+
+
+def test_what_a_model_becomes_is_computed_without_tvm():
+    found = {name: libraries_of_tvm(name) for name in filter(needs_no_tvm, ours())}
+    assert len(found) > len(NUMPY_ONLY)
+    assert {name: libraries for name, libraries in found.items() if libraries} == {}
+
+
+def test_what_needs_tvm_is_found():
+    assert libraries_of_tvm(f"{TVM}.compile")
 
 
 def test_files_that_need_no_tvm_are_there():
-    assert {f"{TVM}.{name}" for name in NUMPY_ONLY} <= MODULES.keys()
+    assert {f"{TVM}.{name}" for name in NUMPY_ONLY} <= ours()
+
+
+def test_every_import_of_a_file_is_found(tmp_path):
+    path = tmp_path / "package" / "some.py"
+    path.parent.mkdir()
+    path.write_text(
+        "import a.b, c\n"
+        "if TYPE_CHECKING:\n    from d import e\n"
+        "try:\n    from f import g, h\nexcept ImportError:\n    import i\nfinally:\n    import j\n"
+        "class Some:\n    def method(self):\n        with self:\n            import k\n"
+        "match c:\n    case 1:\n        import m\n"
+    )
+    (path.parent / "__init__.py").touch()
+    assert modules(path.parent, "package") == {
+        "package": path.parent / "__init__.py",
+        "package.some": path,
+    }
+    assert modules(path.parent.parent, "")["package.some"] == path
+    assert [(found.module, found.names, found.when) for found in imports(path)] == [
+        ("a.b", (), AT_ONCE),
+        ("c", (), AT_ONCE),
+        ("d", ("e",), TYPED),
+        ("f", ("g", "h"), AT_ONCE),
+        ("i", (), AT_ONCE),
+        ("j", (), AT_ONCE),
+        ("k", (), CALLED),
+        ("m", (), AT_ONCE),
+    ]
+
+
+def test_helpers_of_the_tests_are_nodes_by_the_names_that_they_are_imported_by():
+    assert {"sources", "matrix.case", "fuzz.judge", "docs.pages"} <= files().keys()
+    assert imported("matrix.case") >= {"sources", "matrix.data", "typing"}
+    assert "fuzz.judge" in imported("tests/system/fuzz/test_models.py")
+
+
+def test_a_test_file_needs_the_files_of_its_folders_that_pytest_loads():
+    assert "tests/golden/conftest.py" in imported("tests/golden/test_golden.py")
+
+
+def test_importers_are_found_through_others():
+    found = importers(["matrix.data"])
+    assert {"matrix.case", "tests/conformance/matrix/test_matrix.py"} <= found
+    assert "matrix.data" not in found
+    assert "sources" not in found
+    assert "hbconv_strategies.gemm" in importers(["hbconv.tensor"])
+    assert importers(["tests/packaging/test_import_graph.py"]) == set()

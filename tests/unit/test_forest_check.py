@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
 from forests import forests, random_forest, with_random_slopes
 from hypothesis import given
+from pairwise import failing
 
 from hbconv.array import Array
 from hbconv.forest import Forest
@@ -38,28 +40,26 @@ def test_every_forest_passes(forest):
     assert check_forest(forest) is forest
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_passes(kind):
-    assert check_forest(KINDS[kind]) is KINDS[kind]
+def test_every_kind_passes():
+    assert [kind for kind, forest in KINDS.items() if check_forest(forest) is not forest] == []
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    "name",
-    [
-        "feature",
-        "threshold",
-        "default_left",
-        "left",
-        "right",
-        "roots",
-        "first_leaf",
-        "values",
-        "target",
-        "leaf_id",
-    ],
+ARRAYS = (
+    "feature",
+    "threshold",
+    "default_left",
+    "left",
+    "right",
+    "roots",
+    "first_leaf",
+    "values",
+    "target",
+    "leaf_id",
 )
-def test_each_array_has_its_dtype_and_length(kind, name):
+
+
+def assert_refused_otherwise(kind, name):
+    """Assert that an array of another length, shape, dtype or class is refused."""
     forest = KINDS[kind]
     array = getattr(forest, name)
     wrong = [
@@ -76,34 +76,50 @@ def test_each_array_has_its_dtype_and_length(kind, name):
             check_forest(replace(forest, **{name: value}))
 
 
-@pytest.mark.parametrize(
-    ("forest", "path", "value", "says"),
-    [
-        (PLAIN, "roots", 10**6, "does not exist"),
-        (PLAIN, "roots", -(10**6), "does not exist"),
-        (PLAIN, "left", -(2**31), "does not exist"),
-        (PLAIN, "right", 2**31 - 1, "does not exist"),
-        (PLAIN, "left", 0, "more than once"),
-        (PLAIN, "roots", -1, "never"),
-        (PLAIN, "feature", 4, "feature"),
-        (PLAIN, "feature", -1, "feature"),
-        (PLAIN, "target", 2, "output"),
-        (PLAIN, "target", -1, "output"),
-        (VECTOR, "target", 1, "output"),
-        (PLAIN, "first_leaf", 0, "first_leaf"),
-        (LISTED, "tables.of_test", 10**6, "table"),
-        (LISTED, "tables.of_test", -2, "table"),
-        (LISTED, "tables.of_test", 0, "share"),
-        (LISTED, "tables.start", 0, "cover"),
-        (LISTED, "tables.start", -1, "cover"),
-        (LINEAR, "slopes.feature", 4, "feature"),
-        (LINEAR, "slopes.feature", -1, "feature"),
-        (LINEAR, "slopes.start", 0, "cover"),
-    ],
-)
-def test_what_is_out_of_range_is_named(forest, path, value, says):
+def test_each_array_has_its_dtype_and_length():
+    assert failing(assert_refused_otherwise, product(KINDS, ARRAYS)) == {}
+
+
+OUT_OF_RANGE = [
+    ("plain", "roots", 10**6, "does not exist"),
+    ("plain", "roots", -(10**6), "does not exist"),
+    ("plain", "left", -(2**31), "does not exist"),
+    ("plain", "right", 2**31 - 1, "does not exist"),
+    ("plain", "left", 0, "more than once"),
+    ("plain", "roots", -1, "never"),
+    ("plain", "feature", 4, "feature"),
+    ("plain", "feature", -1, "feature"),
+    ("plain", "target", 2, "output"),
+    ("plain", "target", -1, "output"),
+    ("vector", "target", 1, "output"),
+    ("plain", "first_leaf", 0, "first_leaf"),
+    ("listed", "tables.of_test", 10**6, "table"),
+    ("listed", "tables.of_test", -2, "table"),
+    ("listed", "tables.of_test", 0, "share"),
+    ("listed", "tables.start", 0, "cover"),
+    ("listed", "tables.start", -1, "cover"),
+    ("linear", "slopes.feature", 4, "feature"),
+    ("linear", "slopes.feature", -1, "feature"),
+    ("linear", "slopes.start", 0, "cover"),
+]
+
+
+def assert_named(kind, path, value, says):
     with pytest.raises(ForestError, match=says):
-        check_forest(changed(forest, path, value))
+        check_forest(changed(KINDS[kind], path, value))
+
+
+def test_what_is_out_of_range_is_named():
+    assert failing(assert_named, OUT_OF_RANGE) == {}
+
+
+def test_what_is_not_refused_is_found(monkeypatch):
+    """All of it, where nothing is checked."""
+    monkeypatch.setitem(globals(), "check_forest", lambda forest: forest)
+    assert len(failing(assert_named, OUT_OF_RANGE)) == len(OUT_OF_RANGE)
+    assert len(failing(assert_refused_otherwise, product(KINDS, ARRAYS))) == len(KINDS) * len(
+        ARRAYS
+    )
 
 
 def test_offsets_must_not_fall():
@@ -175,11 +191,9 @@ def test_linear_leaves_are_scalars():
         check_forest(replace(VECTOR, slopes=with_random_slopes(VECTOR, RNG).slopes))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", range(60))
-def test_what_passes_can_be_walked(kind, seed):
-    """A number or two of a forest changed at random: it is refused by name, or every row
-    reaches a leaf of each tree.
+def assert_walked(kind, seed):
+    """Change a number or two of a forest at random: it is refused by name, or every row reaches a
+    leaf of each tree.
     """
     rng = np.random.default_rng(seed)
     paths = ["left", "right", "roots", "feature", "first_leaf", "target"]
@@ -204,6 +218,10 @@ def test_what_passes_can_be_walked(kind, seed):
     assert ((leaves >= forest.first_leaf.data[:-1]) & (leaves < forest.first_leaf.data[1:])).all()
     assert forest.scores(rows).shape == (5, forest.n_outputs)
     assert forest.depth <= forest.n_tests
+
+
+def test_what_passes_can_be_walked():
+    assert failing(assert_walked, product(KINDS, range(60))) == {}
 
 
 def test_a_chain_as_deep_as_it_is_long_takes_no_longer():

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
+from late import late
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression
@@ -18,10 +18,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 import hbconv
 import hbconv.mlflow as flavor
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # MLflow and what it imports warn of each other
-    mlflow = pytest.importorskip("mlflow", reason="MLflow is missing: pip install 'hbconv[mlflow]'")
-    from mlflow.pyfunc import scoring_server
+mlflow = late("mlflow")
+scoring_server = late("mlflow.pyfunc.scoring_server")
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 

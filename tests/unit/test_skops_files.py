@@ -2,13 +2,15 @@
 
 import numpy as np
 import pytest
+from late import late
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
-from skops import io
 
 import hbconv
+
+io = late("skops.io")
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 Y = X[:, 0] > 0

@@ -11,7 +11,7 @@ from breadth.subjects import classes
 from breadth.sweep import QUICK, answers, changes, public, refusal
 from matrix.case import Case, as_dtype, fitted
 from matrix.compare import compare
-from matrix.estimators import first_settings
+from matrix.estimators import CaseName, first_names
 from sources import methods
 
 import hbconv
@@ -26,9 +26,9 @@ __all__ = ["estimators", "refusals", "right", "statuses"]
 ROWS = (40, 1)
 
 
-def estimators() -> dict[str, Case | str]:
+def estimators() -> dict[str, CaseName | str]:
     """Every estimator by public name: how to ask it, or why it is not converted."""
-    cases: dict[str, Case | str] = {case.estimator: case for case in first_settings()}
+    cases: dict[str, CaseName | str] = {first.estimator: first for first in first_names()}
     known = {name.rpartition(".")[2] for name in (*cases, *UNPREDICTIVE)}
     missing = {
         _public(cls): "not yet: it has no parser"
@@ -103,11 +103,9 @@ def right(case: Case) -> list[str]:
     their constants.
     """
     quick = [backend for backend in BACKENDS if backend in QUICK and _is_right(case, backend)]
-    other = next(
-        (c for c in first_settings() if c.estimator.rpartition(".")[2] == case.same_as), None
-    )
+    other = next((c for c in first_names() if c.estimator.rpartition(".")[2] == case.same_as), None)
     slow = (
-        [b for b in right(other) if b not in QUICK]
+        [b for b in right(other.made()) if b not in QUICK]
         if other
         else [b for b in BACKENDS if b not in QUICK and _is_right(case, b)]
     )

@@ -20,7 +20,7 @@ from breadth.subjects import Subject, subject
 from breadth.values import parameters, values
 from matrix.case import Case, fitted
 from matrix.compare import ask, compare
-from matrix.estimators import first_settings
+from matrix.estimators import CaseName, first_names
 from sources import compared, methods
 
 import hbconv
@@ -204,20 +204,20 @@ def _is_right(case: Case, backend: str, subject: Subject, figures: Figures) -> b
 
 
 @cache
-def _firsts() -> dict[str, Case]:
-    return {case.estimator.rpartition(".")[2]: case for case in first_settings()}
+def _firsts() -> dict[str, CaseName]:
+    return {first.estimator.rpartition(".")[2]: first for first in first_names()}
 
 
 def public(name: str) -> str:
     """Dotted name, as the parser is registered."""
-    return _first(name).estimator
+    return _firsts()[name].estimator
 
 
 def _first(name: str) -> Case:
     """The first case of an estimator in the matrix, which knows its tolerance and the methods
     that no two calls of the source answer alike.
     """
-    return _firsts()[name]
+    return _firsts()[name].made()
 
 
 def _methods(name: str, estimator: Any) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import ClassVar
 import pytest
 from breadth.support import estimators, refusals, right, statuses
 from fitted import available_backends
-from matrix.case import Case
+from matrix.estimators import CaseName, first_names
 
 from hbconv.backends import Backend
 from hbconv.cli import main
@@ -22,20 +22,19 @@ ROOT = Path(__file__).parents[3]
 DATA = ROOT / "hbconv/support.json"
 PAGE = ROOT / "docs/support.md"
 
-CASES = {name: case for name, case in estimators().items() if isinstance(case, Case)}
-
 
 @pytest.fixture(scope="module", autouse=True)
 def _updated(request):
     if request.config.getoption("--update-support"):
-        found = {name: _facts(case) for name, case in estimators().items()}
+        found = {name: _facts(listed) for name, listed in estimators().items()}
         DATA.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         PAGE.write_text(support_page(found), encoding="utf-8")
 
 
-def _facts(case):
-    if isinstance(case, str):
-        return {"why": case}
+def _facts(listed):
+    if not isinstance(listed, CaseName):
+        return {"why": listed}
+    case = listed.made()
     name = case.estimator.rpartition(".")[2]
     return {
         "methods": statuses(case),
@@ -51,9 +50,10 @@ def test_every_estimator_is_listed():
     }
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_statuses_are_noticed(name):
-    assert statuses(CASES[name]) == support_data()[name]["methods"]
+@pytest.mark.parametrize("case", first_names(), ids=str, indirect=True)
+@pytest.mark.share("light")
+def test_statuses_are_noticed(case):
+    assert statuses(case) == support_data()[case.estimator]["methods"]
 
 
 def test_the_page_is_of_the_data():

@@ -57,6 +57,7 @@ def asked(folder, area, share):
         "-c",
         str(folder / "pytest.ini"),
         f"--rootdir={HOME}",
+        f"--confcutdir={HOME}",  # the environment may lie in the project
         *options,
         *places,
     ]
@@ -71,6 +72,7 @@ def asked(folder, area, share):
     )
 
 
+@pytest.mark.share("sweep")
 @pytest.mark.parametrize("area", AREAS)
 def test_scikit_learns_own_tests(area, tmp_path, request, record_property):
     share = request.config.getoption("--foreign")

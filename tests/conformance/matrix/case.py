@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matrix.data import rows
+from matrix.estimators import name_of
 from sources import ask, methods
 
 __all__ = ["Case", "as_dtype", "fitted"]
@@ -61,12 +62,7 @@ class Case:
     same_as: str = ""
 
     def __str__(self) -> str:
-        name = (
-            self.estimator.rpartition(".")[2]
-            if self.estimator.startswith("sklearn.")
-            else self.estimator
-        )
-        return f"{name}[{self.setting}]"
+        return name_of(self.estimator, self.setting)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import pytest
 import torch
 from matrix.case import Case
 from matrix.compiled import compiled
-from matrix.estimators import first_settings
+from matrix.estimators import first_names
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from hbconv.backends.torch import TensorModule, Torch, loop
@@ -69,8 +69,8 @@ def program_of(case: Case) -> Any:
     return Compilation(Planned(model.parsed, model.dtypes, target), methods).prepared
 
 
-@pytest.mark.parametrize("case", first_settings(), ids=str)
-@pytest.mark.share(2)
+@pytest.mark.parametrize("case", first_names(), ids=str, indirect=True)
+@pytest.mark.share("light")
 def test_a_device_runs_it_alone(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Torch, "remarks", lambda self, forest, target: ())
     monkeypatch.setattr(loop, "_may_look", lambda state: False)
@@ -90,8 +90,8 @@ def test_a_device_runs_it_alone(case: Case, monkeypatch: pytest.MonkeyPatch) -> 
     assert not watch.found
 
 
-@pytest.mark.parametrize("case", first_settings(), ids=str)
-@pytest.mark.share(2)
+@pytest.mark.parametrize("case", first_names(), ids=str, indirect=True)
+@pytest.mark.share("light")
 def test_tensors_stay_on_their_device(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where all checks are settled, a copy to the host would fail: it has no values to give."""
     monkeypatch.setattr(Torch, "remarks", lambda self, forest, target: ())

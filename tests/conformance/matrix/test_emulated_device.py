@@ -9,7 +9,7 @@ from emulated_rows import emulate_device
 from matrix.case import Case, as_dtype
 from matrix.compare import compare
 from matrix.compiled import compiled
-from matrix.estimators import CASES
+from matrix.estimators import case_names
 
 import hbconv
 from hbconv.errors import BackendError
@@ -18,8 +18,8 @@ ROWS = (60, 1, 0)
 TOO_WIDE = "gives each row to a thread of a CUDA device, which holds"
 
 
-@pytest.mark.share(30)
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.share("emulated")
+@pytest.mark.parametrize("case", case_names(), ids=str, indirect=True)
 def test_answers_as_the_source(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     emulate_device(monkeypatch)
     model = hbconv.convert(compiled(case, "reference").parsed, backend="tvm", device="cuda")

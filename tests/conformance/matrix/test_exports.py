@@ -12,7 +12,7 @@ import pytest
 from matrix.case import Case, as_dtype
 from matrix.compare import ask, compare_values
 from matrix.compiled import compiled
-from matrix.estimators import CASES
+from matrix.estimators import case_names
 from matrix.exports import SUFFIXES, exported
 from sources import dense
 
@@ -23,8 +23,8 @@ from hbconv.errors import BackendError
 
 ROWS = (1000, 7, 1, 0)
 
-SHARES = {".onnx": 12, ".pt": 36, ".pt2": 400, ".so": 160}
-"""One setting in so many is exported in an ordinary run: a tracer or a compiler takes its time."""
+SHARES = {".onnx": "emulated", ".pt": "traced", ".pt2": "captured", ".so": "linked"}
+"""The share of settings that an ordinary run exports: a tracer or a compiler takes its time."""
 
 NEAR = {
     "LatentDirichletAllocation[fitted on float32]": "Iterations in float32 end a round apart, as on the backend.",
@@ -34,15 +34,13 @@ NEAR = {
 
 
 PAIRS = [
-    pytest.param(
-        case, suffix, id=f"{case}-{suffix}", marks=pytest.mark.share(SHARES.get(suffix, 1))
-    )
-    for case in CASES
+    pytest.param(name, suffix, id=f"{name}-{suffix}", marks=pytest.mark.share(SHARES[suffix]))
+    for name in case_names()
     for suffix in SUFFIXES
 ]
 
 
-@pytest.mark.parametrize(("case", "suffix"), PAIRS)
+@pytest.mark.parametrize(("case", "suffix"), PAIRS, indirect=["case"])
 def test_a_file_answers_as_the_source(case: Case, suffix: str, tmp_path: Path) -> None:
     """In each dtype that the source takes; a model of which no method gives a tensor, or whose
     texts become tokens on the host, or that reads dates, is refused.

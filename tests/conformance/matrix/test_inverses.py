@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from matrix.case import Case, as_dtype, fitted
 from matrix.compiled import compiled
-from matrix.estimators import CASES
+from matrix.estimators import case_names
 from sources import dense
 from tolerances import allowed, precision
 
@@ -21,14 +21,14 @@ from hbconv.backends import backend_names
 from hbconv.parse import parser_names
 from hbconv.parse.inverses import inverted_names
 
-INVERTED = tuple(case for case in CASES if case.estimator in inverted_names())
+INVERTED = tuple(name for name in case_names() if name.estimator in inverted_names())
 ROWS = (20, 1, 0)
 
 
 def _backends(case: Case) -> list[str]:
     """Run every setting on the reference, and the first that is inverted on all backends."""
-    first = next(c for c in INVERTED if c.estimator == case.estimator and _is_inverted(c))
-    return backend_names() if case is first else ["reference"]
+    settings = (name.made() for name in INVERTED if name.estimator == case.estimator)
+    return backend_names() if case is next(filter(_is_inverted, settings)) else ["reference"]
 
 
 def _is_inverted(case: Case) -> bool:
@@ -81,7 +81,7 @@ def test_every_inverse_is_read() -> None:
                 assert name in inverted_names()
 
 
-@pytest.mark.parametrize("case", INVERTED, ids=str)
+@pytest.mark.parametrize("case", INVERTED, ids=str, indirect=True)
 def test_an_inverse_is_answered_or_refused_by_name(case: Case) -> None:
     """A model has the method where its source has it, or says why it has not."""
     model = compiled(case, "reference")
@@ -92,8 +92,8 @@ def test_an_inverse_is_answered_or_refused_by_name(case: Case) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("case", INVERTED, ids=str)
-@pytest.mark.share(3)
+@pytest.mark.parametrize("case", INVERTED, ids=str, indirect=True)
+@pytest.mark.share("light")
 def test_inverts_as_the_source(case: Case, dtype: str) -> None:
     """The same values, shapes, dtypes and forms, for few rows, one and none."""
     if dtype not in case.dtypes or not _is_inverted(case):

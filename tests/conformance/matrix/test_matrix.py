@@ -4,6 +4,7 @@ the fitted estimator. An ordinary run takes a share of these cases.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from matrix.case import Case, as_dtype, fitted
 from matrix.compare import answers, compare
 from matrix.compiled import compiled
-from matrix.estimators import CASES, CASES_OF, first_settings
+from matrix.estimators import case_names, first_names
 
 import hbconv
 from hbconv.backends import backend_names
@@ -20,26 +21,25 @@ from hbconv.names import EXPLANATIONS
 from hbconv.parse import parser_names
 from hbconv.parse.registry import find_entry
 
-FIRST = dict.fromkeys(backend_names(), 6) | {"reference": 1, "torch": 2, "onnx": 2}
-FURTHER = {"reference": 2, "torch": 12}
-"""Backends of the first and of further settings, and of how many cases an ordinary run takes one.
+FIRST = dict.fromkeys(backend_names(), "case") | {"torch": "light", "onnx": "light"}
+FURTHER = {"reference": "light", "torch": "case"}
+"""Backends of the first and of further settings, and the share that an ordinary run takes.
 
-A setting that is read as another is goes with the further ones.
+The reference answers every first setting. A setting that is read as another is goes with the
+further ones.
 """
 
 ROWS = (1000, 0, 1, 7)
 
 
-def _combinations() -> list[Any]:
-    firsts = {case for case in first_settings() if not case.same_as}
-    return [
-        pytest.param(
-            case, backend, dtype, id=f"{case}-{backend}-{dtype}", marks=pytest.mark.share(n)
-        )
-        for case in CASES
-        for backend, n in (FIRST if case in firsts else FURTHER).items()
-        for dtype in ("float64", "float32")
-    ]
+def _combinations() -> Iterator[Any]:
+    firsts = {name for name in first_names() if not name.same_as}
+    for name in case_names():
+        backends = FIRST if name in firsts else FURTHER
+        for backend, share in backends.items():
+            always = name in firsts and backend == "reference"
+            marks = () if always else pytest.mark.share(share)
+            yield pytest.param(name, backend, id=f"{name}-{backend}", marks=marks)
 
 
 JUDGED_ELSEWHERE = {
@@ -51,39 +51,43 @@ JUDGED_ELSEWHERE = {
 
 def test_table_has_every_estimator() -> None:
     """No parser without a row, no row without a parser."""
-    assert {case.estimator for case in CASES} == set(parser_names()) - JUDGED_ELSEWHERE
+    assert {name.estimator for name in case_names()} == set(parser_names()) - JUDGED_ELSEWHERE
 
 
-@pytest.mark.parametrize("module", CASES_OF)
-def test_cases_stand_where_their_parser_does(module: str) -> None:
+def test_cases_stand_where_their_parser_does() -> None:
     """A module of cases has the name of the module of parsers, or of its folder."""
-    parsers = {find_entry(case.estimator).parse.__module__ for case in CASES_OF[module]}
-    assert {f"{p}.".startswith(f"hbconv.parse.{module}.") for p in parsers} == {True}
+    parsers = {(name.module, find_entry(name.estimator).parse.__module__) for name in case_names()}
+    assert [
+        (module, parser)
+        for module, parser in parsers
+        if not f"{parser}.".startswith(f"hbconv.parse.{module}.")
+    ] == []
 
 
 def test_settings_are_named_once() -> None:
     """Each case can be named on the command line."""
-    assert len({str(case) for case in CASES}) == len(CASES)
+    assert len({str(name) for name in case_names()}) == len(case_names())
 
 
-@pytest.mark.parametrize(("case", "backend", "dtype"), _combinations())
-def test_answers_as_the_source(case: Case, backend: str, dtype: str) -> None:
+@pytest.mark.parametrize(("case", "backend"), [*_combinations()], indirect=["case"])
+def test_answers_as_the_source(case: Case, backend: str) -> None:
     """The same methods; the same values within tolerance, labels exactly; the same shapes and
-    dtypes, for each number of rows.
+    dtypes, for each number of rows, in both dtypes.
     """
-    for n in ROWS:
-        x = as_dtype(case.rows(n), dtype)
-        if dtype not in case.dtypes:
-            _both_refuse(case, backend, dtype, x)
-            continue
-        for method in case.names:
-            got = getattr(compiled(case, backend, dtype), method)(x)
-            compare(case, method, x, got)
+    for dtype in ("float64", "float32"):
+        model = compiled(case, backend, dtype)
+        for n in ROWS:
+            x = as_dtype(case.rows(n), dtype)
+            if dtype not in case.dtypes:
+                _both_refuse(case, model, x)
+                continue
+            for method in case.names:
+                compare(case, method, x, getattr(model, method)(x))
 
 
-def _both_refuse(case: Case, backend: str, dtype: str, x: Any) -> None:
+def _both_refuse(case: Case, model: hbconv.Model, x: Any) -> None:
     """Both refuse rows of this dtype, where there are any."""
-    answer = getattr(compiled(case, backend, dtype), case.names[0])
+    answer = getattr(model, case.names[0])
     if len(x) == 0:
         assert len(answer(x)) == 0
         return
@@ -92,14 +96,16 @@ def _both_refuse(case: Case, backend: str, dtype: str, x: Any) -> None:
         answer(x)
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", case_names(), ids=str, indirect=True)
+@pytest.mark.share("light")
 def test_has_the_methods_of_the_source(case: Case) -> None:
     """No method more, none less."""
     outputs = compiled(case, "reference").graph.outputs
     assert set(outputs) - {*EXPLANATIONS} == set(case.names)
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", case_names(), ids=str, indirect=True)
+@pytest.mark.share("light")
 def test_takes_integers(case: Case) -> None:
     """Whole numbers are computed with as the source does, in its dtypes; some settings of the
     source take none.
@@ -110,8 +116,8 @@ def test_takes_integers(case: Case) -> None:
             compare(case, method, x, getattr(compiled(case, "reference"), method)(x))
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
-@pytest.mark.share(2)
+@pytest.mark.parametrize("case", case_names(), ids=str, indirect=True)
+@pytest.mark.share("light")
 def test_a_program_answers_narrower_rows_as_the_source(case: Case) -> None:
     """Rows that are converted to the dtype of a program are answered as the source does."""
     if "float64" not in case.dtypes:
@@ -137,7 +143,8 @@ def _unless_refused(model: hbconv.Model, method: str, x: Any) -> Any:
         return None
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", case_names(), ids=str, indirect=True)
+@pytest.mark.share("light")
 def test_takes_half_precision_or_refuses_it(case: Case) -> None:
     """Rows of float16 are computed with as the source does, or refused where it computes in
     float16 itself.
@@ -159,8 +166,8 @@ def test_takes_half_precision_or_refuses_it(case: Case) -> None:
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("case", CASES, ids=str)
-@pytest.mark.share(3)
+@pytest.mark.parametrize("case", case_names(), ids=str, indirect=True)
+@pytest.mark.share("light")
 def test_refuses_what_the_source_refuses(case: Case, bad: float) -> None:
     """NaN and infinite values are refused where the source's first method refuses them, else
     answered as it does.

@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 from matrix.case import Case, fitted
 from matrix.compare import allowed, precision
-from matrix.estimators import CASES
+from matrix.estimators import case_names
 from sources import ask, dense
 
 import hbconv
@@ -104,14 +104,15 @@ def _model(case: Case) -> Any:
     return hbconv.convert(fitted(case), "reference")
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if _rows(case) is not None], ids=str)
-@pytest.mark.share(4)
+@pytest.mark.parametrize("case", case_names(), ids=str, indirect=True)
+@pytest.mark.share("sweep")
 def test_a_sparse_matrix_is_answered_as_the_source_does(case: Case) -> None:
     """Values, and the class and layout of a sparse answer; positive rows too, since some take
     no others.
     """
     x = _rows(case)
-    assert x is not None
+    if x is None:
+        return  # It reads no matrix of floats.
     for values in (x, np.abs(x)):
         for name, make in FORMS.items():
             if any(

@@ -45,7 +45,7 @@ def rows_for(chain, trees):
     return np.concatenate([rows, np.where(holes, np.nan, rows)])
 
 
-@pytest.mark.share(2)
+@pytest.mark.share("light")
 def test_leaves_are_the_sources(chain, trees, dtype, backend):
     rows = rows_for(chain, trees).astype(dtype)
     kind = KINDS.get(trees, "trees")

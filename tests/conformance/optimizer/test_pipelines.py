@@ -41,7 +41,7 @@ def rows_for(name):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.share(2)
+@pytest.mark.share("light")
 def test_answers_are_the_sources(name, backend):
     found = fitted(name)
     assert_same_rows(found.model, found.method, backend, rows_for(name), kind_of(name))

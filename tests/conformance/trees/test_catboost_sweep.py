@@ -392,7 +392,7 @@ def test_no_parameter_is_left_out(cls):
     [(c, p, v) for c in CLASSES for p, v in tried(c)],
     ids=lambda v: getattr(v, "__name__", str(v)[:25]),
 )
-@pytest.mark.share(4)
+@pytest.mark.share("sweep")
 def test_every_value_is_exact_or_refused(cls, parameter, value, tmp_path, monkeypatch):
     """Leaves, raw scores, labels and probabilities, with hostile rows."""
     monkeypatch.chdir(tmp_path)

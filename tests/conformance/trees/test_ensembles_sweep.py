@@ -122,7 +122,7 @@ def test_no_parameter_is_left_out(cls):
         for i, v in enumerate(values)
     ],
 )
-@pytest.mark.share(2)
+@pytest.mark.share("sweep")
 def test_answers_as_the_source(cls, parameter, value):
     model = cls(**{"n_estimators": 12, "random_state": 0, parameter: value})
     target = LABELS if cls in (AdaBoostClassifier, BaggingClassifier) else VALUE

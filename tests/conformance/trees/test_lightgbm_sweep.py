@@ -316,7 +316,7 @@ def cases(values: Values) -> list[Any]:
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize(("name", "parameters"), [*cases(WRAPPER), *cases(CONFIG)])
-@pytest.mark.share(2)
+@pytest.mark.share("sweep")
 def test_a_value_is_exact_or_refused(name, parameters):
     model = fitted(**parameters)
     if parameters[name] in REFUSED.get(name, []):

@@ -160,7 +160,7 @@ def test_no_parameter_is_left_out(cls):
     [(p, v) for p, values in VALUES.items() for v in values],
     ids=lambda v: str(v)[:20],
 )
-@pytest.mark.share(3)
+@pytest.mark.share("sweep")
 def test_every_value_is_exact(cls, parameter, value):
     """Leaves, raw scores and predictions, with hostile rows."""
     refused = UNFIT.get((parameter, str(value), cls.__name__))

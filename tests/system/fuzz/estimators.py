@@ -16,7 +16,7 @@ from breadth.subjects import subject
 from fuzz.judge import answers_alike, answers_of, call, in_child
 from fuzz.mutate import mutate_array
 from fuzz.runner import Subject
-from matrix.estimators import first_settings
+from matrix.estimators import case_names
 from sklearn.tree._tree import Tree
 from sources import compared
 
@@ -35,7 +35,7 @@ Spot = tuple[Any, Any, Callable[[Any], None]]
 
 def names() -> list[str]:
     """Every estimator that has a parser, but for those that draw numbers anew in each call."""
-    return sorted({case.estimator.rpartition(".")[2] for case in first_settings()})
+    return sorted({name.estimator.rpartition(".")[2] for name in case_names()})
 
 
 def write(folder: Path, chosen: Sequence[str]) -> None:

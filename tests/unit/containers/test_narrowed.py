@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import numpy.typing as npt
 import pytest
+from pairwise import failing
 
 from hbconv.array import Array
 from hbconv.backends.reference import evaluate
@@ -217,9 +220,12 @@ def test_each_container_narrows_or_says_why_not() -> None:
     assert overrides == set(NODES) - set(BLOCKED)
 
 
-@pytest.mark.parametrize("columns", [[0], [2], [0, 2], [1, 2], [0, 1, 2], [2, 0], [1, 1, 0]])
-@pytest.mark.parametrize("node", SAMPLES, ids=lambda node: node.name)
-def test_a_narrowed_node_is_the_selection(node: Node, columns: list[int]) -> None:
+NUMBERED = {f"{place} {node.name}": node for place, node in enumerate(SAMPLES)}
+SELECTIONS = ((0,), (2,), (0, 2), (1, 2), (0, 1, 2), (2, 0), (1, 1, 0))
+
+
+def assert_narrowed(name: str, columns: tuple[int, ...]) -> None:
+    node = NUMBERED[name]
     kept = columns_of(*(c % node.type.width for c in columns))
     narrowed = node.narrowed(kept)
     selection = Select(node, kept)
@@ -230,14 +236,29 @@ def test_a_narrowed_node_is_the_selection(node: Node, columns: list[int]) -> Non
     assert value(narrowed).tobytes() == value(selection).tobytes()
 
 
-@pytest.mark.parametrize("node", SAMPLES, ids=lambda node: node.name)
-def test_no_columns_of_it_are_none_of_the_input(node: Node) -> None:
-    """They tell how many rows there are, whatever container stands between."""
-    answer = ConstantRows(Select(node, columns_of()), Array([7.0]))
+def test_a_narrowed_node_is_the_selection() -> None:
+    assert failing(assert_narrowed, product(NUMBERED, SELECTIONS)) == {}
+
+
+def test_a_node_that_is_narrowed_wrongly_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [name for name, node in NUMBERED.items() if isinstance(node, Add | Map)]
+    monkeypatch.setattr(Map, "narrowed", lambda node, columns: Map(Select(X, columns), "tanh"))
+    found = failing(assert_narrowed, product(names, SELECTIONS))
+    assert len(found) == len(SELECTIONS)
+    assert all("map, " in name for name in found)
+
+
+def assert_leaves_nothing(name: str) -> None:
+    answer = ConstantRows(Select(NUMBERED[name], columns_of()), Array([7.0]))
     graph = simplify(Graph(SCHEMA, {"transform": Output(answer)}), RULES)
     (narrowed,) = graph.output_roots
     assert {type(n) for n in graph.nodes()} <= {Cast, Columns, ConstantRows}
     assert value(narrowed).tolist() == [[7.0]] * len(ROWS)
+
+
+def test_no_columns_of_it_are_none_of_the_input() -> None:
+    """They tell how many rows there are, whatever container stands between."""
+    assert failing(assert_leaves_nothing, [(name,) for name in NUMBERED]) == {}
 
 
 def test_a_block_is_narrowed_while_that_leaves_out_columns() -> None:

@@ -2,14 +2,12 @@ import os
 
 import numpy as np
 import pytest
+from late import late
 
 import hbconv
 
-dd = pytest.importorskip("dask.dataframe", reason="Dask is missing: pip install 'hbconv[dask]'")
-distributed = pytest.importorskip(
-    "distributed", reason="Dask's workers are missing: pip install 'hbconv[dask]'"
-)
-from hbconv.engines.dask import score_frames  # noqa: E402 - needs Dask
+dd = late("dask.dataframe")
+distributed = late("distributed")
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +38,9 @@ def check(found, rows, source):
 def test_two_workers_answer_as_the_source(cluster, rows, source, kind, request):
     asked = request.getfixturevalue(kind)
     frame = dd.from_pandas(rows, npartitions=8)
-    lazy = score_frames(frame, asked, ["predict", "predict_proba"], keep=["id"])
+    lazy = late("hbconv.engines.dask").score_frames(
+        frame, asked, ["predict", "predict_proba"], keep=["id"]
+    )
     found = lazy.compute()
     check(found, rows, source)
     assert lazy.dtypes.equals(found.dtypes)
@@ -48,7 +48,11 @@ def test_two_workers_answer_as_the_source(cluster, rows, source, kind, request):
 
 def test_a_killed_worker_loses_nothing(cluster, rows, source, dying):
     before = processes(cluster)
-    found = score_frames(dd.from_pandas(rows, npartitions=12), dying).compute()
+    found = (
+        late("hbconv.engines.dask")
+        .score_frames(dd.from_pandas(rows, npartitions=12), dying)
+        .compute()
+    )
     check(found, rows, source)
     assert dying.mark.exists()
     cluster.wait_for_workers(2)
@@ -58,4 +62,4 @@ def test_a_killed_worker_loses_nothing(cluster, rows, source, dying):
 def test_a_refused_row_ends_the_job_with_its_reason(cluster, rows, model):
     frame = dd.from_pandas(rows.assign(income=np.inf), npartitions=2)
     with pytest.raises(hbconv.InputError, match="infinity"):
-        score_frames(frame, model).compute()
+        late("hbconv.engines.dask").score_frames(frame, model).compute()

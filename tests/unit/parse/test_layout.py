@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 from collections import defaultdict
 from pathlib import Path
 
-import pytest
+from import_graph import imports
 
 import hbconv.parse
 from hbconv.parse import parser_names
@@ -31,8 +30,7 @@ def imported(path):
     """List the modules of parse that a file imports anywhere, for type checking and in
     functions too.
     """
-    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-    named = (node.module for node in nodes if isinstance(node, ast.ImportFrom))
+    named = {found.module for found in imports(path)}
     return {name for name in named if name.startswith("hbconv.parse")} - {module(path)}
 
 
@@ -40,18 +38,57 @@ def room(name):
     return name.split(".")[2] if name.count(".") > 1 else ""
 
 
-@pytest.mark.parametrize("name", [n for n in parser_names() if n.startswith(LIBRARIES)])
-def test_parsers_live_where_their_estimator_is_imported_from(name):
+def home(name):
+    """Return the module or folder that an estimator's parser belongs to."""
     library, *modules, _ = name.split(".")
-    home = ".".join(("hbconv.parse", library, *modules[:1]))
-    assert f"{find_entry(name).parse.__module__}.".startswith(f"{home}.")
+    return ".".join(("hbconv.parse", library, *modules[:1]))
 
 
-@pytest.mark.parametrize("path", files(), ids=lambda p: str(p.relative_to(ROOT)))
-def test_a_library_imports_no_other_and_what_is_shared_imports_none(path):
+def strayed(modules):
+    """Return the parsers that live elsewhere, by the name of their estimator."""
+    return {
+        name: module
+        for name, module in modules.items()
+        if name.startswith(LIBRARIES) and not f"{module}.".startswith(f"{home(name)}.")
+    }
+
+
+def test_parsers_live_where_their_estimator_is_imported_from():
+    names = parser_names()
+    assert {name.partition(".")[0] for name in names} >= set(LIBRARIES)
+    assert strayed({name: find_entry(name).parse.__module__ for name in names}) == {}
+
+
+def test_a_parser_that_lives_elsewhere_is_found():
+    there = {"sklearn.svm._classes.SVC": "hbconv.parse.sklearn.svm.kernel"}
+    elsewhere = {
+        "sklearn.svm.SVC": "hbconv.parse.sklearn.svms",
+        "xgboost.Booster": "hbconv.parse.sklearn",
+    }
+    assert strayed(there | elsewhere) == elsewhere
+
+
+def strangers(path):
+    """Return the libraries that a file imports from, other than its own."""
     own = room(module(path))
     others = {room(name) for name in imported(path)} & set(LIBRARIES)
-    assert others <= {own, BUILT_ON.get(own)}
+    return others - {own, BUILT_ON.get(own)}
+
+
+def test_a_library_imports_no_other_and_what_is_shared_imports_none():
+    found = {str(path.relative_to(ROOT)): strangers(path) for path in files()}
+    assert {name: others for name, others in found.items() if others} == {}
+
+
+def test_an_import_of_another_library_is_found(tmp_path, monkeypatch):
+    monkeypatch.setitem(globals(), "ROOT", tmp_path)
+    (tmp_path / "sklearn").mkdir()
+    (tmp_path / "sklearn" / "svm.py").write_text(
+        "from hbconv.parse.sklearn import tree\n"
+        "def parse(step):\n    from hbconv.parse.xgboost.trees import parse\n"
+    )
+    (tmp_path / "labels.py").write_text("import hbconv.parse.sklearn.svm\n")
+    assert [strangers(path) for path in files()] == [{"sklearn"}, {"xgboost"}]
 
 
 def in_circles(imports):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from ngboost import NGBRegressor
-from ngboost.distns import Cauchy
-from ngboost.distns import Normal as OwnNormal
+from late import late
 from sklearn.linear_model import Ridge
 
 import hbconv
 from hbconv.errors import NotFittedError, UnsupportedError
+
+ngboost = late("ngboost")
 
 ROWS = np.random.default_rng(0).normal(size=(40, 3))
 SMALL = {"n_estimators": 2, "verbose": False, "random_state": 0}
@@ -18,7 +18,7 @@ SMALL = {"n_estimators": 2, "verbose": False, "random_state": 0}
 
 def test_refuses_a_distribution_without_a_mean_here() -> None:
     """The mean of a distribution is a formula of its own."""
-    model = NGBRegressor(Dist=Cauchy, **SMALL).fit(ROWS, ROWS[:, 0])
+    model = ngboost.NGBRegressor(Dist=ngboost.distns.Cauchy, **SMALL).fit(ROWS, ROWS[:, 0])
     with pytest.raises(UnsupportedError, match="Dist='Cauchy'"):
         hbconv.convert(model, "reference")
 
@@ -26,18 +26,18 @@ def test_refuses_a_distribution_without_a_mean_here() -> None:
 def test_refuses_a_distribution_of_the_user_that_has_a_known_name() -> None:
     """A distribution is known by its class, not by the name of one."""
 
-    class Normal(OwnNormal):
+    class Normal(ngboost.distns.Normal):
         def predict(self) -> np.ndarray:
             return self.loc + 100
 
-    model = NGBRegressor(Dist=Normal, **SMALL).fit(ROWS, ROWS[:, 0])
+    model = ngboost.NGBRegressor(Dist=Normal, **SMALL).fit(ROWS, ROWS[:, 0])
     with pytest.raises(UnsupportedError, match=r"Dist='.*\.Normal'"):
         hbconv.convert(model, "reference")
 
 
 def test_refuses_members_that_are_no_trees() -> None:
     """Stages of linear models are not read."""
-    model = NGBRegressor(Base=Ridge(), **SMALL).fit(ROWS, ROWS[:, 0])
+    model = ngboost.NGBRegressor(Base=Ridge(), **SMALL).fit(ROWS, ROWS[:, 0])
     with pytest.raises(UnsupportedError, match="handles scikit-learn's trees"):
         hbconv.convert(model, "reference")
 
@@ -45,4 +45,4 @@ def test_refuses_members_that_are_no_trees() -> None:
 def test_says_what_is_not_fitted() -> None:
     """Before fitting there are no parameters."""
     with pytest.raises(NotFittedError, match="NGBRegressor"):
-        hbconv.convert(NGBRegressor(), "reference")
+        hbconv.convert(ngboost.NGBRegressor(), "reference")

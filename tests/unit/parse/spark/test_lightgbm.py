@@ -102,7 +102,7 @@ def two_sided(p: npt.NDArray[Any], first: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 @pytest.mark.parametrize("backend", ["reference", "torch", "tvm", "onnx"])
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.share(2)
+@pytest.mark.share("light")
 def test_answers_as_the_native_library(tmp_path: Path, name: str, backend: str) -> None:
     """Scores and classes exactly, what is made by functions within rounding."""
     if name == "linear" and backend == "onnx":

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-import statsmodels.api as sm
-import statsmodels.formula.api as smf
+from late import late
 
 import hbconv
 from hbconv.errors import UnsupportedError
+
+sm = late("statsmodels.api")
+smf = late("statsmodels.formula.api")
 
 ROWS = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 2)), columns=["a", "b"])
 FLAGS = (np.arange(40) % 3 == 0).astype(int)

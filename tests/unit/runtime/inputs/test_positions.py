@@ -18,6 +18,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import xgboost as xgb
+from pairwise import failing, pairs_covered
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import (
@@ -156,6 +157,11 @@ CHANGES = {
     "the last missing": lambda f: f[["a", "b"]],
     "the second missing": lambda f: f[["a", "c"]],
 }
+LIBRARIES = {
+    "pandas": lambda f: f,
+    "polars": pl.from_pandas,
+    "Arrow": lambda f: pa.Table.from_pandas(f, preserve_index=False),
+}
 PANDAS = {
     "a name twice": lambda f: f.set_axis(["a", "a", "c"], axis=1),
     "a column twice": lambda f: pd.concat([f, f[["a"]]], axis=1),
@@ -167,20 +173,17 @@ PANDAS = {
     "mapping": lambda f: {name: f[name].to_numpy() for name in "bac"},
     "structured": lambda f: f.to_records(index=False),
 }
-TABLES = (
-    CHANGES
-    | PANDAS
-    | {
-        f"polars, {name}": (lambda f, change=change: pl.from_pandas(change(f)))
-        for name, change in CHANGES.items()
-    }
-    | {
-        f"Arrow, {name}": (
-            lambda f, change=change: pa.Table.from_pandas(change(f), preserve_index=False)
-        )
-        for name, change in CHANGES.items()
-    }
-)
+
+
+def table_name(library: str, change: str) -> str:
+    return change if library == "pandas" else f"{library}, {change}"
+
+
+TABLES = PANDAS | {
+    table_name(library, change): (lambda f, made=made, changed=changed: made(changed(f)))
+    for library, made in LIBRARIES.items()
+    for change, changed in CHANGES.items()
+}
 
 BY_NAME = (
     "columns",
@@ -266,9 +269,7 @@ def is_listed(listed: dict[Any, str], name: str, table: str) -> bool:
     )
 
 
-@pytest.mark.parametrize("table", TABLES)
-@pytest.mark.parametrize("name", MODELS)
-def test_columns_are_found_as_the_source_finds_them(name: str, table: str) -> None:
+def assert_found(name: str, table: str) -> None:
     source, model = models(name)
     frame = WITH_CATEGORIES if name == "histograms with categories" else FRAME
     x = TABLES[table](frame)
@@ -298,6 +299,29 @@ def fitted_on(name: str, source: Any, frame: pd.DataFrame) -> Any:
         else frame
     )
     return asked(source, rows)
+
+
+@cache
+def chosen() -> list[tuple[str, ...]]:
+    return pairs_covered({"model": [*MODELS], "library": [*LIBRARIES], "change": [*CHANGES]})
+
+
+def tables_of(name: str) -> list[str]:
+    """Return the tables of an ordinary run: each change and each library, and all of pandas alone."""
+    return [*PANDAS, *(table_name(*factors) for model, *factors in chosen() if model == name)]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_columns_are_found_as_the_source_finds_them(name: str, pytestconfig: pytest.Config) -> None:
+    tables = TABLES if pytestconfig.getoption("--whole") else tables_of(name)
+    assert failing(assert_found, [(name, table) for table in tables]) == {}
+
+
+def test_a_departure_that_is_not_listed_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    for listed in ("ADDED", "REFUSED"):
+        monkeypatch.setitem(globals(), listed, {})
+    cases = [("linear", "same"), ("linear", "mapping"), ("LightGBM", "reordered")]
+    assert [*failing(assert_found, cases)] == ["linear, mapping", "LightGBM, reordered"]
 
 
 def test_a_refusal_says_how_to_mend_it() -> None:

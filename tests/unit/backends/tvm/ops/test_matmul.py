@@ -16,7 +16,7 @@ from hbconv.backends.tvm.target.machine import VARIABLE, Machine
 from hbconv.target import Target
 from hbconv.tensor import Builder
 
-pytestmark = [pytest.mark.usefixtures("vector"), pytest.mark.share(3)]
+pytestmark = [pytest.mark.usefixtures("vector"), pytest.mark.share("vector")]
 
 DTYPES = ("float32", "float64")
 POINTS = 3000

@@ -11,7 +11,7 @@ from hbconv.backends.tvm import BACKEND
 from hbconv.target import Target
 from hbconv.tensor import PRIMITIVES, Builder
 
-pytestmark = [pytest.mark.usefixtures("vector"), pytest.mark.share(3)]
+pytestmark = [pytest.mark.usefixtures("vector"), pytest.mark.share("vector")]
 
 ROWS = (0, 1, 7, 63, 64, 65, 1000)
 SPECIAL = (

@@ -10,7 +10,7 @@ from hbconv.backends.tvm import BACKEND
 from hbconv.target import Target
 from hbconv.tensor import Builder
 
-pytestmark = [pytest.mark.usefixtures("vector"), pytest.mark.share(3)]
+pytestmark = [pytest.mark.usefixtures("vector"), pytest.mark.share("vector")]
 
 
 def unaligned(rng, rows, width, dtype):

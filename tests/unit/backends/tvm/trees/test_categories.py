@@ -26,7 +26,7 @@ from hbconv.forest import CategoryTables
 from hbconv.target import Target
 from hbconv.tensor import Builder
 
-pytestmark = [pytest.mark.usefixtures("vector"), pytest.mark.share(3)]
+pytestmark = [pytest.mark.usefixtures("vector"), pytest.mark.share("vector")]
 
 
 def categorical(n_codes=40, n_categorical=2, repeat=3):

@@ -17,7 +17,7 @@ from hbconv.feature_pairs import find_pairs, pair_sums
 from hbconv.target import Target
 from hbconv.tensor import Builder
 
-pytestmark = [pytest.mark.usefixtures("vector"), pytest.mark.share(3)]
+pytestmark = [pytest.mark.usefixtures("vector"), pytest.mark.share("vector")]
 
 
 def check(covered, dtype, rows=(0, 1, 33, 300)):

@@ -21,7 +21,7 @@ from hbconv.symmetric_forest import find_level_splits
 from hbconv.target import Target
 from hbconv.tensor import Builder
 
-pytestmark = [pytest.mark.usefixtures("vector"), pytest.mark.share(3)]
+pytestmark = [pytest.mark.usefixtures("vector"), pytest.mark.share("vector")]
 
 ROWS = (0, 1, 9, 263, 700)
 """Whole words of eight rows and some that are left, in one block and in several."""

@@ -23,7 +23,7 @@ from hbconv.forest import Forest
 from hbconv.target import Target
 from hbconv.tensor import Builder
 
-pytestmark = [pytest.mark.usefixtures("vector"), pytest.mark.share(3)]
+pytestmark = [pytest.mark.usefixtures("vector"), pytest.mark.share("vector")]
 
 STRATEGIES = ("select", "tree_traversal", "perfect_tree_traversal")
 

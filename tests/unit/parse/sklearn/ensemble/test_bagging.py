@@ -71,7 +71,7 @@ def assert_near(model, *methods, rows=ROWS):
     [ROWS, ROWS.astype(np.float32), np.where(ROWS > 1, np.nan, ROWS)],
     ids=["float64", "float32", "missing"],
 )
-@pytest.mark.share(3)
+@pytest.mark.share("light")
 def test_trees(settings, labels, rows):
     model = bagged(**settings).fit(MISSING, labels)
     assert_answers(model, rows)
