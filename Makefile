@@ -39,6 +39,8 @@ export MYPY_CACHE_DIR = $(CACHE)/mypy
 # Tests start many processes, which would compile hbconv to bytecode each time.
 export PYTHONDONTWRITEBYTECODE =
 
+SUITE := PYTHONPATH=tests:tests/system:tests/support:tests/conformance:strategies:datasets
+
 # What scores on Ray and Spark, which only make engines installs.
 ENGINES := hbconv/engines hbconv/scorer.py hbconv/answer_columns.py tests/unit/engines
 
@@ -53,7 +55,7 @@ cold:
 	folder=$$(mktemp -d) && $(MAKE) test CACHE=$$folder; status=$$?; rm -rf $$folder; exit $$status
 
 quick: env
-	PYTHONPATH=tests:tests/support:tests/conformance $(BIN)/python -m suite.quick
+	$(SUITE) $(BIN)/python -m suite.quick
 
 lint: env
 	$(BIN)/ruff format --check .
@@ -64,18 +66,18 @@ check: env
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 changed-engines: env
-	PYTHONPATH=tests:tests/support:tests/conformance $(BIN)/python -m suite.rooms engines $(ENGINES) --run $(MAKE) engines
+	$(SUITE) $(BIN)/python -m suite.rooms engines $(ENGINES) --run $(MAKE) engines
 
 battery: env
 	$(BIN)/python -m pytest tests/conformance/trees tests/conformance/breadth tests/conformance/optimizer --whole --battery 200 --battery-report figures.json
 
 fuzz: COUNT ?= 100000
 fuzz: env
-	PYTHONPATH=tests/system:tests/support:tests/conformance:strategies:datasets $(BIN)/python -m fuzz --count $(COUNT)
+	$(SUITE) $(BIN)/python -m fuzz --count $(COUNT)
 
 hunt: COUNT ?= 100
 hunt: env
-	PYTHONPATH=tests/system:tests/support:tests/conformance:tests:strategies:datasets $(BIN)/python -m hunt --count $(COUNT)
+	$(SUITE) $(BIN)/python -m hunt --count $(COUNT)
 
 memory: env
 	for vector in 16 32 64; do for guard in pages-behind pages-before; do \
@@ -87,8 +89,8 @@ memory: env
 memcheck: export HBCONV_MACHINE = x86-64-v3/64
 memcheck: export HBCONV_GUARD =
 memcheck: env
-	$(BIN)/python tests/system/memcheck.py
-	PYTHONMALLOC=malloc valgrind -q --error-exitcode=1 --undef-value-errors=no --suppressions=tests/system/memcheck.supp $(BIN)/python tests/system/memcheck.py
+	$(SUITE) $(BIN)/python tests/system/memcheck.py
+	$(SUITE) PYTHONMALLOC=malloc valgrind -q --error-exitcode=1 --undef-value-errors=no --suppressions=tests/system/memcheck.supp $(BIN)/python tests/system/memcheck.py
 
 processes: env
 	$(BIN)/python tests/system/processes.py --count 500
@@ -115,6 +117,7 @@ foreign: env
 engines: env
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,engines]'
 	$(BIN)/python -m pytest hbconv/engines tests/unit/engines tests/unit/test_mlflow.py tests/docs/test_examples.py --whole -rs
+	$(SUITE) $(BIN)/python -m suite.rooms engines $(ENGINES) --passed
 
 night: env
 	$(BIN)/python tests/system/night.py

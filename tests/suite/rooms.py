@@ -4,7 +4,8 @@ They take long and ask one thing of few rooms: code that LLVM and NVRTC make, en
 installed otherwise. A room has not changed if its files are those of the merge base with the main
 branch, or those with which the test passed before. ``--whole`` runs them always.
 
-``python -m suite.rooms NAME ROOM ... --run COMMAND`` runs a command under the same rule.
+``python -m suite.rooms NAME ROOM ... --run COMMAND`` runs a command where its rooms are known to have
+changed: it installs gigabytes.
 """
 
 from __future__ import annotations
@@ -31,10 +32,18 @@ BASES = ("origin/HEAD", "origin/main", "main")
 
 
 def has_changed(test: str, rooms: tuple[str, ...]) -> bool:
-    """Whether a file of the rooms differs from when the test passed, and from the merge base."""
+    """Whether the rooms differ from when the test passed, and from the merge base.
+
+    Where neither is known, they have changed.
+    """
+    return not any(_comparisons(test, rooms))
+
+
+def _comparisons(test: str, rooms: tuple[str, ...]) -> list[bool]:
+    """Compare the rooms with each of what is known: True where they are equal."""
     record = _record(test)
-    passed = record.read_text("utf-8") if record.exists() else ""
-    return passed != rooms_digest(rooms) and not is_as_at_the_merge_base(rooms)
+    found = [record.read_text("utf-8") == rooms_digest(rooms)] if record.exists() else []
+    return [*found, is_as_at_the_merge_base(rooms)] if _merge_base() else found
 
 
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
@@ -73,20 +82,15 @@ def _files(room: Path) -> list[Path]:
 
 @cache
 def is_as_at_the_merge_base(rooms: tuple[str, ...]) -> bool:
-    """Whether git finds no change of the rooms since the merge base.
-
-    On the main branch itself the merge base is the last commit, which tells nothing.
-    """
-    base = _merge_base()
-    if not base:
-        return False
+    """Whether git finds no change of the rooms since the merge base."""
     paths = (*rooms, *ALWAYS)
     new = _git("ls-files", "--others", "--exclude-standard", "--", *paths)
-    return not new and not _git("diff", "--name-only", base, "--", *paths)
+    return not new and not _git("diff", "--name-only", _merge_base(), "--", *paths)
 
 
 @cache
 def _merge_base() -> str:
+    """Return the merge base; nothing on the main branch itself, where it is the last commit."""
     named = os.environ.get("HBCONV_BASE")
     if named:
         return named
@@ -112,20 +116,23 @@ def _record(test: str) -> Path:
 
 
 def main() -> int:
-    """Run a command if its rooms have changed; keep what they were when it succeeds."""
-    parser = argparse.ArgumentParser(description="Run a command if its rooms have changed.")
+    """Run a command if its rooms are known to have changed, or keep that it passed."""
+    parser = argparse.ArgumentParser(description=__doc__.rpartition("\n\n")[2])
     parser.add_argument("name")
     parser.add_argument("rooms", nargs="+")
-    parser.add_argument("--run", nargs=argparse.REMAINDER, required=True)
+    parser.add_argument("--passed", action="store_true", help="keep what the rooms are now")
+    parser.add_argument("--run", nargs=argparse.REMAINDER)
     options = parser.parse_args()
     rooms = tuple(options.rooms)
-    if not has_changed(options.name, rooms):
-        print(f"{options.name}: {', '.join(rooms)} have not changed.")
-        return 0
-    done = subprocess.run(options.run, check=False)
-    if done.returncode == 0:
+    if options.passed:
         _keep(options.name, rooms)
-    return done.returncode
+        return 0
+    compared = _comparisons(options.name, rooms)
+    if compared and not any(compared):
+        return subprocess.run(options.run, check=False).returncode
+    why = "have not changed" if compared else "are compared with nothing here"
+    print(f"{options.name} is not run: {', '.join(rooms)} {why}.")
+    return 0
 
 
 if __name__ == "__main__":

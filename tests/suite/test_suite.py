@@ -82,7 +82,7 @@ def test_every_kind_of_share_is_in_the_table():
 def test_a_test_runs_where_its_rooms_have_changed(tmp_path, monkeypatch):
     monkeypatch.setenv("HBCONV_TEST_CACHE", str(tmp_path / "kept"))
     monkeypatch.setattr(rooms, "ROOT", tmp_path)
-    monkeypatch.setattr(rooms, "is_as_at_the_merge_base", lambda paths: False)
+    monkeypatch.setattr(rooms, "_merge_base", lambda: "")
     (tmp_path / "room").mkdir()
     code = tmp_path / "room" / "code.py"
     code.write_text("1")
@@ -103,6 +103,7 @@ def test_a_room_is_compared_with_the_merge_base(tmp_path, monkeypatch):
         subprocess.run(["git", *who, *arguments], cwd=tmp_path, check=True, capture_output=True)
 
     monkeypatch.setattr(rooms, "ROOT", tmp_path)
+    monkeypatch.setenv("HBCONV_TEST_CACHE", str(tmp_path / "kept"))
     monkeypatch.delenv("HBCONV_BASE", raising=False)
     for name in ("room", "other"):
         (tmp_path / name).mkdir()
@@ -114,9 +115,10 @@ def test_a_room_is_compared_with_the_merge_base(tmp_path, monkeypatch):
     def answers():
         rooms._merge_base.cache_clear()
         rooms.is_as_at_the_merge_base.cache_clear()
-        return [rooms.is_as_at_the_merge_base((name,)) for name in ("room", "other")]
+        return [not rooms.has_changed("test", (name,)) for name in ("room", "other")]
 
     assert answers() == [False, False]  # the main branch tells nothing of itself
+    assert rooms._comparisons("test", ("room",)) == []
     git("checkout", "-b", "branch")
     (tmp_path / "other" / "code.py").write_text("2")
     git("commit", "-am", "second")
@@ -125,6 +127,27 @@ def test_a_room_is_compared_with_the_merge_base(tmp_path, monkeypatch):
     assert answers() == [False, False]
     rooms._merge_base.cache_clear()
     rooms.is_as_at_the_merge_base.cache_clear()
+
+
+def test_a_command_runs_where_its_rooms_are_known_to_have_changed(tmp_path, monkeypatch, capfd):
+    monkeypatch.setenv("HBCONV_TEST_CACHE", str(tmp_path / "kept"))
+    monkeypatch.setattr(rooms, "ROOT", tmp_path)
+    monkeypatch.setattr(rooms, "_merge_base", lambda: "")
+    (tmp_path / "code.py").write_text("1")
+
+    def main(*arguments):
+        rooms.rooms_digest.cache_clear()
+        monkeypatch.setattr(sys, "argv", ["rooms", "engines", "code.py", *arguments])
+        assert rooms.main() == 0
+        return capfd.readouterr().out
+
+    print_it = ("--run", sys.executable, "-c", "print('run')")
+    assert "compared with nothing" in main(*print_it)
+    main("--passed")
+    assert "have not changed" in main(*print_it)
+    (tmp_path / "code.py").write_text("2")
+    assert main(*print_it) == "run\n"
+    rooms.rooms_digest.cache_clear()
 
 
 def report(name, seconds):

@@ -14,10 +14,11 @@ from collections import Counter
 from collections.abc import Generator
 from math import inf
 from pathlib import Path
+from random import Random
 
 import pytest
 from suite.kept_cache import kept_folder
-from suite.shares import is_whole
+from suite.shares import is_whole, seed
 
 __all__ = ["known_seconds"]
 
@@ -113,6 +114,15 @@ def pytest_configure(config: pytest.Config) -> None:
     """Listen to reports where they come together."""
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Times(inf if is_whole(config) else PROCESSOR_SECONDS))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Begin elsewhere for each seed, so that a limit does not leave the same tests each time."""
+    drawn = seed(config)
+    if config.getoption("--limit") and drawn and items:
+        first = Random(drawn).randrange(len(items))
+        items[:] = [*items[first:], *items[:first]]
 
 
 @pytest.hookimpl(tryfirst=True)
