@@ -114,7 +114,7 @@ def pipeline(rng):
 
 @pytest.mark.parametrize("backend", ["reference", "torch", "torchscript", "onnx", "tvm"])
 @pytest.mark.parametrize("seed", range(20))
-@pytest.mark.share("light")
+@pytest.mark.share("sweep")
 def test_random_pipelines(seed, backend):
     rng = np.random.default_rng(seed)
     rows, (estimator, classifies) = table(rng), pipeline(rng)

@@ -19,19 +19,19 @@ __all__ = ["SHARES", "is_whole", "seed"]
 
 SHARES = MappingProxyType(
     {
-        "light": 3,  # below 0.1 s a case
-        "vector": 3,  # a kernel for one width of vectors
-        "backend": 3,  # any test on another backend than the reference
-        "case": 6,  # a model on a backend
-        "sweep": 6,  # every parameter of an estimator
-        "traced": 36,  # a module that torch traces, or a file that a runtime loads
-        "emulated": 36,  # a model by generated CUDA code
-        "linked": 144,  # a library that gcc compiles
-        "captured": 432,  # a program that torch.export captures
+        "light": 4,  # below 0.1 s a case
+        "backend": 4,  # any test on another backend than the reference
+        "case": 8,  # a model on a backend
+        "vector": 8,  # a kernel for one width of vectors
+        "sweep": 8,  # every parameter of an estimator
+        "traced": 40,  # a module that torch traces, or a file that a runtime loads
+        "emulated": 40,  # a model by generated CUDA code
+        "linked": 160,  # a library that gcc compiles
+        "captured": 400,  # a program that torch.export captures
     }
 )
 """One case in so many runs, by what is asked of it."""
-MODELS = 3
+MODELS = 4
 """One model of the matrix in so many is fitted: the tests of a model share it."""
 
 

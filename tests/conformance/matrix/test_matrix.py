@@ -21,7 +21,7 @@ from hbconv.names import EXPLANATIONS
 from hbconv.parse import parser_names
 from hbconv.parse.registry import find_entry
 
-FIRST = dict.fromkeys(backend_names(), "case") | {"torch": "light", "onnx": "light"}
+FIRST = dict.fromkeys(backend_names(), "case") | {"torch": "light"}
 FURTHER = {"reference": "light", "torch": "case"}
 """Backends of the first and of further settings, and the share that an ordinary run takes.
 

@@ -174,6 +174,7 @@ def test_no_parameter_is_left_out(cls):
     assert set(cls().get_params()) == set(SWEEP[cls][1])
 
 
+@pytest.mark.share("light")
 @pytest.mark.parametrize(("cls", "name", "value"), tried())
 @pytest.mark.filterwarnings("ignore")
 def test_exact_or_refused(cls, name, value):

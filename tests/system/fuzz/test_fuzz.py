@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parents[1]
-COUNT = 120
+COUNT = 40
 """Files of all formats together (for long: ``make fuzz``)."""
 
 pytestmark = pytest.mark.skipif(

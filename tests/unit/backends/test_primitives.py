@@ -47,7 +47,7 @@ def test_backend_says_what_it_does_with_every_primitive(backend: Backend) -> Non
 
 
 @pytest.mark.parametrize(("case", "dtype"), RUNS)
-@pytest.mark.share("light")
+@pytest.mark.share("case")
 def test_primitive(case: Case, dtype: str, backend: Backend) -> None:
     program = verify_program(case.program(dtype))
     target = Target(backend.name)

@@ -26,7 +26,7 @@ from hbconv.cli import main
 from hbconv.cli.outputs import placed
 
 NAMES = list("abc")
-KILLS = 5
+KILLS = 2
 
 
 @pytest.fixture(scope="module")

@@ -203,7 +203,7 @@ ON = [
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("build", "backend"), ON, ids=lambda one: getattr(one, "__name__", one))
-@pytest.mark.share("light")
+@pytest.mark.share("case")
 def test_a_row_is_answered_as_the_ordinary_way_does(build, backend, form):
     model = converted(build, backend)
     for method in methods(model):

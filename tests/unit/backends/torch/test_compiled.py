@@ -58,6 +58,9 @@ def fitted():
     return make_pipeline(SimpleImputer(), stacked, LogisticRegression()).fit(x, y), x
 
 
+@pytest.mark.rooms(
+    "hbconv/backends/torch", "hbconv/interface", "hbconv/tensor", "tests/unit/backends/torch"
+)
 def test_torch_alone_answers_and_refuses(tmp_path):
     source, x = fitted()
     hbconv.convert(source, backend="torch").export(tmp_path / "model.pt2", compiled=True)

@@ -18,7 +18,7 @@ WIDTHS = ("1", "7", "16", "33")
 
 @pytest.mark.skipif(sys.platform == "win32", reason="such pages are made by mprotect")
 @pytest.mark.parametrize("guard", [BEHIND, BEFORE])
-@pytest.mark.share("sweep")
+@pytest.mark.share("traced")
 def test_nothing_is_touched_beyond_inputs_and_outputs(vector, guard):
     command = [sys.executable, "-X", "faulthandler", str(EDGES), *WIDTHS]
     done = subprocess.run(

@@ -50,7 +50,7 @@ def assert_answers(model, rows=ROWS):
     ],
     ids=["stumps", "trees", "forests"],
 )
-@pytest.mark.share("light")
+@pytest.mark.share("sweep")
 def test_classifiers(member, labels, dtype):
     assert_answers(
         AdaBoostClassifier(member, n_estimators=7, random_state=0).fit(X, labels),

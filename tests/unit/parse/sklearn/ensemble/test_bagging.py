@@ -71,7 +71,7 @@ def assert_near(model, *methods, rows=ROWS):
     [ROWS, ROWS.astype(np.float32), np.where(ROWS > 1, np.nan, ROWS)],
     ids=["float64", "float32", "missing"],
 )
-@pytest.mark.share("light")
+@pytest.mark.share("sweep")
 def test_trees(settings, labels, rows):
     model = bagged(**settings).fit(MISSING, labels)
     assert_answers(model, rows)
