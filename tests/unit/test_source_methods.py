@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -39,7 +40,8 @@ def test_nothing_is_declared_at_run_time():
 def test_mypy_refuses_a_misspelt_method(tmp_path):
     (tmp_path / "snippet.py").write_text(SNIPPET)
     command = [sys.executable, "-m", "mypy", "--config-file", str(ROOT / "pyproject.toml")]
-    command += ["--cache-dir", str(ROOT / ".mypy_cache"), str(tmp_path / "snippet.py")]
+    kept = os.environ.get("MYPY_CACHE_DIR", str(ROOT / ".mypy_cache"))
+    command += ["--cache-dir", kept, str(tmp_path / "snippet.py")]
     done = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True)
     errors = [line for line in done.stdout.splitlines() if ": error: " in line]
     assert len(errors) == 1, done.stdout + done.stderr
