@@ -129,10 +129,11 @@ print(json.dumps([model.backend, *answers, [str(w.message) for w in caught]]))
 
 
 @pytest.mark.parametrize("trusted", [True, False])
-def test_what_no_program_covers_is_computed_by_numpy_with_one_warning(saved, trusted):
+def test_what_no_program_covers_is_computed_by_numpy_with_one_warning(saved, trusted, monkeypatch):
     """Trusted rows hold an int beyond float64, which trees convert as the program does; an
-    untrusted file has no program for any rows.
+    untrusted file has no program for any rows. Nor has the cache one.
     """
+    monkeypatch.setenv("HBCONV_CACHE", "")
     model, path = saved
     x = np.round(X[:20])
     if trusted:

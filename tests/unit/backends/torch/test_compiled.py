@@ -81,13 +81,16 @@ def test_torch_alone_answers_and_refuses(tmp_path):
     assert [text.partition(":")[2].split()[0] for text in others] == ["unmatched"] * 3
 
 
-def test_without_a_device_or_a_compiler_it_is_refused(tmp_path, monkeypatch):
+def test_without_a_device_or_a_compiler_it_is_refused(tmp_path):
     model = hbconv.convert(DummyRegressor().fit([[0.0]], [0.0]), backend="torch")
     if not torch.cuda.is_available():
         with pytest.raises(BackendError, match=r"torch sees no CUDA device\. Export where 'cuda'"):
             model.export(tmp_path / "model.pt2", compiled=True, device="cuda")
-    monkeypatch.setattr(torch._inductor.config.cpp, "cxx", ("no-such-compiler",))
-    with pytest.raises(MissingPackageError, match="compiled=True needs a C\\+\\+ compiler"):
+    no_compiler = torch._inductor.config.patch({"cpp.cxx": ("no-such-compiler",)})
+    with (
+        no_compiler,
+        pytest.raises(MissingPackageError, match="compiled=True needs a C\\+\\+ compiler"),
+    ):
         model.export(tmp_path / "model.pt2", compiled=True)
     assert not list(tmp_path.iterdir())
 
