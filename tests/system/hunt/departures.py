@@ -1,0 +1,105 @@
+"""Departures that the pages name, each with its reason: what is no finding."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from hunt.members import members
+
+__all__ = ["DEPARTURES", "Departure", "is_known"]
+
+
+@dataclass(frozen=True)
+class Departure:
+    """A known difference.
+
+    Parameters
+    ----------
+    kind : str
+        FORM or ANSWERS.
+    rows : str
+        Pattern of the names of the rows.
+    detail : str
+        Pattern of what the source says, or of the forms.
+    reason : str
+        As a page names it.
+    inside : str
+        Pattern of the class that must be in the pipeline.
+    """
+
+    kind: str
+    rows: str
+    detail: str
+    reason: str
+    inside: str = ""
+
+    def covers(self, kind: str, rows: str, detail: str, classes: Iterable[str]) -> bool:
+        """Whether a difference is this one."""
+        return (
+            kind == self.kind
+            and re.fullmatch(self.rows, rows) is not None
+            and re.search(self.detail, detail) is not None
+            and any(re.search(self.inside, name) for name in classes)
+        )
+
+
+DEPARTURES = (
+    Departure("ANSWERS", "no rows", "", "no rows give an empty answer (docs/fidelity.md)"),
+    Departure(
+        "ANSWERS",
+        "array",
+        "Specifying the columns using strings is only supported for dataframes",
+        "an array for a model that picks columns by name is read by position (docs/fidelity.md)",
+    ),
+    Departure(
+        "ANSWERS",
+        "records",
+        "Expected 2D array, got 1D array|must be a string or a real number, not 'dict'",
+        "records are rows; the source takes them for objects (docs/requests.md)",
+    ),
+    Departure(
+        "ANSWERS",
+        "csr|csc|coo float32",
+        "Sparse data was passed for X, but dense data is required",
+        "sparse rows are refused for all methods alike, and LinearDiscriminantAnalysis takes them "
+        "though the source refuses them in transform (docs/fidelity.md)",
+        inside="^LinearDiscriminantAnalysis$",
+    ),
+    Departure(
+        "ANSWERS",
+        "coo float32",
+        "'coo_matrix' object is not subscriptable",
+        "sparse matrices of every class are answered (docs/fidelity.md)",
+    ),
+    Departure(
+        "ANSWERS",
+        ".*",
+        "Buffer dtype mismatch",
+        "rows of another float dtype than a KMeans was fitted on are answered (docs/fidelity.md)",
+        inside="^KMeans$",
+    ),
+    Departure(
+        "ANSWERS",
+        ".*",
+        "Input data contains `inf`",
+        "a model takes rows for all its methods alike, and XGBoost takes infinities in predict "
+        "(docs/fidelity.md)",
+        inside="^XGB",
+    ),
+    Departure(
+        "FORM",
+        "bool|uint8|int32|float16|object|big endian",
+        r"^ndarray of (\w+) for ndarray of (?!\1)",
+        "the dtype of an answer is the source's for float32, float64 and int64 rows "
+        "(docs/fidelity.md)",
+    ),
+)
+
+
+def is_known(kind: str, rows: str, detail: str, model: Any) -> bool:
+    """Whether a difference is one of those."""
+    classes = {type(member).__name__ for member in members(model)}
+    return any(known.covers(kind, rows, detail, classes) for known in DEPARTURES)
