@@ -16,6 +16,8 @@ class _Library:
         self._name = name
 
     def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith(("_", "pytest")):  # pytest asks each name of a module for these
+            raise AttributeError(attribute)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # some warn of what they import themselves
             module = pytest.importorskip(self._name)

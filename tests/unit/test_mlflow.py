@@ -33,6 +33,12 @@ PEOPLE = pd.DataFrame(
 LABELS = ["goes", "goes", "goes", "stays", "stays", "stays"]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _imported():
+    """MLflow and what it imports warn of each other."""
+    assert all([mlflow.pyfunc, mlflow.models, scoring_server.init])
+
+
 @pytest.fixture(scope="module")
 def source():
     columns = make_column_transformer(
