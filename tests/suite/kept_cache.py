@@ -7,17 +7,16 @@ same of the same code. What torch compiles is kept beside it, under torch's own 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import platformdirs
 import pytest
 
-__all__ = ["kept_folder"]
+__all__ = ["keep_text", "kept_folder"]
 
 VARIABLE = "HBCONV_TEST_CACHE"
-KEPT_BYTES = 4 << 30
-"""Above the whole suite's code, so that no run drops what the next one needs."""
 COLD = pytest.StashKey[TemporaryDirectory[str]]()
 
 
@@ -25,6 +24,15 @@ def kept_folder() -> Path:
     """Return the folder that is kept between runs, for all checkouts of the user."""
     named = os.environ.get(VARIABLE)
     return Path(named) if named else platformdirs.user_cache_path("hbconv-tests", appauthor=False)
+
+
+def keep_text(path: Path, text: str) -> None:
+    """Write a file of the kept folder, whole or not at all: what is kept is never needed."""
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_suffix(f".{os.getpid()}")
+        part.write_text(text, "utf-8")
+        part.replace(path)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

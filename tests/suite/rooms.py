@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from suite.kept_cache import kept_folder
+from suite.kept_cache import keep_text, kept_folder
 from suite.shares import is_whole
 
 __all__ = ["has_changed", "is_as_at_the_merge_base", "rooms_digest"]
@@ -106,9 +106,7 @@ def _git(*arguments: str) -> str:
 
 
 def _keep(test: str, rooms: tuple[str, ...]) -> None:
-    record = _record(test)
-    record.parent.mkdir(parents=True, exist_ok=True)
-    record.write_text(rooms_digest(rooms), "utf-8")
+    keep_text(_record(test), rooms_digest(rooms))
 
 
 def _record(test: str) -> Path:

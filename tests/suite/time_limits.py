@@ -17,7 +17,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from suite.kept_cache import kept_folder
+from suite.kept_cache import keep_text, kept_folder
 from suite.shares import is_whole, seed
 
 __all__ = ["known_seconds"]
@@ -70,9 +70,7 @@ class Times:
         for file, seconds in self.files.items():
             if cases[file] >= known.get(file, (0, 0.0))[0]:
                 known[file] = (cases[file], round(seconds, 2))
-        path = _kept_file()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(known), "utf-8")
+        keep_text(_kept_file(), json.dumps(known))
 
     def too_long(self) -> list[str]:
         """Name the tests that took more than is allowed."""

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from suite.kept_cache import kept_folder
+from suite.kept_cache import keep_text, kept_folder
 
 if TYPE_CHECKING:
     from matrix.case import Case
@@ -71,10 +71,7 @@ def case_names() -> tuple[CaseName, ...]:
         return tuple(CaseName(*fields) for fields in json.loads(path.read_text("utf-8")))
     except (OSError, ValueError, TypeError):
         names = _names()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(f".{id(names)}")
-    part.write_text(json.dumps([astuple(name) for name in names]), "utf-8")
-    part.replace(path)
+    keep_text(path, json.dumps([astuple(name) for name in names]))
     return names
 
 
