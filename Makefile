@@ -112,7 +112,7 @@ emulate: env
 	$(BIN)/python -m pytest -n 2 tests/conformance/matrix/test_emulated_device.py --whole
 
 foreign: env
-	$(BIN)/python -m pytest tests/conformance/foreign --foreign 1 -n 2 --junitxml foreign.xml
+	$(BIN)/python -m pytest tests/conformance/foreign --foreign 1 --whole -n 2 --junitxml foreign.xml
 
 engines: env
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,engines]'
@@ -123,11 +123,11 @@ night: env
 	$(BIN)/python tests/system/night.py
 
 gpu: env
-	$(BIN)/python -m pytest tests/gpu -rs
+	$(BIN)/python -m pytest tests/gpu --whole -rs
 	@command -v compute-sanitizer >/dev/null || { echo "compute-sanitizer is missing: it comes with the CUDA toolkit."; exit 1; }
 	for tool in memcheck racecheck; do \
 		PYTORCH_NO_CUDA_MEMORY_CACHING=1 compute-sanitizer --tool $$tool --error-exitcode 1 \
-			$(BIN)/python -m pytest tests/gpu/test_trees.py -k every_kernel || exit 1; done
+			$(BIN)/python -m pytest tests/gpu/test_trees.py --whole -k every_kernel || exit 1; done
 	PYTHONPATH=.:strategies:datasets $(BIN)/python benchmarks/gpu.py --write docs/gpu.md --json docs/figures/gpu.json
 
 support: env

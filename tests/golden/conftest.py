@@ -15,6 +15,7 @@ CODE = (
     "hbconv/covered_forest.py",
     "hbconv/feature_pairs.py",
     "hbconv/forest.py",
+    "hbconv/forest_parts.py",
     "hbconv/machine.py",
     "hbconv/symmetric_forest.py",
     "strategies",

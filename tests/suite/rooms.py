@@ -90,10 +90,12 @@ def is_as_at_the_merge_base(rooms: tuple[str, ...]) -> bool:
 
 @cache
 def _merge_base() -> str:
-    """Return the merge base; nothing on the main branch itself, where it is the last commit."""
-    named = os.environ.get("HBCONV_BASE")
-    if named:
-        return named
+    """Return the merge base; nothing on the main branch itself, where it is the last commit.
+
+    A name that git does not know is no base: else its empty difference would leave tests out.
+    """
+    if "HBCONV_BASE" in os.environ:
+        return _git("rev-parse", "--verify", f"{os.environ['HBCONV_BASE']}^{{commit}}")
     head = _git("rev-parse", "HEAD")
     found = (_git("merge-base", "HEAD", base) for base in BASES)
     return next((base for base in found if base and base != head), "")

@@ -125,6 +125,11 @@ def test_a_room_is_compared_with_the_merge_base(tmp_path, monkeypatch):
     assert answers() == [True, False]
     (tmp_path / "room" / "new.py").write_text("3")
     assert answers() == [False, False]
+    (tmp_path / "room" / "new.py").unlink()
+    monkeypatch.setenv("HBCONV_BASE", "main")
+    assert answers() == [True, False]
+    monkeypatch.setenv("HBCONV_BASE", "no-such-commit")
+    assert answers() == [False, False]
     rooms._merge_base.cache_clear()
     rooms.is_as_at_the_merge_base.cache_clear()
 
