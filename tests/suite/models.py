@@ -23,7 +23,7 @@ GROWTH_BYTES = 256 << 20
 """Growth of the process from which on what TorchScript keeps is freed too, which takes a second."""
 
 _least = [0]
-"""Bytes of the process when it was freed last."""
+"""Bytes of the process when its tests began, or when it was freed last."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -81,6 +81,7 @@ def pytest_collection_finish() -> None:
     """Let the garbage collector pass over all that was imported: four million objects."""
     gc.collect()
     gc.freeze()
+    _least[0] = _process_bytes()
 
 
 def pytest_unconfigure() -> None:
@@ -95,7 +96,7 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     module = getattr(item, "module", None)
     if module is not None and (nextitem is None or nextitem.path != item.path):
         _empty(module)
-    if _process_bytes() > _least[0] + GROWTH_BYTES:
+    if "torch" in sys.modules and _process_bytes() > _least[0] + GROWTH_BYTES:
         _free_scripts()
 
 
