@@ -73,6 +73,9 @@ def _plain(item: Any) -> Any:
 
 def test_every_inverse_is_read() -> None:
     """Each estimator with the method has a reader, though that may refuse it."""
+    import sklearn.experimental.enable_halving_search_cv
+    import sklearn.experimental.enable_iterative_imputer  # noqa: F401
+
     for name in parser_names():
         module, _, attribute = name.rpartition(".")
         if module.startswith("sklearn."):
