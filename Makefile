@@ -44,7 +44,7 @@ SUITE := PYTHONPATH=tests:tests/system:tests/support:tests/conformance:strategie
 # What scores on Ray and Spark, which only make engines installs.
 ENGINES := hbconv/engines hbconv/scorer.py hbconv/answer_columns.py tests/unit/engines
 
-.PHONY: demo test cold quick lint check changed-engines battery fuzz hunt memory processes kills soak matrix exports emulate foreign memcheck engines night gpu support bench site packages env
+.PHONY: demo test cold quick lint check changed-engines battery fuzz hunt memory processes kills soak matrix exports emulate foreign memcheck engines with-engines night gpu support bench site packages env
 
 demo: env
 	$(BIN)/python examples/demo.py
@@ -114,12 +114,11 @@ emulate: env
 foreign: env
 	$(BIN)/python -m pytest tests/conformance/foreign --foreign 1 --whole -n 2 --junitxml foreign.xml
 
-engines: env
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,engines]'
+engines: with-engines
 	$(BIN)/python -m pytest hbconv/engines tests/unit/engines tests/unit/test_mlflow.py tests/docs/test_examples.py --whole -rs
 	$(SUITE) $(BIN)/python -m suite.rooms engines $(ENGINES) --passed
 
-night: env
+night: with-engines
 	$(BIN)/python tests/system/night.py
 
 gpu: env
@@ -146,6 +145,9 @@ packages: env
 	$(BIN)/python tests/system/packages.py
 
 env: $(VENV)/installed
+
+with-engines: env
+	$(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,engines]'
 
 # Bytecode is made of what is imported, when it is: that of all packages takes a minute.
 $(VENV)/installed: pyproject.toml constraints.txt tests/clients.txt
