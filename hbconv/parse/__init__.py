@@ -54,8 +54,9 @@ def parse(
 
 
 def _parsed(estimator: object, n_features: int | None, iterations: tuple[int, int] | None) -> Graph:
-    schema = read_schema(estimator, n_features)
+    find_parser(estimator)
     refuse_handmade(estimator)
+    schema = read_schema(estimator, n_features)
     if iterations is not None:
         _require_truncating(estimator, iterations)
     step = Step(estimator, Columns.of(schema), x_sparse=None, iterations=iterations)

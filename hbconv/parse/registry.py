@@ -1,7 +1,6 @@
 """Registry: find the parser of an estimator's class by its public dotted name.
 
-Nothing is imported: an instance exists only when its library is already imported.
-So a name is looked up in ``sys.modules`` when an object of that package first arrives.
+Nothing is imported: a class says itself which library defines it.
 """
 
 from __future__ import annotations
@@ -15,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from hbconv.errors import ConversionError, UnsupportedError
 from hbconv.names import METHODS
+from hbconv.parse.class_names import is_named, package
+from hbconv.parse.foreign import foreign_way_out
 from hbconv.parse.subclasses import added, changed, overridden
 from hbconv.parse.unpredictive import UNPREDICTIVE
 
@@ -30,6 +31,7 @@ __all__ = [
     "find_entry",
     "find_parser",
     "libraries",
+    "own_libraries",
     "parser_names",
     "parses",
 ]
@@ -56,6 +58,11 @@ class Entry:
     takes_sparse: bool = False
     is_fitted: Callable[[Any], bool] | None = None
     frames: Callable[[Any], str | FrameFormat] | None = None
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the parser is hbconv's own, and not a third party's."""
+        return self.parse.__module__.partition(".")[0] == "hbconv"
 
 
 _ENTRIES: dict[str, Entry] = {}
@@ -120,6 +127,11 @@ def libraries() -> frozenset[str]:
     return frozenset(name.partition(".")[0] for name in _ENTRIES)
 
 
+def own_libraries() -> frozenset[str]:
+    """Return the top packages that hbconv's own parsers read."""
+    return frozenset(name.partition(".")[0] for name, entry in _ENTRIES.items() if entry.is_own)
+
+
 def find_parser(estimator: object, path: str = "") -> Entry:
     """Return the parser of an estimator's class.
 
@@ -133,7 +145,7 @@ def find_parser(estimator: object, path: str = "") -> Entry:
     """
     cls = type(estimator)
     if cls not in _FOUND:
-        _FOUND[cls] = _search(cls) or _search_plugins(cls) or _refuse(estimator, path)
+        _FOUND[cls] = _search(cls, path) or _search_plugins(estimator, path)
     return _FOUND[cls]
 
 
@@ -156,26 +168,24 @@ def find_entry(name: str) -> Entry:
     return _ENTRIES[name]
 
 
-def _search(cls: type) -> Entry | None:
+def _search(cls: type, path: str) -> Entry | None:
     for base in cls.__mro__:
         for entry in _ENTRIES.values():
-            if _resolve(entry.name) is base:
-                _require_same_answers(cls, base, entry)
+            if _is_of(base, entry):
+                _require_same_answers(cls, entry, path)
                 return entry
     return None
 
 
-def _search_plugins(cls: type) -> Entry | None:
-    """Load the entry points of third parties, whose modules call ``parses``, and search.
+def _is_of(cls: type, entry: Entry) -> bool:
+    """Tell whether a class is the one that a parser is registered for.
 
-    Their group is ``hbconv.parsers``.
+    Third parties may register a name under which they only export a class.
     """
-    for point in importlib.metadata.entry_points(group="hbconv.parsers"):
-        point.load()
-    return _search(cls)
+    return is_named(cls, entry.name) or (not entry.is_own and _exported(entry.name) is cls)
 
 
-def _resolve(name: str) -> object:
+def _exported(name: str) -> object:
     module, _, attribute = name.rpartition(".")
     loaded = sys.modules.get(module)
     return (
@@ -183,63 +193,105 @@ def _resolve(name: str) -> object:
     )  # not getattr: a module's __getattr__ may import or raise
 
 
-def _require_same_answers(cls: type, base: type, entry: Entry) -> None:
+def _search_plugins(estimator: object, path: str) -> Entry:
+    """Load the entry points of third parties, whose modules call ``parses``, and search again.
+
+    Their group is ``hbconv.parsers``. Those that do not load are named where none has a parser.
+    """
+    broken = []
+    for point in importlib.metadata.entry_points(group="hbconv.parsers"):
+        try:
+            point.load()
+        except Exception as error:  # whatever a module of a third party raises
+            broken.append(f"{point.value} ({type(error).__name__}: {error})")
+    found = _search(type(estimator), path)
+    if found is None:
+        raise _refusal(estimator, path, broken)
+    return found
+
+
+def _require_same_answers(cls: type, entry: Entry, path: str) -> None:
     """Refuse a subclass whose class bodies may change what its base answers.
 
+    The base is the last class of that name, since a replacement may take the name of its base.
     Of a library that hbconv's own parsers know, the methods that a subclass in it shares with the
     base decide.
     """
-    known = _is_known(cls, base, entry)
+    bases = [base for base in cls.__mro__ if _is_of(base, entry)]
+    base = bases[-1]
+    known = entry.is_own and package(cls) == package(base) and len(bases) == 1
     names = changed(cls, base, METHODS) if known else overridden(cls, base)
     if names:
-        raise _refused_subclass(cls, entry, f"It overrides {', '.join(names)} of {base.__name__}")
+        raise _refused_subclass(
+            cls, entry, path, f"It overrides {', '.join(names)} of {base.__name__}"
+        )
     names = [] if known else added(cls, base)
     if names:
         what = f"It adds {', '.join(names)} to {base.__name__}, which others may ask it for"
-        raise _refused_subclass(cls, entry, what)
+        raise _refused_subclass(cls, entry, path, what)
 
 
-def _is_known(cls: type, base: type, entry: Entry) -> bool:
-    library = base.__module__.partition(".")[0]
-    is_own = entry.parse.__module__.partition(".")[0] == "hbconv"
-    return is_own and cls.__module__.partition(".")[0] == library
-
-
-def _refused_subclass(cls: type, entry: Entry, what: str) -> UnsupportedError:
-    hint = (
-        f"{what}. Register a parser for it with hbconv.parses (docs/adding.md); it may return "
+def _refused_subclass(cls: type, entry: Entry, path: str, what: str) -> UnsupportedError:
+    way_out = (
+        "Register a parser for it with hbconv.parses (docs/adding.md); it may return "
         f"step.like({entry.name!r}) where the answers are the same."
     )
-    return UnsupportedError(cls.__name__, "", hint=hint)
+    if entry.is_own and _exported(entry.name) is cls:
+        way_out = (
+            f"{package(cls)} put it in the place of {entry.name}. Undo that, and fit the "
+            "library's own class."
+        )
+    hint = f"{what}. {foreign_way_out(cls) or way_out}"
+    return UnsupportedError(cls.__name__, path, hint=hint)
 
 
-def _refuse(estimator: object, path: str) -> Entry:
+def _refusal(estimator: object, path: str, broken: Sequence[str]) -> ConversionError:
+    """Return the error for an object without a parser; ``broken`` names plugins."""
     cls = type(estimator)
     if isinstance(estimator, type):
-        raise ConversionError(f"{estimator.__name__} is a class; pass a fitted instance of it.")
-    reason = next(
-        (why for name, why in UNPREDICTIVE.items() if _resolve(name) in cls.__mro__), None
-    )
+        return ConversionError(f"{estimator.__name__} is a class; pass a fitted instance of it.")
+    reason = next((why for name, why in UNPREDICTIVE.items() if _is_made_of(cls, name)), None)
     if reason is not None:
-        raise UnsupportedError(
+        return UnsupportedError(
             cls.__name__, path, hint=f"It answers no new row on its own: {reason}."
         )
     if not any(hasattr(estimator, m) for m in METHODS):
-        raise ConversionError(
+        return ConversionError(
             f"{cls.__name__} is not an estimator: it has none of {', '.join(METHODS)}."
         )
-    same = [name for name in _ENTRIES if name.rpartition(".")[2] == cls.__name__]
-    if same:
-        hint = (
-            f"The parser of {' and of '.join(same)} is for another class than "
-            f"{cls.__module__}.{cls.__qualname__}: give hbconv.parses the name it has."
-        )
-        raise UnsupportedError(cls.__name__, path, hint=hint)
-    known = [name.rpartition(".")[2] for name in _ENTRIES]
-    near = difflib.get_close_matches(cls.__name__, known, n=2, cutoff=0.8)
-    guess = f" Near it, hbconv knows {' and '.join(near)}." if near else ""
-    hint = (
-        f"hbconv has no parser for {cls.__module__}.{cls.__name__}.{guess} Register one with "
-        "hbconv.parses (docs/adding.md)."
+    return UnsupportedError(
+        cls.__name__, path, hint=foreign_way_out(cls) or _said_of(broken) or _nearest(cls)
     )
-    raise UnsupportedError(cls.__name__, path, hint=hint)
+
+
+def _is_made_of(cls: type, name: str) -> bool:
+    return any(is_named(base, name) for base in cls.__mro__)
+
+
+def _said_of(broken: Sequence[str]) -> str:
+    if not broken:
+        return ""
+    return (
+        "No plugin has a parser for it, and these plugins of hbconv.parsers do not load: "
+        f"{'; '.join(broken)}. Mend the package of the plugin, or uninstall it."
+    )
+
+
+def _nearest(cls: type) -> str:
+    """Say that a class has no parser, which are near it, and how to register one."""
+    full = f"{cls.__module__}.{cls.__qualname__}"
+    same = [entry for entry in _ENTRIES.values() if entry.name.rpartition(".")[2] == cls.__name__]
+    registered = " and of ".join(entry.name for entry in same if not entry.is_own)
+    if registered:
+        return (
+            f"The parser of {registered} is for another class than {full}: give hbconv.parses the "
+            "name it has."
+        )
+    known = {name.rpartition(".")[2] for name in _ENTRIES}
+    near = [entry.name for entry in same] or difflib.get_close_matches(
+        cls.__name__, known, n=2, cutoff=0.8
+    )
+    guess = f" Near it, hbconv knows {' and '.join(near)}." if near else ""
+    return (
+        f"hbconv has no parser for {full}.{guess} Register one with hbconv.parses (docs/adding.md)."
+    )

@@ -279,7 +279,7 @@ def is_fitted(estimator: Any) -> bool:
     if callable(getattr(estimator, "is_fitted", None)):
         return bool(estimator.is_fitted())
     validation = sys.modules.get("sklearn.utils.validation")
-    if validation is None or not hasattr(estimator, "__sklearn_tags__"):
+    if validation is None or not all(hasattr(estimator, n) for n in ("__sklearn_tags__", "fit")):
         return True
     try:
         validation.check_is_fitted(estimator)

@@ -1,4 +1,4 @@
-"""What was put on an object by hand after fitting: methods of its own, in place of its class's."""
+"""What was put on an object or its class by hand: methods in the place of the library's."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 
 from hbconv.errors import UnsupportedError
+from hbconv.names import METHODS
 from hbconv.parse.checks.contradictions import require_unlike
-from hbconv.parse.registry import libraries
+from hbconv.parse.class_names import foreign_method, package
+from hbconv.parse.foreign import FOREIGN
+from hbconv.parse.registry import libraries, own_libraries
 from hbconv.parse.subclasses import is_harmless
 
 __all__ = ["refuse_handmade"]
@@ -58,21 +61,37 @@ _PLAIN = (bool, int, float, str, bytes, complex, np.generic, type(None))
 
 
 def refuse_handmade(estimator: object) -> None:
-    """Refuse methods replaced on an instance, and lists in place of fitted arrays.
+    """Refuse methods replaced on an instance or its class, and lists in place of fitted arrays.
 
     The estimator and everything that it holds are searched.
-    Parsers read what the class would compute.
-    A method replaced on the class itself is a change of the library, and is not seen.
+    Parsers read what the library wrote.
 
     Raises
     ------
     UnsupportedError
         Names the object, and the method.
     """
+    seen: set[type] = set()
     for path, part in _parts(estimator):
+        if type(part) not in seen:
+            seen.add(type(part))
+            _refuse_foreign_methods(type(part), path)
         _refuse_own_methods(part, path)
         require_unlike(part, path)
         _refuse_other_arrays(part, path)
+
+
+def _refuse_foreign_methods(cls: type, path: str) -> None:
+    """Refuse a class of a library in which something else put methods of its own."""
+    found = foreign_method(cls, METHODS, own_libraries())
+    if found is None:
+        return
+    method, writer = found
+    way_out = FOREIGN.get(writer) or (
+        f"Undo what {writer} put in the place of the library's {method}, and convert again."
+    )
+    hint = f"Its {method} is a method of {writer}, and hbconv reads only the library's. {way_out}"
+    raise UnsupportedError(cls.__name__, path, hint=hint)
 
 
 def _refuse_own_methods(part: object, path: str) -> None:
@@ -134,7 +153,7 @@ def _parts(whole: object) -> Iterator[tuple[str, object]]:
             isinstance(held, np.ndarray) and held.dtype.hasobject
         ):
             waiting += [(f"{path}[{key!r}]", value) for key, value in _items(held)]
-        elif held is whole or (hasattr(held, "__dict__") and _library(type(held)) in known):
+        elif held is whole or (hasattr(held, "__dict__") and package(type(held)) in known):
             yield path, held
             waiting += [
                 (f"{path}.{name}", value)
@@ -153,10 +172,6 @@ def _items(held: Any) -> Iterable[tuple[Any, Any]]:
     if isinstance(first, _PLAIN) and not isinstance(held, tuple):
         return ()
     return flat.items() if isinstance(flat, Mapping) else enumerate(flat)
-
-
-def _library(cls: type) -> str:
-    return cls.__module__.partition(".")[0]
 
 
 def _methods(cls: type) -> frozenset[str]:

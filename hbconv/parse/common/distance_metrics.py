@@ -6,7 +6,6 @@ The root is taken only of those found.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf, sin
@@ -114,17 +113,17 @@ def named_metric(metric: Any, params: Params) -> tuple[Any, Params]:
     >>> named_metric("cosine", {})
     ('cosine', {})
     """
-    objects = getattr(sys.modules.get("sklearn.metrics"), "DistanceMetric", None)
-    if objects is None or not isinstance(metric, objects):
+    cls = type(metric)
+    if cls.__module__ != "sklearn.metrics._dist_metrics":
         return metric, params
+    name = cls.__name__.removesuffix("Distance64").lower()
     p, weights, _ = metric.__getstate__()
     given = weights if len(weights) else None
-    if type(metric) is type(objects.get_metric("minkowski", p=3)):
-        return "minkowski", {"p": p, "w": given}
-    if type(metric) is type(objects.get_metric("seuclidean", V=[1.0])):
-        return "seuclidean", {"V": given}
-    plain = {type(objects.get_metric(name)): name for name in _OBJECTS}
-    return plain.get(type(metric), metric), {}
+    if name == "minkowski":
+        return name, {"p": p, "w": given}
+    if name == "seuclidean":
+        return name, {"V": given}
+    return (name if name in _OBJECTS else metric), {}
 
 
 def refuse_no_metric(step: Step, metric: object) -> None:

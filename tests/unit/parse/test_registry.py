@@ -154,6 +154,45 @@ def test_a_third_party_registers_by_entry_point(monkeypatch):
     assert find_parser(Halver().fit(X)).name == "third_party.Halver"
 
 
+def plugin(name, load):
+    return SimpleNamespace(name=name, value=f"{name}.hb", load=load)
+
+
+def fail():
+    raise ModuleNotFoundError("No module named 'broken.hb'")
+
+
+def test_a_plugin_that_does_not_load_is_named(monkeypatch):
+    """It is no damage of the model, and keeps no other plugin from loading."""
+    points = [plugin("broken", fail)]
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: points)
+    source = make_pipeline(Halver(), LogisticRegression()).fit(X, X[:, 0] > 0)
+    with pytest.raises(UnsupportedError, match=r"Halver.*broken.hb \(ModuleNotFoundError: No") as e:
+        hbconv.convert(source, "reference")
+    assert "damaged" not in str(e.value)
+    with pytest.raises(ConversionError, match="int is not an estimator"):
+        hbconv.convert(3)
+    points.append(plugin("whole", lambda: parses(f"{__name__}.Halver")(parse_halver)))
+    assert hbconv.convert(source, "reference").predict(X).shape == (50,)
+
+
+def test_libraries_that_are_not_read_have_their_own_way_out():
+    """And not the advice to register the name that a class of one's own has."""
+    made = type("StackingClassifier", (Halver,), {"__module__": "mlxtend.classifier"})
+    with pytest.raises(UnsupportedError, match=r"of mlxtend.*scikit-learn's StackingClass") as e:
+        hbconv.convert(made().fit(X))
+    assert "hbconv.parses" not in str(e.value)
+
+
+def test_a_class_of_a_name_that_is_read_elsewhere():
+    own = type("StandardScaler", (Halver,), {})
+    with pytest.raises(UnsupportedError, match=r"Near it.*sklearn.preprocessing.StandardScaler\."):
+        hbconv.convert(own().fit(X))
+    parses("elsewhere.Halver")(parse_halver)
+    with pytest.raises(UnsupportedError, match=r"parser of elsewhere.Halver.*give hbconv.parses"):
+        hbconv.convert(Halver().fit(X))
+
+
 def test_a_name_has_one_parser():
     with pytest.raises(
         ValueError, match=r"sklearn.preprocessing.StandardScaler already has a parser"

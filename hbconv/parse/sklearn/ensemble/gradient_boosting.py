@@ -21,16 +21,21 @@ from hbconv.containers import (
     SymmetricLogit,
     TreeLeaves,
 )
+from hbconv.parse.class_names import is_named
 from hbconv.parse.registry import parses
 from hbconv.parse.sklearn.ensemble.boosting_stages import Boosted, boost, classified, regressed
 from hbconv.parse.sklearn.tree import read_trees, shares_of
 from hbconv.parse.step import Step
 
 CONSTANT_INITS = {
-    "DummyRegressor": ("mean", "median", "quantile", "constant"),
-    "DummyClassifier": ("prior", "most_frequent", "uniform", "constant"),
+    "sklearn.dummy.DummyRegressor": ("mean", "median", "quantile", "constant"),
+    "sklearn.dummy.DummyClassifier": ("prior", "most_frequent", "uniform", "constant"),
+    "sklearnex.dummy.DummyRegressor": ("mean", "median", "quantile", "constant"),
 }
-"""First estimators that say the same of every row, by class name and strategy."""
+"""First estimators that say the same of every row, by class and strategy.
+
+Where sklearnex patches scikit-learn, boosting starts from its DummyRegressor.
+"""
 
 LINKS: dict[str, Callable[[Node], Node]] = {
     "LogitLink": lambda p: Map(p, "logit"),
@@ -85,7 +90,8 @@ def _constant_scores(step: Step, x: Node) -> Node | None:
     """Return first scores that are the same for every row; None where they differ."""
     est = step.estimator
     init = step.estimator.init_
-    strategies = CONSTANT_INITS.get(type(init).__name__)
+    known = (name for name in CONSTANT_INITS if is_named(type(init), name))
+    strategies = CONSTANT_INITS.get(next(known, ""))
     if strategies and init.strategy not in strategies:
         raise step.refuse(
             "init", init, "It answers at random. Use a strategy that says the same of every row."

@@ -68,7 +68,7 @@ def _applied(step: Step, parameter: str, keywords: str) -> Output:
         raise step.refuse(keywords, getattr(est, keywords), "hbconv handles no keyword arguments.")
     x = step.require_finite() if est.validate else step.x
     func = getattr(est, parameter)
-    if isinstance(func, np.ufunc) and func.__name__ not in _SPARSE:
+    if _is_of_numpy(func) and func.__name__ not in _SPARSE:
         step.refuse_sparse(f"applies numpy.{func.__name__}, which takes no sparse matrix")
     layout: Layout = "csr" if est.validate else "kept"
     made = _apply_function(step, parameter, x)
@@ -80,7 +80,7 @@ def _apply_function(step: Step, parameter: str, x: Node) -> Node:
     func = getattr(step.estimator, parameter)
     if func is None or func is np.positive:
         return x
-    if not isinstance(func, np.ufunc) or func.__name__ not in _NAMES:
+    if not _is_of_numpy(func) or func.__name__ not in _NAMES:
         raise step.refuse(
             parameter,
             func,
@@ -88,3 +88,11 @@ def _apply_function(step: Step, parameter: str, x: Node) -> Node:
             "parser for your own transformer.",
         )
     return Map(x, _NAMES[func.__name__])
+
+
+def _is_of_numpy(func: object) -> bool:
+    """Tell whether it is the universal function that numpy has by that name.
+
+    ``scipy.special.log1p`` computes int16 in float64, and numpy in float32.
+    """
+    return isinstance(func, np.ufunc) and getattr(np, func.__name__, None) is func
