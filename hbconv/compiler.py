@@ -49,8 +49,9 @@ def convert(
     ----------
     estimator : object
         Fitted scikit-learn, LightGBM, XGBoost or CatBoost model, a pipeline of them, a Graph, an
-        onnx.ModelProto, or a path: of a file of LightGBM (.txt), XGBoost (.json, .ubj), CatBoost
-        (.json) or Treelite (.tl, .bin, .json), a .skops or .onnx file, a folder of Spark ML or YDF.
+        onnx.ModelProto, a Model, which counts as what it was made of, or a path: of a file of
+        LightGBM (.txt), XGBoost (.json, .ubj), CatBoost (.json) or Treelite (.tl, .bin, .json), a
+        .skops or .onnx file, a folder of Spark ML or YDF.
     backend : str
         ``"reference"``, ``"torch"``, ``"torchscript"``, ``"onnx"`` or ``"tvm"``. ``"auto"`` takes
         tvm on the CPU if it is installed, else torch; reference, which is slow, where neither is.
@@ -154,6 +155,8 @@ def tune_model(model: Model, tune: Any, sample: Any = None) -> Model:
 def _parse(estimator: object, n_features: int | None, iterations: tuple[int, int] | None) -> Graph:
     if isinstance(estimator, (str, os.PathLike)):
         estimator = open_model(Path(estimator), n_features)
+    elif isinstance(estimator, Model):
+        estimator = estimator.parsed
     elif is_onnx_model(estimator):
         estimator = parse_onnx(estimator, n_features)
     if not isinstance(estimator, Graph):

@@ -142,7 +142,7 @@ def _strange(name: str, dtype: np.dtype[Any]) -> str:
 def _parts(whole: object) -> Iterator[tuple[str, object]]:
     """Yield an object and every object of a registered library that it holds, with its place."""
     seen: set[int] = set()
-    known = libraries()
+    known = libraries() - {"hbconv"}  # what is read from files, or was converted before
     waiting: list[tuple[str, Any]] = [(type(whole).__name__, whole)]
     while waiting:
         path, held = waiting.pop()

@@ -43,10 +43,11 @@ def _combinations() -> Iterator[Any]:
 
 
 JUDGED_ELSEWHERE = {
+    "hbconv.Model",
     "hbconv.parse.spark.saved_model.SparkModel",
     "hbconv.parse.treelite.stored_model.StoredModel",
 }
-"""Models of files: ``tests/unit/parse/spark`` and ``tests/unit/test_model_files.py``."""
+"""Models of files and converted ones: ``tests/unit/parse`` and ``tests/unit/test_model_files.py``."""
 
 
 def test_table_has_every_estimator() -> None:
