@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hbconv.errors import ConversionError, MissingPackageError
+from hbconv.parse.checks.damage import REFIT, reading
 
 __all__ = ["TRUSTED", "load_skops"]
 
@@ -58,4 +59,5 @@ def load_skops(path: Path) -> Any:
             f"{path.name} holds types that are not trusted: {', '.join(unknown)}. "
             "Load it yourself and call hbconv.convert."
         )
-    return io.load(path, trusted=list(TRUSTED))
+    with reading(path.name, REFIT):
+        return io.load(path, trusted=list(TRUSTED))

@@ -45,9 +45,9 @@ def load_source(path: Path, *, allow_pickle: bool = False) -> Any:
     refuse_pmml(path)
     if not path.is_file():
         raise ConversionError(f"No file {path}.")
-    from hbconv.parse.checks.damage import reading
+    from hbconv.parse.checks.damage import REFIT, reading
 
-    with reading(path.name, "Save the model anew."):
+    with reading(path.name, REFIT):
         return _load(path, allow_pickle=allow_pickle)
 
 
@@ -162,10 +162,4 @@ def _load_pickle(path: Path, *, allow_pickle: bool) -> Any:
         warnings.simplefilter(
             "default"
         )  # a version mismatch of the training library is worth a line, not a failure
-        try:
-            return joblib.load(path)
-        except ModuleNotFoundError as error:
-            raise MissingPackageError(
-                f"{path.name} needs the package {error.name!r}. "
-                "Install the libraries that the model was fitted with."
-            ) from error
+        return joblib.load(path)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -23,7 +23,7 @@ from hbconv.containers.session import PassedPort, Session
 from hbconv.errors import VerificationError
 from hbconv.names import INVERSE
 
-__all__ = ["Check", "Graph", "Traits", "verify_graph"]
+__all__ = ["MOST_ROW_VALUES", "Check", "Graph", "Traits", "count_row_values", "verify_graph"]
 
 _COLUMNS = frozenset({"float32", "float64", "int64", "string"})
 _VALUES = frozenset({"float32", "float64", "int32", "int64", "bool", "string"})
@@ -37,7 +37,7 @@ _ANSWERS = frozenset(
         "float64",
     }
 )
-_WIDEST = 1 << 26
+MOST_ROW_VALUES = 1 << 26
 """Values of one row, of all nodes together: half a gigabyte."""
 
 
@@ -208,6 +208,11 @@ class Graph:
         return replace(self, outputs=outputs)
 
 
+def count_row_values(nodes: Iterable[Node]) -> int:
+    """Count the values of one row, of all nodes together."""
+    return sum(node.type.width for node in nodes if not isinstance(node, Entries))
+
+
 def verify_graph(graph: Graph) -> Graph:
     """Return the graph, or raise VerificationError.
 
@@ -232,7 +237,7 @@ def verify_graph(graph: Graph) -> Graph:
         what = node.check()
         _require(what is None, node, what or "")
     _require(
-        sum(node.type.width for node in nodes if not isinstance(node, Entries)) <= _WIDEST,
+        count_row_values(nodes) <= MOST_ROW_VALUES,
         nodes[-1],
         "a row takes more values than memory holds",
     )

@@ -151,8 +151,7 @@ class Schema:
         """
         if not 0 <= width <= MOST_COLUMNS:
             raise ConversionError(
-                f"The model says that it reads {width} columns: it is damaged. "
-                f"hbconv takes up to {MOST_COLUMNS}."
+                f"The model says that it reads {width} columns; hbconv takes 0 to {MOST_COLUMNS}."
             )
         return Schema(tuple(Column(f"x{i}", dtype) for i in range(width)))
 

@@ -25,7 +25,7 @@ from hbconv.containers import (
     Select,
     at_step,
 )
-from hbconv.errors import ConversionError, NotFittedError, UnsupportedError
+from hbconv.errors import ConversionError, HbconvError, NotFittedError, UnsupportedError
 from hbconv.names import ARGUMENT_METHODS, METHODS
 from hbconv.parse.checks.contradictions import require_agreement
 from hbconv.parse.checks.damage import damaged, reading_estimator
@@ -232,6 +232,23 @@ def _fitted_wholly(step: Step) -> Iterator[None]:
         ) from error
 
 
+@contextmanager
+def _third_party(entry: Entry, step: Step) -> Iterator[None]:
+    """Name the parser of a third party that fails."""
+    try:
+        yield
+    except HbconvError:
+        raise
+    except Exception as error:  # whatever a third party's code raises
+        if entry.is_own:
+            raise
+        parser = f"{entry.parse.__module__}.{entry.parse.__qualname__}"
+        raise ConversionError(
+            f"{step.name} ({step.place}) is read by {parser}, which raised "
+            f"{type(error).__name__}: {error}. Mend that parser."
+        ) from error
+
+
 def _takes_sparse(estimator: Any, entry: Entry) -> bool:
     """Tell whether scikit-learn's tags say that an estimator takes a sparse matrix."""
     return not entry.name.startswith("sklearn.") or bool(
@@ -241,7 +258,11 @@ def _takes_sparse(estimator: Any, entry: Entry) -> bool:
 
 def _parsed(entry: Entry, step: Step) -> dict[str, Output]:
     """Run a parser and check what it returns, since a wrong value would fail far from here."""
-    with reading_estimator(step.estimator, step.where), _fitted_wholly(step):
+    with (
+        reading_estimator(step.estimator, step.where),
+        _third_party(entry, step),
+        _fitted_wholly(step),
+    ):
         parsed: object = entry.parse(step)
     outputs = {"transform": Output(parsed)} if isinstance(parsed, Node) else parsed
     if not isinstance(outputs, dict) or not outputs:

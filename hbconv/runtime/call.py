@@ -77,7 +77,7 @@ def answered(output: Output, program: Program, method: str, table: Table) -> Any
             answers.append(answer(output, values[method]))
     except IndexError as error:
         raise BackendError(
-            f"The model reads one of its tables beyond the end ({error}): it is damaged. Convert "
-            "it again."
+            f"The model reads one of its tables beyond the end ({error}). Convert it again. If "
+            "that does not help, please report this as a defect of hbconv."
         ) from error
     return join(answers)

@@ -1,8 +1,10 @@
-"""Turn every error while reading a damaged model into one that says what to do."""
+"""Turn every error while reading a model into one that says what to do."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,9 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.containers.schema import MOST_EXACT_INT
-from hbconv.errors import ConversionError, HbconvError
+from hbconv.errors import ConversionError, HbconvError, MissingPackageError
+from hbconv.parse.class_names import package
 
 __all__ = [
+    "REFIT",
+    "REPORT",
     "damaged",
     "decode_json",
     "finite_numbers",
@@ -21,6 +26,12 @@ __all__ = [
     "reading",
     "reading_estimator",
 ]
+
+REPORT = "If it is as its library left it, please report this as a defect of hbconv."
+"""What to do where no damage is found: it cannot be told from a defect of hbconv."""
+
+REFIT = "Load it with the versions that wrote it, and fit it anew with those installed here."
+"""What to do with a pickled model that the installed libraries do not load."""
 
 _SHOWN = 8
 """Largest number of attributes that a message lists."""
@@ -37,30 +48,61 @@ def reading(what: str, way_out: str) -> Iterator[None]:
     >>> with reading("m.txt", "Save the model anew."):
     ...     {}["learner"]
     Traceback (most recent call last):
-    hbconv.errors.ConversionError: m.txt is damaged: KeyError: 'learner'. Save the model anew.
+    hbconv.errors.ConversionError: m.txt cannot be read: KeyError: 'learner'. It may be damaged.
+    Save the model anew. If it is as its library left it, please report this as a defect of hbconv.
     """
     try:
         yield
     except HbconvError:
         raise
     except Exception as error:  # any, see above
-        raise ConversionError(f"{what} is damaged: {_said(error)}. {way_out}") from error
+        raise _unread(what, error, f"It may be damaged. {way_out}") from error
 
 
 @contextmanager
 def reading_estimator(estimator: object, where: str) -> Iterator[None]:
     """Do the same for an estimator in memory; the message lists its fitted attributes."""
+    what = f"{type(estimator).__name__} (step {where!r})"
     try:
         yield
     except HbconvError:
         raise
-    except Exception as error:  # any, see above
-        held = fitted_attributes(estimator) or "no fitted attributes"
-        way_out = f"It holds {held}. Fit it again, or undo what was changed by hand."
-        name = type(estimator).__name__
+    except AttributeError as error:
+        if package(type(error.obj)) != package(type(estimator)):
+            raise _unread(what, error, _held(estimator)) from error
         raise ConversionError(
-            f"{name} (step {where!r}) is damaged: {_said(error)}. {way_out}"
+            f"{what} was fitted by another version of {_installed(estimator)}, or changed by hand: "
+            f"its {type(error.obj).__name__} has no attribute {error.name!r}. Fit it again."
         ) from error
+    except Exception as error:  # any, see above
+        raise _unread(what, error, _held(estimator)) from error
+
+
+def _unread(what: str, error: Exception, way_out: str) -> HbconvError:
+    """Return the error for a model that could not be read; damage is only one of the causes."""
+    if isinstance(error, ModuleNotFoundError) and _is_missing(error.name):
+        return MissingPackageError(
+            f"{what} needs the package {error.name!r}. Install the libraries that it was fitted "
+            "with."
+        )
+    return ConversionError(f"{what} cannot be read: {_said(error)}. {way_out} {REPORT}")
+
+
+def _is_missing(module: str | None) -> bool:
+    """Tell whether the whole package of a module is missing, and not a part that it once had."""
+    return bool(module) and importlib.util.find_spec(str(module).partition(".")[0]) is None
+
+
+def _installed(estimator: object) -> str:
+    """Return the library of an estimator with the version that is installed."""
+    library = package(type(estimator))
+    version = getattr(sys.modules.get(library), "__version__", "")
+    return f"{library} than the installed {version}" if version else library
+
+
+def _held(estimator: object) -> str:
+    held = fitted_attributes(estimator) or "no fitted attributes"
+    return f"It holds {held}. Fit it again, or undo what was changed by hand."
 
 
 def damaged(estimator: object, where: str, what: str) -> ConversionError:

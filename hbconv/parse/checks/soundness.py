@@ -26,15 +26,14 @@ from hbconv.containers import (
     topological,
     verify_graph,
 )
+from hbconv.containers.graph import MOST_ROW_VALUES, count_row_values
 from hbconv.errors import ConversionError, HbconvError, UnsupportedError
+from hbconv.parse.checks.damage import REPORT
 from hbconv.tensor import Builder, verify_program
 
 __all__ = ["require_labels", "require_sound"]
 
-_WAY_OUT = (
-    "The model is damaged or was changed by hand: fit or save it again. If it is as it was "
-    "fitted, please report this."
-)
+_WAY_OUT = f"Fit or save it again, or undo what was changed by hand. {REPORT}"
 
 
 def require_sound(graph: Graph) -> Graph:
@@ -48,6 +47,7 @@ def require_sound(graph: Graph) -> Graph:
     ConversionError
         Names the step.
     """
+    _require_narrow(graph)
     for node in topological(graph.roots):
         if node.inputs and all(x.type.dtype != "string" for x in node.inputs):
             _require_typed(node)
@@ -58,6 +58,19 @@ def require_sound(graph: Graph) -> Graph:
     for output in graph.outputs.values():
         require_labels(output)
     return graph
+
+
+def _require_narrow(graph: Graph) -> None:
+    """Refuse a graph that makes more numbers of a row than memory holds for a few rows."""
+    nodes = topological(graph.roots)
+    if count_row_values(nodes) <= MOST_ROW_VALUES:
+        return
+    widest = max(nodes, key=lambda node: node.type.width)
+    raise ConversionError(
+        f"{graph.traits.estimator or 'The model'} is too wide: {widest.name} makes "
+        f"{widest.type.width:,} numbers of each row, and hbconv takes up to {MOST_ROW_VALUES:,} "
+        f"in all. Fit it on fewer columns."
+    )
 
 
 def _require_typed(node: Node) -> None:

@@ -269,9 +269,9 @@ def test_score_no_rows(capsys, files, table):
         (["convert", "rows.parquet", "-o", "o.hbc"], "unknown model format"),
         (
             ["convert", "damaged.joblib", "--allow-pickle", "-o", "o.hbc"],
-            "damaged.joblib is damaged",
+            "damaged.joblib cannot be read",
         ),
-        (["convert", "damaged.cbm", "-o", "o.hbc"], "damaged.cbm is damaged"),
+        (["convert", "damaged.cbm", "-o", "o.hbc"], "damaged.cbm cannot be read"),
         (["explain", "model.hbc", "--backend", "torhc"], "Did you mean 'torch'"),
         (["explain", "model.hbc", "--stage", "lowerd"], "Did you mean 'lowered'"),
         (["explain", "damaged.hbc"], "This is not a model file of hbconv"),

@@ -145,7 +145,7 @@ def table_of(document):
         (lambda d: table_of(d).update(hash_stride=1), "numbers in entries of 1"),
         (lambda d: table_of(d).update(hash_stride=7), "numbers in entries of 7"),
         (lambda d: table_of(d).update(hash_stride=True), "numbers in entries of True"),
-        (lambda d: table_of(d).pop("hash_map"), "damaged: KeyError"),
+        (lambda d: table_of(d).pop("hash_map"), "cannot be read: KeyError"),
         (lambda d: table_of(d)["hash_map"].pop(), "numbers in entries of 3"),
         (lambda d: table_of(d)["hash_map"].__setitem__(0, 5), "no text of digits"),
         (lambda d: table_of(d)["hash_map"].__setitem__(0, "-1"), "no text of digits"),

@@ -271,7 +271,7 @@ def test_damaged_boosters_end_in_a_named_error(tmp_path: Path) -> None:
     damaged = {
         "damaged": serialized("tree\n"),
         "ArrayList": STORED["list"],
-        "s is damaged": serialized("none"),
+        "s cannot be read": serialized("none"),
         "no model text": STORED["scala_2_12"].replace(b"modelStr", b"modelStx"),
         "ends before": serialized(text_of("poisson"))[:-300],
         "ends before the last tree": serialized(text_of("poisson").partition("\nend of")[0]),
