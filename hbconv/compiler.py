@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
-from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal
 
@@ -17,7 +16,7 @@ from hbconv.model import Model
 from hbconv.model_files import open_model
 from hbconv.parse import parse
 from hbconv.parse.onnx.graph import is_onnx_model, parse_onnx
-from hbconv.runtime.inputs.read import count_columns, read_table
+from hbconv.runtime.inputs.read import category_columns, count_columns, read_table
 from hbconv.runtime.options import check_options
 from hbconv.runtime.program_choice import OnNewDtypes
 from hbconv.runtime.timing.tune import read_tune, tune_programs
@@ -49,9 +48,9 @@ def convert(
     ----------
     estimator : object
         Fitted scikit-learn, LightGBM, XGBoost or CatBoost model, a pipeline of them, a Graph, an
-        onnx.ModelProto, a Model, which counts as what it was made of, or a path: of a file of
-        LightGBM (.txt), XGBoost (.json, .ubj), CatBoost (.json) or Treelite (.tl, .bin, .json), a
-        .skops or .onnx file, a folder of Spark ML or YDF.
+        onnx.ModelProto, a Model, which counts as what it was made of, or a model file: its path,
+        its bytes or its text. First bytes tell whether it is one of LightGBM, XGBoost, CatBoost,
+        Treelite, ONNX or skops. A path may also be of a folder of Spark ML or YDF.
     backend : str
         ``"reference"``, ``"torch"``, ``"torchscript"``, ``"onnx"`` or ``"tvm"``. ``"auto"`` takes
         tvm on the CPU if it is installed, else torch; reference, which is slow, where neither is.
@@ -115,7 +114,7 @@ def convert(
         )
     )
     model = Model(
-        _parse(estimator, None if sample is None else count_columns(sample), iterations),
+        _parse(estimator, sample, iterations),
         target,
         on_new_dtypes=on_new_dtypes,
     )
@@ -152,16 +151,18 @@ def tune_model(model: Model, tune: Any, sample: Any = None) -> Model:
     return Model(model.parsed, model.target, model.dtypes, None, tuning, model.on_new_dtypes)
 
 
-def _parse(estimator: object, n_features: int | None, iterations: tuple[int, int] | None) -> Graph:
-    if isinstance(estimator, (str, os.PathLike)):
-        estimator = open_model(Path(estimator), n_features)
+def _parse(estimator: object, sample: Any, iterations: tuple[int, int] | None) -> Graph:
+    n_features = None if sample is None else count_columns(sample)
+    categories = {} if sample is None else category_columns(sample)
+    if isinstance(estimator, (str, bytes, bytearray, memoryview, os.PathLike)):
+        estimator = open_model(estimator, n_features, categories)
     elif isinstance(estimator, Model):
         estimator = estimator.parsed
     elif is_onnx_model(estimator):
         estimator = parse_onnx(estimator, n_features)
     if not isinstance(estimator, Graph):
         began = perf_counter()
-        graph = parse(estimator, n_features, iterations)
+        graph = parse(estimator, n_features, iterations, categories)
         log_parsed(graph.traits.estimator, len(graph.nodes()), perf_counter() - began)
         return graph
     if iterations is not None:

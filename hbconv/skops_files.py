@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from hbconv.errors import ConversionError, MissingPackageError
@@ -37,8 +36,14 @@ TRUSTED = (
 """Types beyond skops' own list that a .skops file may hold: exactly those that hbconv converts."""
 
 
-def load_skops(path: Path) -> Any:
+def load_skops(data: bytes, name: str) -> Any:
     """Return the fitted model of a .skops file, which runs no code but that of known types.
+
+    Parameters
+    ----------
+    data : bytes
+    name : str
+        What messages call the file.
 
     Raises
     ------
@@ -53,11 +58,11 @@ def load_skops(path: Path) -> Any:
         raise MissingPackageError(
             "Reading .skops files needs skops. Install with: pip install skops"
         ) from error
-    unknown = sorted(set(io.get_untrusted_types(file=path)) - set(TRUSTED))
+    unknown = sorted(set(io.get_untrusted_types(data=data)) - set(TRUSTED))
     if unknown:
         raise ConversionError(
-            f"{path.name} holds types that are not trusted: {', '.join(unknown)}. "
+            f"{name} holds types that are not trusted: {', '.join(unknown)}. "
             "Load it yourself and call hbconv.convert."
         )
-    with reading(path.name, REFIT):
-        return io.load(path, trusted=list(TRUSTED))
+    with reading(name, REFIT):
+        return io.loads(data, trusted=list(TRUSTED))

@@ -21,6 +21,7 @@ from hbconv.cli.ablation import ablate, show_ablation
 from hbconv.cli.boosters import open_booster
 from hbconv.cli.sources import (
     convert_options,
+    is_saved,
     load_saved,
     load_source,
     model_arguments,
@@ -95,7 +96,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _source(path: Path, options: argparse.Namespace) -> Any:
     """Read what is converted; None for a .hbc file."""
-    if path.suffix == ".hbc":
+    if is_saved(path):
         return None
     refuse_trusted(options)
     return load_source(path, allow_pickle=options.allow_pickle)

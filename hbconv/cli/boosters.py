@@ -5,20 +5,27 @@ The answers have the names that models converted from such files give them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hbconv.cli.catboost_files import open_catboost
+from hbconv.catboost_files import open_catboost
 from hbconv.cli.onnx_files import open_session
 from hbconv.errors import MissingPackageError, OptionError
-from hbconv.model_files import is_catboost_json
+from hbconv.model_formats import ModelFormat, format_of
 from hbconv.parse.spark.boosters import native_part
-from hbconv.parse.treelite.stored_model import is_treelite_json
 
 __all__ = ["open_booster"]
+
+_NOT_LOADED: Mapping[ModelFormat | None, str] = {
+    ModelFormat.TREELITE_JSON: "Treelite itself does not load its JSON. Compare a checkpoint (.tl) "
+    "of the model.",
+    ModelFormat.XGBOOST_OLD: "XGBoost since 3.1 does not load its old binary. Save the model by "
+    "booster.save_model('model.ubj') with an earlier one, and compare that.",
+}
+"""Formats that their own library does not load."""
 
 
 @dataclass(frozen=True)
@@ -37,33 +44,32 @@ class OwnBooster:
 
 
 def open_booster(path: Path, threads: int = 1) -> Any:
-    """Load a .txt of LightGBM, or a .json or .ubj of XGBoost or CatBoost, with its library.
+    """Load a booster with the library that its file is of.
 
     A folder is one that SynapseML's ``saveNativeModel`` wrote, for others hold no booster.
-    An .onnx file is opened with onnxruntime, a .tl or .bin with Treelite. All but CatBoost use
-    as many threads as are given.
+    An ONNX model is opened with onnxruntime. All but CatBoost use as many threads as are given.
 
     Raises
     ------
     MissingPackageError
         The library is not installed.
+    OptionError
+        The library does not load the file.
     """
+    found = ModelFormat.LIGHTGBM if path.is_dir() else format_of(path)
+    if found in _NOT_LOADED:
+        raise OptionError(f"{path.name}: {_NOT_LOADED[found]}")
     try:
         if path.is_dir():
             return _lightgbm(native_part(path), threads)
-        if path.suffix == ".txt":
+        if found is ModelFormat.LIGHTGBM:
             return _lightgbm(path, threads)
-        if path.suffix == ".onnx":
+        if found is ModelFormat.ONNX:
             return open_session(path, threads)
-        if path.suffix in (".tl", ".bin"):
+        if found is ModelFormat.TREELITE:
             return _treelite(path, threads)
-        if path.suffix == ".json" and is_treelite_json(path.read_bytes()):
-            hint = (
-                "Treelite itself does not load its JSON. Compare a checkpoint (.tl) of the model."
-            )
-            raise OptionError(f"{path.name}: {hint}")
-        if path.suffix == ".json" and is_catboost_json(path.read_bytes()):
-            return open_catboost(path)
+        if found is ModelFormat.CATBOOST_JSON:
+            return open_catboost(path, "json")
         return _xgboost(path, threads)
     except ImportError as error:
         raise MissingPackageError(
@@ -95,7 +101,7 @@ def _treelite(path: Path, threads: int) -> OwnBooster:
 def _xgboost(path: Path, threads: int) -> OwnBooster:
     import xgboost
 
-    booster = xgboost.Booster({"nthread": threads}, model_file=path)
+    booster = xgboost.Booster({"nthread": threads}, model_file=bytearray(path.read_bytes()))
 
     def ask(rows: Any, **how: bool) -> Any:
         names = booster.feature_names

@@ -11,53 +11,53 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hbconv.cli import positive
-from hbconv.cli.catboost_files import open_catboost, require_readable
-from hbconv.errors import ConversionError, MissingPackageError, OptionError
+from hbconv.errors import MissingPackageError, OptionError
+from hbconv.model_formats import KNOWN, ModelFormat
 
 if TYPE_CHECKING:
     from hbconv.model import Model
 
-__all__ = ["convert_options", "load_model", "load_source", "model_arguments"]
-
-KNOWN = (
-    ".txt (LightGBM), .json and .ubj (XGBoost), .json and .cbm (CatBoost), "
-    ".tl and .bin (Treelite), .onnx, .skops, .joblib and .pkl, .hbc, and folders of Spark ML "
-    "and YDF"
-)
-"""Suffixes of model files."""
+__all__ = ["convert_options", "is_saved", "load_model", "load_source", "model_arguments"]
 
 
 def load_source(path: Path, *, allow_pickle: bool = False) -> Any:
     """Read a fitted model, the Graph of a booster's file, or a folder of Spark ML or YDF.
 
-    The suffix of a file tells what it is.
-    What hbconv.convert does not open by its path can run code, or crash its library.
+    It is what ``hbconv.convert`` opens by its path, or a pickle.
 
     Raises
     ------
     ConversionError
-        Unknown suffix, a damaged file, or one that needs ``--allow-pickle``.
+        Unknown format, or a damaged file.
+    OptionError
+        A pickle, without ``--allow-pickle``.
     """
-    from hbconv.model_files import SAFE_SUFFIXES, open_model, refuse_pmml
+    from hbconv.model_files import find_kind, open_model
 
-    if path.is_dir() or path.suffix in SAFE_SUFFIXES:
+    if find_kind(path) is not ModelFormat.PICKLE:
         return open_model(path)
-    refuse_pmml(path)
-    if not path.is_file():
-        raise ConversionError(f"No file {path}.")
+    if not allow_pickle:
+        raise OptionError(
+            f"{path.name} is a pickle, which can run any code when loaded. "
+            "If you trust it, add --allow-pickle; or save it with skops."
+        )
     from hbconv.parse.checks.damage import REFIT, reading
 
     with reading(path.name, REFIT):
-        return _load(path, allow_pickle=allow_pickle)
+        return _load_pickle(path)
 
 
-def _load(path: Path, *, allow_pickle: bool) -> Any:
-    if path.suffix == ".cbm":
-        require_readable(path)
-        return open_catboost(path)
-    if path.suffix in (".pkl", ".pickle", ".joblib"):
-        return _load_pickle(path, allow_pickle=allow_pickle)
-    raise ConversionError(f"{path.name}: unknown model format. Known: {KNOWN}.")
+def is_saved(path: Path) -> bool:
+    """Tell whether a file is a saved model of hbconv.
+
+    Raises
+    ------
+    ConversionError
+        There is no such file.
+    """
+    from hbconv.model_files import find_kind
+
+    return find_kind(path) is ModelFormat.SAVED
 
 
 def load_model(options: argparse.Namespace) -> Model:
@@ -69,7 +69,7 @@ def load_model(options: argparse.Namespace) -> Model:
 
     path = Path(options.model)
     chosen = convert_options(options)
-    if path.suffix == ".hbc":
+    if is_saved(path):
         return load_saved(path, chosen, trusted=options.trusted)
     refuse_trusted(options)
     return hbconv.convert(load_source(path, allow_pickle=options.allow_pickle), **chosen)
@@ -103,11 +103,11 @@ def load_saved(path: Path, chosen: dict[str, Any], *, trusted: bool = False) -> 
 
 def model_arguments(command: argparse.ArgumentParser) -> None:
     """Add the arguments that name a model and how to compile it."""
-    command.add_argument("model", help=f"model file: {KNOWN}")
+    command.add_argument("model", help=f"model file, whatever its name: {KNOWN}, pickles, .hbc")
     command.add_argument(
         "--allow-pickle",
         action="store_true",
-        help="load .pkl and .joblib files, which can run any code: only from people you trust",
+        help="load pickles and joblib files, which can run any code: only from people you trust",
     )
     command.add_argument(
         "--backend", help="reference, torch, torchscript, onnx or tvm (default: the best installed)"
@@ -146,12 +146,7 @@ def convert_options(options: argparse.Namespace) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value not in (None, "auto")}
 
 
-def _load_pickle(path: Path, *, allow_pickle: bool) -> Any:
-    if not allow_pickle:
-        raise OptionError(
-            f"{path.name} is a pickle, which can run any code when loaded. "
-            "If you trust it, add --allow-pickle; or save it with skops."
-        )
+def _load_pickle(path: Path) -> Any:
     try:
         import joblib
     except ImportError as error:

@@ -10,7 +10,13 @@ from pathlib import Path
 
 from hbconv.cli import answer, positive
 from hbconv.cli.boosters import open_booster
-from hbconv.cli.sources import convert_options, load_source, model_arguments, refuse_trusted
+from hbconv.cli.sources import (
+    convert_options,
+    is_saved,
+    load_source,
+    model_arguments,
+    refuse_trusted,
+)
 from hbconv.cli.tables import read_all
 from hbconv.containers import Graph
 from hbconv.errors import OptionError
@@ -39,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     import hbconv
 
     path = Path(options.model)
-    if path.suffix == ".hbc":
+    if is_saved(path):
         raise OptionError(
             f"{path.name} holds no source to compare with. Give the model file that it was "
             f"converted from: hbconv verify SOURCE {options.data}."

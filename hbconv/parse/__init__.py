@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from hbconv.containers import Codes, Columns, Entries, Graph, Output, Schema, Traits, topological
@@ -27,12 +29,17 @@ from hbconv.parse.step import Conditions, Step, parse_step
 
 __all__ = ["METHODS", "Step", "parse", "parser_names", "parses"]
 
+NONE_KNOWN: Mapping[int, str] = MappingProxyType({})
+
 for _module in pkgutil.walk_packages(__path__, f"{__name__}."):
     importlib.import_module(_module.name)
 
 
 def parse(
-    estimator: object, n_features: int | None = None, iterations: tuple[int, int] | None = None
+    estimator: object,
+    n_features: int | None = None,
+    iterations: tuple[int, int] | None = None,
+    categories: Mapping[int, str] = NONE_KNOWN,
 ) -> Graph:
     """Read a fitted estimator into a Graph.
 
@@ -44,28 +51,49 @@ def parse(
         Width of the input, for the few estimators that do not know it.
     iterations : tuple of int, optional
         First and last (not included) boosting iteration to use.
+    categories : mapping of int to str
+        Names of the columns of dtype category, by position, of rows that the user gave.
 
     Raises
     ------
     UnsupportedError, NotFittedError, ConversionError, OptionError
     """
     with reading_estimator(estimator, type(estimator).__name__):
-        return require_sound(_parsed(estimator, n_features, iterations))
+        return require_sound(_parsed(estimator, n_features, iterations, categories))
 
 
-def _parsed(estimator: object, n_features: int | None, iterations: tuple[int, int] | None) -> Graph:
+def _parsed(
+    estimator: object,
+    n_features: int | None,
+    iterations: tuple[int, int] | None,
+    categories: Mapping[int, str],
+) -> Graph:
     find_parser(estimator)
     refuse_handmade(estimator)
     schema = read_schema(estimator, n_features)
     if iterations is not None:
         _require_truncating(estimator, iterations)
-    step = Step(estimator, Columns.of(schema), x_sparse=None, iterations=iterations)
+    step = Step(
+        estimator,
+        Columns.of(schema),
+        x_sparse=None,
+        iterations=iterations,
+        categories=_placed(categories, schema),
+    )
     outputs = parse_step(step)
     ordered = {m: outputs[m] for m in (*METHODS, *outputs) if m in outputs}
     graph = _graph(step.conditions, schema, ordered, _traits(estimator, ordered, schema))
     refused = step.conditions.refused
     missing = {m: refused[m] for m in refused if m not in ordered and hasattr(estimator, m)}
     return _with_inverse(replace(graph, refused=missing), estimator)
+
+
+def _placed(categories: Mapping[int, str], schema: Schema) -> frozenset[int]:
+    """Return the columns of the schema that are categories, found as the source finds columns."""
+    if not schema.named or schema.finds == "positions":
+        return frozenset(categories)
+    named = set(categories.values())
+    return frozenset(i for i, name in enumerate(schema.names) if name in named)
 
 
 def _graph(found: Conditions, schema: Schema, outputs: dict[str, Output], traits: Traits) -> Graph:

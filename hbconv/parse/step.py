@@ -76,6 +76,8 @@ class Step:
         Never set for inner estimators.
     conditions : Conditions
         Conditions on the rows, shared by all steps of one conversion.
+    categories : frozenset of int
+        Columns of the schema that rows given by the user hold as categories.
     """
 
     estimator: Any
@@ -84,6 +86,13 @@ class Step:
     x_sparse: bool | None = False
     iterations: tuple[int, int] | None = None
     conditions: Conditions = field(default_factory=Conditions)
+    categories: frozenset[int] = frozenset()
+
+    @property
+    def known_categories(self) -> tuple[int, ...]:
+        """Positions in x of the columns that rows given by the user hold as categories."""
+        columns = self.x.columns if isinstance(self.x, Columns) else ()
+        return tuple(i for i, column in enumerate(columns) if column in self.categories)
 
     @property
     def name(self) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hbconv.errors import OptionError
+from hbconv.model_formats import REFUSED, ModelFormat, format_of
 
 __all__ = ["Fingerprint", "ModelFile", "find_models", "fingerprint"]
 
@@ -77,12 +78,20 @@ def _at(path: Path) -> Iterator[ModelFile]:
         return
     if not path.is_file():
         raise OptionError(f"No file {path}.")
-    if path.suffix != SUFFIX:
-        raise OptionError(
-            f"{path.name} is no saved model. Make one with: hbconv convert {path.name} -o "
-            f"{path.stem}{SUFFIX}"
-        )
+    found = format_of(path)
+    if found is not ModelFormat.SAVED:
+        raise OptionError(_not_saved(path, found))
     yield ModelFile(path.stem, FIRST, path)
+
+
+def _not_saved(path: Path, found: ModelFormat | None) -> str:
+    if found is None:
+        return f"{path.name} is no model. Serve a file that hbconv convert wrote."
+    if found in REFUSED and found is not ModelFormat.PICKLE:
+        return f"{path.name} is {found.value}. {REFUSED[found]}"
+    flag = " --allow-pickle" if found is ModelFormat.PICKLE else ""
+    command = f"hbconv convert{flag} {path.name} -o {path.stem}{SUFFIX}"
+    return f"{path.name} is {found.value}, not a saved model. Make one with: {command}"
 
 
 def _in_folder(folder: Path) -> Iterator[ModelFile]:

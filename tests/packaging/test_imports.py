@@ -42,6 +42,7 @@ LAYERS = (
         "forest_parts",
         "log",
         "machine",
+        "model_formats",
         "names",
         "row_buckets",
         "symmetric_forest",
@@ -56,13 +57,14 @@ LAYERS = (
     {"optimize"},
     {"pipeline", "picture"},
     {"runtime"},
-    {"skops_files", "source_methods"},
+    {"catboost_files", "skops_files", "source_methods"},
     {"model_files", "sklearn_estimator"},
     {"model", "compiler", "verification"},
     {"answer_columns"},
     {"testing", "scorer", "serve", "triton"},
     {"engines", "mlflow", "model_card"},
     {"cli"},
+    {"__main__"},
 )
 """Parts of hbconv, lowest first: a part imports its own layer and those before."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,11 @@ from hbconv.parse.checks.damage import reading
 from hbconv.parse.checks.soundness import require_sound
 from hbconv.parse.common.probabilities import beside_complement
 from hbconv.parse.lightgbm.inputs import read_features, read_schema
-from hbconv.parse.lightgbm.model_text import LightGBMModel, read_lightgbm_text
+from hbconv.parse.lightgbm.model_text import (
+    LightGBMModel,
+    decode_text,
+    read_lightgbm_text,
+)
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 
@@ -72,7 +76,9 @@ EARLY_STOPPED = ("binary", "multiclass", "multiclassova", "lambdarank", "rank_xe
 _OFF = ("false", "-")
 
 
-def parse_lightgbm_text(text: str, iterations: tuple[int, int] | None = None) -> Graph:
+def parse_lightgbm_text(
+    text: str, iterations: tuple[int, int] | None = None, categories: Sequence[int] = ()
+) -> Graph:
     """Read a model text into a Graph that answers like ``lightgbm.Booster``.
 
     Parameters
@@ -81,6 +87,9 @@ def parse_lightgbm_text(text: str, iterations: tuple[int, int] | None = None) ->
         As ``Booster.save_model`` writes it.
     iterations : tuple of int, optional
         First and last (not included) boosting iteration to use; all by default.
+    categories : sequence of int
+        Features that are pandas columns of categories, in order, which the text does not always
+        tell.
 
     Raises
     ------
@@ -90,7 +99,7 @@ def parse_lightgbm_text(text: str, iterations: tuple[int, int] | None = None) ->
         at_step("Booster"),
         reading("The LightGBM model text", "Save it anew with booster.save_model."),
     ):
-        model = read_lightgbm_text(text, iterations)
+        model = read_lightgbm_text(text, iterations, categories)
         schema = read_schema(model.names, categories=bool(model.categories))
         step = Step(None, Columns.of(schema), "Booster")
         return require_sound(
@@ -100,7 +109,16 @@ def parse_lightgbm_text(text: str, iterations: tuple[int, int] | None = None) ->
 
 def _schema(estimator: Any) -> Schema:
     booster = getattr(estimator, "booster_", estimator)
-    return read_schema(booster.feature_name(), categories=bool(booster.pandas_categorical))
+    return read_schema(_names(booster), categories=bool(booster.pandas_categorical))
+
+
+def _names(booster: Any) -> Sequence[str]:
+    """Return the names of the features, which LightGBM itself does not decode as Latin-1."""
+    try:
+        names: Sequence[str] = booster.feature_name()
+    except UnicodeDecodeError:
+        return _text(booster, 1).partition("\nfeature_names=")[2].partition("\n")[0].split(" ")
+    return names
 
 
 @parses("lightgbm.Booster", features=_schema, truncates=True)
@@ -225,7 +243,8 @@ def _read_wrapper(step: Step) -> LightGBMModel:
 
 def _read(step: Step, booster: Any) -> LightGBMModel:
     """Read the trees that predict uses: those asked for, else up to the best iteration."""
-    return read_lightgbm_text(_text(booster, -1 if step.iterations else None), step.iterations)
+    text = _text(booster, -1 if step.iterations else None)
+    return read_lightgbm_text(text, step.iterations, step.known_categories)
 
 
 def _text(booster: Any, iterations: int | None) -> str:
@@ -236,4 +255,4 @@ def _text(booster: Any, iterations: int | None) -> str:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.txt")
         booster.save_model(path, num_iteration=iterations)
-        return path.read_text(encoding="utf-8")
+        return decode_text(path.read_bytes())

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hbconv.containers import current_step
@@ -17,9 +17,10 @@ from hbconv.errors import ConversionError, UnsupportedError
 from hbconv.forest import Forest
 from hbconv.parse.lightgbm.trees import DAMAGED, Views, read_trees
 
-__all__ = ["LightGBMModel", "read_lightgbm_text"]
+__all__ = ["LightGBMModel", "decode_text", "read_lightgbm_text"]
 
 _VERSIONS = ("v2", "v3", "v4")
+_LISTS = "pandas_categorical:"
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,20 @@ class LightGBMModel:
     covered: CoveredForest | None = None
 
 
-def read_lightgbm_text(text: str, iterations: tuple[int, int] | None = None) -> LightGBMModel:
+def decode_text(data: bytes) -> str:
+    """Decode a model text; only names of features are not ASCII.
+
+    LightGBM writes UTF-8, and reads bytes of any other encoding: Latin-1 holds them all.
+    """
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
+
+
+def read_lightgbm_text(
+    text: str, iterations: tuple[int, int] | None = None, categories: Sequence[int] = ()
+) -> LightGBMModel:
     """Read what ``Booster.model_to_string`` writes.
 
     Parameters
@@ -67,6 +81,8 @@ def read_lightgbm_text(text: str, iterations: tuple[int, int] | None = None) -> 
     text : str
     iterations : tuple of int, optional
         First and last (not included) boosting iteration to keep.
+    categories : sequence of int
+        Features that are pandas columns of categories, in order; empty where nobody told.
 
     Raises
     ------
@@ -83,7 +99,8 @@ def read_lightgbm_text(text: str, iterations: tuple[int, int] | None = None) -> 
             "This is not a LightGBM model text: it does not begin with 'tree' and the "
             "model's settings."
         )
-    if "\nend of trees" not in text or len(blocks) != len(settings.get("tree_sizes", "").split()):
+    sizes = settings["tree_sizes"].split() if "tree_sizes" in settings else None
+    if "\nend of trees" not in text or len(blocks) != len(blocks if sizes is None else sizes):
         raise ConversionError(DAMAGED.format("it ends before the last tree"))
     if settings.get("version") not in _VERSIONS:
         raise UnsupportedError(
@@ -93,20 +110,25 @@ def read_lightgbm_text(text: str, iterations: tuple[int, int] | None = None) -> 
             settings.get("version"),
             f"hbconv reads versions {', '.join(_VERSIONS)}.",
         )
-    model = _model(settings, blocks, text, iterations)
-    _require_sizes(settings["tree_sizes"].split(), blocks)
-    return model
+    model = _model(settings, blocks, iterations)
+    if sizes is not None:
+        _require_sizes(sizes, blocks)
+    infos = settings["feature_infos"].split(" ")
+    return replace(model, categories=_categories(infos, text, categories))
 
 
 def _require_sizes(sizes: list[str], blocks: list[str]) -> None:
-    """Require the bytes that each tree is said to take, by which LightGBM finds the next."""
+    """Require the bytes that each tree is said to take, by which LightGBM finds the next.
+
+    Old versions wrote no sizes.
+    """
     found = [str(len(f"\nTree={block}".encode())) for block in blocks[:-1]]
     if sizes[:-1] != found:
         raise ConversionError(DAMAGED.format("tree_sizes are not the sizes of its trees"))
 
 
 def _model(
-    settings: dict[str, str], blocks: list[str], text: str, iterations: tuple[int, int] | None
+    settings: dict[str, str], blocks: list[str], iterations: tuple[int, int] | None
 ) -> LightGBMModel:
     names = settings["feature_names"].split(" ")
     infos = settings["feature_infos"].split(" ")
@@ -142,8 +164,7 @@ def _model(
         options,
         len(trees) // outputs,
         "average_output" in settings,
-        _categories(infos, text),
-        covered,
+        covered=covered,
     )
 
 
@@ -183,18 +204,31 @@ def _settings(block: str) -> dict[str, str]:
     return settings
 
 
-def _categories(infos: list[str], text: str) -> Mapping[int, Sequence[Any]]:
+def _lists(text: str) -> list[list[Any]]:
+    """Return the lists of categories, where LightGBM looks for them.
+
+    It takes twice as many characters from the end until they are two lines, whole or not.
+    The lists are the last of these, or the one before.
+    """
+    size = len(_LISTS)
+    while text.count("\n", max(len(text) - size, 0), len(text) - 1) == 0 and size < len(text):
+        size *= 2
+    for line in text[-size:].removesuffix("\n").split("\n")[:-3:-1]:
+        if line.startswith(_LISTS):
+            lists: list[list[Any]] | None = json.loads(line.removeprefix(_LISTS))
+            return lists or []
+    return []
+
+
+def _categories(infos: list[str], text: str, told: Sequence[int]) -> Mapping[int, Sequence[Any]]:
     """Match the lists of categories, which the text holds without their columns, to features.
 
+    The user's rows tell the columns where some were given.
     A column of unordered categories is among LightGBM's categorical features, which the text names.
     By default there are no others.
     Else the only assignment is taken in which the values of the features are codes of the lists.
     """
-    lists = (
-        json.loads(text.rpartition("\npandas_categorical:")[2])
-        if "\npandas_categorical:" in text
-        else None
-    )
+    lists = _lists(text)
     if not lists:
         return {}
     listed = [
@@ -203,15 +237,17 @@ def _categories(infos: list[str], text: str) -> Mapping[int, Sequence[Any]]:
         if i
     ]
     sizes = [len(categories) for categories in lists]
-    if len(listed) == len(lists) and all(
-        _may_be_codes(infos[j], size) for j, size in zip(listed, sizes, strict=True)
-    ):
-        return dict(zip(listed, lists, strict=True))
+    for columns in (told, listed):
+        if len(columns) == len(lists) and all(
+            _may_be_codes(infos[j], size) for j, size in zip(columns, sizes, strict=True)
+        ):
+            return dict(zip(columns, lists, strict=True))
     first = _match(list(enumerate(infos)), sizes)
     if first != _match(list(enumerate(infos))[::-1], sizes[::-1])[::-1] or len(first) != len(lists):
         hint = (
-            "The model does not tell which columns have dtype category. Fit with unordered "
-            "categories and categorical_feature='auto'."
+            "The model does not tell which columns have dtype category. Give a few rows of the "
+            "fitted table as sample=, or fit with unordered categories and "
+            "categorical_feature='auto'."
         )
         raise UnsupportedError(
             "LightGBM", current_step(), "pandas_categorical", str(lists)[:60], hint

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -54,25 +54,23 @@ def is_onnx_model(source: object) -> bool:
     return cls.__name__ == "ModelProto" and cls.__module__.partition(".")[0] == "onnx"
 
 
-def open_onnx(path: str | os.PathLike[str], n_features: int | None = None) -> Graph:
-    """Read an .onnx file into a Graph; ``parse_onnx`` has more.
+def open_onnx(source: Path | bytes, n_features: int | None = None) -> Graph:
+    """Read an .onnx file, or the bytes of one, into a Graph; ``parse_onnx`` has more.
 
     Raises
     ------
     MissingPackageError
         The package onnx is not installed.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise ConversionError(f"No file {path}.")
+    name = source.name if isinstance(source, Path) else "The model"
     try:
         import onnx
     except ImportError as error:
         raise MissingPackageError(
-            f"Reading {path.name} needs onnx. Install with: pip install 'hbconv[onnx]'"
+            f"Reading {name} needs onnx. Install with: pip install 'hbconv[onnx]'"
         ) from error
-    with reading(path.name, _WAY_OUT):
-        model = onnx.load(path)
+    with reading(name, _WAY_OUT):
+        model = onnx.load(source if isinstance(source, Path) else io.BytesIO(source))
     return parse_onnx(model, n_features)
 
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from hbconv.errors import ConversionError, UnsupportedError
 from hbconv.parse.checks.damage import decode_json
+from hbconv.parse.common.struct_reader import StructReader
 
-__all__ = ["StoredModel", "is_treelite_json", "read_checkpoint", "read_treelite_json"]
+__all__ = ["StoredModel", "read_checkpoint", "read_treelite_json"]
 
 _TYPES = {2: "float32", 3: "float64"}
 _OPERATORS = {0: "", 1: "==", 2: "<", 3: "<=", 4: ">", 5: ">="}
@@ -40,11 +39,6 @@ class StoredModel:
         return int(self.content["num_feature"])
 
 
-def is_treelite_json(data: bytes) -> bool:
-    """Tell Treelite's JSON from others."""
-    return b'"threshold_type"' in data and b'"leaf_output_type"' in data
-
-
 def read_treelite_json(data: bytes) -> StoredModel:
     """Read what ``treelite.Model.dump_as_json`` wrote."""
     return StoredModel(decode_json(data))
@@ -63,7 +57,7 @@ def read_checkpoint(data: bytes) -> StoredModel:
     ConversionError
         The file is none, or it is damaged.
     """
-    reader = _Reader(data)
+    reader = StructReader(data, "The checkpoint")
     version = reader.number("<i4")
     if version not in (_BEFORE, _VERSION):
         raise ConversionError("The file is no checkpoint of Treelite: it begins with no version.")
@@ -80,38 +74,14 @@ def read_checkpoint(data: bytes) -> StoredModel:
     return StoredModel({**content, "trees": trees})
 
 
-class _Reader:
-    """The bytes and a position in them; numbers are little-endian."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-        self.at = 0
-
-    def numbers(self, kind: str | np.dtype[Any], count: int) -> npt.NDArray[Any]:
-        size = np.dtype(kind).itemsize * count
-        if self.at + size > len(self.data):
-            raise ConversionError("The checkpoint is damaged: it ends before its last value.")
-        self.at += size
-        return np.frombuffer(self.data, kind, count, self.at - size)
-
-    def number(self, kind: str) -> Any:
-        return self.numbers(kind, 1)[0].item()
-
-    def array(self, kind: str | np.dtype[Any]) -> npt.NDArray[Any]:
-        (count,) = struct.unpack("<Q", self.numbers("u1", 8).tobytes())
-        return self.numbers(kind, count)
-
-    def text(self) -> str:
-        return self.array("u1").tobytes().decode()
-
-    def require_no_extension(self) -> None:
-        """Refuse fields that later versions may add."""
-        if self.number("<i4"):
-            hint = "Treelite 4.8 writes none. Load the model with Treelite and convert that."
-            raise UnsupportedError("Treelite checkpoint", "", "extension slots", "used", hint)
+def _require_no_extension(reader: StructReader) -> None:
+    """Refuse fields that later versions may add."""
+    if reader.number("<i4"):
+        hint = "Treelite 4.8 writes none. Load the model with Treelite and convert that."
+        raise UnsupportedError("Treelite checkpoint", "", "extension slots", "used", hint)
 
 
-def _header(reader: _Reader) -> dict[str, Any]:
+def _header(reader: StructReader) -> dict[str, Any]:
     """Read the types, the number of trees, and what holds for all of them."""
     threshold = _TYPES[reader.number("u1")]
     leaf = _TYPES[reader.number("u1")]
@@ -132,17 +102,17 @@ def _header(reader: _Reader) -> dict[str, Any]:
         "base_scores": reader.array("<f8").tolist(),
         "attributes": reader.text(),
     }
-    reader.require_no_extension()
+    _require_no_extension(reader)
     return content
 
 
-def _averages(reader: _Reader) -> bool:
+def _averages(reader: StructReader) -> bool:
     """Read whether trees are averaged, behind the kind of task, which changes no answer."""
     reader.number("u1")
     return bool(reader.number("u1"))
 
 
-def _tree(reader: _Reader, threshold: np.dtype[Any], leaf: np.dtype[Any]) -> dict[str, Any]:
+def _tree(reader: StructReader, threshold: np.dtype[Any], leaf: np.dtype[Any]) -> dict[str, Any]:
     """Read one tree; what was counted in training changes no answer and is left out."""
     size = reader.number("<i4")
     reader.number("u1")
@@ -155,8 +125,8 @@ def _tree(reader: _Reader, threshold: np.dtype[Any], leaf: np.dtype[Any]) -> dic
         "gain": "<f8", "has_gain": "u1",
     }  # fmt: skip
     table = {name: reader.array(kind) for name, kind in fields.items()}
-    reader.require_no_extension()
-    reader.require_no_extension()
+    _require_no_extension(reader)
+    _require_no_extension(reader)
     rows = {name: column.tolist() for name, column in table.items()}
     return {"nodes": [_node(rows, place) for place in range(size)]}
 

@@ -45,7 +45,9 @@ __all__ = ["parse_xgboost_bytes"]
 
 
 def parse_xgboost_bytes(data: bytes) -> Graph:
-    """Read a model file (JSON or UBJSON) into a Graph that answers like ``xgboost.Booster``.
+    """Read a model file into a Graph that answers like ``xgboost.Booster``.
+
+    It is JSON, UBJSON, or the binary of versions before 3.1.
 
     Raises
     ------
@@ -54,7 +56,7 @@ def parse_xgboost_bytes(data: bytes) -> Graph:
     with (
         at_step("Booster"),
         reading(
-            "This is not an XGBoost model (JSON or UBJSON), or it",
+            "This is not an XGBoost model, or it",
             "Save it anew with booster.save_model.",
         ),
     ):

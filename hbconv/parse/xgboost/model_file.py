@@ -1,4 +1,4 @@
-"""XGBoost's model files, JSON and UBJSON, read without xgboost."""
+"""XGBoost's model files, of JSON, UBJSON and the old binary, read without xgboost."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ import numpy.typing as npt
 from hbconv.containers import current_step
 from hbconv.containers.schema import MOST_COLUMNS
 from hbconv.errors import ConversionError, UnsupportedError
+from hbconv.model_formats import is_old_xgboost
 from hbconv.parse.checks.damage import decode_json
 from hbconv.parse.xgboost.objectives import LINKS, base_scores, margins
+from hbconv.parse.xgboost.old_binary import read_old_binary
 from hbconv.parse.xgboost.trees import XGBoostTrees, read_trees
 from hbconv.parse.xgboost.ubjson import decode_ubjson
 
@@ -22,11 +24,6 @@ __all__ = ["XGBoostLinear", "XGBoostModel", "read_xgboost_bytes"]
 
 Floats = npt.NDArray[np.float32]
 Categories = tuple[str, ...] | tuple[int, ...]
-
-_OLD_FORMAT = (
-    "Load the file with the XGBoost that wrote it (before 3.1) and save it anew: "
-    "booster.save_model('model.ubj')."
-)
 
 
 @dataclass(frozen=True)
@@ -66,7 +63,9 @@ class XGBoostModel:
 
 
 def read_xgboost_bytes(data: bytes) -> XGBoostModel:
-    """Read what ``Booster.save_model`` writes, as JSON or UBJSON.
+    """Read what ``Booster.save_model`` writes, as JSON or UBJSON, or wrote before 3.1.
+
+    What pickles hold of a Booster has the model beside its configuration.
 
     Raises
     ------
@@ -75,9 +74,10 @@ def read_xgboost_bytes(data: bytes) -> XGBoostModel:
     UnsupportedError
         A file format, booster or objective that hbconv has no exact form for.
     """
-    if data[:4] in (b"binf", b"bs64"):
-        raise UnsupportedError("XGBoost", current_step(), "raw_format", "deprecated", _OLD_FORMAT)
-    return _model(_decode(data)["learner"])
+    if is_old_xgboost(data):
+        return _model(read_old_binary(data))
+    document = _decode(data)
+    return _model(document.get("Model", document)["learner"])
 
 
 def _decode(data: bytes) -> Any:
@@ -135,7 +135,10 @@ def _linked(booster: Mapping[str, Any], param: Mapping[str, Any]) -> bool:
     """Tell whether base scores go through the link of the objective.
 
     Scores that were to be estimated do not, where no stage was boosted.
+    Neither do those of the versions before 1, which wrote them behind the link.
     """
+    if param.get("major_version") == "0":
+        return False
     model = booster.get("gbtree", booster)["model"]
     boosted = len(model["trees"]) if "trees" in model else int(model.get("boosted_rounds", 1))
     return boosted > 0 or param.get("boost_from_average", "0") == "0"

@@ -23,7 +23,7 @@ from hbconv.runtime.inputs.sequences import read_items
 from hbconv.runtime.inputs.table import Block, Reads, Table
 from hbconv.runtime.text.categories import Categories, Text
 
-__all__ = ["count_columns", "is_table", "read_table"]
+__all__ = ["category_columns", "count_columns", "is_table", "read_table"]
 
 
 @reads_rows
@@ -48,6 +48,15 @@ def count_columns(x: Any) -> int | None:
     except ValueError:  # Of sequences that differ in length.
         return None
     return shape[1] if len(shape) == 2 else None
+
+
+@reads_rows
+def category_columns(x: Any) -> dict[int, str]:
+    """Return the names of the columns that pandas holds as categories, by position."""
+    frame = read_frame(x) if hasattr(x, "iloc") else None
+    if frame is None or frame.is_category is None:
+        return {}
+    return {i: str(name) for i, name in enumerate(frame.names) if frame.is_category(i)}
 
 
 @reads_rows

@@ -21,6 +21,7 @@ from hbconv.containers import Graph, verify_graph
 from hbconv.errors import MissingPackageError, StoreError
 from hbconv.files import appearing
 from hbconv.lower import Padding, lower, lower_nodes
+from hbconv.model_formats import REFUSED, ModelFormat, find_format
 from hbconv.names import ARGUMENT_METHODS, INVERSE, METHODS
 from hbconv.runtime.program import HostSide, Key, StoredProgram
 from hbconv.runtime.storage.annotations import fields_of, fits
@@ -148,6 +149,12 @@ def _zip(members: Mapping[str, bytes]) -> bytes:
 
 def _unzip(data: bytes) -> dict[str, bytes]:
     """Read all members. A damaged zip raises nearly anything, so that all is caught."""
+    found = find_format(io.BytesIO(data))
+    if found is not None and found is not ModelFormat.SAVED:
+        raise StoreError(
+            f"This is not a model file of hbconv, but {found.value}. "
+            f"{REFUSED.get(found, 'Call hbconv.convert with it.')}"
+        )
     if not data.startswith(b"PK"):
         raise StoreError("This is not a model file of hbconv: it is no zip archive.")
     try:

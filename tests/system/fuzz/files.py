@@ -22,8 +22,8 @@ from fuzz.mutate import mutate_array, mutate_bytes, mutate_json, mutate_text
 from fuzz.runner import Subject
 
 import hbconv
-from hbconv.cli import sources
-from hbconv.cli.catboost_files import open_catboost
+from hbconv import catboost_files
+from hbconv.catboost_files import open_catboost
 from hbconv.cli.sources import load_source
 from hbconv.errors import ConversionError
 from hbconv.parse import parse
@@ -218,14 +218,14 @@ def _attempt(
     suffix: str,
     ask: Callable[[Path, Any, Any], Any],
 ) -> None:
-    """Read a file as its suffix says, answer for some rows, and compare with the source where
+    """Read a file, answer for some rows, and compare with the source where
     it answers too.
     """
     warnings.simplefilter("ignore")
     importlib.import_module(library)  # here, not in each child
     file = path.with_suffix(f".{suffix}")
     path.replace(file)
-    with mock.patch.object(sources, "require_readable", _try_in_a_fork):
+    with mock.patch.object(catboost_files, "require_readable", _try_in_a_fork):
         model = hbconv.convert(load_source(file), backend="reference")
     if model.n_features_in_ > WIDEST:
         return
@@ -236,7 +236,7 @@ def _attempt(
 
 def _try_in_a_fork(path: Path) -> None:
     """Do what load_source does in a new process, which would take a second for each file."""
-    if not in_child(lambda: parse(open_catboost(path)))[0]:
+    if not in_child(lambda: parse(open_catboost(path, "cbm")))[0]:
         raise ConversionError(f"{path} is damaged")
 
 

@@ -274,14 +274,15 @@ def test_score_no_rows(capsys, files, table):
         (["convert", "damaged.cbm", "-o", "o.hbc"], "damaged.cbm cannot be read"),
         (["explain", "model.hbc", "--backend", "torhc"], "Did you mean 'torch'"),
         (["explain", "model.hbc", "--stage", "lowerd"], "Did you mean 'lowered'"),
-        (["explain", "damaged.hbc"], "This is not a model file of hbconv"),
+        (["explain", "damaged.hbc"], "The model file is damaged"),
     ],
 )
 def test_errors_are_one_sentence_and_exit_1(capsys, files, monkeypatch, argv, message):
     converted(capsys, files)
     (files / "text.csv").write_text("a,b\n1,x\n")
-    for name in ("damaged.parquet", "damaged.joblib", "damaged.hbc", "damaged.cbm"):
-        (files / name).write_bytes(b"PAR1 not really")
+    damaged = {"parquet": b"PAR1", "joblib": b"\x80", "hbc": b"PK\3\4manifest.json", "cbm": b"CBM1"}
+    for kind, begin in damaged.items():
+        (files / f"damaged.{kind}").write_bytes(begin + b" not really")
     monkeypatch.chdir(files)
     code, out, error = run(capsys, *argv)
     assert (code, out) == (1, "")

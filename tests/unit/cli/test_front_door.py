@@ -113,7 +113,7 @@ class TestCompletion:
             "COMP_LINE": typed,
             "COMP_POINT": str(len(typed)),
         }
-        command = [sys.executable, "-m", "hbconv.cli"]
+        command = [sys.executable, "-m", "hbconv"]
         done = subprocess.run(command, check=False, env=os.environ | asked, capture_output=True)
         assert (done.returncode, done.stdout) == (0, b"")
         assert (tmp_path / "offered").read_text().split("\013") == offered
@@ -149,8 +149,9 @@ class TestVerify:
         assert code == 1
         assert "pip install lightgbm" in error
 
-    def test_asks_for_the_source_of_a_saved_model(self, capsys, boosters):
-        code, _, error = run(capsys, "verify", "model.hbc", boosters / "rows.csv")
+    def test_asks_for_the_source_of_a_saved_model(self, capsys, boosters, tmp_path):
+        hbconv.convert(boosters / "unnamed.txt", "reference").save(tmp_path / "model.txt")
+        code, _, error = run(capsys, "verify", tmp_path / "model.txt", boosters / "rows.csv")
         assert code == 1
         assert "hbconv verify SOURCE" in error
 

@@ -267,7 +267,7 @@ def test_a_subclass_may_change_how_it_is_fitted():
         (StandardScaler, "is a class"),
         (3, "not an estimator"),
         ("model.txt", "No file"),
-        ("model.csv", "and this is model.csv"),
+        ("model.csv", "No file model.csv"),
         (None, "not an estimator"),
     ],
 )

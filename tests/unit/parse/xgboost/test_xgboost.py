@@ -412,7 +412,7 @@ TREE = "gradient_booster/model/trees/0/"
     ("data", "message"),
     [
         (b"", "not valid UBJSON|damaged"),
-        (b"binf....", "raw_format='deprecated'"),
+        (b"binf....", "ends before its last value"),
         (b'{"learner": 3}', "not an XGBoost model"),
         (b'{"a": 1}', "not an XGBoost model"),
         (JSON[:500], "damaged"),

@@ -1,18 +1,36 @@
-"""Open CatBoost's files with CatBoost, which crashes over some that are damaged."""
+"""Open CatBoost's files with CatBoost, which crashes over some that are damaged.
+
+So another process reads a binary file first: ``python -m hbconv.catboost_files model.cbm``.
+"""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from hbconv.errors import ConversionError, MissingPackageError
+from hbconv.errors import ConversionError, HbconvError, MissingPackageError
 
-__all__ = ["open_catboost", "require_readable"]
+__all__ = ["open_catboost", "open_cbm"]
 
 PYTHON_EXITS = (0, 1)
 """Exit codes of a process that Python ends: done, or an exception. A crash has another."""
+
+
+def open_cbm(path: Path) -> Any:
+    """Load a binary file that may be damaged.
+
+    Raises
+    ------
+    MissingPackageError
+        CatBoost is not installed.
+    ConversionError
+        CatBoost crashes over the file.
+    """
+    require_readable(path)
+    return open_catboost(path, "cbm")
 
 
 def require_readable(path: Path) -> None:
@@ -24,7 +42,7 @@ def require_readable(path: Path) -> None:
     ------
     ConversionError
     """
-    command = [sys.executable, "-m", "hbconv.cli.trial", str(path)]
+    command = [sys.executable, "-m", "hbconv.catboost_files", str(path)]
     code = subprocess.run(command, capture_output=True, check=False).returncode  # noqa: S603
     if code not in PYTHON_EXITS:
         raise ConversionError(
@@ -33,8 +51,8 @@ def require_readable(path: Path) -> None:
         )
 
 
-def open_catboost(path: Path) -> Any:
-    """Load a .cbm or .json file of CatBoost as the estimator that its objective is for.
+def open_catboost(path: Path, kind: Literal["cbm", "json"]) -> Any:
+    """Load a file of CatBoost as the estimator that its objective is for.
 
     A damaged file can end the process.
 
@@ -47,13 +65,24 @@ def open_catboost(path: Path) -> Any:
         import catboost
     except ImportError as error:
         raise MissingPackageError(
-            f"Reading {path.suffix} files by CatBoost needs it. Install with: pip install catboost."
-            " hbconv converts models saved with format='json' without it."
+            f"Reading {path.name} by CatBoost needs it. Install with: pip install catboost. "
+            "hbconv converts models saved with format='json' without it."
         ) from error
     from hbconv.parse.catboost.objectives import CLASSIFIERS
 
-    kind = path.suffix.removeprefix(".")
     plain = catboost.CatBoost().load_model(str(path), format=kind)
     loss = str(plain.get_param("loss_function")).partition(":")[0]
     estimator = catboost.CatBoostClassifier if loss in CLASSIFIERS else catboost.CatBoostRegressor
     return estimator().load_model(str(path), format=kind)
+
+
+def _try(path: Path) -> None:
+    """Do what comes before a model's answers; a refusal is no crash."""
+    from hbconv.parse import parse
+
+    with suppress(HbconvError):
+        parse(open_catboost(path, "cbm"))
+
+
+if __name__ == "__main__":
+    _try(Path(sys.argv[1]))
