@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -29,7 +28,7 @@ from hbconv.parse.common.node_tables import assemble
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 from hbconv.parse.treelite.model_json import read_trees
-from hbconv.parse.treelite.stored_model import StoredModel
+from hbconv.parse.treelite.stored_model import StoredModel, read_checkpoint
 
 
 def _sigmoid(x: Node, model: Mapping[str, Any]) -> Node:
@@ -84,11 +83,12 @@ def parse_model(step: Step) -> dict[str, Output]:
 
 
 def _content(model: Any) -> Mapping[str, Any]:
-    """Return what Treelite's JSON holds of a model, of a file or in memory."""
-    if isinstance(model, StoredModel):
-        return model.content
-    content: dict[str, Any] = json.loads(model.dump_as_json())
-    return content
+    """Return what a model holds, of a file or in memory.
+
+    A model in memory is asked for its checkpoint: its JSON leaves infinite thresholds out.
+    """
+    stored = model if isinstance(model, StoredModel) else read_checkpoint(model.serialize_bytes())
+    return stored.content
 
 
 def _answers(step: Step, model: Mapping[str, Any]) -> dict[str, Output]:

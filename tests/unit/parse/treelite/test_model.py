@@ -14,7 +14,9 @@ from hbconv.parse.treelite.model_json import read_trees
 ROWS = np.array([[0.5], [1.0], [1.5], [np.nan]], np.float32)
 
 
-def _stump(operator: str, postprocessor: str = "identity") -> treelite.Model:
+def _stump(
+    operator: str, postprocessor: str = "identity", threshold: float = 1.0
+) -> treelite.Model:
     builder = ModelBuilder(
         threshold_type="float32",
         leaf_output_type="float32",
@@ -33,7 +35,7 @@ def _stump(operator: str, postprocessor: str = "identity") -> treelite.Model:
     builder.start_tree()
     builder.start_node(0)
     builder.numerical_test(
-        feature_id=0, threshold=1.0, default_left=True, opname=operator, left_child_key=1,
+        feature_id=0, threshold=threshold, default_left=True, opname=operator, left_child_key=1,
         right_child_key=2,
     )  # fmt: skip
     builder.end_node()
@@ -63,3 +65,14 @@ def test_nodes_must_be_numbered_from_zero() -> None:
     """A damaged model ends in a named error."""
     with pytest.raises(hbconv.errors.ConversionError, match="numbered from 0"):
         read_trees({"trees": [{"nodes": [{"node_id": 3, "leaf_value": 1.0}]}]})
+
+
+@pytest.mark.parametrize("threshold", [np.inf, -np.inf])
+@pytest.mark.parametrize("operator", ["<", "<="])
+def test_infinite_thresholds_are_read_from_memory(operator: str, threshold: float) -> None:
+    """LightGBM splits missing from present by them, and JSON has no number for them."""
+    model = _stump(operator, threshold=threshold)
+    assert '"threshold": ,' in model.dump_as_json().replace("\n", "")
+    rows = np.array([[-np.inf], [-1.0], [np.finfo(np.float32).max], [np.inf], [np.nan]], np.float32)
+    found = hbconv.convert(model, "reference").predict(rows)
+    np.testing.assert_array_equal(found, treelite.gtil.predict(model, rows))
