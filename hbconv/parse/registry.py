@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from hbconv.errors import ConversionError, UnsupportedError
 from hbconv.names import METHODS
+from hbconv.parse.checks.misgiven import say_instead
 from hbconv.parse.class_names import is_named, package
 from hbconv.parse.foreign import foreign_way_out
 from hbconv.parse.subclasses import added, changed, overridden
@@ -64,6 +65,9 @@ class Entry:
         """Whether the parser is hbconv's own, and not a third party's."""
         return self.parse.__module__.partition(".")[0] == "hbconv"
 
+
+_NO_NAME = "?"
+"""An object that claims this attribute claims any, as LightGBM's CVBooster does."""
 
 _ENTRIES: dict[str, Entry] = {}
 _FOUND: dict[type, Entry] = {}
@@ -177,6 +181,10 @@ def _search(cls: type, path: str) -> Entry | None:
     return None
 
 
+def _has_parser(cls: type) -> bool:
+    return any(_is_of(base, entry) for entry in _ENTRIES.values() for base in cls.__mro__)
+
+
 def _is_of(cls: type, entry: Entry) -> bool:
     """Tell whether a class is the one that a parser is registered for.
 
@@ -255,10 +263,9 @@ def _refusal(estimator: object, path: str, broken: Sequence[str]) -> ConversionE
         return UnsupportedError(
             cls.__name__, path, hint=f"It answers no new row on its own: {reason}."
         )
-    if not any(hasattr(estimator, m) for m in METHODS):
-        return ConversionError(
-            f"{cls.__name__} is not an estimator: it has none of {', '.join(METHODS)}."
-        )
+    if hasattr(estimator, _NO_NAME) or not any(hasattr(estimator, m) for m in METHODS):
+        said = f"{cls.__name__} is not an estimator: it has no predict, transform or the like."
+        return ConversionError(f"{said} {say_instead(estimator, _has_parser)}".rstrip())
     return UnsupportedError(
         cls.__name__, path, hint=foreign_way_out(cls) or _said_of(broken) or _nearest(cls)
     )

@@ -83,10 +83,11 @@ def _from_tensor(x: Any) -> npt.NDArray[Any]:
 
 def _not_two_dimensional(array: npt.NDArray[Any]) -> str:
     if array.ndim == 0:
-        return (
-            "Expected a table or a two-dimensional array, got "
-            f"{type(array.item() if array.size else array).__name__}."
+        kind = type(array.item() if array.size else array)
+        hint = (
+            "" if kind.__module__ == "builtins" else " Give the table or array that it was made of."
         )
+        return f"Expected a table or a two-dimensional array, got {kind.__name__}.{hint}"
     hint = (
         " Use X.reshape(1, -1) for one row, X.reshape(-1, 1) for one column."
         if array.ndim == 1
