@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import BinaryIO
 
 from hbconv.catboost_files import open_cbm
 from hbconv.containers import Graph
@@ -51,15 +52,21 @@ class _Content:
     n_features: int | None = None
     categories: tuple[int, ...] = ()
 
+    def opened(self) -> BinaryIO:
+        """Open the bytes from the first on."""
+        return io.BytesIO(self.held) if self.path is None else self.path.open("rb")
+
     @property
     def data(self) -> bytes:
         """All bytes."""
-        return self.held if self.path is None else self.path.read_bytes()
+        with self.opened() as file:
+            return file.read()
 
     @property
     def format(self) -> ModelFormat | None:
         """What they hold."""
-        return find_format(io.BytesIO(self.held)) if self.path is None else format_of(self.path)
+        with self.opened() as file:
+            return find_format(file)
 
 
 def open_model(
@@ -138,7 +145,8 @@ def _content_of(source: str | bytes | bytearray | memoryview | os.PathLike[str])
 
 
 def _unknown(content: _Content) -> ConversionError:
-    begin = content.data[:24]
+    with content.opened() as file:
+        begin = file.read(24)
     said = f"it begins with {begin!r}" if begin else "it is empty"
     return ConversionError(f"{content.name}: unknown model format, {said}. Known: {KNOWN}.")
 

@@ -23,6 +23,7 @@ __all__ = ["read_records", "write_records"]
 
 USUAL = ("predict", "predict_proba", "transform")
 """Methods that are asked where a request names none; else the first one."""
+_FORMS = 'Send {"instances": [...]}, a list of records, or one record'
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
@@ -41,7 +42,7 @@ def read_records(document: Any, signature: ModelSignature, most_rows: int) -> In
     InputError, OptionError
         It holds no records, or they do not fit the model.
     """
-    records, outputs = _parts(document)
+    records, outputs = _parts(document, signature)
     if len(records) > most_rows:
         raise InputError(
             f"The request has {len(records)} records, and the server takes {most_rows} at once."
@@ -50,12 +51,13 @@ def read_records(document: Any, signature: ModelSignature, most_rows: int) -> In
     return Inference(Rows(len(records), tuple(_arrays(records, signature))), wanted)
 
 
-def _parts(document: Any) -> tuple[list[Any], list[str]]:
+def _parts(document: Any, signature: ModelSignature) -> tuple[list[Any], list[str]]:
     if isinstance(document, list):
         return document, []
     if not isinstance(document, dict):
-        raise InputError('Send {"instances": [...]}, a list of records, or one record.')
+        raise InputError(f"{_FORMS}.")
     if "instances" not in document:
+        _refuse_wrapper(document, signature)
         return [document], []
     records = document["instances"]
     outputs = document.get("outputs", [])
@@ -68,6 +70,15 @@ def _parts(document: Any) -> tuple[list[Any], list[str]]:
     if not all(isinstance(name, str) for name in outputs):
         raise InputError('"outputs" is no list of names.')
     return records, outputs
+
+
+def _refuse_wrapper(document: dict[str, Any], signature: ModelSignature) -> None:
+    """Refuse what other servers wrap records in, such as ``{"dataframe_records": records}``."""
+    if signature.feeds == "items" or not document or document.keys() & signature.names:
+        return
+    name, value = next(iter(document.items()))
+    if isinstance(value, list | dict):
+        raise InputError(f"{name!r:.50} is no column of the model. {_FORMS}.")
 
 
 def _usual(signature: ModelSignature) -> tuple[Given, ...]:
@@ -112,7 +123,10 @@ def _named(records: Sequence[Any], signature: ModelSignature) -> Iterable[npt.ND
     names = signature.names
     for place, record in enumerate(records):
         if not isinstance(record, dict):
-            raise InputError(f"Record {place} is no JSON object of named values.")
+            columns = ", ".join(map(repr, sorted(names)[:20]))
+            raise InputError(
+                f"Record {place} is no JSON object of named values. The columns are {columns}."
+            )
         if missing := sorted(names - record.keys()):
             raise InputError(f"Record {place} lacks {', '.join(map(repr, missing[:20]))}.")
         if strange := sorted(record.keys() - names - signature.ignored):

@@ -7,6 +7,7 @@ data of the binary inputs follow, one after another.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,6 +25,9 @@ from hbconv.serve.rows import rows_of
 from hbconv.serve.signature import Given, ModelSignature
 
 __all__ = ["binary_tensor", "read_json", "read_v2", "shape_of"]
+
+_BARE = re.compile(rb"[\s\[:,](?:NaN|-?Infinity)\b")
+"""What Python's json writes and JSON does not have."""
 
 MOST_DIMENSIONS = 8
 MOST_ELEMENTS = 1 << 40
@@ -95,7 +99,8 @@ def read_json(data: bytes | bytearray) -> Any:
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError as error:
-        raise InputError(f"The request is no JSON: {error}.") from error
+        hint = ' Write null for NaN, and "Infinity" as a text.' if _BARE.search(data) else ""
+        raise InputError(f"The request is no JSON: {error}.{hint}") from error
 
 
 def _length(header_length: str, size: int) -> int:

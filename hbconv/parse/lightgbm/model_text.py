@@ -245,8 +245,8 @@ def _categories(infos: list[str], text: str, told: Sequence[int]) -> Mapping[int
     first = _match(list(enumerate(infos)), sizes)
     if first != _match(list(enumerate(infos))[::-1], sizes[::-1])[::-1] or len(first) != len(lists):
         hint = (
-            "The model does not tell which columns have dtype category. Give a few rows of the "
-            "fitted table as sample=, or fit with unordered categories and "
+            "The model does not tell which columns have dtype category. Give hbconv.convert "
+            "sample=, a few rows of the fitted table, or fit with unordered categories and "
             "categorical_feature='auto'."
         )
         raise UnsupportedError(

@@ -81,7 +81,10 @@ def test_no_records(client):
         ({"instances": [RECORD], "outputs": [1]}, "no list of names"),
         ({"instances": [RECORD], "outputs": ["predct"]}, "Did you mean 'predict'"),
         ([3], "no JSON object of named values"),
-        ([[30, 51.5, "Rome"]], "no JSON object of named values"),
+        ([[30, 51.5, "Rome"]], "named values. The columns are 'age', 'city', 'income'."),
+        ({"inputs": [RECORD]}, """'inputs' is no column of the model. Send {"instances\""""),
+        ({"dataframe_records": [RECORD]}, "'dataframe_records' is no column of the model"),
+        ({"dataframe_split": {"columns": [], "data": []}}, "'dataframe_split' is no column"),
         ({"age": 30, "city": "Rome"}, "Record 0 lacks 'income'"),
         ([RECORD, {}], "Record 1 lacks 'age', 'city', 'income'"),
         (RECORD | {"agee": 1}, "holds 'agee', which the model does not read"),
@@ -98,7 +101,20 @@ def test_bad_records_have_their_reason(client, document, why):
     assert why in found.json()["error"]
 
 
+@pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])
+def test_a_bare_word_is_told_how_to_be_written(client, word):
+    """As Python's json writes it."""
+    body = f'[{{"age": {word}, "city": "Rome", "income": 1}}]'
+    found = client.post("/v1/models/mixed:predict", content=body)
+    assert (found.status_code, "Write null for NaN" in found.text) == (400, True)
+    found = client.post("/v1/models/mixed:predict", content='[{"age": NaNs')
+    assert "Write null" not in found.text
+
+
 def test_lists_of_another_width(client):
+    """Of a model without names, also inside what another server wraps them in."""
+    found = ask(client, "numbers", {"dataframe_split": {"data": [[1, 2, 3, 4]]}})
+    assert "'dataframe_split' is no column" in found.json()["error"]
     assert "no list of 4 values" in ask(client, "numbers", [[1, 2, 3]]).json()["error"]
 
 
