@@ -1,5 +1,7 @@
 """Models are read from .skops files by their paths."""
 
+import pickle
+
 import numpy as np
 import pytest
 from late import late
@@ -58,7 +60,8 @@ def test_unknown_types_are_not_run(tmp_path):
 def test_other_files_are_refused(tmp_path):
     with pytest.raises(hbconv.ConversionError, match="No file"):
         hbconv.convert(tmp_path / "model.skops")
-    with pytest.raises(hbconv.ConversionError, match=r"and this is model\.pkl"):
+    (tmp_path / "model.pkl").write_bytes(pickle.dumps([1.0]))
+    with pytest.raises(hbconv.ConversionError, match=r"model\.pkl is a pickle"):
         hbconv.convert(tmp_path / "model.pkl")
     (tmp_path / "model.skops").write_bytes(b"PK\x03\x04 no archive")
     with pytest.raises(hbconv.ConversionError, match=r"model\.skops"):
