@@ -2,7 +2,8 @@
 
 They take long and ask one thing of few rooms: code that LLVM and NVRTC make, engines that are not
 installed otherwise. A room has not changed if its files are those of the merge base with the main
-branch, or those with which the test passed before. ``--whole`` runs them always.
+branch, or those with which the test passed before. Where neither is known, one case of each test runs.
+``--whole`` runs them always.
 
 ``python -m suite.rooms NAME ROOM ... --run COMMAND`` runs a command where its rooms are known to have
 changed: it installs gigabytes.
@@ -14,14 +15,15 @@ import argparse
 import hashlib
 import os
 import subprocess
+from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
 import pytest
 from suite.kept_cache import keep_text, kept_folder
-from suite.shares import is_whole
+from suite.shares import is_whole, left_out, seed
 
-__all__ = ["has_changed", "is_as_at_the_merge_base", "rooms_digest"]
+__all__ = ["comparisons", "is_as_at_the_merge_base", "rooms_digest"]
 
 ROOT = Path(__file__).parents[2]
 ALWAYS = ("constraints.txt", "tests/clients.txt")
@@ -31,16 +33,11 @@ BASES = ("origin/HEAD", "origin/main", "main")
 """Where a branch may have come from; ``HBCONV_BASE`` names another commit."""
 
 
-def has_changed(test: str, rooms: tuple[str, ...]) -> bool:
-    """Whether the rooms differ from when the test passed, and from the merge base.
+def comparisons(test: str, rooms: tuple[str, ...]) -> list[bool]:
+    """Compare the rooms with what they were when the test passed, and with the merge base.
 
-    Where neither is known, they have changed.
+    Of what is known, each is True where they are equal.
     """
-    return not any(_comparisons(test, rooms))
-
-
-def _comparisons(test: str, rooms: tuple[str, ...]) -> list[bool]:
-    """Compare the rooms with each of what is known: True where they are equal."""
     record = _record(test)
     found = [record.read_text("utf-8") == rooms_digest(rooms)] if record.exists() else []
     return [*found, is_as_at_the_merge_base(rooms)] if _merge_base() else found
@@ -54,12 +51,20 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out tests whose rooms have not changed."""
+    """Leave out tests whose rooms have not changed, and cases that are compared with nothing."""
     if is_whole(config):
         return
-    marks = {item: item.get_closest_marker("rooms") for item in items}
-    left = {
-        item for item, mark in marks.items() if mark and not has_changed(item.nodeid, mark.args)
+    left = set()
+    unknown: defaultdict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        mark = item.get_closest_marker("rooms")
+        compared = comparisons(item.nodeid, mark.args) if mark else []
+        if any(compared):
+            left.add(item)
+        if mark and not compared:
+            unknown[item.nodeid.partition("[")[0]].append(item)
+    left |= {
+        item for cases in unknown.values() for item in left_out(cases, len(cases), seed(config))
     }
     config.hook.pytest_deselected(items=list(left))
     items[:] = [item for item in items if item not in left]
@@ -127,7 +132,7 @@ def main() -> int:
     if options.passed:
         _keep(options.name, rooms)
         return 0
-    compared = _comparisons(options.name, rooms)
+    compared = comparisons(options.name, rooms)
     if compared and not any(compared):
         return subprocess.run(options.run, check=False).returncode
     why = "have not changed" if compared else "are compared with nothing here"

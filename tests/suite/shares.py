@@ -15,23 +15,23 @@ from types import MappingProxyType
 import pytest
 from suite.models import case_of
 
-__all__ = ["SHARES", "is_whole", "seed"]
+__all__ = ["SHARES", "is_whole", "left_out", "seed"]
 
 SHARES = MappingProxyType(
     {
         "light": 4,  # below 0.1 s a case
-        "backend": 4,  # any test on another backend than the reference
-        "case": 8,  # a model on a backend
-        "vector": 8,  # a kernel for one width of vectors
-        "sweep": 8,  # every parameter of an estimator
-        "traced": 40,  # a module that torch traces, or a file that a runtime loads
-        "emulated": 40,  # a model by generated CUDA code
+        "backend": 6,  # any test on another backend than the reference
+        "case": 12,  # a model on a backend
+        "vector": 16,  # a kernel for one width of vectors
+        "sweep": 12,  # every parameter of an estimator
+        "traced": 60,  # a module that torch traces, or a file that a runtime loads
+        "emulated": 60,  # a model by generated CUDA code
         "linked": 160,  # a library that gcc compiles
         "captured": 400,  # a program that torch.export captures
     }
 )
 """One case in so many runs, by what is asked of it."""
-MODELS = 4
+MODELS = 6
 """One model of the matrix in so many is fitted: the tests of a model share it."""
 
 
@@ -72,7 +72,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if kind:
             n = config.getoption("--share") or SHARES[kind]
             cases[item.nodeid.partition("[")[0], n].append(item)
-    left = {item for (_, n), group in cases.items() for item in _left(group, n, seed(config))}
+    left = {item for (_, n), group in cases.items() for item in left_out(group, n, seed(config))}
     config.hook.pytest_deselected(items=list(left))
     items[:] = [item for item in items if item not in left]
 
@@ -86,8 +86,8 @@ def _kind(item: pytest.Item) -> str | None:
     return None if backend == "reference" else "backend"
 
 
-def _left(items: list[pytest.Item], n: int, drawn: int) -> list[pytest.Item]:
-    """Return the cases that do not run."""
+def left_out(items: list[pytest.Item], n: int, drawn: int) -> list[pytest.Item]:
+    """Return the cases that do not run, if one in n does, and at least one."""
     chosen = {item for item in items if _is_chosen(item, n, drawn)}
     chosen = chosen or {items[_number(items[0].nodeid, drawn) % len(items)]}
     return [item for item in items if item not in chosen]

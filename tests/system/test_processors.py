@@ -52,6 +52,7 @@ def folder(tmp_path_factory):
     return path
 
 
+@pytest.mark.share("light")
 @pytest.mark.parametrize("processor", RUN_HERE)
 def test_answers_on_another_processor(processor, folder):
     code = f"from pathlib import Path; from processors import answer; answer(Path({str(folder)!r}))"

@@ -11,14 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from fuzz.estimators import ESTIMATORS
-from fuzz.files import FILES
-from fuzz.hbc import HBC
-from fuzz.onnx_models import ONNX
 from fuzz.runner import damaged, fuzz
-from fuzz.treelite_models import TREELITE
-
-SUBJECTS = {subject.name: subject for subject in (HBC, *FILES, ONNX, TREELITE, ESTIMATORS)}
+from fuzz.subjects import SUBJECTS
 
 
 def main() -> int:

@@ -44,11 +44,11 @@ from hbconv.errors import InputError
 TESTS = Path(__file__).parents[1]
 
 SEEDS = {
-    "reference": (104, 12),
-    "torch": (0, 8),
-    "onnx": (10, 6),
-    "torchscript": (18, 3),
-    "tvm": (21, 3),
+    "reference": (104, 8),
+    "torch": (0, 5),
+    "onnx": (10, 4),
+    "torchscript": (18, 2),
+    "tvm": (21, 2),
 }
 """First seed and number of seeds of each backend: a minute of one core together."""
 APART = 100_000

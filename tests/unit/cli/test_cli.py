@@ -443,6 +443,7 @@ def test_model_files_of_lightgbm_and_xgboost_need_no_flag(capsys, tmp_path):
         )
 
 
+@pytest.mark.share("light")
 @pytest.mark.parametrize(
     ("kind", "classes"), [(CatBoostClassifier, True), (CatBoostRegressor, False)]
 )

@@ -27,6 +27,7 @@ def optimizing_session(program: TensorProgram) -> onnxruntime.InferenceSession:
     return onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
 
 
+@pytest.mark.share("light")
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_graph_is_valid_and_survives_optimization(case: Case) -> None:
     """Every dtype; the default session answers as ours, to the last bits. With several threads

@@ -79,6 +79,7 @@ def assert_answers(found: Any, source: Any, rows: Any, **near: float) -> None:
             np.testing.assert_allclose(logs, source.predict_log_proba(rows), rtol=1e-12)
 
 
+@pytest.mark.share("light")
 @pytest.mark.parametrize("count", [0, 1, 2, 203])
 def test_it_answers_as_the_source(served, count):
     source, _, found = served

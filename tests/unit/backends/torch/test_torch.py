@@ -76,6 +76,7 @@ def prepared(case: Case) -> TensorProgram:
     return find_backend("torch").prepare(case.program(case.dtypes[0]), Target("torch"))
 
 
+@pytest.mark.share("light")
 @pytest.mark.parametrize("case", EVERY_PRIMITIVE, ids=str)
 def test_compiles_without_graph_breaks(case: Case) -> None:
     program = prepared(case)
@@ -85,6 +86,7 @@ def test_compiles_without_graph_breaks(case: Case) -> None:
         check_case(case, program, compiled, n)
 
 
+@pytest.mark.share("light")
 @pytest.mark.parametrize("case", EVERY_PRIMITIVE, ids=str)
 def test_exports_for_any_number_of_rows(case: Case) -> None:
     program = prepared(case)
