@@ -14,6 +14,7 @@ from functools import cached_property
 from hbconv.array import Array
 from hbconv.containers.feature_names import FrameFormat, NamesOut
 from hbconv.containers.forms import MatrixTuple
+from hbconv.containers.moved_columns import of_objects
 from hbconv.containers.node import Node, rewrite, topological
 from hbconv.containers.nodes.inputs import Codes, Columns, Entries
 from hbconv.containers.nodes.wiring import ByForm
@@ -158,14 +159,15 @@ class Graph:
         )
 
     def with_schema(self, schema: Schema) -> Graph:
-        """Return the same graph over columns of other dtypes."""
+        """Return the same graph over columns of other dtypes.
+
+        Where these tell that an array is one of objects, its columns are taken as they are.
+        """
 
         def visit(node: Node) -> Node:
-            return (
-                replace(node, schema=schema)
-                if isinstance(node, Columns | Codes | Entries) and node.schema != schema
-                else node
-            )
+            if isinstance(node, Columns | Codes | Entries):
+                return node if node.schema == schema else replace(node, schema=schema)
+            return of_objects(node)
 
         mapping = rewrite(self.roots, visit)
         outputs = {name: o.mapped(mapping) for name, o in self.outputs.items()}

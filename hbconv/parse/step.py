@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from hbconv.array import Array
 from hbconv.containers import (
-    Beside,
     ByForm,
     Check,
-    Columns,
-    Concat,
     IsNonFinite,
     Node,
     Output,
-    Select,
     at_step,
 )
+from hbconv.containers.moved_columns import concat, select
 from hbconv.errors import ConversionError, HbconvError, NotFittedError, UnsupportedError
 from hbconv.names import ARGUMENT_METHODS, METHODS
 from hbconv.parse.checks.contradictions import require_agreement
@@ -316,41 +308,3 @@ def is_fitted(estimator: Any) -> bool:
     except sys.modules["sklearn.exceptions"].NotFittedError:
         return False
     return True
-
-
-def select(x: Node, indices: Sequence[int]) -> Node:
-    """Select columns, each with its own dtype where x is a table.
-
-    A table is the input itself, or columns that the source model keeps side by side.
-    Columns of one array, which have a common dtype, are selected with the container Select.
-
-    Examples
-    --------
-    >>> from hbconv.containers import Schema
-    >>> select(Columns.of(Schema.table(["a", "b", "c"])), [2, 0]).detail
-    'c, a'
-    """
-    positions = np.asarray(indices, dtype=np.int32)
-    if np.array_equal(positions, np.arange(x.type.width)):
-        return x
-    if isinstance(x, Columns):
-        return Columns(x.schema, Array(x.indices.data[positions]))
-    return (
-        Beside(tuple(_runs(x, positions))) if isinstance(x, Beside) else Select(x, Array(positions))
-    )
-
-
-def _runs(table: Beside, positions: npt.NDArray[np.int32]) -> Iterator[Node]:
-    """Select runs of columns from the part of a table that they belong to."""
-    ends = np.cumsum([part.type.width for part in table.xs])
-    for owner, run in groupby(
-        positions.tolist(), key=lambda position: int(np.searchsorted(ends, position, side="right"))
-    ):
-        part = table.xs[owner]
-        yield select(part, [position - int(ends[owner]) + part.type.width for position in run])
-
-
-def concat(xs: Sequence[Node]) -> Node:
-    """Concatenate nodes; one node stays itself, and nodes without columns are left out."""
-    wide = [x for x in xs if x.type.width] or list(xs[:1])
-    return wide[0] if len(wide) == 1 else Concat(tuple(wide))

@@ -31,7 +31,8 @@ __all__ = [
     "Codes",
     "Columns",
     "Entries",
-    "FillText",
+    "FillObjects",
+    "FromObjects",
     "HashCodes",
     "Hashed",
     "Hashes",
@@ -225,28 +226,56 @@ def _text_answer(node: Node) -> UnsupportedError:
     return UnsupportedError(
         "text columns",
         node.step,
-        hint="Answers are numbers or labels: "
-        "encode text (OneHotEncoder, OrdinalEncoder) after filling it.",
+        hint="Answers are numbers or labels: encode text (OneHotEncoder, OrdinalEncoder) after "
+        "filling it, and fill columns of numbers with a number.",
     )
 
 
 @container
-class FillText(Node):
-    """Replace the missing values of text columns.
+class FillObjects(Node):
+    """Replace the missing values of columns of objects.
 
-    It exists only between parsers, which fold it into a vocabulary. ``missing`` holds the values
-    that count as missing: None, NaN, or a text.
+    It exists only between parsers. An encoder of texts folds it into a vocabulary, and columns of
+    numbers are filled as such (``of_objects``). None for NaN leaves numbers as they are.
+
+    Parameters
+    ----------
+    fill : tuple
+        A text, a number or None for each column.
+    missing : tuple
+        The values that count as missing: None, NaN, a text or a number.
     """
 
     x: Node
-    fill: tuple[str, ...]
+    fill: tuple[str | bytes | float | None, ...]
     missing: tuple[str | float | None, ...] = (float("nan"),)
 
     def infer(self) -> Type:
-        return Type(self.x.type.width, "string")
+        fills_text = any(isinstance(value, str | bytes) for value in self.fill)
+        is_text = fills_text or self.x.type.dtype == "string"
+        changes = any(value is not None for value in self.fill)
+        numbers = "float64" if changes else self.x.type.dtype
+        return Type(self.x.type.width, "string" if is_text else numbers)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:  # noqa: ARG002
         raise _text_answer(self)
+
+
+@container
+class FromObjects(Node):
+    """Columns of an array of objects: texts as they are, and numbers as float64.
+
+    It exists only between parsers, until it is known which columns are texts.
+    """
+
+    x: Node
+
+    def infer(self) -> Type:
+        dtype = self.x.type.dtype
+        return Type(self.x.type.width, dtype if dtype == "string" else "float64")
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        return b.cast(inputs[0], self.type.dtype)
 
 
 @container

@@ -65,7 +65,7 @@ def _emptied(texts: Texts, column: TextColumn) -> Texts | None:
     """
     missing = {column.filled(value) for value in (None, float("nan"), NA)}
     changed = {text: column.filled(text) for text in (*column.markers, UNKNOWN)}
-    empty = tuple(text for text, made in changed.items() if made == "")
+    empty = tuple(text for text, made in changed.items() if made == "" and isinstance(text, str))
     others = {text for text, made in changed.items() if made not in ("", text)}
     if missing != {""} or others:
         return None

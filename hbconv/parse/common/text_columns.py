@@ -7,10 +7,7 @@ What they do is folded into the vocabulary by which the host encodes the column.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
-from operator import itemgetter
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -22,17 +19,16 @@ from hbconv.containers import (
     Codes,
     Columns,
     Compare,
-    Concat,
-    FillText,
+    FillObjects,
     FindCode,
     KeepText,
     Node,
     Recode,
     Schema,
-    Select,
     Vocabulary,
 )
-from hbconv.parse.step import Step, concat, select
+from hbconv.containers.moved_columns import columns_of, find_origin
+from hbconv.parse.step import Step
 
 __all__ = [
     "BLANK",
@@ -45,7 +41,9 @@ __all__ = [
     "columns_of",
     "is_missing_text",
     "is_nan",
+    "plain",
     "text_column",
+    "with_nulls",
 ]
 
 Raw = str | bytes | float | None
@@ -73,8 +71,13 @@ class Edit:
     """A step that replaces some values of a text column: those of a list, or all others."""
 
     values: tuple[Raw, ...]
-    replacement: str
+    replacement: Raw
     others: bool = False
+
+    @property
+    def needs_objects(self) -> bool:
+        """Whether it tells None or a text from NaN, which numbers do not."""
+        return not any(isinstance(value, int | float) for value in self.values)
 
     def edited(self, value: Raw) -> Raw:
         """Return the (canonical) value as the next step sees it."""
@@ -93,9 +96,9 @@ class TextColumn:
     only_texts: bool = False
 
     @property
-    def markers(self) -> tuple[str, ...]:
-        """Return the texts that a step treats unlike others."""
-        return tuple(m for edit in self.edits for m in edit.values if _is_text(m))
+    def markers(self) -> tuple[Raw, ...]:
+        """Return the values that a step treats unlike others."""
+        return tuple(m for edit in self.edits for m in edit.values if _is_known(m) and m != BLANK)
 
     def filled(self, value: Raw) -> Raw:
         """Return the value as the encoder sees it."""
@@ -107,10 +110,10 @@ class TextColumn:
 
 def text_column(x: Node, position: int) -> TextColumn | None:
     """Follow one column of x back to the input; None where it was computed on the way."""
-    x, position = _origin(x, position)
+    x, position = find_origin(x, position)
     if isinstance(x, Columns):
         return TextColumn(x.schema, x.columns[position])
-    if not isinstance(x, FillText | KeepText | CleanText):
+    if not isinstance(x, FillObjects | KeepText | CleanText):
         return None
     found = text_column(x.x, position)
     return found and replace(
@@ -120,11 +123,11 @@ def text_column(x: Node, position: int) -> TextColumn | None:
     )
 
 
-def _edit(x: FillText | KeepText | CleanText, position: int) -> Edit:
+def _edit(x: FillObjects | KeepText | CleanText, position: int) -> Edit:
     if isinstance(x, CleanText):
         blank = (BLANK,) if x.blank else ()
         return Edit((*x.nulls, *blank, None, _NAN, NA), MISSING)
-    if isinstance(x, FillText):
+    if isinstance(x, FillObjects):
         return Edit(x.missing, x.fill[position])
     return Edit(x.kept, x.other, others=True)
 
@@ -132,13 +135,13 @@ def _edit(x: FillText | KeepText | CleanText, position: int) -> Edit:
 def category_codes(step: Step, position: int, categories: Any) -> Node:
     """Return the position of each value of a column among the categories, -1 for others."""
     values = np.asarray(categories)
-    if are_numbers(values):
+    if are_numbers(values) and not _needs_objects(step.x, position):
         if values.dtype.kind != "O" and not _ascend(values):
             raise step.damaged(
                 f"the categories of column {position} do not ascend, and the source model "
                 "does a binary search in them"
             )
-        return FindCode(columns_of(step.x, [position]), (Array(_as_numbers(values)),))
+        return _number_codes(columns_of(step.x, [position]), Array(_as_numbers(values)))
     odd = sorted(
         {type(v).__name__ for v in values.tolist() if v is not None and not isinstance(v, _PLAIN)}
     )
@@ -149,7 +152,33 @@ def category_codes(step: Step, position: int, categories: Any) -> Node:
             odd,
             f"Column {position} must hold texts, bytes or numbers. Convert it before fitting.",
         )
-    return _value_codes(step, position, [_plain(v) for v in values.tolist()])
+    return _value_codes(step, position, [plain(v) for v in values.tolist()])
+
+
+def with_nulls(x: Node) -> Node:
+    """Make None of each missing text, as a frame of polars does, where columns may be texts."""
+    width = x.type.width
+    if all(text_column(x, j) is None for j in range(width)):
+        return x
+    return FillObjects(x, (None,) * width, (None, _NAN, NA))
+
+
+def _needs_objects(x: Node, position: int) -> bool:
+    column = text_column(x, position)
+    return column is not None and any(edit.needs_objects for edit in column.edits)
+
+
+def _number_codes(x: Node, known: Array) -> Node:
+    """Find the codes of numbers; a text that a step fills in is none of them."""
+    if not isinstance(x, FillObjects) or x.type.dtype != "string":
+        return FindCode(x, (known,))
+    codes = _number_codes(x.x, known)
+    filled = [
+        value in x.missing or (is_nan(value) and any(map(is_nan, x.missing)))
+        for value in known.data.tolist()
+    ]
+    table = np.append(-1, np.where(filled, -1, np.arange(len(filled)))).astype(np.int32)
+    return Recode(codes, (Array(table),)) if any(filled) else codes
 
 
 def are_numbers(categories: Any) -> bool:
@@ -179,15 +208,6 @@ def _ascend(values: npt.NDArray[Any]) -> bool:
     return bool(np.all(numbers[1:] > numbers[:-1]))
 
 
-def columns_of(x: Node, positions: Sequence[int]) -> Node:
-    """Select columns of x, each followed back as far as it was only moved.
-
-    Text columns may stand beside it on the way.
-    """
-    runs = groupby((_origin(x, j) for j in positions), key=itemgetter(0))
-    return concat([select(made, [position for _, position in run]) for made, run in runs])
-
-
 def is_missing_text(step: Step, position: int, missing: tuple[Raw, ...]) -> Node:
     """Return whether each value of a text column of the step's input is missing, as bool."""
     return Compare.of(_value_codes(step, position, list(missing)), "ge", 0)
@@ -213,7 +233,8 @@ def _value_codes(step: Step, position: int, categories: list[Raw]) -> Node:
     code_of |= {v: position_of.get(column.filled(v), -1) for v in categories if _is_known(v)}
     unknown = code_of[UNKNOWN]
     named = dict.fromkeys([*(v for v in categories if _is_known(v)), *column.markers])
-    nulls = tuple(v for v in column.markers if code_of[v] == code_of[BLANK] != unknown)
+    texts = [v for v in column.markers if isinstance(v, str)]
+    nulls = tuple(v for v in texts if code_of[v] == code_of[BLANK] != unknown)
     left = [v for v in named if v not in nulls]
     values = tuple(v for v in left if code_of[v] != code_of[BLANK if _is_blank(v) else UNKNOWN])
     codes = [code_of[v] for v in values]
@@ -257,15 +278,11 @@ def _is_blank(value: Raw) -> bool:
     return isinstance(value, str) and not value.strip()
 
 
-def _is_text(value: Raw) -> TypeGuard[str]:
-    return isinstance(value, str) and value not in (NA, BLANK, MISSING)
-
-
 def _as_numbers(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.array(values.tolist()) if values.dtype.kind == "O" else values
 
 
-def _plain(value: Any) -> Raw:
+def plain(value: Any) -> Raw:
     """Return numpy scalars as Python values, which equal them and can be stored."""
     return _canonical(value.item() if isinstance(value, np.generic) else value)
 
@@ -273,17 +290,3 @@ def _plain(value: Any) -> Raw:
 def _canonical(value: Raw) -> Raw:
     """Make every NaN the same one, so that it equals itself."""
     return _NAN if is_nan(value) else value
-
-
-def _origin(x: Node, position: int) -> tuple[Node, int]:
-    """Return the node that made a column, and the column's place in it.
-
-    Selections and concatenations on the way are passed.
-    """
-    if isinstance(x, Select):
-        return _origin(x.x, int(x.indices[position]))
-    if not isinstance(x, Concat):
-        return x, position
-    ends = np.cumsum([part.type.width for part in x.xs])
-    owner = int(np.searchsorted(ends, position, side="right"))
-    return _origin(x.xs[owner], position - int(ends[owner]) + x.xs[owner].type.width)

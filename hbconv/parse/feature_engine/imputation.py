@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import FillText, Impute, Node, Output
+from hbconv.containers import FillObjects, Impute, Node, Output
 from hbconv.parse.common.text_columns import NA
 from hbconv.parse.feature_engine.frame import changed, columns, parses_frame
 from hbconv.parse.step import Step
@@ -32,5 +32,5 @@ def parse_imputer(step: Step) -> dict[str, Output]:
 
 def _filled(x: Node, fill: Any) -> Node:
     if isinstance(fill, str):
-        return FillText(x, (fill,), _MISSING)
+        return FillObjects(x, (fill,), _MISSING)
     return Impute(x, Array(np.array([float(fill)])))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from hbconv.containers import (
 from hbconv.names import EXPLANATIONS
 from hbconv.parse.common.members import columns_of_array
 from hbconv.parse.common.pipeline_steps import columns_of_first, is_passed
+from hbconv.parse.common.text_columns import with_nulls
 from hbconv.parse.inverses import inverse_columns, inverted, inverts, numbers
 from hbconv.parse.registry import declared_columns, parses
 from hbconv.parse.schema import in_order
@@ -54,8 +56,8 @@ def parse_pipeline(step: Step) -> dict[str, Output]:
         output = (
             output
             if is_passed(estimator)
-            else step.transform_output(
-                estimator, output.node, inner, x_sparse=output.returns_sparse
+            else _transformed(
+                step, estimator, output.node, inner, x_sparse=output.returns_sparse
             ).after(output)
         )
     outputs = (
@@ -119,13 +121,23 @@ def transform_part(step: Step, name: str, transformer: object, x: Node) -> Outpu
     output = (
         _passed(step, x)
         if is_keyword(transformer, "passthrough")
-        else step.transform_output(transformer, x, name, x_sparse=step.x_sparse)
+        else _transformed(step, transformer, x, name, x_sparse=step.x_sparse)
     )
     weight = (step.estimator.transformer_weights or {}).get(name)
     if weight is None:
         return output
     wide = Cast(output.node, "float64") if isinstance(weight, np.float64) else output.node
     return Output(Affine.of(wide, mul=weight), _weighted(output))
+
+
+def _transformed(
+    step: Step, transformer: object, x: Node, name: str, *, x_sparse: bool | None
+) -> Output:
+    """Return the output of an inner transformer; a frame of polars makes None of missing texts."""
+    output = step.transform_output(transformer, x, name, x_sparse=x_sparse)
+    if _output_library(transformer) != "polars":
+        return output
+    return replace(output, node=with_nulls(output.node))
 
 
 def _weighted(output: Output) -> Form:
@@ -149,7 +161,8 @@ def join_parts(step: Step, outputs: Sequence[Output], *, sparse: bool | None) ->
     dtypes = [o.dtype for o in outputs if o.dtype is not None]
     dtype = np.result_type(*dtypes).name if len(dtypes) == len(outputs) else None
     nodes = [o.node for o in outputs]
-    node = Beside(tuple(nodes)) if _makes_tables(step.estimator) else _array(concat(nodes))
+    is_table = _output_library(step.estimator) == "pandas"
+    node = Beside(tuple(nodes)) if is_table else _array(concat(nodes))
     arrays = any(_follows_arrays(o) for o in outputs)
     return Output(node, sparse_form(sparse, arrays=arrays, dense=_blocks(outputs)), dtype)
 
@@ -164,16 +177,14 @@ def _array(node: Node) -> Node:
     return columns_of_array(node, range(node.type.width)) if isinstance(node, Columns) else node
 
 
-def _makes_tables(estimator: Any) -> bool:
-    """Tell whether the source model makes a data frame of pandas, whose columns keep their dtypes.
+def _output_library(estimator: object) -> str:
+    """Return the library whose frames an estimator makes, as it or scikit-learn is configured.
 
-    ``set_output`` of the estimator decides, or scikit-learn's configuration.
-    From polars it reads floats as float64, as from an array.
+    Frames of pandas keep the dtypes of their columns. Of polars, scikit-learn reads floats as
+    float64, as from an array.
     """
     for_all = sys.modules["sklearn"].get_config()["transform_output"]
-    return bool(
-        getattr(estimator, "_sklearn_output_config", {}).get("transform", for_all) == "pandas"
-    )
+    return str(getattr(estimator, "_sklearn_output_config", {}).get("transform", for_all))
 
 
 def is_keyword(transformer: object, keyword: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Affine, Cast, FillText, Node, Select
+from hbconv.containers import Affine, Cast, FillObjects, Node, Select
 from hbconv.parse.common.extracted_entries import item_column
 from hbconv.parse.common.text_columns import MISSING, NA
 from hbconv.parse.registry import parses
@@ -22,7 +22,7 @@ def parse_string_encoder(step: Step) -> Node:
     Where there are few n-grams, the first of them are kept instead of components.
     """
     est = step.estimator
-    texts = FillText(step.x, ("",), _MISSING)
+    texts = FillObjects(step.x, ("",), _MISSING)
     weighed = Cast(step.transform(est.vectorizer_, texts, "vectorizer_"), "float32")
     if hasattr(est, "tsvd_"):
         components = step.transform(est.tsvd_, weighed, "tsvd_")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from types import UnionType
 from typing import Any
 
 import numpy as np
@@ -66,7 +65,7 @@ class Reads:
     reads_sparse: bool = True
     entries: tuple[tuple[int, Extractor], ...] = ()
     objects: frozenset[int] = frozenset()
-    """Columns whose objects must all be numbers: the source model tells "1" and None from 1."""
+    """Columns whose objects must all be numbers: the source model tells "1" and None from NaN."""
     textless: frozenset[int] = frozenset()
     """Columns whose objects must be no texts: the source model reads "1_0" in its own way."""
     why_dense: str = ""
@@ -96,8 +95,8 @@ class Reads:
             text | coded,
             graph.accepts_sparse,
             entries,
-            _columns_behind(nodes, OnlyNumbers | FindCode),
-            _columns_behind(nodes, NoTexts),
+            _columns_behind(n for n in nodes if _tells_none(n)),
+            _columns_behind(n for n in nodes if isinstance(n, NoTexts | FindCode)),
             graph.why_dense,
             graph.depends_on_form,
             graph,
@@ -120,9 +119,16 @@ class Reads:
         return f"Column {self.schema.names[column]!r}" if self.schema.named else f"Column {column}"
 
 
-def _columns_behind(nodes: Sequence[Node], kinds: UnionType | type) -> frozenset[int]:
-    """Return the columns that containers of some kinds are computed from."""
-    behind = topological(tuple(n for n in nodes if isinstance(n, kinds)))
+def _tells_none(node: Node) -> bool:
+    """Whether the source tells None from NaN there; among numbers without NaN both are unknown."""
+    if isinstance(node, FindCode):
+        return any(np.isnan(known.data).any() for known in node.values)
+    return isinstance(node, OnlyNumbers)
+
+
+def _columns_behind(nodes: Iterable[Node]) -> frozenset[int]:
+    """Return the columns that some containers are computed from."""
+    behind = topological(tuple(nodes))
     return frozenset(i for n in behind if isinstance(n, Columns) for i in n.columns)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from hbconv.containers import Output, Schema
-from hbconv.parse.common.text_columns import columns_of
 from hbconv.parse.registry import declared_columns, parses
 from hbconv.parse.schema import picked_by_name
 from hbconv.parse.sklearn.pipeline import is_keyword, join_parts, transform_part
@@ -19,12 +18,7 @@ def parse_column_transformer(step: Step) -> dict[str, Output]:
         columns = est._transformer_to_input_indices[name]
         if len(columns) and not is_keyword(transformer, "drop"):
             _require_items(step, name, transformer, given)
-            x = (
-                columns_of(step.x, columns)
-                if step.x.type.dtype == "string"
-                else select(step.x, columns)
-            )
-            outputs.append(transform_part(step, name, transformer, x))
+            outputs.append(transform_part(step, name, transformer, select(step.x, columns)))
     return {"transform": join_parts(step, outputs, sparse=getattr(est, "sparse_output_", False))}
 
 

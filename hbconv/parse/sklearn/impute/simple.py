@@ -9,12 +9,11 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import (
     Cast,
-    FillText,
+    FillObjects,
     Impute,
     IsMissing,
     Node,
@@ -23,7 +22,7 @@ from hbconv.containers import (
     Select,
     sparse_form,
 )
-from hbconv.parse.common.text_columns import columns_of, is_missing_text, is_nan
+from hbconv.parse.common.text_columns import columns_of, is_missing_text, is_nan, plain
 from hbconv.parse.inverses import inverts
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, concat
@@ -35,26 +34,24 @@ _STATISTICS = ("mean", "median")
 def parse_simple_imputer(step: Step) -> dict[str, Output]:
     """Fill each column with its statistic; columns without one are dropped."""
     est = step.estimator
-    texts = [isinstance(s, str) for s in est.statistics_.tolist()]
-    kept = [
-        j
-        for j, s in enumerate(est.statistics_.tolist())
-        if est.keep_empty_features or not is_nan(s)
-    ]
-    _require_finite(step, texts)
-    parts = [
-        _filled(step, list(run), is_text=is_text)
-        for is_text, run in groupby(kept, key=texts.__getitem__)
-    ]
+    statistics = est.statistics_.tolist()
+    kept = [j for j, s in enumerate(statistics) if est.keep_empty_features or not is_nan(s)]
+    texts = _are_texts(step, statistics)
+    is_object = est._fit_dtype.kind == "O"
+    if is_object:
+        _refuse_nan(step, texts)
+    else:
+        step.require_finite(allow_nan=_allows_nan(step))
+    filled = _filled_objects if is_object else _filled
+    parts = [filled(step, kept)] if kept else []
     if est.indicator_ is not None:
         parts += [
             _mask(step, list(run), is_text=is_text)
             for is_text, run in groupby(_indicated(step, est.indicator_), key=texts.__getitem__)
         ]
-    is_object = est._fit_dtype.kind == "O" and not any(texts)
     node = concat(parts) if parts else _columns(step, [])
     _refuse_sparse_zeros(step)
-    dtype = "object" if is_object else None
+    dtype = "object" if is_object and not any(isinstance(s, str) for s in statistics) else None
     return {
         "transform": Output(
             node, sparse_form(step.x_sparse, "csc", arrays=est.indicator_ is None), dtype
@@ -89,7 +86,10 @@ def parse_missing_indicator(step: Step) -> dict[str, Output]:
             hint="It was fitted on a mask, and takes masks alone. Fit it on rows.",
         )
     is_text = isinstance(est.missing_values, str) or est.missing_values is None
-    _require_finite(step, [is_text] * est.n_features_in_)
+    if is_text:
+        _refuse_nan(step, [True] * est.n_features_in_)
+    else:
+        step.require_finite(allow_nan=_allows_nan(step))
     shown = _indicated(step, est)
     fresh = sorted(set(range(est.n_features_in_)) - set(shown))
     if est.features == "missing-only" and est.error_on_new and fresh:
@@ -118,40 +118,33 @@ def _refuse_sparse_zeros(step: Step) -> None:
         step.refuse_sparse("takes zeros for missing, which a sparse matrix leaves out")
 
 
-def _filled(step: Step, columns: list[int], *, is_text: bool) -> Node:
+def _filled(step: Step, columns: list[int]) -> Node:
     est = step.estimator
     x = _columns(step, columns)
-    fill = est.statistics_[columns]
-    if is_text:
-        return FillText(x, tuple(fill.tolist()), _missing_texts(step))
-    if est._fit_dtype.kind == "O":
-        return Impute(
-            Cast(OnlyNumbers(x), "float64"), Array(_numbers(step, fill)), _missing_number(step)
-        )
     x = Cast(x, "float") if est.strategy in _STATISTICS or callable(est.strategy) else x
-    return Impute(x, Array(fill.astype(est._fill_dtype)), _missing_number(step))
+    fill = est.statistics_[columns].astype(est._fill_dtype)
+    return Impute(x, Array(fill), _missing_number(step))
 
 
-def _mask(step: Step, columns: list[int], *, is_text: bool) -> Node:
-    if is_text and columns:
-        return concat([is_missing_text(step, j, _missing_texts(step)) for j in columns])
-    reads_objects = getattr(step.estimator, "_fit_dtype", np.dtype(object)).kind == "O"
-    x = _columns(step, columns)
-    return IsMissing(OnlyNumbers(x) if reads_objects else x, _missing_number(step))
-
-
-def _numbers(step: Step, fill: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    odd = next(
-        (value for value in fill.tolist() if not isinstance(value, int | float | np.number)), None
-    )
+def _filled_objects(step: Step, columns: list[int]) -> Node:
+    """Fill columns whose values are texts or numbers, as those who read them find out."""
+    fill = [plain(value) for value in step.estimator.statistics_[columns].tolist()]
+    odd = next((v for v in fill if not isinstance(v, str | bytes | int | float | None)), None)
     if odd is not None:
         raise step.refuse(
             "statistics_",
             odd,
-            "Columns of objects must hold texts alone or numbers alone. Convert them before "
-            "fitting.",
+            "Columns of objects must hold texts, numbers and None. Convert them before fitting.",
         )
-    return fill.astype(np.float64)
+    return FillObjects(_columns(step, columns), tuple(fill), _missing_objects(step))
+
+
+def _mask(step: Step, columns: list[int], *, is_text: bool) -> Node:
+    if is_text and columns:
+        return concat([is_missing_text(step, j, _missing_objects(step)) for j in columns])
+    reads_objects = getattr(step.estimator, "_fit_dtype", np.dtype(object)).kind == "O"
+    x = _columns(step, columns)
+    return IsMissing(OnlyNumbers(x) if reads_objects else x, _missing_number(step))
 
 
 def _columns(step: Step, columns: list[int]) -> Node:
@@ -163,15 +156,11 @@ def _columns(step: Step, columns: list[int]) -> Node:
     return Select(step.x, Array(np.array(columns, dtype=np.int32)))
 
 
-def _missing_texts(step: Step) -> tuple[str | float | None, ...]:
+def _missing_objects(step: Step) -> tuple[str | float | None, ...]:
     missing = step.estimator.missing_values
     if _is_pandas_na(missing):
         return (None, float("nan"))
-    if missing is None or is_nan(missing) or isinstance(missing, str):
-        return (missing,)
-    raise step.refuse(
-        "missing_values", missing, "In text columns hbconv handles NaN, None, pandas.NA and texts."
-    )
+    return (missing.item() if isinstance(missing, np.generic) else missing,)
 
 
 def _missing_number(step: Step) -> float:
@@ -195,16 +184,34 @@ def _missing_number(step: Step) -> float:
     return float(missing)
 
 
-def _require_finite(step: Step, texts: list[bool]) -> None:
-    """Refuse infinity, and NaN, in texts too, unless it is the missing value."""
+def _are_texts(step: Step, statistics: list[Any]) -> list[bool]:
+    """Tell of each column whether its missing values are looked for among texts.
+
+    A constant is filled in whatever the column holds: then the missing value tells.
+    """
     missing = step.estimator.missing_values
-    allow_nan = is_nan(missing) or _is_pandas_na(missing)
-    numbers = [j for j, is_text in enumerate(texts) if not is_text]
-    if numbers:
-        step.require_finite(_columns(step, numbers), allow_nan=allow_nan)
-    for j in () if allow_nan else np.flatnonzero(texts):
+    if isinstance(missing, str) or missing is None:
+        return [True] * len(statistics)
+    if step.estimator.strategy == "constant" and not _allows_nan(step):
+        return [False] * len(statistics)
+    return [isinstance(value, str) for value in statistics]
+
+
+def _allows_nan(step: Step) -> bool:
+    missing = step.estimator.missing_values
+    return is_nan(missing) or _is_pandas_na(missing)
+
+
+def _refuse_nan(step: Step, texts: list[bool]) -> None:
+    """Refuse NaN among objects, unless it is the missing value; infinity passes there."""
+    for j, is_text in () if _allows_nan(step) else enumerate(texts):
+        is_missing = (
+            is_missing_text(step, j, (float("nan"),))
+            if is_text
+            else IsMissing(columns_of(step.x, [j]))
+        )
         step.check(
-            is_missing_text(step, int(j), (float("nan"),)),
+            is_missing,
             f"Input X contains NaN in column {j} (step {step.where!r}), which the step refuses.",
         )
 

@@ -353,24 +353,34 @@ def test_odd_rows_are_answered_as_the_source_does_or_refused_by_name(name, backe
     assert not wrong, "\n".join(wrong)
 
 
-TEXTS = "15.0", "15", " 15 ", "1e1", "1_5", "\u0661\u0665", b"3.0", np.str_("3.0"), None
+TEXTS = "15.0", "15", " 15 ", "1e1", "1_5", "\u0661\u0665", b"3.0", np.str_("3.0")
+ENCODERS = [
+    OneHotEncoder(handle_unknown="ignore", sparse_output=False),
+    OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1),
+    HistGradientBoostingRegressor(max_iter=5, min_samples_leaf=2, categorical_features=[0]),
+]
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=repr)
-@pytest.mark.parametrize(
-    "source",
-    [
-        OneHotEncoder(handle_unknown="ignore"),
-        OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1),
-        HistGradientBoostingRegressor(max_iter=5, min_samples_leaf=2, categorical_features=[0]),
-    ],
-    ids=lambda source: type(source).__name__,
-)  # fmt: skip
+@pytest.mark.parametrize("source", ENCODERS, ids=lambda source: type(source).__name__)
 def test_a_text_among_categories_that_are_numbers_is_refused(source, text):
     model = hbconv.convert(source.fit(3 * ROWS, ROWS[:, 0]), backend="reference")
     method = getattr(model, "predict" if hasattr(source, "predict") else "transform")
     with pytest.raises(InputError, match="among numbers"):
         method(with_first(text))
+
+
+@pytest.mark.parametrize("source", ENCODERS, ids=lambda source: type(source).__name__)
+def test_none_is_unknown_among_numbers_unless_nan_is_known(source):
+    model = hbconv.convert(source.fit(3 * ROWS, ROWS[:, 0]), backend="reference")
+    method = "predict" if hasattr(source, "predict") else "transform"
+    rows = with_first(None)
+    found = getattr(model, method)(rows)
+    np.testing.assert_array_equal(found, getattr(source, method)(rows))
+    if method == "transform":
+        source.fit(np.where(ROWS[0, 0] == ROWS, np.nan, ROWS))
+        with pytest.raises(InputError, match="None among numbers"):
+            hbconv.convert(source, "reference").transform(rows)
 
 
 def test_the_cause_of_what_cannot_be_read_is_told():

@@ -1,11 +1,17 @@
 import numpy as np
 import pandas as pd
 import pytest
-from agreement import agree, refuses_as_source, transform
+from agreement import agree, label, refuses_as_source, transform
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    StandardScaler,
+    TargetEncoder,
+)
 
 import hbconv
 from hbconv.errors import InputError, UnsupportedError
@@ -235,10 +241,7 @@ def test_indicator_refuses_columns_that_had_no_missing_values():
 
 
 @pytest.mark.parametrize(("imputer", "train", "parameter"), [
-    (SimpleImputer(strategy="constant", fill_value="a", missing_values=3), np.array([["a"], ["b"]], dtype=object), "missing_values"),
-    (SimpleImputer(strategy="most_frequent", missing_values=None), np.array([[1.0], [None]], dtype=object), "missing_values"),
     (SimpleImputer(missing_values=np.float64(0.1)), TRAIN[:1, :1], "missing_values"),
-    (SimpleImputer(strategy="most_frequent"), np.array([[b"a"], [b"a"]], dtype=object), "statistics_"),
     (SimpleImputer(strategy="most_frequent"), np.array([[pd.Timestamp("2020")]], dtype=object), "statistics_"),
 ])  # fmt: skip
 def test_refuses_by_name(imputer, train, parameter):
@@ -248,6 +251,84 @@ def test_refuses_by_name(imputer, train, parameter):
             if train.dtype == object
             else imputer.fit(train)
         )
+
+
+OBJECTS = {
+    "bools": [True, False, None, True],
+    "ints": [1, 2, None, 1],
+    "ints and texts": [1, "b", None, 1],
+    "NaN": [2.0, NAN, 2.0, 3.0],
+    "bytes": [b"a", b"b", b"a", b"a"],
+    "texts": ["a", "b", None, NAN],
+}
+"""Columns of objects, as a database gives them."""
+IMPUTERS = [
+    SimpleImputer(strategy="most_frequent"),
+    SimpleImputer(strategy="most_frequent", missing_values=None),
+    SimpleImputer(strategy="most_frequent", missing_values=pd.NA),
+    SimpleImputer(strategy="constant", fill_value="missing"),
+    SimpleImputer(strategy="constant", fill_value="missing", missing_values=None),
+    SimpleImputer(strategy="constant", fill_value=1, missing_values=None),
+]
+
+
+@pytest.mark.parametrize("imputer", IMPUTERS, ids=label)
+@pytest.mark.parametrize("values", OBJECTS.values(), ids=OBJECTS)
+def test_fills_objects(values, imputer):
+    """What the source can fit is answered, for its own values and for others, or refused alike."""
+    rows = pd.DataFrame({"x": pd.Series(values * 5, dtype=object)})
+    encode = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    try:
+        source = make_pipeline(imputer, encode).fit(rows)
+    except (TypeError, ValueError):
+        return
+    model = hbconv.convert(source, "reference")
+    for value in (*values, "new", 7, 1.0, True):
+        row = pd.DataFrame({"x": pd.Series([value], dtype=object)})
+        try:
+            found = model.transform(row)
+        except InputError:
+            continue
+        np.testing.assert_array_equal(found, source.transform(row))
+    np.testing.assert_array_equal(model.transform(rows), source.transform(rows))
+
+
+MIXED = pd.DataFrame(
+    {
+        "port": ["S", NAN, "C", "S", "Q", "C"] * 4,
+        "level": [1, 2, 3, 1, 2, 2] * 4,
+        "alone": [True, False, True, True, False, False] * 4,
+    }
+)
+
+
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+@pytest.mark.parametrize("columns", [["port", "level", "alone"], ["level", "port"]], ids=len)
+@pytest.mark.parametrize("encoder", [OneHotEncoder(handle_unknown="ignore", sparse_output=False),
+    OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1),
+    TargetEncoder(cv=2)], ids=label)  # fmt: skip
+@pytest.mark.parametrize("fill_value", ["missing", "S"])
+def test_fills_texts_and_numbers_together(columns, encoder, fill_value):
+    """scikit-learn's own example of mixed columns, for years."""
+    rows, target = MIXED[columns], np.arange(len(MIXED)) % 5 > 1
+    imputer = SimpleImputer(strategy="constant", fill_value=fill_value)
+    source = make_pipeline(imputer, encoder).fit(rows, target)
+    asked = rows.assign(level=[1, 2, 9, 3.0, NAN, 2] * 4)
+    for given in (rows, asked, rows[:1], rows.to_numpy()):
+        agree(source, given)
+
+
+def test_a_text_filled_into_a_number_is_a_text_alone():
+    """It is unknown to an encoder of numbers, where its place is a category too."""
+    encode = OrdinalEncoder(
+        categories=[[0, 1, 2]], handle_unknown="use_encoded_value", unknown_value=-1
+    )
+    imputer = SimpleImputer(strategy="constant", fill_value="none", missing_values=0)
+    rows = np.array([[1], [2], [0]], dtype=object)
+    agree(make_pipeline(imputer, encode).fit(rows), rows)
+    scaled = make_pipeline(imputer, StandardScaler()).fit(rows[:2])
+    with pytest.raises(UnsupportedError, match="fill columns of numbers with a number"):
+        hbconv.convert(scaled, "reference")
 
 
 def test_text_that_leaves_without_an_encoder_is_refused():
