@@ -19,7 +19,7 @@ when it is first asked for, so that ``explain``, ``export`` and ``convert`` stop
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter
 
@@ -195,9 +195,13 @@ class Unguarded(Compilation):
 
 
 def with_dtypes(parsed: Graph, dtypes: tuple[str, ...], *, sparse: bool = False) -> Graph:
-    """Give the columns their dtypes, from which the types of all nodes follow."""
+    """Give the columns their dtypes, from which the types of all nodes follow.
+
+    Checks that no row of these dtypes violates are left out.
+    """
     graph = parsed.for_rows(sparse=sparse)
-    return graph.with_schema(graph.schema.with_dtypes(dtypes))
+    typed = graph.with_schema(graph.schema.with_dtypes(dtypes))
+    return replace(typed, checks=tuple(check for check in typed.checks if not check.node.never))
 
 
 def choose_strategies(graph: Graph, target: Target) -> Plan:

@@ -135,6 +135,11 @@ class Node:
         """
         return False
 
+    @property
+    def never(self) -> bool:
+        """Whether a condition holds in no row, as the dtypes of the columns tell alone."""
+        return False
+
     def infer(self) -> Type:
         """Type of the value, from the types of the inputs."""
         raise NotImplementedError

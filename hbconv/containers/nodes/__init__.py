@@ -24,6 +24,7 @@ from hbconv.containers.nodes.codes import (
     Recode,
 )
 from hbconv.containers.nodes.conditions import (
+    AreBools,
     Choose,
     IsOtherDtype,
     IsOutside,
@@ -102,6 +103,7 @@ __all__ = [
     "Add",
     "Affine",
     "Angle",
+    "AreBools",
     "ArgMax",
     "Barycentric",
     "Beside",

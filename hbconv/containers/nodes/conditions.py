@@ -18,7 +18,16 @@ from hbconv.containers.trend import Trend
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
 
-__all__ = ["Choose", "IsOtherDtype", "IsOutside", "NoTexts", "Not", "OnlyNumbers", "Relation"]
+__all__ = [
+    "AreBools",
+    "Choose",
+    "IsOtherDtype",
+    "IsOutside",
+    "NoTexts",
+    "Not",
+    "OnlyNumbers",
+    "Relation",
+]
 
 
 @container
@@ -136,16 +145,24 @@ class OnlyNumbers(NoTexts):
 
 @container
 class IsOtherDtype(Node):
-    """True in every row unless x is of the dtype: the condition of a check."""
+    """True in every row unless x is of the dtype: the condition of a check.
+
+    The dtype ``"float"`` stands for float32 and float64.
+    """
 
     x: Node
     dtype: str
+
+    @property
+    def never(self) -> bool:
+        dtype = self.x.type.dtype
+        return dtype.startswith("float") if self.dtype == "float" else dtype == self.dtype
 
     def infer(self) -> Type:
         return Type(1, "bool")
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
-        return b.op("expand", inputs[0], b.constant([self.x.type.dtype != self.dtype]))
+        return b.op("expand", inputs[0], b.constant([not self.never]))
 
 
 @container
@@ -196,3 +213,24 @@ class Relation(Node):
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         return b.op(self.relation, *b.promote(*inputs))
+
+
+@container
+class AreBools(Node):
+    """Whether the columns of x are all bools: the condition of a check.
+
+    The source makes an array of bools of them, which it refuses. The host tells, when it reads the
+    rows: programs take bools as ints.
+    """
+
+    x: Node
+
+    @property
+    def never(self) -> bool:
+        return True
+
+    def infer(self) -> Type:
+        return Type(1, "bool")
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        return b.op("expand", inputs[0], b.constant([False]))

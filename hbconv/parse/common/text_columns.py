@@ -68,11 +68,15 @@ _PLAIN = (str, bytes, int, float, np.number, np.bool_)
 
 @dataclass(frozen=True)
 class Edit:
-    """A step that replaces some values of a text column: those of a list, or all others."""
+    """A step that replaces some values of a text column: those of a list, or all others.
+
+    ``compares_na`` tells that the source compares ``pandas.NA`` with them, which raises.
+    """
 
     values: tuple[Raw, ...]
     replacement: Raw
     others: bool = False
+    compares_na: bool = False
 
     @property
     def needs_objects(self) -> bool:
@@ -94,6 +98,16 @@ class TextColumn:
     column: int
     edits: tuple[Edit, ...] = ()
     only_texts: bool = False
+
+    @property
+    def refuses_na(self) -> bool:
+        """Whether a step compares ``pandas.NA``, unless one before replaces it."""
+        value: Raw = NA
+        for edit in self.edits:
+            if edit.compares_na and value == NA:
+                return True
+            value = edit.edited(value)
+        return False
 
     @property
     def markers(self) -> tuple[Raw, ...]:
@@ -128,7 +142,7 @@ def _edit(x: FillObjects | KeepText | CleanText, position: int) -> Edit:
         blank = (BLANK,) if x.blank else ()
         return Edit((*x.nulls, *blank, None, _NAN, NA), MISSING)
     if isinstance(x, FillObjects):
-        return Edit(x.missing, x.fill[position])
+        return Edit(x.missing, x.fill[position], compares_na=NA not in x.missing)
     return Edit(x.kept, x.other, others=True)
 
 
@@ -240,7 +254,9 @@ def _value_codes(step: Step, position: int, categories: list[Raw]) -> Node:
     codes = [code_of[v] for v in values]
     others: dict[str, Any] = {"none": code_of[None], "nan": code_of[_NAN], "na": code_of[NA]}
     others["blank"] = code_of[BLANK]
-    known = Vocabulary(values, only_texts=column.only_texts, nulls=nulls)
+    known = Vocabulary(
+        values, only_texts=column.only_texts, nulls=nulls, refuses_na=column.refuses_na
+    )
     if codes == list(range(len(values))) and unknown == -1:
         return Codes(column.schema, column.column, replace(known, **others))
     told = {name: code for name, code in others.items() if _is_told(name, code, unknown)}

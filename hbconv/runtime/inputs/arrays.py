@@ -42,7 +42,8 @@ def dtype_name(dtype: np.dtype[Any]) -> str:
 def numeric(values: npt.NDArray[Any], where: str) -> npt.NDArray[Any]:
     """Return numbers as float32, float64 or int64: the array itself if it has such a dtype.
 
-    float16 becomes float32; bools and ints become int64; longdouble is rounded to float64.
+    float16 becomes float32; bools and ints become int64; longdouble is rounded to float64. float32
+    of the other byte order becomes float64, since to the source its dtype is not float32.
 
     Parameters
     ----------
@@ -67,7 +68,8 @@ def numeric(values: npt.NDArray[Any], where: str) -> npt.NDArray[Any]:
             f"numbers. {_HINTS[kind]}"
         )
     if kind == "f":
-        return values.astype("float32" if values.itemsize <= 4 else "float64", copy=False)
+        narrow = values.itemsize <= 4 and values.dtype.isnative
+        return values.astype("float32" if narrow else "float64", copy=False)
     if values.dtype == np.uint64 and values.size and values.max() > np.iinfo(np.int64).max:
         raise InputError(
             f"{where} holds {values.max()}, which is beyond int64. Convert it to float64."

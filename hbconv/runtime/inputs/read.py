@@ -169,8 +169,16 @@ def _whole(reads: Reads, values: Any, given: np.dtype[Any]) -> Table:
     _require_converted(
         reads, dtypes, frozenset(range(len(dtypes))) if given == np.float16 else frozenset()
     )
+    _refuse_bools(reads, frozenset(range(len(dtypes))) if given.kind == "b" else frozenset())
     padding = WRITTEN if reads.by_form and hasattr(values, "tocsr") else DENSE
     return Table(reads, values.shape[0], dtypes, values, padding=padding)
+
+
+def _refuse_bools(reads: Reads, found: frozenset[int]) -> None:
+    """Refuse columns of bools where the source model makes one array of them alone."""
+    message = next((told for columns, told in reads.bools if columns and columns <= found), None)
+    if message is not None:
+        raise InputError(message)
 
 
 def _require_converted(reads: Reads, dtypes: tuple[str, ...], half: frozenset[int]) -> None:
@@ -208,16 +216,17 @@ def _read_columns(frame: Frame, place: Mapping[int, int] | Sequence[int], reads:
     dtypes |= {i: _small_or_own(array, columns[i]) for i, array in arrays.items()}
     if "float32" not in dtypes.values():
         dtypes = {i: "int64" if dtype == WEAK_INT else dtype for i, dtype in dtypes.items()}
+    given_as = {
+        i: array.dtype
+        for group, array in (*alike, *(([i], a) for i, a in arrays.items()))
+        for i in group
+    }
+    _refuse_bools(reads, frozenset(i for i, dtype in given_as.items() if dtype.kind == "b"))
     every = tuple(dtypes.get(i, "string") for i in range(len(reads.schema.columns)))
     _require_converted(
         reads,
         every,
-        frozenset(
-            i
-            for group, array in (*alike, *(([i], a) for i, a in arrays.items()))
-            if array.dtype == np.float16
-            for i in group
-        ),
+        frozenset(i for i, dtype in given_as.items() if dtype == np.float16),
     )
     return Table(reads, frame.rows, every, columns=columns, blocks=blocks)
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.containers import (
+    AreBools,
     Codes,
     Columns,
     Entries,
@@ -25,6 +26,7 @@ from hbconv.containers import (
 )
 from hbconv.containers.dates import DateCodes, DatePart, DateReading
 from hbconv.containers.extractors import Extractor
+from hbconv.containers.moved_columns import find_origin
 from hbconv.lower import DENSE, AnyFeed, CodesFeed, EntriesFeed, Feed, Padding
 from hbconv.runtime.inputs.dataframes import Data
 from hbconv.runtime.inputs.dates import Zoned, read_parts
@@ -68,6 +70,8 @@ class Reads:
     """Columns whose objects must all be numbers: the source model tells "1" and None from NaN."""
     textless: frozenset[int] = frozenset()
     """Columns whose objects must be no texts: the source model reads "1_0" in its own way."""
+    bools: tuple[tuple[frozenset[int], str], ...] = ()
+    """Columns that must not all be bools, and the message of the source model's refusal."""
     why_dense: str = ""
     by_form: bool = False
     """What is computed depends on whether rows come as a sparse matrix."""
@@ -97,6 +101,11 @@ class Reads:
             entries,
             _columns_behind(n for n in nodes if _tells_none(n)),
             _columns_behind(n for n in nodes if isinstance(n, NoTexts | FindCode)),
+            tuple(
+                (_columns_behind([check.node]), check.message)
+                for check in graph.checks
+                if isinstance(check.node, AreBools) and _only_moves(check.node.x)
+            ),
             graph.why_dense,
             graph.depends_on_form,
             graph,
@@ -117,6 +126,10 @@ class Reads:
     def where(self, column: int) -> str:
         """Return what a column is called in messages."""
         return f"Column {self.schema.names[column]!r}" if self.schema.named else f"Column {column}"
+
+
+def _only_moves(x: Node) -> bool:
+    return all(isinstance(find_origin(x, j)[0], Columns) for j in range(x.type.width))
 
 
 def _tells_none(node: Node) -> bool:

@@ -92,6 +92,8 @@ def encode(
     >>> encode(column, Vocabulary(("a", "b"), none=2), "Column 'c'").tolist()
     [1, -1, 2]
     """
+    if isinstance(column, Text | Categories) and vocabulary.refuses_na:
+        _refuse_na(column, where)
     if isinstance(column, Categories):
         null = np.int32(_null_code(column.values.null, vocabulary))
         codes = encode(column.values, vocabulary, where)
@@ -114,6 +116,21 @@ def encode(
     if values.dtype.kind in "OUST":
         return _encode_objects(values.astype(object, copy=False), vocabulary, where)
     return _encode_numbers(values, vocabulary, where)
+
+
+def _refuse_na(column: Text | Categories, where: str) -> None:
+    """Refuse nulls that stand for ``pandas.NA``."""
+    text = column if isinstance(column, Text) else column.values
+    nulls = (
+        np.count_nonzero(column.codes < 0)
+        if isinstance(column, Categories)
+        else getattr(text.values, "null_count", 0)
+    )
+    if text.null == "na" and nulls:
+        raise InputError(
+            f"{where} holds <NA>, which a step of the source model compares and raises at. Give "
+            "NaN or None for what is missing."
+        )
 
 
 def _refuse_blank(

@@ -87,7 +87,7 @@ BLOCKED = {
     "TreeContributions": "each tree contributes to all features that it tests",
     "TreeInteractions": "each tree joins all features that it tests",
     **dict.fromkeys(
-        ("CalendarField", "Codes", "ExpectedSigmoid", "IsBeyond", "IsNonFinite", "IsOtherDtype", "LogSumExp",
+        ("AreBools", "CalendarField", "Codes", "ExpectedSigmoid", "IsBeyond", "IsNonFinite", "IsOtherDtype", "LogSumExp",
          "RowDot", "WeightedMedian"),
         "it has one column",
     ),

@@ -12,17 +12,19 @@ import numpy as np
 
 from hbconv.array import Array
 from hbconv.containers import (
+    AreBools,
     Cast,
     FillObjects,
     Impute,
     IsMissing,
+    IsOtherDtype,
     Node,
     OnlyNumbers,
     Output,
     Select,
     sparse_form,
 )
-from hbconv.parse.common.text_columns import columns_of, is_missing_text, is_nan, plain
+from hbconv.parse.common.text_columns import NA, columns_of, is_missing_text, is_nan, plain
 from hbconv.parse.inverses import inverts
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, concat
@@ -42,6 +44,7 @@ def parse_simple_imputer(step: Step) -> dict[str, Output]:
         _refuse_nan(step, texts)
     else:
         step.require_finite(allow_nan=_allows_nan(step))
+        _require_fillable(step)
     filled = _filled_objects if is_object else _filled
     parts = [filled(step, kept)] if kept else []
     if est.indicator_ is not None:
@@ -159,7 +162,7 @@ def _columns(step: Step, columns: list[int]) -> Node:
 def _missing_objects(step: Step) -> tuple[str | float | None, ...]:
     missing = step.estimator.missing_values
     if _is_pandas_na(missing):
-        return (None, float("nan"))
+        return (None, float("nan"), NA)
     return (missing.item() if isinstance(missing, np.generic) else missing,)
 
 
@@ -200,6 +203,21 @@ def _are_texts(step: Step, statistics: list[Any]) -> list[bool]:
 def _allows_nan(step: Step) -> bool:
     missing = step.estimator.missing_values
     return is_nan(missing) or _is_pandas_na(missing)
+
+
+def _require_fillable(step: Step) -> None:
+    """Refuse rows of bools, and of ints where a constant is a float: they are not cast before."""
+    est = step.estimator
+    if est.strategy not in ("most_frequent", "constant"):
+        return
+    message = f"X holds bools alone, which the step {step.where!r} refuses. Give ints or floats."
+    step.check(AreBools(step.x), message)
+    if est.strategy == "constant" and est._fill_dtype.kind == "f":
+        message = (
+            f"The dtype of the filling value ({est._fill_dtype}) cannot be cast to that of the "
+            f"rows, which are ints, as the step {step.where!r} requires. Give floats."
+        )
+        step.check(IsOtherDtype(step.x, "float"), message)
 
 
 def _refuse_nan(step: Step, texts: list[bool]) -> None:

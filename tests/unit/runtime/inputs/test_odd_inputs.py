@@ -383,6 +383,16 @@ def test_none_is_unknown_among_numbers_unless_nan_is_known(source):
             hbconv.convert(source, "reference").transform(rows)
 
 
+@pytest.mark.parametrize("dtype", [">f4", ">f8", ">i8", "<f4"])
+def test_the_other_byte_order_is_another_dtype(dtype):
+    """The source makes float64 of float32 in it."""
+    source = StandardScaler().fit(ROWS)
+    rows = (ROWS / 3).astype(dtype)
+    want = source.transform(rows)
+    found = hbconv.convert(source, backend="reference").transform(rows)
+    assert (found.dtype, found.tobytes()) == (want.dtype, want.tobytes())
+
+
 def test_the_cause_of_what_cannot_be_read_is_told():
     with pytest.raises(InputError, match="KeyError: 'gone'") as caught:
         compiled("numbers", "reference").predict(Raises())

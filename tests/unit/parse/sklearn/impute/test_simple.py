@@ -57,6 +57,31 @@ def test_ints_have_no_missing_values(strategy):
     agree(imputer, MORE_COUNTS)
 
 
+@pytest.mark.parametrize("rows", [MORE_COUNTS, MORE_COUNTS > 0, MORE_COUNTS.astype("uint8")])
+def test_a_float_is_not_filled_into_ints(rows):
+    refuses_as_source(SimpleImputer(strategy="constant").fit(TRAIN[:, :3]), rows, "step")
+    agree(SimpleImputer(strategy="constant").fit(COUNTS), MORE_COUNTS * 0.5)
+
+
+def test_bools_alone_are_refused():
+    """Beside a number they are numbers, and where floats are needed they are made first."""
+    imputer = SimpleImputer(strategy="most_frequent").fit(COUNTS)
+    bools = MORE_COUNTS > 0
+    model = hbconv.convert(imputer, "reference")
+    for rows in (bools, pd.DataFrame(bools), bools.tolist()):
+        with pytest.raises(ValueError, match="bool"):
+            imputer.transform(rows)
+        with pytest.raises(InputError, match="bools alone"):
+            model.transform(rows)
+    mixed = pd.DataFrame({0: [1, 0, 2], 1: bools[:, 1], 2: bools[:, 2]})
+    np.testing.assert_array_equal(model.transform(mixed), imputer.transform(mixed))
+    agree(SimpleImputer().fit(COUNTS), bools)
+    part = ColumnTransformer([("i", imputer, [1])], remainder="passthrough").fit(COUNTS)
+    refused = pd.DataFrame({0: [1, 2], 1: [True, False], 2: [1, 2]})
+    with pytest.raises(InputError, match="bools alone"):
+        hbconv.convert(part, "reference").transform(refused)
+
+
 @pytest.mark.parametrize("add_indicator", [False, True])
 @pytest.mark.parametrize(
     "options",
@@ -83,7 +108,7 @@ def test_a_fraction_does_not_fit_a_column_of_ints():
     imputer = SimpleImputer(missing_values=-1, strategy="constant", fill_value=2.5).fit(
         COUNTS.astype(float)
     )
-    refuses_as_source(imputer, MORE_COUNTS, "cannot hold")
+    refuses_as_source(imputer, MORE_COUNTS, "cannot be cast")
 
 
 @pytest.mark.parametrize(
@@ -291,6 +316,25 @@ def test_fills_objects(values, imputer):
             continue
         np.testing.assert_array_equal(found, source.transform(row))
     np.testing.assert_array_equal(model.transform(rows), source.transform(rows))
+
+
+@pytest.mark.parametrize("dtype", [object, "string", "string[pyarrow]"])
+def test_compares_no_na(dtype):
+    """The source raises at pandas.NA, unless that is the missing value."""
+    words = pd.DataFrame({"x": pd.Series(["a", "b", "a", pd.NA], dtype=dtype)})
+    encode = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+    for missing in (NAN, None):
+        imputer = SimpleImputer(strategy="most_frequent", missing_values=missing)
+        source = make_pipeline(imputer, encode).fit(words[:3].astype(object))
+        model = hbconv.convert(source, "reference")
+        with pytest.raises((TypeError, ValueError)):
+            source.transform(words)
+        with pytest.raises(InputError, match="<NA>"):
+            model.transform(words)
+    imputer = SimpleImputer(strategy="most_frequent", missing_values=pd.NA)
+    source = make_pipeline(imputer, encode).fit(words)
+    found = hbconv.convert(source, "reference").transform(words)
+    np.testing.assert_array_equal(found, source.transform(words))
 
 
 MIXED = pd.DataFrame(
