@@ -11,7 +11,7 @@
 #   make battery    hundreds of models of trees, every parameter of scikit-learn (hours)
 #   make fuzz       COUNT damaged model files of every format; none may crash or hang (hours)
 #   make memory     tests of kernels between pages that may not be touched (an hour)
-#   make hunt       COUNT random fitted pipelines against their sources, on every backend (0.6 to 2 s each)
+#   make hunt       COUNT random pipelines and chains of columns against their sources, on every backend (0.6 to 2 s each)
 #   make processes  500 processes that answer and end; none may die
 #   make kills      400 runs of hbconv score, killed at random moments; nothing may be lost
 #   make soak       ten minutes of requests while models are swapped and workers killed
@@ -78,6 +78,7 @@ fuzz: env
 hunt: COUNT ?= 100
 hunt: env
 	$(SUITE) $(BIN)/python -m hunt --count $(COUNT)
+	$(SUITE) $(BIN)/python -m hunt --count $(COUNT) --draw chains
 
 memory: env
 	for vector in 16 32 64; do for guard in pages-behind pages-before; do \

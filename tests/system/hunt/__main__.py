@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TextIO
 
 from fitted import available_backends
+from hunt.draw_pipelines import DRAWINGS
 from hunt.findings import Finding
 from hunt.runner import hunt, preload
 
@@ -27,6 +28,7 @@ def main() -> int:
     options.add_argument("--count", type=int, default=100, help="seeds on each backend")
     options.add_argument("--first", type=int, default=0, metavar="SEED", help="the first seed")
     options.add_argument("--backend", nargs="+", choices=available_backends(), help="default: all")
+    options.add_argument("--draw", choices=[*DRAWINGS], default="pipelines", help="what is drawn")
     options.add_argument("--report", type=Path, help="file to add the findings to, as JSON lines")
     options.add_argument(
         "--limit", type=float, metavar="MINUTES", help="draw no seed after so long, over all"
@@ -43,6 +45,7 @@ def _apart(backend: str, chosen: argparse.Namespace, count: int) -> int:
     for them forever.
     """
     options = ["--backend", backend, "--count", str(chosen.count), "--first", str(chosen.first)]
+    options += ["--draw", chosen.draw]
     if chosen.report is not None:
         options += ["--report", str(chosen.report)]
     if chosen.limit is not None:
@@ -66,7 +69,8 @@ def _here(backend: str, chosen: argparse.Namespace) -> int:
     ):
         os.environ.setdefault("HBCONV_CACHE", cache)
         preload(backend)
-        hunted = hunt(seeds, backend, deadline=deadline, note=partial(_write, lines))
+        note = partial(_write, lines)
+        hunted = hunt(seeds, backend, deadline=deadline, note=note, drawing=chosen.draw)
     print(hunted, flush=True)
     return int(any(finding.fails for finding in hunted.findings))
 

@@ -91,6 +91,27 @@ DEPARTURES = (
     ),
     Departure(
         "FORM",
+        ".*",
+        r"of float64.* for (ndarray of object|DataFrame of .*object)",
+        "columns that only pass come back as numbers, not as objects (docs/fidelity.md)",
+        inside="^ColumnTransformer$",
+    ),
+    Departure(
+        "ANSWERS",
+        "missing column",
+        "columns are missing",
+        "columns that the model does not read may be absent (docs/fidelity.md)",
+        inside="^ColumnTransformer$",
+    ),
+    Departure(
+        "ANSWERS",
+        "category .*",
+        "tried to convert to|is not an instance of 'str'|surrogates not allowed",
+        "polars holds one type in a column, and no half of a surrogate pair (docs/fidelity.md)",
+        inside="^ColumnTransformer$",
+    ),
+    Departure(
+        "FORM",
         "bool|uint8|int32|float16|object|big endian",
         r"^ndarray of (\w+) for ndarray of (?!\1)",
         "the dtype of an answer is the source's for float32, float64 and int64 rows "

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from hunt.dice import Dice
+from hunt.draw_chains import draw_chain
 from hunt.draw_data import (
     columns_of,
     draw_frame,
@@ -28,7 +29,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 
-__all__ = ["ATTEMPTS", "Fitted", "draw_fitted"]
+__all__ = ["ATTEMPTS", "DRAWINGS", "Fitted", "draw_fitted"]
 
 FAMILIES = ("matrix",) * 5 + ("mixed",) * 3 + ("text", "numbers", "trees")
 """What is fitted on: a matrix, frames of three kinds, and trees alone on a matrix."""
@@ -51,18 +52,23 @@ class Fitted:
     rows : array or frame
         What it was fitted on.
     family : str
-        One of ``FAMILIES``.
+        One of ``FAMILIES``, or "chain".
     dice : Dice
         Goes on behind the draws of the pipeline.
+    as_objects : bool
+        It was given the rows, a frame, as an array of objects.
     """
 
     model: Any
     rows: Any
     family: str
     dice: Dice
+    as_objects: bool = False
 
 
-def draw_fitted(seed: int, unfit: Counter[str] | None = None) -> Fitted | None:
+def draw_fitted(
+    seed: int, unfit: Counter[str] | None = None, drawing: str = "pipelines"
+) -> Fitted | None:
     """Draw pipelines until one can be fitted; None where none of a few can.
 
     Errors of those that cannot are counted.
@@ -70,7 +76,7 @@ def draw_fitted(seed: int, unfit: Counter[str] | None = None) -> Fitted | None:
     for attempt in range(ATTEMPTS):
         dice = Dice(seed, attempt)
         try:
-            return _draw(dice)
+            return DRAWINGS[drawing](dice)
         except Exception as error:
             if unfit is not None:
                 unfit[f"unfit by {type(error).__name__}"] += 1
@@ -87,6 +93,15 @@ def _draw(dice: Dice) -> Fitted:
     target = scores * dice.pick(1, 100, 1e-3) if task == "regression" else draw_labels(dice, scores)
     model = _settled(_trees(dice, task) if family == "trees" else _pipeline(dice, rows, task))
     return Fitted(model.fit(rows, target), rows, family, dice)
+
+
+def _chain(dice: Dice) -> Fitted:
+    model, frame, as_objects = draw_chain(dice)
+    return Fitted(model, frame, "chain", dice, as_objects)
+
+
+DRAWINGS = {"pipelines": _draw, "chains": _chain}
+"""What is drawn: pipelines of any steps, or ColumnTransformers one after another."""
 
 
 def _settled(model: Any) -> Any:

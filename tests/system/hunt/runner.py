@@ -87,6 +87,7 @@ def hunt(
     limits: Limits = Limits(),
     convert: Convert = hbconv.convert,
     note: Callable[[Finding], None] = lambda finding: None,
+    drawing: str = "pipelines",
 ) -> Hunted:
     """Hunt seeds until ``time.monotonic()`` passes a deadline; tell of each finding at once."""
     hunted = Hunted(backend)
@@ -94,7 +95,7 @@ def hunt(
     for seed in seeds:
         if time.monotonic() > deadline:
             break
-        for finding in _hunt_in_child(seed, backend, limits, convert, hunted.counts):
+        for finding in _hunt_in_child(seed, backend, limits, hunted.counts, convert, drawing):
             hunted.findings.append(finding)
             note(finding)
         hunted.seeds += 1
@@ -117,10 +118,10 @@ def preload(backend: str) -> None:
 
 
 def _hunt_in_child(
-    seed: int, backend: str, limits: Limits, convert: Convert, counts: Counter[str]
+    seed: int, backend: str, limits: Limits, counts: Counter[str], convert: Convert, drawing: str
 ) -> list[Finding]:
     """Hunt one seed in a child; return what it found, and add what it counted."""
-    told, death = _in_child(limits, lambda log: hunt_seed(seed, backend, log, convert))
+    told, death = _in_child(limits, lambda log: hunt_seed(seed, backend, log, convert, drawing))
     counts.update(told.counts)
     if not death:
         return told.findings

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from hunt.array_rows import array_rows
 from hunt.differences import Standard
 from hunt.draw_pipelines import Fitted, draw_fitted
@@ -48,13 +49,19 @@ LONGEST_DETAIL = 400
 Convert = Callable[[Any, str], Any]
 
 
-def hunt_seed(seed: int, backend: str, log: Log, convert: Convert = hbconv.convert) -> None:
+def hunt_seed(
+    seed: int,
+    backend: str,
+    log: Log,
+    convert: Convert = hbconv.convert,
+    drawing: str = "pipelines",
+) -> None:
     """Draw the pipeline of a seed, convert it, ask both, and log what is found."""
     counts: Counter[str] = Counter()
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         log.asks("source", "", "fit")
-        fitted = draw_fitted(seed, counts)
+        fitted = draw_fitted(seed, counts, drawing)
         if fitted is not None:
             _Hunt(seed, backend, fitted, log, counts).run(convert)
     log.ends(counts)
@@ -143,4 +150,10 @@ def _rows(fitted: Fitted) -> Iterator[tuple[str, Any]]:
         drawn = array_rows(fitted.dice, fitted.rows, fitted.model)
     else:
         drawn = frame_rows(fitted.dice, fitted.rows)
+    if fitted.as_objects:
+        drawn = ((name, _objects(rows)) for name, rows in drawn)
     return ((name, rows) for name, rows in drawn if name in OFTEN or fitted.dice.chance(SHARE))
+
+
+def _objects(rows: Any) -> Any:
+    return rows.to_numpy(dtype=object) if isinstance(rows, pd.DataFrame) else rows

@@ -73,6 +73,21 @@ def run(*arguments):
     )
 
 
+CHAINS = {"reference": 8, "torch": 3, "onnx": 3, "tvm": 2}
+"""Chains of ColumnTransformers that each backend is asked with."""
+
+
+@children
+@pytest.mark.parametrize("backend_name", [name for name in available_backends() if name in CHAINS])
+def test_chains_answer_as_their_sources(backend_name, request):
+    first = APART * request.config.getoption("--seed", 0)
+    count = CHAINS[backend_name]
+    seeds = ("--first", str(first), "--count", str(count), "--limit", "10")
+    ran = run("-m", "hunt", "--backend", backend_name, "--draw", "chains", *seeds)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert f"{backend_name}: {count} seeds" in ran.stdout
+
+
 @children
 @pytest.mark.parametrize(
     ("first", "backend_name"),
@@ -328,7 +343,7 @@ tell("nameless", lambda model, backend: {}["model"])
 tell("refused", refused)
 tell("late", deadline=time.monotonic() - 1)
 draw = asking.draw_fitted
-asking.draw_fitted = lambda seed, counts: os.kill(os.getpid(), signal.SIGSEGV)
+asking.draw_fitted = lambda seed, counts, drawing: os.kill(os.getpid(), signal.SIGSEGV)
 tell("crash of the source")
 
 asking.draw_fitted = draw
