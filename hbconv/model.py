@@ -286,7 +286,8 @@ class Model(SklearnEstimator):
 
         A model fitted on categories reads an array by another one, over the codes of categories.
         """
-        return self if is_table(x) else self._reading_arrays()
+        arrays = self._reading_arrays()
+        return self if arrays is self or is_table(x) else arrays
 
     def _reading_arrays(self) -> Model:
         if not self.schema.conventions.tables_only:
@@ -303,7 +304,7 @@ class Model(SklearnEstimator):
     def _call(self, name: str, x: Any) -> Any:
         if is_tensor(x):
             return self._call_tensor(name, x)
-        if self.schema.conventions.tables_only and self.reading(x) is not self:
+        if self.reading(x) is not self:
             return getattr(self.reading(x), name)(x)
         found = call(self.parsed, self.programs, self.reads, name, x)
         if type(x) is np.ndarray and (name, x.dtype) not in self._fast_calls:

@@ -35,12 +35,15 @@ def is_table(x: Any) -> bool:
 
 @reads_rows
 def count_columns(x: Any) -> int | None:
-    """Return the number of columns of any table or matrix; None for other sequences."""
+    """Return the number of columns of any table or matrix; None for other sequences.
+
+    These may be mappings of differing keys, which are records to most models, but not to all.
+    """
     try:
         x = opened(x)
+        frame = read_records(x) or read_frame(x)
     except InputError:  # What reads the rows tells what is wrong with them.
         return None
-    frame = read_records(x) or read_frame(x)
     if frame is not None:
         return len(frame.names)
     try:

@@ -273,3 +273,13 @@ def test_weighs_dense_counts_as_sparse_ones() -> None:
         np.testing.assert_allclose(
             got.toarray(), want.toarray(), rtol=1e-6 if got.dtype == np.float32 else 1e-13
         )
+
+
+@pytest.mark.parametrize("vectorizer", [DictVectorizer(), FeatureHasher(8)], ids=repr)
+def test_mappings_of_differing_keys_are_rows(vectorizer: Any) -> None:
+    """A list of them is no list of records, which need the same keys."""
+    rows = [{"a": 1.0, "b": "x"}, {"a": 2.0, "c": 3.0}, {"b": "y"}, {}] * 3
+    source = make_pipeline(vectorizer, LogisticRegression()).fit(rows, [0, 1, 1, 0] * 3)
+    model = hbconv.convert(source, backend="reference", sample=rows[:3])
+    assert hbconv.verify(source, model, rows).ok
+    assert hbconv.verify(source, model.compile(rows[2:]), rows[:1]).ok
