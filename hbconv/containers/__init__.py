@@ -50,7 +50,7 @@ from hbconv.containers.schema import Column, Conventions, Schema, Type
 from hbconv.containers.session import InputPort, OutputPort, PassedPort, Session
 from hbconv.containers.show import show, show_rule
 from hbconv.containers.trend import Trend
-from hbconv.containers.vocabulary import Vocabulary
+from hbconv.containers.vocabulary import Missing, Vocabulary, missing_of
 
 __all__ = [
     "MATRIX",
@@ -75,6 +75,7 @@ __all__ = [
     "Matrix",
     "MatrixList",
     "MatrixTuple",
+    "Missing",
     "NameArrays",
     "NameTuples",
     "NamedValues",
@@ -97,6 +98,7 @@ __all__ = [
     "at_step",
     "container",
     "current_step",
+    "missing_of",
     "rewrite",
     "show",
     "show_rule",

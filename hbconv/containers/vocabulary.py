@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from hbconv.errors import InputError
 
-__all__ = ["Vocabulary"]
+__all__ = ["Missing", "Vocabulary", "missing_of"]
+
+Missing = Literal["none", "nan", "na"]
+"""The ways to say that a value is missing: None, NaN and ``pandas.NA``."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,21 @@ class Vocabulary:
 
     def __str__(self) -> str:
         return f"{len(self.values)} categories"
+
+
+def missing_of(vocabularies: Iterable[Vocabulary]) -> Missing:
+    """Return what a null stands for in a column: the missing value that is known there.
+
+    It is None before NaN before ``pandas.NA``, and NaN where none of them is known.
+
+    Examples
+    --------
+    >>> missing_of([Vocabulary(("a",), nan=1), Vocabulary(("a",), none=1)]), missing_of([])
+    ('none', 'nan')
+    """
+    known = list(vocabularies)
+    ways: tuple[Missing, ...] = ("none", "nan", "na")
+    return next((way for way in ways if any(getattr(v, way) != -1 for v in known)), "nan")
 
 
 class _Codes(dict[object, int]):

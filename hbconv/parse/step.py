@@ -11,6 +11,7 @@ from typing import Any
 from hbconv.containers import (
     ByForm,
     Check,
+    Columns,
     IsNonFinite,
     Node,
     Output,

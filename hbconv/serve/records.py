@@ -121,21 +121,24 @@ def _lists(records: Sequence[Any], width: int) -> Sequence[list[Any]]:
 
 def _named(records: Sequence[Any], signature: ModelSignature) -> Iterable[npt.NDArray[Any]]:
     names = signature.names
+    absent = set(names) if records else set()
     for place, record in enumerate(records):
         if not isinstance(record, dict):
             columns = ", ".join(map(repr, sorted(names)[:20]))
             raise InputError(
                 f"Record {place} is no JSON object of named values. The columns are {columns}."
             )
-        if missing := sorted(names - record.keys()):
-            raise InputError(f"Record {place} lacks {', '.join(map(repr, missing[:20]))}.")
+        absent -= record.keys()
         if strange := sorted(record.keys() - names - signature.ignored):
             raise InputError(
                 f"Record {place} holds {strange[0]!r:.100}, which the model does not read. "
                 f"It reads {', '.join(map(repr, sorted(names)[:20]))}."
             )
+    if absent:
+        lacking = "Record 0 lacks" if len(records) == 1 else "All records lack"
+        raise InputError(f"{lacking} {', '.join(map(repr, sorted(absent)[:20]))}.")
     for taken in signature.taken:
-        yield _column(taken, [record[taken.name] for record in records])
+        yield _column(taken, [record.get(taken.name) for record in records])
 
 
 def _column(taken: Taken, values: Sequence[Any]) -> npt.NDArray[Any]:

@@ -107,7 +107,7 @@ def joined(parts: Sequence[Rows]) -> Rows:
 
 def fed(signature: ModelSignature, rows: Rows) -> Any:
     """Return rows in the form in which the model is called."""
-    if signature.feeds in ("matrix", "values", "items"):
+    if signature.feeds in ("matrix", "items"):
         return rows.arrays[0]
     names = (taken.name for taken in signature.taken)
     keys = names if signature.feeds == "names" else range(len(rows.arrays))

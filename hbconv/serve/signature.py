@@ -117,7 +117,7 @@ class ModelSignature:
         if schema.conventions.sequence:
             return ModelSignature(columns, given, "values")
         if schema.named:
-            read = tuple(columns[i] for i in sorted(model.reads.needed)) or columns
+            read = tuple(columns[i] for i in model.reads.asked)
             ignored = {column.name for column in columns} - {column.name for column in read}
             return ModelSignature(read, given, "names", frozenset(ignored))
         if len(set(schema.dtypes)) == 1 and "string" not in schema.dtypes:

@@ -109,7 +109,7 @@ def _missing(model: Exportable) -> dict[str, object]:
         for known in vocabularies:
             text_codes(known, name)  # refuses what one text cannot tell
             if "" not in known.values and {known.none, known.nan} != {-1}:
-                found[name] = None if known.none != -1 else float("nan")
+                found[name] = None
     return found
 
 

@@ -50,10 +50,13 @@ class FindCode(Node):
     x : Node
     values : tuple of Array
         The known values of each column.
+    among_objects : bool
+        The source compares objects as they are, so None and texts are unknown to it.
     """
 
     x: Node
     values: tuple[Array, ...]
+    among_objects: bool = False
 
     decides: ClassVar[bool] = True
 

@@ -41,6 +41,7 @@ __all__ = [
     "columns_of",
     "is_missing_text",
     "is_nan",
+    "object_codes",
     "plain",
     "text_column",
     "with_nulls",
@@ -193,6 +194,12 @@ def _number_codes(x: Node, known: Array) -> Node:
     ]
     table = np.append(-1, np.where(filled, -1, np.arange(len(filled)))).astype(np.int32)
     return Recode(codes, (Array(table),)) if any(filled) else codes
+
+
+def object_codes(step: Step, position: int, categories: Any) -> Node:
+    """Return the codes of a source that compares objects as they are, whatever was fitted."""
+    codes = category_codes(step, position, categories)
+    return replace(codes, among_objects=True) if isinstance(codes, FindCode) else codes
 
 
 def are_numbers(categories: Any) -> bool:

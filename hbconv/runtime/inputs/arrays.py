@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from hbconv.errors import InputError
 
-__all__ = ["dtype_name", "numeric", "object_numbers", "refuse_texts", "require_numbers"]
+__all__ = ["dtype_name", "numeric", "object_numbers", "only_numbers", "refuse_texts"]
 
 _REFUSED = {
     "c": "complex numbers",
@@ -97,17 +97,39 @@ def object_numbers(values: npt.NDArray[Any], where: str) -> npt.NDArray[np.float
         ) from error
 
 
-def require_numbers(values: npt.NDArray[Any], where: str) -> None:
-    """Refuse None and texts in a column of objects that the source model reads as objects.
+def only_numbers(values: npt.NDArray[Any], stranger: float | None, where: str) -> npt.NDArray[Any]:
+    """Return a column of objects with a number for each of those that are none.
 
-    There "15.0" is not 15.0, and None is not NaN.
+    The source model reads them as objects, where "15.0" is not 15.0, and None is not NaN.
+
+    Parameters
+    ----------
+    values : ndarray
+        Other dtypes are returned as they are.
+    stranger : float, optional
+        A number that the model does not know either.
+    where : str
+
+    Raises
+    ------
+    InputError
+        There is an object that is no number, and no stranger.
     """
-    odd = [v for v in _objects(values) if v is None or isinstance(v, str | bytes)]
-    if odd:
-        told = (
-            f"{where} holds {odd[0]!r} among numbers, and the model reads such objects as they are."
-        )
+    objects = _objects(values)
+    is_odd = [_is_no_number(value) for value in objects]
+    if not any(is_odd):
+        return values
+    if stranger is None:
+        odd = objects[is_odd.index(True)]
+        told = f"{where} holds {odd!r} among numbers, and the model reads such objects as they are."
         raise InputError(f"{told} Give numbers, and NaN for what is missing.")
+    numbers = values.copy()
+    numbers[is_odd] = stranger
+    return numbers
+
+
+def _is_no_number(value: object) -> bool:
+    return value is None or isinstance(value, str | bytes) or type(value).__name__ == "NAType"
 
 
 def refuse_texts(values: npt.NDArray[Any], where: str) -> None:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from hbconv.errors import InputError, MissingPackageError
 from hbconv.runtime.inputs.dates import Zoned
-from hbconv.runtime.text.categories import Categories, Text, has_arrow
+from hbconv.runtime.text.categories import NULL, Categories, Null, Text, has_arrow
 
 __all__ = ["Frame", "plain_column", "read_frame", "read_sequence"]
 
@@ -50,18 +50,16 @@ ARROW_NUMBERS = {
 }
 """Dtypes of which Arrow holds the values as numpy does, by the name of its type."""
 
-NUMBERS = (int, float, np.integer, np.floating)
-"""Types of which pandas makes a column of numbers."""
-
 
 @dataclass(frozen=True)
 class Frame:
     """A table: names, number of rows, and a function that reads one column by its position.
 
     ``is_category`` marks the columns that pandas holds as categories; None for other tables.
-    ``read_values`` reads a column of categories, if bools are to be told from numbers there.
+    ``read_values`` reads a column of categories, if bools or nulls are to be told from numbers.
     ``read_alike`` reads several columns of one plain dtype at once, if that is faster.
     ``ordered`` is False for mappings, whose items have names but no order.
+    ``none_is_value`` is True for tables that tell None from other missing values, as pandas does.
     """
 
     names: tuple[Any, ...]
@@ -73,6 +71,7 @@ class Frame:
     dtypes: Sequence[Any] = ()
     ordered: bool = True
     read_values: Callable[[int], Data] | None = None
+    none_is_value: bool = False
 
     def alike(self, positions: Sequence[int]) -> list[tuple[list[int], npt.NDArray[Any]]]:
         """Read many columns of one plain dtype together: their positions, and their values."""
@@ -112,9 +111,15 @@ def read_frame(x: Any) -> Frame | None:
             lambda group: _pandas_columns(x, group),
             dtypes,
             read_values=lambda i: _pandas_values(x.iloc[:, i]),
+            none_is_value=True,
         )
     if type(x).__module__.partition(".")[0] == "polars":
-        return Frame(tuple(x.columns), x.height, lambda i: _polars_column(x.to_series(i)))
+        return Frame(
+            tuple(x.columns),
+            x.height,
+            lambda i: _polars_column(x.to_series(i)),
+            read_values=lambda i: _with_nulls(x.to_series(i), _polars_column),
+        )
     return _from_arrow(x) if hasattr(x, "__arrow_c_stream__") else None
 
 
@@ -132,18 +137,22 @@ def read_sequence(x: Any) -> Frame | None:
     """
     if hasattr(x, "iloc") and not hasattr(x, "columns"):
         return Frame(
-            (0,), len(x), lambda _: _pandas_column(x), None, lambda _: _is_category(x.dtype)
+            (0,),
+            len(x),
+            lambda _: _pandas_column(x),
+            is_category=lambda _: _is_category(x.dtype),
+            none_is_value=True,
         )
     if type(x).__module__.partition(".")[0] in ("pyarrow", "polars") and not hasattr(x, "columns"):
         return Frame(
             (0,),
             len(x),
-            lambda _: _polars_column(x) if hasattr(x, "to_arrow") else _arrow_column(x, "none"),
+            lambda _: _polars_column(x) if hasattr(x, "to_arrow") else _arrow_column(x),
         )
     if isinstance(x, Mapping) or np.ndim(x) != 1:
         return read_frame(x)
     column = plain_column(0, x)
-    return Frame((0,), len(column), lambda _: column)
+    return Frame((0,), len(column), lambda _: column, none_is_value=True)
 
 
 def _from_mapping(x: Mapping[Any, Any]) -> Frame:
@@ -172,9 +181,7 @@ def _refuse_values_among_columns(x: Mapping[Any, Any]) -> None:
 
 
 def plain_column(name: Any, values: Any) -> npt.NDArray[Any]:
-    """Return a list or an array as a column; in a list, None beside numbers alone is NaN.
-
-    So pandas reads a list, and the source model knows no other.
+    """Return a list or an array as a column, with texts as objects.
 
     Raises
     ------
@@ -190,17 +197,7 @@ def plain_column(name: Any, values: Any) -> npt.NDArray[Any]:
             f"Column {name!r} must be one-dimensional, and has {array.ndim} dimensions. Give each "
             "column as a list or a vector."
         )
-    if array.dtype.kind == "O" and isinstance(values, list) and _is_partly_filled(values):
-        return array.astype(np.float64)
     return array
-
-
-def _is_partly_filled(values: list[Any]) -> bool:
-    """Whether a list holds some plain numbers, and None for the others."""
-    given = [value for value in values if value is not None]
-    if not given or len(given) == len(values):
-        return False
-    return all(isinstance(v, NUMBERS) and not isinstance(v, bool) for v in given)
 
 
 def _pandas_dtypes(x: Any) -> list[Any]:
@@ -283,7 +280,7 @@ def _pandas_categories(series: Any) -> Data:
 
 
 def _pandas_text(array: Any) -> Text:
-    null = "nan" if isinstance(array.dtype.na_value, float) else "na"
+    null: Null = "nan" if isinstance(array.dtype.na_value, float) else "na"
     if array.dtype.storage == "pyarrow":
         return Text(array.__arrow_array__(), null)
     return Text(array.to_numpy(dtype=object), null)
@@ -296,7 +293,7 @@ def _polars_column(series: Any) -> Data:
         return np.asarray(series.to_numpy())
     import pyarrow as pa
 
-    return _arrow_column(pa.chunked_array(series), "none", series.name)
+    return _arrow_column(pa.chunked_array(series), name=series.name)
 
 
 def _polars_categories(series: Any) -> Categories:
@@ -325,11 +322,21 @@ def _from_arrow(x: Any) -> Frame:
     return Frame(
         tuple(table.schema.names),
         table.num_rows,
-        lambda i: _arrow_column(table.column(i), "none", table.schema.names[i]),
+        lambda i: _arrow_column(table.column(i), name=table.schema.names[i]),
+        read_values=lambda i: _with_nulls(table.column(i), _arrow_column),
     )
 
 
-def _arrow_column(column: Any, null: str, name: str = "") -> Data:
+def _with_nulls(column: Any, read: Callable[[Any], Data]) -> Data:
+    """Read a column of which None is to be told from NaN: numbers with nulls as objects."""
+    found = read(column)
+    if column.null_count and isinstance(found, np.ndarray) and found.dtype.kind == "f":
+        values = column.to_list() if hasattr(column, "to_list") else column.to_pylist()
+        return np.array([*values, None], object)[:-1]
+    return found
+
+
+def _arrow_column(column: Any, null: Null = NULL, name: str = "") -> Data:
     import pyarrow as pa
     import pyarrow.types as types
 
@@ -343,7 +350,7 @@ def _arrow_column(column: Any, null: str, name: str = "") -> Data:
             else _arrow_column(column.cast(kind.value_type), null, name)
         )
     if types.is_null(kind):
-        return np.full(len(column), np.nan)
+        return np.full(len(column), None) if null == NULL else np.full(len(column), np.nan)
     if types.is_decimal(kind):
         return np.asarray(column.cast("float64"))
     if types.is_nested(kind) or types.is_binary(kind) or types.is_large_binary(kind):
@@ -370,7 +377,7 @@ def _as_they_lie(column: Any) -> npt.NDArray[Any] | None:
     return np.frombuffer(values, dtype, column.offset + len(column))[column.offset :]
 
 
-def _arrow_categories(column: Any, null: str) -> Categories:
+def _arrow_categories(column: Any, null: Null) -> Categories:
     import pyarrow as pa
 
     array = (

@@ -11,11 +11,12 @@ import numpy.typing as npt
 from hbconv.containers.schema import WEAK_INT
 from hbconv.errors import InputError
 from hbconv.lower import DENSE, WRITTEN
-from hbconv.runtime.inputs.arrays import dtype_name, numeric, refuse_texts, require_numbers
+from hbconv.runtime.inputs.arrays import dtype_name, numeric, only_numbers, refuse_texts
 from hbconv.runtime.inputs.dataframes import Data, Frame, read_frame, read_sequence
 from hbconv.runtime.inputs.dates import Zoned
 from hbconv.runtime.inputs.half import is_converted
 from hbconv.runtime.inputs.matrices import as_numbers, read_matrix
+from hbconv.runtime.inputs.nulls import filled
 from hbconv.runtime.inputs.places import find_places, require_width, unnamed_rows, warn
 from hbconv.runtime.inputs.reading import reads_rows
 from hbconv.runtime.inputs.records import opened, read_records
@@ -82,7 +83,7 @@ def read_table(x: Any, reads: Reads) -> Table:
         The width, names, dimensions or dtypes do not fit, or numbers are read where text stands.
     """
     conventions = reads.schema.conventions
-    x = x if conventions.items or conventions.sequence else opened(x)
+    given, x = x, x if conventions.items or conventions.sequence else opened(x)
     frame = _frame_of(x, reads)
     if frame is not None:
         return _read_frame(frame, reads)
@@ -105,9 +106,8 @@ def read_table(x: Any, reads: Reads) -> Table:
     if reads.schema.named:
         warn(unnamed_rows(reads))
     if matrix.dtype.kind in "OUTM" and (reads.text or matrix.dtype.kind == "O"):
-        return _read_columns(
-            Frame((), len(matrix), lambda i: matrix[:, i]), range(matrix.shape[1]), reads
-        )
+        columns = Frame((), len(matrix), lambda i: matrix[:, i], none_is_value=x is given)
+        return _read_columns(columns, range(matrix.shape[1]), reads)
     return _whole(reads, as_numbers(matrix, reads.schema), matrix.dtype)
 
 
@@ -116,7 +116,7 @@ def _frame_of(x: Any, reads: Reads) -> Frame | None:
         return read_items(x)
     if reads.schema.conventions.sequence:
         return read_sequence(x)
-    return read_records(x, reads.names) or read_frame(x)
+    return read_records(x) or read_frame(x)
 
 
 def _read_frame(frame: Frame, reads: Reads) -> Table:
@@ -205,14 +205,10 @@ def _read_columns(frame: Frame, place: Mapping[int, int] | Sequence[int], reads:
     dtypes: dict[int, str] = {}
     for (group, values), block in zip(alike, blocks, strict=True):
         dtypes |= dict.fromkeys(group, _small_or_own(values, block.values))
-    read_values = frame.read_values or frame.read
-    given = {
-        i: (frame.read if i in reads.numbers else read_values)(place[i])
-        for i in sorted(reads.needed - dtypes.keys())
-    }
+    given = {i: _given(frame, place[i], i, reads) for i in sorted(reads.needed - dtypes.keys())}
     arrays = {i: _array(given[i]) for i in reads.numbers - dtypes.keys()}
     for i in reads.objects & arrays.keys():
-        require_numbers(arrays[i], reads.where(i))
+        arrays[i] = only_numbers(arrays[i], reads.strangers.get(i), reads.where(i))
     for i in reads.textless & arrays.keys():
         refuse_texts(arrays[i], reads.where(i))
     columns = given | {i: numeric(array, reads.where(i)) for i, array in arrays.items()}
@@ -232,6 +228,14 @@ def _read_columns(frame: Frame, place: Mapping[int, int] | Sequence[int], reads:
         frozenset(i for i, dtype in given_as.items() if dtype == np.float16),
     )
     return Table(reads, frame.rows, every, columns=columns, blocks=blocks)
+
+
+def _given(frame: Frame, position: int, column: int, reads: Reads) -> Data:
+    """Read a column as it was given, and its nulls as what the model was fitted on."""
+    is_number = column in reads.numbers
+    read = frame.read if is_number or frame.read_values is None else frame.read_values
+    found = _array(read(position)) if is_number else read(position)
+    return found if frame.none_is_value else filled(found, reads.missing[column])
 
 
 def _small_or_own(given: npt.NDArray[Any], numbers: Any) -> str:

@@ -49,37 +49,31 @@ def opened(x: Any) -> Any:
     return _joined(found) if _is_split(found) else found
 
 
-def read_records(x: Any, needed: frozenset[str] | None = None) -> Frame | None:
+def read_records(x: Any) -> Frame | None:
     """Return a record or a sequence of records as a Frame; None for everything else.
 
     A record is a mapping whose values are scalars, or a row of a pandas frame. Keys may stand in
-    any order. A key that the model does not need may be absent from some records.
-
-    Parameters
-    ----------
-    x : object
-    needed : frozenset of str, optional
-        Names of the columns that each record must have if any does. None for all.
+    any order. A key that some records lack is null there, as pandas has it.
 
     Raises
     ------
     InputError
-        A record lacks a key that others have.
+        Something else stands among records.
 
     Examples
     --------
-    >>> frame = read_records([{"age": 30, "sex": "f"}, {"sex": "m", "age": None}])
+    >>> frame = read_records([{"age": 30, "sex": "f"}, {"sex": "m"}])
     >>> frame.names, frame.rows
     (('age', 'sex'), 2)
     >>> frame.read(0).tolist()
-    [30.0, nan]
+    [30, None]
     """
     if isinstance(x, Mapping):
-        return _frame([x], needed) if _is_record(x) else None
+        return _frame([x]) if _is_record(x) else None
     if _is_row(x):
-        return _frame([dict(zip(x.index.tolist(), x.tolist(), strict=True))], needed)
+        return _frame([dict(zip(x.index.tolist(), x.tolist(), strict=True))])
     if isinstance(x, list | tuple) and x and isinstance(x[0], Mapping):
-        return _frame(x, needed)
+        return _frame(x)
     return None
 
 
@@ -99,7 +93,7 @@ def _is_row(x: Any) -> bool:
     return bool(len(x)) and all(isinstance(name, str) for name in x.index.tolist())
 
 
-def _frame(records: Sequence[Record], needed: frozenset[str] | None) -> Frame:
+def _frame(records: Sequence[Record]) -> Frame:
     for number, record in enumerate(records):
         if not isinstance(record, Mapping):
             raise InputError(
@@ -107,22 +101,7 @@ def _frame(records: Sequence[Record], needed: frozenset[str] | None) -> Frame:
                 "others are mappings of names to values."
             )
     names = tuple(dict.fromkeys(name for record in records for name in record))
-    _require_keys(records, names, needed)
     return Frame(names, len(records), lambda i: _column(records, names[i]), ordered=False)
-
-
-def _require_keys(
-    records: Sequence[Record], names: Sequence[Any], needed: frozenset[str] | None
-) -> None:
-    for number, record in enumerate(records):
-        if len(record) == len(names):
-            continue
-        missing = [n for n in names if n not in record and (needed is None or str(n) in needed)]
-        if missing:
-            raise InputError(
-                f"Record {number} has no {', '.join(map(repr, missing))}, which other records "
-                "have. Give None for a missing value."
-            )
 
 
 def _column(records: Sequence[Record], name: Any) -> npt.NDArray[Any]:

@@ -51,7 +51,7 @@ def read_items(x: Any) -> Frame:
             f"{type(x).__name__}."
         ) from error
     column = np.fromiter(rows, object, len(rows))
-    return Frame((0,), len(column), lambda _: column)
+    return Frame((0,), len(column), lambda _: column, none_is_value=True)
 
 
 def _is_column(x: Any) -> bool:

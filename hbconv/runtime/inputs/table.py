@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,14 @@ from hbconv.containers import (
     FindCode,
     Graph,
     Hashed,
+    IsNonFinite,
+    Missing,
     Node,
     NoTexts,
     OnlyNumbers,
     Schema,
+    Vocabulary,
+    missing_of,
     topological,
 )
 from hbconv.containers.dates import DateCodes, DatePart, DateReading
@@ -116,12 +121,37 @@ class Reads:
         """All columns that are read."""
         return self.numbers | self.text
 
+    @property
+    def asked(self) -> tuple[int, ...]:
+        """Columns that callers are asked for: those that are read, or all where none is."""
+        return tuple(sorted(self.needed)) or tuple(range(len(self.schema.columns)))
+
     @cached_property
-    def names(self) -> frozenset[str] | None:
-        """Names of the columns that are read; None where they are read by position."""
-        if not self.schema.named:
-            return None
-        return frozenset(self.schema.names[i] for i in self.needed)
+    def missing(self) -> Mapping[int, Missing]:
+        """What a null stands for in each column that is read."""
+        known: dict[int, list[Vocabulary]] = {i: [] for i in self.needed}
+        for node in topological(self.graph.roots) if self.graph else ():
+            if isinstance(node, Codes) and isinstance(node.vocabulary, Vocabulary):
+                known[node.column].append(node.vocabulary)
+        return {i: missing_of(vocabularies) for i, vocabularies in known.items()}
+
+    @cached_property
+    def strangers(self) -> Mapping[int, float]:
+        """A number that is unknown, for each column whose objects the source looks up alone."""
+        known: dict[int, set[float]] = {}
+        computed: set[int] = set()
+        for node in topological(self.graph.roots) if self.graph else ():
+            for x in (x for x in node.inputs if isinstance(x, Columns)):
+                if isinstance(node, FindCode) and node.among_objects:
+                    for i, values in zip(x.columns, node.values, strict=True):
+                        known.setdefault(i, set()).update(values.data.tolist())
+                elif not isinstance(node, IsNonFinite):
+                    computed.update(x.columns)
+        return {
+            i: next(float(k) for k in count() if k not in values)
+            for i, values in known.items()
+            if i not in computed
+        }
 
     def where(self, column: int) -> str:
         """Return what a column is called in messages."""
@@ -135,7 +165,7 @@ def _only_moves(x: Node) -> bool:
 def _tells_none(node: Node) -> bool:
     """Whether the source tells None from NaN there; among numbers without NaN both are unknown."""
     if isinstance(node, FindCode):
-        return any(np.isnan(known.data).any() for known in node.values)
+        return node.among_objects or any(np.isnan(known.data).any() for known in node.values)
     return isinstance(node, OnlyNumbers)
 
 

@@ -6,16 +6,19 @@ import ctypes
 import importlib.util
 import sys
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.containers import Vocabulary
+from hbconv.containers import Missing, Vocabulary, missing_of
 from hbconv.errors import InputError
 
-__all__ = ["Categories", "Text", "encode", "has_arrow"]
+__all__ = ["NULL", "Categories", "Null", "Text", "encode", "has_arrow"]
 
+Null = Missing | Literal["null"]
+NULL: Null = "null"
+"""The missing value of a table that knows but one."""
 UNKNOWN = -1
 MANY = 1000
 """Rows from which finding the distinct values first pays."""
@@ -28,13 +31,12 @@ class Text:
     Parameters
     ----------
     values : ndarray of object, or pyarrow Array or ChunkedArray of strings
-    null : {"none", "nan", "na"}
-        What an Arrow null stands for: None (or NaN, if the model knows only that), NaN, or
-        ``pandas.NA``.
+    null : {"null", "none", "nan", "na"}
+        What an Arrow null stands for: what the model was fitted on, None, NaN, or ``pandas.NA``.
     """
 
     values: Any
-    null: str = "none"
+    null: Null = NULL
 
     def objects(self) -> npt.NDArray[np.object_]:
         """Return the values, nulls as None."""
@@ -147,12 +149,10 @@ def _refuse_blank(
         )
 
 
-def _null_code(null: str, vocabulary: Vocabulary) -> int:
-    if null == "na":
-        return vocabulary.na
-    if null == "nan" or vocabulary.none == UNKNOWN:
-        return vocabulary.nan
-    return vocabulary.none
+def _null_code(null: Null, vocabulary: Vocabulary) -> int:
+    """Return the code of a null; one that is not settled for its column by this vocabulary."""
+    missing = missing_of([vocabulary]) if null == NULL else null
+    return {"none": vocabulary.none, "nan": vocabulary.nan, "na": vocabulary.na}[missing]
 
 
 def _encode_objects(

@@ -86,7 +86,7 @@ def test_no_records(client):
         ({"dataframe_records": [RECORD]}, "'dataframe_records' is no column of the model"),
         ({"dataframe_split": {"columns": [], "data": []}}, "'dataframe_split' is no column"),
         ({"age": 30, "city": "Rome"}, "Record 0 lacks 'income'"),
-        ([RECORD, {}], "Record 1 lacks 'age', 'city', 'income'"),
+        ([{"age": 30}, {}], "All records lack 'city', 'income'"),
         (RECORD | {"agee": 1}, "holds 'agee', which the model does not read"),
         (RECORD | {"age": "30"}, "Column 'age': element 0 is '30'"),
         (RECORD | {"age": [30]}, "element 0 is [30]"),

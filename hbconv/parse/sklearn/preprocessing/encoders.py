@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -21,18 +22,25 @@ from hbconv.containers import (
     sparse_form,
 )
 from hbconv.parse.checks.contradictions import require_order
-from hbconv.parse.common.text_columns import category_codes, columns_of
+from hbconv.parse.common.text_columns import category_codes, columns_of, object_codes
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, concat
 
-__all__ = ["category_matrix"]
+__all__ = ["category_matrix", "object_matrix"]
+
+CodesOf = Callable[[Step, int, Any], Node]
 
 _DTYPES = ("float32", "float64", "int32", "int64")
 _SMALL = ("bool", "int8", "uint8", "int16", "uint16")
 """Dtypes that zeros and ones in bool stand for: they mix with other dtypes as bool does."""
 
 
-def category_matrix(step: Step) -> Node:
+def object_matrix(step: Step) -> Node:
+    """Return the codes of all columns of an encoder that is given the rows as they come."""
+    return category_matrix(step, object_codes)
+
+
+def category_matrix(step: Step, codes_of: CodesOf = category_codes) -> Node:
     """Return the codes of all columns of an encoder, -1 for unknown values.
 
     Infinite numbers are refused, and unknown ones where the source model refuses them.
@@ -40,7 +48,7 @@ def category_matrix(step: Step) -> Node:
     est = step.estimator
     codes = []
     for j, categories in enumerate(est.categories_):
-        node = category_codes(step, j, categories)
+        node = codes_of(step, j, categories)
         if getattr(est, "handle_unknown", "ignore") == "error":
             name = est.feature_names_in_[j] if hasattr(est, "feature_names_in_") else j
             step.check(
@@ -64,7 +72,7 @@ def parse_one_hot_encoder(step: Step) -> dict[str, Output]:
     if dtype not in (*_DTYPES, *_SMALL):
         raise step.refuse("dtype", dtype, f"hbconv handles {', '.join((*_DTYPES, *_SMALL))}.")
     tables = [_one_hot_table(est, j) for j in range(len(est.categories_))]
-    found = category_matrix(step)
+    found = object_matrix(step)
     if est.handle_unknown == "warn" or (est.drop is not None and est.handle_unknown != "error"):
         encoded = "all zeros" if est.handle_unknown == "ignore" else "the infrequent category."
         message = (
@@ -98,7 +106,7 @@ def parse_ordinal_encoder(step: Step) -> Node:
     if dtype.name not in _DTYPES:
         raise step.refuse("dtype", dtype.name, f"hbconv handles {', '.join(_DTYPES)}.")
     return Recode(
-        category_matrix(step),
+        object_matrix(step),
         tuple(Array(_ordinal_table(est, j, dtype)) for j in range(len(est.categories_))),
     )
 

@@ -7,7 +7,7 @@ import numpy as np
 from hbconv.array import Array
 from hbconv.containers import Node, Recode
 from hbconv.parse.registry import parses
-from hbconv.parse.sklearn.preprocessing.encoders import category_matrix
+from hbconv.parse.sklearn.preprocessing.encoders import object_matrix
 from hbconv.parse.step import Step, select
 
 
@@ -20,7 +20,7 @@ def parse_target_encoder(step: Step) -> Node:
     est = step.estimator
     means = np.atleast_1d(est.target_mean_)
     codes = select(
-        category_matrix(step), np.repeat(np.arange(len(est.categories_)), len(means)).tolist()
+        object_matrix(step), np.repeat(np.arange(len(est.categories_)), len(means)).tolist()
     )
     tables = (
         np.append(means[k % len(means)], encoding) for k, encoding in enumerate(est.encodings_)

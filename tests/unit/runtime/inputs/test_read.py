@@ -12,7 +12,8 @@ import pytest
 import scipy.sparse
 import torch
 
-from hbconv.containers import Codes, Schema, Vocabulary
+from hbconv.array import Array
+from hbconv.containers import Codes, Columns, Graph, Output, Schema, Vocabulary
 from hbconv.errors import InputError
 from hbconv.lower import CodesFeed, Feed
 from hbconv.runtime.inputs.read import count_columns, read_table
@@ -341,7 +342,11 @@ def test_small_ints_and_bools_leave_a_float32_beside_them_as_it_is():
 def test_text_columns_feed_codes():
     schema = Schema.table(["n", "t"]).with_dtypes(["float64", "string"])
     leaf = Codes(schema, 1, Vocabulary(("x", "y"), none=2))
-    reads = Reads(schema, frozenset([0]), frozenset([1]))
+    outputs = {
+        "predict": Output(Columns(schema, Array.of([0], np.int32))),
+        "transform": Output(leaf),
+    }
+    reads = Reads.of(Graph(schema, outputs))
     for x in (
         {"n": [1.0, 2.0, 3.0], "t": ["y", "z", None]},
         pl.DataFrame({"n": [1.0, 2.0, 3.0], "t": ["y", "z", None]}),

@@ -173,7 +173,6 @@ def test_objects_are_equal_as_in_python(values, expected):
         (pa.array(["a", None])[1:], NONE),
         (pa.array(["a", None]).dictionary_encode()[1:], NONE),
         (np.array([np.nan]), NAN),
-        (pa.nulls(1), NAN),
     ],
     ids=str,
 )

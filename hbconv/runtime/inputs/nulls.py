@@ -1,0 +1,73 @@
+"""Nulls: a missing value of records, JSON, Arrow and polars is what the model was fitted on.
+
+These have one word for it, and pandas has three: None, NaN and NA. Columns of pandas and numpy are
+read as they lie, and all others come through here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.containers import Missing
+from hbconv.runtime.inputs.dates import Zoned
+from hbconv.runtime.text.categories import NULL, Categories, Text
+
+__all__ = ["filled"]
+
+Data = npt.NDArray[Any] | Text | Categories | Zoned
+NUMBERS = (int, float, np.integer, np.floating)
+"""Types of which pandas makes a column of numbers."""
+
+
+class NAType:
+    """The missing value of ``pandas.NA``, which is known by the name of its type."""
+
+
+MISSING: dict[Missing, object] = {"none": None, "nan": np.nan, "na": NAType()}
+
+
+def filled(column: Data, missing: Missing) -> Data:
+    """Return a column whose nulls are the missing value that the model knows.
+
+    Parameters
+    ----------
+    column : Data
+    missing : {"none", "nan", "na"}
+
+    Examples
+    --------
+    >>> filled(np.array(["a", None], object), "nan").tolist()
+    ['a', nan]
+    >>> filled(np.array([1, None], object), "nan").dtype
+    dtype('float64')
+    """
+    if isinstance(column, Categories):
+        return replace(column, values=_settled(column.values, missing))
+    if isinstance(column, Text):
+        return _settled(column, missing)
+    if isinstance(column, Zoned) or column.dtype.kind != "O":
+        return column
+    values = column.tolist()
+    is_null = np.fromiter(map(_is_null, values), bool, len(values))
+    if not is_null.any():
+        return column
+    found = column.copy()
+    found[is_null] = MISSING[missing]
+    return found.astype(np.float64) if missing == "nan" and _are_numbers(found) else found
+
+
+def _settled(text: Text, missing: Missing) -> Text:
+    return replace(text, null=missing) if text.null == NULL else text
+
+
+def _is_null(value: object) -> bool:
+    return value is None or type(value).__name__ == "NAType"
+
+
+def _are_numbers(values: npt.NDArray[np.object_]) -> bool:
+    """Whether pandas makes a column of numbers of them, and not of bools or objects."""
+    return all(isinstance(v, NUMBERS) and not isinstance(v, bool) for v in values.tolist())
