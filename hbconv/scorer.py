@@ -16,7 +16,7 @@ from hbconv.errors import InputError, OptionError
 if TYPE_CHECKING:
     from hbconv.model import Model
 
-__all__ = ["Scorer", "rows_for"]
+__all__ = ["Scorer", "read_names", "rows_for", "with_unread"]
 
 _LOADED: dict[tuple[str, bool], tuple[tuple[int, int], Model]] = {}
 """Models of this process by their real path and whether it is trusted.
@@ -121,10 +121,10 @@ class Scorer:
 
     def needed(self, columns: Sequence[str]) -> tuple[str, ...]:
         """Return the columns of a table that the model reads."""
-        named = getattr(self.model, "feature_names_in_", None)
+        named = read_names(self.model)
         if named is None:
             return tuple(name for name in columns if name not in self.keep)
-        return tuple(map(str, named))
+        return named
 
     def __call__(self, batch: Any) -> Any:
         """Answer a pyarrow RecordBatch or Table with one of its kind.
@@ -136,6 +136,19 @@ class Scorer:
         """
         import pyarrow as pa
 
+        columns = self.answers(self.rows(batch), batch.num_rows)
+        kept = [batch.column(name) for name in self.keep]
+        kind = pa.RecordBatch if isinstance(batch, pa.RecordBatch) else pa.Table
+        return kind.from_arrays([*kept, *columns], names=[*self.keep, *self.names])
+
+    def rows(self, batch: Any) -> Any:
+        """Return a pyarrow RecordBatch or Table as the model takes it.
+
+        Raises
+        ------
+        InputError
+            Columns are missing.
+        """
         needed = self.needed(batch.schema.names)
         missing = sorted({*needed, *self.keep}.difference(batch.schema.names))
         if missing:
@@ -143,10 +156,7 @@ class Scorer:
                 f"The rows have no columns {', '.join(missing)}. "
                 f"They have: {', '.join(batch.schema.names)}."
             )
-        columns = self.answers(rows_for(self.model, batch.select(needed)), batch.num_rows)
-        kept = [batch.column(name) for name in self.keep]
-        kind = pa.RecordBatch if isinstance(batch, pa.RecordBatch) else pa.Table
-        return kind.from_arrays([*kept, *columns], names=[*self.keep, *self.names])
+        return rows_for(self.model, with_unread(self.model, batch.select(needed)))
 
     def answers(self, rows: Any, n_rows: int) -> list[Any]:
         """Return the answers to rows of any kind that the model takes: Arrow arrays, by ``names``.
@@ -177,10 +187,9 @@ class Scorer:
         """
         import pyarrow as pa
 
-        columns = zip(self.model.schema.names, self.model.dtypes, strict=True)
-        return pa.schema(
-            [(name, pa.string() if kind == "string" else kind) for name, kind in columns]
-        )
+        types = dict(zip(self.model.schema.names, self.model.dtypes, strict=True))
+        names = read_names(self.model) or types
+        return pa.schema([(n, pa.string() if types[n] == "string" else types[n]) for n in names])
 
 
 def _load_once(path: str, *, trusted: bool) -> Model:
@@ -203,6 +212,25 @@ def _unpack_once(packed: bytes) -> Model:
             del _SENT[next(iter(_SENT))]
         _SENT[key] = pickle.loads(packed)  # noqa: S301 - it came inside a pickle
     return _SENT[key]
+
+
+def read_names(model: Model) -> tuple[str, ...] | None:
+    """Return the names of the columns that a model reads; None if it was fitted without names."""
+    if not model.schema.named:
+        return None
+    return tuple(model.schema.names[i] for i in model.reads.asked)
+
+
+def with_unread(model: Model, table: Any) -> Any:
+    """Return a pyarrow table with nulls for the columns that a model was fitted on and ignores."""
+    import pyarrow as pa
+
+    read, names = read_names(model), model.schema.names
+    if read is None or read == names:
+        return table
+    unread = pa.nulls(table.num_rows)
+    columns = [table.column(name) if name in read else unread for name in names]
+    return pa.Table.from_arrays(columns, names=list(names))
 
 
 def rows_for(model: Model, table: Any) -> Any:

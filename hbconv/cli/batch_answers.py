@@ -79,12 +79,12 @@ class BatchAnswers:
         """Columns of text that the model reads as numbers."""
         import pyarrow as pa
 
-        columns = self.scorer.model.schema.columns
-        needed = self.scorer.needed(self.schema.names)
+        model = self.scorer.model
+        places = model.reads.asked if model.schema.named else range(len(model.schema.columns))
         return tuple(
             name
-            for name, column in zip(needed, columns, strict=False)
-            if column.dtype != "string" and self.schema.field(name).type == pa.string()
+            for name, i in zip(self.scorer.needed(self.schema.names), places, strict=False)
+            if model.schema.dtypes[i] != "string" and self.schema.field(name).type == pa.string()
         )
 
     def _with_numbers(self, batch: Any) -> Any:

@@ -31,7 +31,7 @@ from hbconv.cli.tables import read_all
 from hbconv.containers import Graph
 from hbconv.errors import InputError, MissingPackageError, OptionError
 from hbconv.parse.treelite.stored_model import StoredModel
-from hbconv.scorer import rows_for
+from hbconv.scorer import read_names, rows_for, with_unread
 
 EXAMPLES = """
 examples:
@@ -153,9 +153,8 @@ def _rows(model: Any, data: str | None, count: int) -> Any:
         if "string" in model.schema.dtypes:
             raise InputError("The model reads text columns; give rows with --data.")
         return _random(count, len(model.schema.columns), names)
-    table = rows_for(
-        model, read_all(Path(data), None if names is None else [str(n) for n in names], count)
-    ).to_pandas()
+    read = read_all(Path(data), read_names(model), count)
+    table = rows_for(model, with_unread(model, read)).to_pandas()
     if not len(table):
         raise InputError(f"{data} holds no rows.")
     rows = table.iloc[np.arange(count) % len(table)].reset_index(drop=True)

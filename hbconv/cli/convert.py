@@ -23,7 +23,7 @@ from hbconv.errors import OptionError
 from hbconv.model import Model
 from hbconv.runtime.program_choice import name_dtypes
 from hbconv.runtime.storage.export import find_writer
-from hbconv.scorer import rows_for
+from hbconv.scorer import read_names, rows_for, with_unread
 
 EXAMPLES = """
 examples:
@@ -87,8 +87,7 @@ SAMPLE_ROWS = 8
 
 def compile_for(model: Model, path: Path) -> None:
     """Compile a model for the dtypes of a table."""
-    columns = list(model.schema.names) if model.schema.named else None
-    rows = rows_for(model, read_all(path, columns, SAMPLE_ROWS))
+    rows = rows_for(model, with_unread(model, read_all(path, read_names(model), SAMPLE_ROWS)))
     with warnings.catch_warnings():  # A file names columns that the model may know by position.
         warnings.simplefilter("ignore", UserWarning)
         model.compile(rows)

@@ -14,7 +14,7 @@ from hbconv.scorer import Scorer
 if TYPE_CHECKING:
     from hbconv.model import Model
 
-__all__ = ["as_column", "scorer_of"]
+__all__ = ["as_column", "as_read", "scorer_of"]
 
 
 def scorer_of(
@@ -24,6 +24,28 @@ def scorer_of(
 ) -> Scorer:
     """Return a scorer as it is, and one of a model or of the file of one."""
     return model if isinstance(model, Scorer) else Scorer(model, methods, keep)
+
+
+def as_read(column: Any, field: Any) -> Any:
+    """Return numbers and bools in the type that a model reads, if it holds them.
+
+    All else is returned as it is: the model reads it, or tells what is wrong.
+    """
+    import pyarrow as pa
+
+    if column.type == field.type or not (_is_number(column.type) and _is_number(field.type)):
+        return column
+    try:
+        return column.cast(field.type)
+    except pa.ArrowInvalid:
+        return column
+
+
+def _is_number(kind: Any) -> bool:
+    from pyarrow import types
+
+    tests = (types.is_boolean, types.is_integer, types.is_floating, types.is_decimal)
+    return any(test(kind) for test in tests)
 
 
 def as_column(answers: Any) -> Any:

@@ -6,11 +6,14 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from hbconv.engines import scorer_of
-from hbconv.engines.pandas import score_frame
+from hbconv.engines.pandas import answer_frame
 
 if TYPE_CHECKING:
     import dask.dataframe as dd
+    import pandas as pd
 
     from hbconv.model import Model
     from hbconv.scorer import Scorer
@@ -51,5 +54,11 @@ def score_frames(
     [1.0, 2.0, 3.0]
     """
     score = scorer_of(model, methods, keep)
-    empty: Any = score_frame(frame._meta, score)  # noqa: SLF001 - Dask has no public name for it
-    return frame.map_partitions(score_frame, score, meta=empty)
+    empty: Any = _score_partition(frame._meta, score)  # noqa: SLF001 - Dask has no public name
+    return frame.map_partitions(_score_partition, score, meta=empty)
+
+
+def _score_partition(frame: pd.DataFrame, score: Scorer) -> pd.DataFrame:
+    """Answer a partition as an Arrow table: Dask makes NA of all that is missing among texts."""
+    read = pa.Table.from_pandas(frame, preserve_index=False)
+    return answer_frame(frame, score, score.rows(read))

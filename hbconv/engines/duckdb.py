@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from hbconv.engines import as_column, scorer_of
+from hbconv.engines import as_column, as_read, scorer_of
+from hbconv.errors import InputError
 from hbconv.names import unknown
 
 if TYPE_CHECKING:
@@ -26,10 +26,12 @@ def create_function(
     methods: str | Sequence[str] | None = None,
     types: Mapping[str, Any] | None = None,
 ) -> None:
-    """Make a function of SQL, with a parameter for each column of the model, in their order.
+    """Make a function of SQL, with a parameter for each column that the model reads.
 
-    It takes Arrow columns of some thousand rows a call. NULL is a missing value for the model.
-    One column of answers is a value, several are a STRUCT.
+    They come in the order of fitting, or by their names: ``f(income := 9, age := 20)``. It takes
+    Arrow columns of some thousand rows a call. NULL is a missing value for the model. One column of
+    answers is a value, several are a STRUCT. Names of parameters are known to this connection, and
+    the function to its cursors too.
 
     Parameters
     ----------
@@ -41,7 +43,7 @@ def create_function(
         As for ``hbconv.Scorer``.
     types : mapping of str to pyarrow.DataType, optional
         Types of parameters, by columns of the model; the others are as the model was fitted.
-        DuckDB casts what a query passes to them.
+        Numbers and bools of other types are cast to them, where they hold the same.
 
     Raises
     ------
@@ -59,17 +61,14 @@ def create_function(
     >>> create_function(connection, "churns", hbconv.convert(source, backend="reference"))
     >>> connection.sql("SELECT churns(a, b) FROM (VALUES (0.5, 3), (5, 1)) AS t(a, b)").fetchall()
     [('no',), ('yes',)]
+    >>> connection.sql("SELECT churns(b := 1, a := true)").fetchall()
+    [('no',)]
     """
     score = scorer_of(model, methods)
     given = _given(score, types or {})
-    connection.create_function(
-        name,
-        _function(score, given),
-        _duckdb_types(given),
-        _answer_type(score.schema(given)),
-        type="arrow",
-        null_handling="special",
-    )
+    answer = _answer_type(score.schema(given))
+    _register(connection, name, _function(score, given), answer)
+    _name_parameters(connection, name, given.names)
 
 
 def _given(score: Scorer, types: Mapping[str, Any]) -> Any:
@@ -82,30 +81,52 @@ def _given(score: Scorer, types: Mapping[str, Any]) -> Any:
 
 
 def _function(score: Scorer, given: Any) -> Callable[..., Any]:
-    """Return the function; DuckDB counts the parameters of its signature."""
+    """Return a function of columns of any type: a signature of DuckDB's would refuse BOOLEAN."""
 
     def call(*columns: Any) -> Any:
+        if len(columns) != len(given):
+            raise InputError(f"The model reads {len(given)} columns: {', '.join(given.names)}.")
         arrays = [
-            one.combine_chunks() if isinstance(one, pa.ChunkedArray) else one for one in columns
+            as_read(one.combine_chunks() if isinstance(one, pa.ChunkedArray) else one, field)
+            for one, field in zip(columns, given, strict=True)
         ]
         return as_column(score(pa.RecordBatch.from_arrays(arrays, names=given.names)))
 
-    kind = inspect.Parameter.POSITIONAL_ONLY
-    counted = [inspect.Parameter(f"c{i}", kind) for i in range(len(given))]
-    call.__signature__ = inspect.Signature(counted)  # type: ignore[attr-defined]
     return call
 
 
-def _duckdb_types(schema: Any) -> list[Any]:
+def _register(connection: Any, name: str, function: Callable[..., Any], answer: Any) -> None:
+    """Create a function, also where a removed one left the macro of its name."""
     import duckdb
 
-    return list(duckdb.from_arrow(schema.empty_table()).types)
+    how = {"type": "arrow", "null_handling": "special"}
+    try:
+        connection.create_function(name, function, None, answer, **how)
+    except duckdb.CatalogException:
+        connection.execute(f"DROP MACRO IF EXISTS temp.main.{_quoted(name)}")
+        connection.create_function(name, function, None, answer, **how)
+
+
+def _name_parameters(connection: Any, name: str, columns: Sequence[str]) -> None:
+    """Give the function a macro of its name: DuckDB's functions have parameters without names.
+
+    Names that differ by their case alone are one to DuckDB, and stay without.
+    """
+    if len({column.lower() for column in columns}) < len(columns):
+        return
+    listed = ", ".join(map(_quoted, columns))
+    macro = f"CREATE OR REPLACE TEMP MACRO {_quoted(name)}({listed})"
+    connection.execute(f"{macro} AS system.main.{_quoted(name)}({listed})")
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _answer_type(schema: Any) -> Any:
     import duckdb
 
-    types = _duckdb_types(schema)
+    types = list(duckdb.from_arrow(schema.empty_table()).types)
     if len(types) == 1:
         return types[0]
     return duckdb.struct_type(dict(zip(schema.names, types, strict=True)))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hbconv.model import Model
     from hbconv.scorer import Scorer
 
-__all__ = ["PandasRows", "score_frame"]
+__all__ = ["PandasRows", "answer_frame", "score_frame"]
 
 
 def score_frame(frame: pd.DataFrame, score: Scorer) -> pd.DataFrame:
@@ -29,16 +29,28 @@ def score_frame(frame: pd.DataFrame, score: Scorer) -> pd.DataFrame:
     InputError
         Columns are missing, or the model refuses a row.
     """
+    return answer_frame(frame, score, _rows(score, _needed(score, frame)))
+
+
+def answer_frame(frame: pd.DataFrame, score: Scorer, rows: Any) -> pd.DataFrame:
+    """Answer the rows of a frame, which come in a form that the model takes."""
     names = score.names
-    answers = score.answers(_rows(score, _needed(score, frame)), len(frame))
+    answers = score.answers(rows, len(frame))
     found = pa.table(dict(zip(names, answers, strict=True))).to_pandas().set_axis(frame.index)
     return pd.concat([frame[list(score.keep)], found], axis=1) if score.keep else found
 
 
 def _needed(score: Scorer, frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the columns that the model reads; the frame itself, uncopied, where they are all."""
-    needed = [name for name in score.needed(list(frame)) if name in frame]
-    return frame if needed == list(frame) else frame[needed]
+    """Return the columns that the model was fitted on; the frame itself where they are all.
+
+    Those that it does not read may be absent.
+    """
+    needed = score.needed(list(frame))
+    fitted = score.model.schema.names if score.model.schema.named else needed
+    present = [name for name in fitted if name in frame]
+    if set(needed) <= set(present) and len(present) < len(fitted):
+        return frame.reindex(columns=list(fitted))
+    return frame if present == list(frame) else frame[present]
 
 
 def _rows(score: Scorer, frame: pd.DataFrame) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from hbconv.engines import as_column, scorer_of
+from hbconv.engines import as_column, as_read, scorer_of
 
 if TYPE_CHECKING:
     from hbconv.model import Model
@@ -61,11 +61,11 @@ def create_function(
     model: Model | Scorer | str | os.PathLike[str],
     methods: str | Sequence[str] | None = None,
 ) -> Any:
-    """Make a function of SQL, with a parameter for each column of the model, in their order.
+    """Make a function of SQL, with a parameter for each column that the model reads, in order.
 
-    NULL is a missing value for the model. Arguments are cast to the types that the model reads,
-    and a value that they do not hold ends the query. One column of answers is a value, several are
-    a STRUCT. It needs Spark 4.1, which has functions of Arrow arrays.
+    NULL is a missing value for the model. Numbers and bools are cast to the types of fitting, where
+    these hold them. One column of answers is a value, several are a STRUCT. It needs Spark 4.1,
+    which has functions of Arrow arrays.
 
     Parameters
     ----------
@@ -98,8 +98,8 @@ def _function(score: Scorer) -> Callable[..., Any]:
     def call(*columns: pa.Array) -> pa.Array:
         if len(columns) != len(given):
             raise TypeError(f"The model reads {len(given)} columns: {', '.join(given.names)}.")
-        cast = [column.cast(kind) for column, kind in zip(columns, given.types, strict=True)]
-        return as_column(score(pa.RecordBatch.from_arrays(cast, names=given.names)))
+        arrays = [as_read(column, field) for column, field in zip(columns, given, strict=True)]
+        return as_column(score(pa.RecordBatch.from_arrays(arrays, names=given.names)))
 
     # Spark reads the kind of a function from its annotations, which are texts in this file.
     call.__annotations__ = {"columns": pa.Array, "return": pa.Array}

@@ -53,7 +53,7 @@ def find_places(frame: Named, reads: Reads) -> dict[int, int]:
     if frame.ordered and finds == "names in order":
         _require_order(names, reads)
     if not frame.ordered and finds != "names":
-        _require_known(names, reads)
+        _require_known(names, reads, [reads.schema.names[i] for i in sorted(reads.needed)])
     return _by_name(names, reads)
 
 
@@ -133,7 +133,7 @@ def _require_places(names: Sequence[str], reads: Reads) -> None:
 
 def _require_order(names: Sequence[str], reads: Reads) -> None:
     """Refuse what the source refuses: columns besides those fitted on, and another order."""
-    _require_known(names, reads)
+    _require_known(names, reads, reads.schema.names)
     if len(names) == len(reads.schema.names) and tuple(names) != reads.schema.names:
         raise InputError(
             f"The columns are in another order ({_some(names)}) than {reads.owner} was fitted on. "
@@ -141,11 +141,11 @@ def _require_order(names: Sequence[str], reads: Reads) -> None:
         )
 
 
-def _require_known(names: Sequence[str], reads: Reads) -> None:
-    """Refuse columns besides those fitted on, and those that are missing."""
+def _require_known(names: Sequence[str], reads: Reads, wanted: Sequence[str]) -> None:
+    """Refuse columns besides those fitted on, and those that are wanted and missing."""
     known = set(reads.schema.names)
     besides = [name for name in names if name not in known]
-    missing = [name for name in reads.schema.names if name not in names]
+    missing = [name for name in wanted if name not in names]
     if missing:
         unexpected = f" Not fitted on: {_some(besides)}." if besides else ""
         raise InputError(
