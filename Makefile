@@ -18,6 +18,7 @@
 #   make matrix     every case of the matrix, in both dtypes, on its backends (an hour)
 #   make exports    every case of the matrix, exported and run by its bare runtime (an hour)
 #   make emulate    every case of the matrix on an emulated CUDA device (five minutes)
+#   make doors      every kind of missing value through every door, for every kind of column (five minutes)
 #   make foreign    scikit-learn's own tests, with every answer asked of hbconv too (hours)
 #   make engines    install Ray and Spark too, and score on them (Spark needs Java; minutes)
 #   make memcheck   calls of a few rows under valgrind, where that is installed
@@ -44,7 +45,7 @@ SUITE := PYTHONPATH=tests:tests/system:tests/support:tests/conformance:strategie
 # What scores on Ray and Spark, which only make engines installs.
 ENGINES := hbconv/engines hbconv/scorer.py hbconv/answer_columns.py tests/unit/engines
 
-.PHONY: demo test cold quick lint check changed-engines battery fuzz hunt memory processes kills soak matrix exports emulate foreign memcheck engines with-engines night gpu support bench site packages env
+.PHONY: demo test cold quick lint check changed-engines battery fuzz hunt memory processes kills soak matrix exports emulate doors foreign memcheck engines with-engines night gpu support bench site packages env
 
 demo: env
 	$(BIN)/python examples/demo.py
@@ -111,6 +112,9 @@ exports: env
 
 emulate: env
 	$(BIN)/python -m pytest -n 2 tests/conformance/matrix/test_emulated_device.py --whole
+
+doors: env
+	$(BIN)/python -m pytest -n 2 tests/properties/test_missing_values.py --whole
 
 foreign: env
 	$(BIN)/python -m pytest tests/conformance/foreign --foreign 1 --whole -n 2 --junitxml foreign.xml

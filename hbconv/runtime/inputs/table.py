@@ -165,7 +165,8 @@ def _only_moves(x: Node) -> bool:
 def _tells_none(node: Node) -> bool:
     """Whether the source tells None from NaN there; among numbers without NaN both are unknown."""
     if isinstance(node, FindCode):
-        return node.among_objects or any(np.isnan(known.data).any() for known in node.values)
+        is_looked_up = node.among_objects and isinstance(node.x, Columns)
+        return is_looked_up or any(np.isnan(known.data).any() for known in node.values)
     return isinstance(node, OnlyNumbers)
 
 
