@@ -212,7 +212,8 @@ def _lower_node(
     if isinstance(node, Columns):
         return _lower_columns(b, node, feeds, inputs)
     if isinstance(node, Entries):
-        return next(inputs[f.name] for f in feeds if isinstance(f, EntriesFeed) and f.leaf == node)
+        name = next(f.name for f in feeds if isinstance(f, EntriesFeed) and f.leaf == node)
+        return _in_dtype(b, inputs[name], node.type.dtype)
     if isinstance(node, Codes):
         codes = next(f for f in feeds if isinstance(f, CodesFeed))
         return b.take(_dense(b, inputs[codes.name]), [codes.leaves.index(node)])
@@ -271,6 +272,13 @@ def _lower_sparse_columns(b: Builder, node: Columns, matrix: SparseRows) -> Writ
     if node.columns == tuple(range(matrix.width)):
         return rows
     return rows.selected(b, node.indices.data) or b.take(rows.written_out(b), node.columns)
+
+
+def _in_dtype(b: Builder, given: Written, dtype: str) -> Written:
+    """Cast an input to a dtype, which is the program's own where its precision is less."""
+    if isinstance(given, SparseRows):
+        return given.with_weights(b.cast(given.weights, dtype))
+    return b.cast(given, dtype)
 
 
 def _feeds(graph: Graph, nodes: list[Node], padding: Padding) -> tuple[AnyFeed, ...]:

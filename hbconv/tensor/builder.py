@@ -99,10 +99,11 @@ class Builder:
         return self._append(Input(name, kind), ("input", name))
 
     def constant(self, value: Array | npt.ArrayLike, dtype: str | None = None) -> Value:
-        """Write a constant, in the given dtype or its own."""
+        """Write a constant, in the given dtype or its own; numbers beyond it are infinite."""
         array = Array.of(value)
         wanted = self.dtype(dtype or array.dtype)
-        array = array if array.dtype == wanted else Array.of(array, wanted)
+        with np.errstate(over="ignore"):
+            array = array if array.dtype == wanted else Array.of(array, wanted)
         return self._append(
             Constant(array, TensorType(array.dtype, array.shape, rows=False)), array
         )

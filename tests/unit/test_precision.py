@@ -7,9 +7,12 @@ import pytest
 from fitted import available_backends
 from lightgbm import LGBMClassifier
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.feature_extraction import DictVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVR
 
 import hbconv
 
@@ -45,3 +48,31 @@ def test_fast_reaches_the_leaves_of_the_source(backend):
     np.testing.assert_array_equal(
         hbconv.convert(forest, backend, precision="fast").apply(rows), forest.apply(rows)
     )
+
+
+TEXTS = ["the cat sat", "a dog ran", "the dog sat", "cats and dogs"] * 5
+RECORDS = [{"animal": text.split()[1], "words": float(len(text.split()))} for text in TEXTS]
+
+
+@pytest.mark.parametrize("backend", available_backends())
+@pytest.mark.parametrize(
+    ("vectorizer", "given"),
+    [
+        (TfidfVectorizer(), TEXTS),
+        (CountVectorizer(), TEXTS),
+        (HashingVectorizer(n_features=32), TEXTS),
+        (DictVectorizer(), RECORDS),
+    ],
+    ids=["tfidf", "counts", "hashes", "records"],
+)
+def test_fast_takes_sparse_rows(vectorizer, given, backend):
+    source = make_pipeline(vectorizer, LogisticRegression()).fit(given, [0, 1, 1, 0] * 5)
+    fast = hbconv.convert(source, backend, precision="fast")
+    np.testing.assert_allclose(fast.predict_proba(given), source.predict_proba(given), atol=2e-6)
+
+
+def test_fast_holds_constants_beyond_float32():
+    """Distances of support vectors are clipped at numbers that float32 has not."""
+    source = SVR().fit(X, X[:, 0])
+    fast = hbconv.convert(source, "reference", precision="fast")
+    np.testing.assert_allclose(fast.predict(X), source.predict(X), atol=1e-5)

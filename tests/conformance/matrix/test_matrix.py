@@ -119,6 +119,20 @@ def test_takes_integers(case: Case) -> None:
 
 @pytest.mark.parametrize("case", case_names(), ids=str, indirect=True)
 @pytest.mark.share("light")
+def test_computes_in_float32(case: Case) -> None:
+    """``precision="fast"`` takes every node, and answers where the exact program does."""
+    fast = hbconv.convert(fitted(case), "reference", precision="fast")
+    x = case.rows(7)
+    for method in case.names:
+        if answers(case, method, x):
+            exact = getattr(compiled(case, "reference"), method)(x)
+            found = getattr(fast, method)(x)
+            assert type(found) is type(exact)
+            assert getattr(found, "shape", None) == getattr(exact, "shape", None)
+
+
+@pytest.mark.parametrize("case", case_names(), ids=str, indirect=True)
+@pytest.mark.share("light")
 def test_a_program_answers_narrower_rows_as_the_source(case: Case) -> None:
     """Rows that are converted to the dtype of a program are answered as the source does."""
     if "float64" not in case.dtypes:
