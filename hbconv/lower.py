@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hbconv.containers import Codes, Columns, Entries, Graph, Node, Output, RowItems, topological
 from hbconv.errors import UnsupportedError, VerificationError
 from hbconv.target import Precision
-from hbconv.tensor import Builder, SparseRows, TensorProgram, Value
+from hbconv.tensor import Builder, Op, OpKind, SparseRows, TensorProgram, Value
 
 __all__ = [
     "DENSE",
@@ -19,6 +19,7 @@ __all__ = [
     "Feed",
     "Lowered",
     "Padding",
+    "is_costly",
     "lower",
     "lower_nodes",
 ]
@@ -53,6 +54,9 @@ WRITTEN = Padding(written=True)
 """Rows of a sparse matrix made dense: the source model may compute otherwise than for an array."""
 FLAGGED = "doubtful"
 """Output of a guarded program: the rows that a check may refuse. Stored kernels have this name."""
+
+_COSTLY = frozenset({OpKind.PRODUCT, OpKind.TREES, OpKind.CONTRIBUTIONS, OpKind.LOOP})
+"""Kinds of primitives that do more for a row than read it a few times."""
 
 
 @dataclass(frozen=True)
@@ -151,6 +155,21 @@ def lower_nodes(
     return Lowered(
         b.program({name: _dense(b, values[node]) for name, node in roots.items()}), feeds
     )
+
+
+def is_costly(graph: Graph, node: Node, padding: Padding = DENSE) -> bool:
+    """Whether a node costs far more than a few passes over the columns that it reads.
+
+    Examples
+    --------
+    >>> from hbconv.containers import Affine, Linear, Schema
+    >>> x = Columns.of(Schema.matrix(2))
+    >>> graph = Graph(x.schema, {})
+    >>> is_costly(graph, Affine.of(x, mul=2.0)), is_costly(graph, Linear.of(x, [1.0, 2.0]))
+    (False, True)
+    """
+    program = lower_nodes(graph, {"node": node}, padding=padding).program
+    return any(isinstance(op, Op) and op.kind in _COSTLY for op in program.instructions)
 
 
 def _lower(

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from hbconv.backends.base import Backend
-from hbconv.containers import Graph, Node, TreeEnsemble, TreeLeaves
+from hbconv.containers import Graph, Node, TreeEnsemble, TreeLeaves, rewrite
 from hbconv.errors import BackendError
 from hbconv.forest import Forest
 from hbconv.optimize.program_cost import strategy_costs, strategy_refusals
 from hbconv.strategy import find_strategy, strategies
 from hbconv.target import Target
 
-__all__ = ["Choice", "Plan", "make_plan", "show_plan"]
+__all__ = ["Choice", "Plan", "make_plan", "plan_like", "show_plan"]
 
 
 @dataclass(frozen=True)
@@ -120,6 +120,23 @@ def make_plan(graph: Graph, target: Target, backend: Backend) -> Plan:
             for forest, choice in choices
         )
     )
+
+
+def plan_like(graph: Graph, nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """Run the trees of nodes by the strategies that a planned graph runs equal trees by.
+
+    Outputs and conditions then share them. Trees that the graph does not have stay as they are.
+    """
+    trees = [node for node in graph.nodes() if isinstance(node, TreeEnsemble | TreeLeaves)]
+    chosen = {node.forest: node.strategy for node in trees}
+
+    def visit(node: Node) -> Node:
+        if isinstance(node, TreeEnsemble | TreeLeaves):
+            return node.planned(chosen.get(node.forest, node.strategy))
+        return node
+
+    mapping = rewrite(tuple(nodes), visit)
+    return tuple(mapping[node] for node in nodes)
 
 
 def _choose(forest: Forest, source: str, dtype: str, target: Target, backend: Backend) -> Choice:

@@ -19,8 +19,10 @@ from hbconv.containers import Check, FindCode, Graph, Schema, topological
 from hbconv.containers.analysis.guard import Guard
 from hbconv.errors import InputError
 from hbconv.lower import DENSE, AnyFeed, EntriesFeed, Feed, Lowered, Padding, lower_nodes
+from hbconv.runtime.batching import chunks, rows_per_chunk
 from hbconv.runtime.inputs.table import Table
 from hbconv.runtime.magnitudes import are_within
+from hbconv.target import Target
 
 __all__ = ["Checker"]
 
@@ -43,7 +45,10 @@ class Checker:
         self.guard = guard
         self.all = _Conditions(graph, guard.checks, padding)
         self.host = _Conditions(graph, guard.host, padding)
-        self.warnings = _Conditions(graph, guard.warnings, padding)
+        by_host = guard.warned_by_host
+        inside = tuple(warning for warning in guard.warnings if warning not in by_host)
+        self.warnings = _Conditions(graph, by_host, padding)
+        self.flagged_warnings = _Conditions(graph, inside, padding)
 
     @cached_property
     def feeds(self) -> list[Feed | EntriesFeed]:
@@ -51,24 +56,18 @@ class Checker:
         feeds = [f for f in self.all.lowered.feeds if f.dtype.startswith("float")]
         return [f for f in feeds if _may_be_large(f) and self.guard.bound]
 
-    def __call__(self, table: Table, *, flagged: bool = False) -> None:
-        """Raise InputError with the message of the first check that a row violates.
+    def __call__(self, table: Table) -> None:
+        """Ask what the program does not: raise InputError, or warn, as the source model does.
 
-        Warn as the source model does.
-
-        Parameters
-        ----------
-        table : Table
-        flagged : bool
-            The program flagged some row, so that every check is evaluated.
+        The message is that of the first check that a row violates.
         """
-        if flagged or not self._is_settled(table):
-            self.all.require(table)
-        else:
-            self.host.require(table)
-        for message, holds in self.warnings.found(table):
-            columns = str(np.flatnonzero(holds.any(axis=0)).tolist())
-            warnings.warn(message.replace("{columns}", columns), UserWarning, stacklevel=2)
+        (self.host if self._is_settled(table) else self.all).require(table)
+        self.warnings.warn(table)
+
+    def flagged(self, table: Table) -> None:
+        """Ask all checks, and what the program tells of warnings: it flagged some row."""
+        self.all.require(table)
+        self.flagged_warnings.warn(table)
 
     def _is_settled(self, table: Table) -> bool:
         """Whether the settled checks hold: the program answers them, or the input is ordinary."""
@@ -121,6 +120,12 @@ class _Conditions:
         for message, _ in self.found(table):
             raise InputError(message)
 
+    def warn(self, table: Table) -> None:
+        """Warn with the message of each that holds for some row."""
+        for message, holds in self.found(table):
+            columns = str(np.flatnonzero(holds.any(axis=0)).tolist())
+            warnings.warn(message.replace("{columns}", columns), UserWarning, stacklevel=3)
+
     def found(self, table: Table) -> Iterator[tuple[str, npt.NDArray[np.bool_]]]:
         """Yield the message of each condition that holds for some row, and where it does."""
         if not self.messages:
@@ -128,6 +133,12 @@ class _Conditions:
         from hbconv.backends.reference import evaluate
 
         inputs = table.inputs(self.lowered.feeds)
-        for name, holds in evaluate(self.lowered.program, inputs).items():
+        program = self.lowered.program
+        parts = [
+            evaluate(program, {name: values[rows] for name, values in inputs.items()})
+            for rows in chunks(table.rows, rows_per_chunk(program, Target()))
+        ]
+        for name, message in self.messages.items():
+            holds = np.concatenate([part[name] for part in parts])
             if holds.any():
-                yield self.messages[name], holds
+                yield message, holds

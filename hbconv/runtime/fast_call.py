@@ -135,8 +135,7 @@ def find_fast_call(
     if program is None:
         return None
     matrix = MatrixProgram.of(program, graph, method)
-    needs_host = program.guard.host or program.guard.warnings
-    if matrix is None or needs_host or not program.artifact.sizes:
+    if matrix is None or program.guard.needs_host or not program.artifact.sizes:
         return None
     fast = FastCall(
         matrix, graph, converts=conversion.dtypes != given, small=bool(conversion.small)

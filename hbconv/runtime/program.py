@@ -110,11 +110,10 @@ class Program:
 
     def checked(self, table: Table) -> dict[str, Any]:
         """Compute the methods' values, or raise InputError where a check refuses the rows."""
-        if not self.guard.flags_rows:
-            self.check(table)
-            return self.run(table)
+        self.check(table)
         values = self.run(table)
-        self.check(table, flagged=bool(values.pop(FLAGGED).any()))
+        if self.guard.flags_rows and values.pop(FLAGGED).any():
+            self.check.flagged(table)
         return values
 
     def run(self, table: Table) -> dict[str, Any]:

@@ -212,7 +212,7 @@ def find_row_call(
 
 def _settles(program: Program) -> bool:
     """Whether the program alone decides which rows the source refuses, and can be bound."""
-    needs_host = program.guard.host or program.guard.warnings or program.host.sparse_widths
+    needs_host = program.guard.needs_host or program.host.sparse_widths
     return not needs_host and bool(program.artifact.sizes)
 
 

@@ -167,14 +167,13 @@ class TensorCall:
     def _values(self, program: Program, table: Any) -> Tensor:
         """Compute the values of some rows, and let the host see those that a check may refuse."""
         guard = program.guard
-        needs_host = guard.host or guard.warnings
-        if needs_host or (guard.looks_at_rows and not self._are_ordinary(program, table)):
+        if guard.needs_host or (guard.looks_at_rows and not self._are_ordinary(program, table)):
             program.check(table.on_host())
         inputs = {feed.name: self._feed(table, feed) for feed in program.host.feeds}
         artifact: Any = program.artifact.for_rows(table.rows)
         values: dict[str, Tensor] = artifact.compute(inputs)
         if guard.flags_rows and self._are_flagged(values):
-            program.check(table.on_host(), flagged=True)
+            program.check.flagged(table.on_host())
         return values[self._method]
 
     def _are_flagged(self, values: Mapping[str, Tensor]) -> bool:

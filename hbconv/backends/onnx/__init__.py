@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from hbconv.containers import Graph
     from hbconv.cost_model import Work
     from hbconv.forest import Forest
-    from hbconv.lower import Lowered
     from hbconv.target import Target
     from hbconv.tensor import ProgramTypes, TensorProgram
 
@@ -99,17 +98,15 @@ class Onnx(Backend):
 BACKEND = Onnx()
 
 
-def export_onnx(lowered: Lowered, graph: Graph, target: Target) -> bytes:
+def export_onnx(graph: Graph, target: Target) -> bytes:
     """Write a self-contained ONNX file.
 
     The graph encodes text columns, decodes class labels, and checks inputs.
 
     Parameters
     ----------
-    lowered : Lowered
-        The graph's outputs as a program.
     graph : Graph
-        Names the columns, the methods and the classes.
+        Planned.
     target : Target
         ``tree_ops`` and ``precision`` are read.
 
@@ -129,4 +126,4 @@ def export_onnx(lowered: Lowered, graph: Graph, target: Target) -> bytes:
     BACKEND.require_packages()
     from hbconv.backends.onnx.export import export_model
 
-    return export_model(lowered, graph, target, BACKEND)
+    return export_model(graph, target, BACKEND)

@@ -15,7 +15,7 @@ from hbconv.backends.onnx.writer import GraphWriter, Tensor
 from hbconv.containers import Cube
 from hbconv.errors import BackendError
 from hbconv.interface.text import labels
-from hbconv.lower import CodesFeed, EntriesFeed, Feed, Lowered, lower_nodes
+from hbconv.lower import CodesFeed, EntriesFeed, Feed, Lowered, lower, lower_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,8 +30,9 @@ __all__ = ["checked", "export_model"]
 MATRIX = "X"
 
 
-def export_model(lowered: Lowered, graph: Graph, target: Target, backend: Backend) -> bytes:
+def export_model(graph: Graph, target: Target, backend: Backend) -> bytes:
     """Write the graph's outputs, decoded, behind its checks."""
+    lowered = lower(graph, target.precision)
     messages = {check.node: check.message for check in graph.checks}
     checks = lower_nodes(
         graph, {str(number): node for number, node in enumerate(messages)}, target.precision

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from hbconv.containers import Check, Columns, Entries, Graph, IsNonFinite, Node, topological
@@ -34,7 +34,7 @@ class Guard:
         They would be settled, but not even the input is looked at: ``finite_output`` flags every
         row that violates one of them.
     inside : tuple of Check
-        The program computes them beside its outputs.
+        The program computes them beside its outputs. Warnings among them flag rows too.
     host : tuple of Check
         The host evaluates them at each call.
     bound : float
@@ -47,7 +47,8 @@ class Guard:
     looks : tuple of Node
         Conditions on the input.
     warnings : tuple of Check
-        Conditions of which the source only warns. The host evaluates them.
+        Conditions of which the source only warns. The host evaluates them, those that stand inside
+        only where a row is flagged.
     """
 
     checks: tuple[Check, ...] = ()
@@ -79,6 +80,16 @@ class Guard:
         return (*(check.node for check in self.inside), *self.proofs)
 
     @property
+    def warned_by_host(self) -> tuple[Check, ...]:
+        """Warnings that the host evaluates at each call."""
+        return tuple(warning for warning in self.warnings if warning not in self.inside)
+
+    @property
+    def needs_host(self) -> bool:
+        """Whether the host evaluates a condition at each call, whatever the rows are."""
+        return bool(self.host or self.warned_by_host)
+
+    @property
     def looks_at_rows(self) -> bool:
         """Whether the host looks at the input before it trusts the program."""
         return bool(self.settled) and self.bound > 0
@@ -90,13 +101,15 @@ class Guard:
             "proven by a finite output": self.proven,
             "computed by the program": self.inside,
             "evaluated by the host": self.host,
-            "warned of by the host": self.warnings,
+            "warned of by the host": self.warned_by_host,
         }
         lines = [f"{how}: {check.message}" for how, checks in places.items() for check in checks]
         return "\n".join(lines) or "The source refuses no rows of numbers."
 
 
-def find_guard(graph: Graph, *, flags: bool = False) -> Guard:
+def find_guard(
+    graph: Graph, *, flags: bool = False, is_costly: Callable[[Node], bool] = lambda _: False
+) -> Guard:
     """Sort the checks of a graph by where they are answered.
 
     Parameters
@@ -104,8 +117,11 @@ def find_guard(graph: Graph, *, flags: bool = False) -> Guard:
     graph : Graph
         Over columns of the dtypes at hand, with the outputs of one program.
     flags : bool
-        The program may flag rows by an output of its own. Otherwise nothing is computed inside it,
-        and nothing is proven by its outputs.
+        The program may flag rows by all that it can tell: by conditions, by looks at the input, and
+        by its outputs.
+    is_costly : callable
+        Whether a condition costs far more than a look at the rows. The program computes it in any
+        case, beside outputs that cost as much.
 
     Examples
     --------
@@ -124,11 +140,12 @@ def find_guard(graph: Graph, *, flags: bool = False) -> Guard:
     settled = tuple(check for check in checks if bounds[check] is not None)
     others = tuple(check for check in checks if bounds[check] is None)
     bound = min((b for b in bounds.values() if b is not None), default=0.0)
+    inside = tuple(check for check in others if flags or is_costly(check.node))
     guard = Guard(
         checks,
         settled=settled,
-        inside=others if flags else (),
-        host=() if flags else others,
+        inside=(*inside, *(warning for warning in graph.warnings if is_costly(warning.node))),
+        host=tuple(check for check in others if check not in inside),
         bound=bound if _reads_floats(checks) else 0.0,
         without_nan=_without_nan(settled, bound),
         warnings=graph.warnings,

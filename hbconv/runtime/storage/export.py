@@ -82,8 +82,8 @@ def native_file(
 def _onnx(programs: Programs, dtypes: tuple[str, ...]) -> bytes:
     from hbconv.backends.onnx import export_onnx
 
-    stages = programs.compilation(programs.parsed.exported, dtypes)
-    return export_onnx(stages.lowered, stages.graph, programs.target)
+    graph = programs.compilation(programs.parsed.exported, dtypes).graph
+    return export_onnx(graph, programs.target)
 
 
 def _torchscript(programs: Programs, dtypes: tuple[str, ...]) -> bytes:

@@ -27,7 +27,6 @@ from hbconv.backends.onnx.export import checked
 from hbconv.backends.onnx.writer import GraphWriter
 from hbconv.containers import Graph
 from hbconv.errors import BackendError, MissingPackageError
-from hbconv.lower import lower
 from hbconv.parse import parse
 from hbconv.target import Target
 
@@ -44,7 +43,7 @@ def graph_of(estimator: Any, *dtypes: str) -> Graph:
 
 def session_of(graph: Graph, target: Target = TARGET) -> onnxruntime.InferenceSession:
     """Export, check, and open as users do."""
-    model = export_onnx(lower(graph, target.precision), graph, target)
+    model = export_onnx(graph, target)
     onnx.checker.check_model(onnx.load_from_string(model), full_check=True)
     return onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
 
@@ -287,13 +286,13 @@ def test_names_that_clash_are_refused(columns: list[str]) -> None:
     model = LinearRegression().fit(pd.DataFrame(x[:, :2], columns=columns), y)
     graph = graph_of(model, "float64", "float32")
     with pytest.raises(BackendError, match="empty or taken twice"):
-        export_onnx(lower(graph), graph, TARGET)
+        export_onnx(graph, TARGET)
 
 
 def test_file_tells_what_it_is() -> None:
     x, y = numbers()
     graph = graph_of(LogisticRegression().fit(x, y), "float32")
-    model = onnx.load_from_string(export_onnx(lower(graph), graph, TARGET))
+    model = onnx.load_from_string(export_onnx(graph, TARGET))
     metadata = {p.key: p.value for p in model.metadata_props}
     assert (model.producer_name, model.producer_version) == ("hbconv", __version__)
     assert (metadata["hbconv_version"], metadata["estimator"], metadata["kind"]) == (
@@ -312,7 +311,7 @@ def test_runtime_that_misreads_trees_is_refused(monkeypatch: pytest.MonkeyPatch)
     graph = graph_of(LogisticRegression().fit(x, y), "float32")
     monkeypatch.setattr(onnxruntime, "__version__", "1.23.2")
     with pytest.raises(MissingPackageError, match=r"onnxruntime 1.24 or later \(found 1.23.2\)"):
-        export_onnx(lower(graph), graph, TARGET)
+        export_onnx(graph, TARGET)
 
 
 def test_fast_precision_is_float32_throughout() -> None:
