@@ -6,6 +6,7 @@ attribution for tree ensembles" (2018), "SHAP interaction values".
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -15,9 +16,9 @@ import numpy.typing as npt
 
 from hbconv.covered_forest import CoveredForest, find_parents
 
-__all__ = ["FeaturePairs", "find_pairs", "pair_sums"]
+__all__ = ["FeaturePairs", "count_pairs", "find_pairs", "interaction_matrices", "pair_sums"]
 
-Ints = npt.NDArray[np.int64]
+Ints = npt.NDArray[np.integer[Any]]
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 
@@ -63,28 +64,61 @@ class FeaturePairs:
         return places
 
 
+def count_pairs(covered: CoveredForest) -> int:
+    """Count the pairs of features, in memory that their tests do not multiply."""
+    return len(_pair_keys(covered))
+
+
 @lru_cache(maxsize=2)
 def find_pairs(covered: CoveredForest) -> FeaturePairs:
     """Walk up from all tests, and note the tests above each that are on other features."""
+    keys = _pair_keys(covered)
+    none: Ints = np.empty(0, np.int32)
+    met: list[tuple[Ints, Ints, Bools, Ints]] = [(none, none, none.astype(np.bool_), none)]
+    for test, above, from_left in _meetings(covered):
+        pair = np.searchsorted(keys, _keys(covered, test, above)).astype(np.int32)
+        met.append((test, above, from_left, pair))
+    test, above, from_left, pair = (np.concatenate(arrays) for arrays in zip(*met, strict=True))
+    order = np.argsort(test, kind="stable")
+    first, second = np.divmod(keys, max(covered.n_features, 1))
+    return FeaturePairs(first, second, test[order], above[order], from_left[order], pair[order])
+
+
+@lru_cache(maxsize=2)
+def _pair_keys(covered: CoveredForest) -> npt.NDArray[np.int64]:
+    """Return the key of each pair of features that meet, ascending."""
+    keys = np.empty(0, np.int64)
+    for test, above, _ in _meetings(covered):
+        keys = np.union1d(keys, _keys(covered, test, above))
+    return keys
+
+
+def _keys(covered: CoveredForest, test: Ints, above: Ints) -> npt.NDArray[np.int64]:
+    feature = covered.feature.data
+    first = np.minimum(feature[test], feature[above])
+    second = np.maximum(feature[test], feature[above])
+    keys: npt.NDArray[np.int64] = first.astype(np.int64) * covered.n_features + second
+    return keys
+
+
+def _meetings(covered: CoveredForest) -> Iterator[tuple[Ints, Ints, Bools]]:
+    """Yield tests, tests above them on other features, and whether the way goes left there.
+
+    All that are one level apart come first, then those of two levels, and so on.
+    """
     parent, from_left = find_parents(covered.forest)
-    feature = covered.feature.data.astype(np.int64)
-    test = np.flatnonzero(parent >= 0)
+    feature = covered.feature.data
+    parent = parent.astype(np.int32)
+    test = np.flatnonzero(parent >= 0).astype(np.int32)
     above = parent[test]
     side = from_left[test]
-    met = [(test[:0], above[:0], side[:0])]
     while len(test):
-        met.append((test, above, side))
+        differ = feature[test] != feature[above]
+        yield test[differ], above[differ], side[differ]
         higher = parent[above] >= 0
         test = test[higher]
         side = from_left[above[higher]]
         above = parent[above[higher]]
-    test, above, side = (np.concatenate(arrays) for arrays in zip(*met, strict=True))
-    differ = np.flatnonzero(feature[test] != feature[above])
-    order = differ[np.argsort(test[differ], kind="stable")]
-    both = np.sort(np.stack([feature[test[order]], feature[above[order]]]), axis=0)
-    keys, pair = np.unique(both[0] * covered.n_features + both[1], return_inverse=True)
-    first, second = np.divmod(keys, max(covered.n_features, 1))
-    return FeaturePairs(first, second, test[order], above[order], side[order], pair.ravel())
 
 
 def pair_sums(covered: CoveredForest, x: npt.NDArray[Any]) -> Floats:
@@ -111,3 +145,20 @@ def pair_sums(covered: CoveredForest, x: npt.NDArray[Any]) -> Floats:
             lower = (gains[0] * left + gains[1] * right)[pairs.test]
             np.add.at(found, (output + value, pairs.pair), weight * lower * gain)
     return found.reshape(shape[0] * shape[1], len(x)).T
+
+
+def interaction_matrices(covered: CoveredForest, x: npt.NDArray[Any]) -> Floats:
+    """Return a matrix of the features for each output: (n_rows, n_outputs * width * width).
+
+    Half of what a pair adds stands in either place. The diagonal makes each row add up to the
+    contribution of its feature.
+    """
+    pairs = find_pairs(covered)
+    outputs, width = covered.shape
+    halves = pair_sums(covered, x).reshape(len(x), outputs, len(pairs.first)) / 2
+    found = np.zeros((len(x), outputs, width, width))
+    found[:, :, pairs.first, pairs.second] = halves
+    found[:, :, pairs.second, pairs.first] = halves
+    alone = covered.contributions(x).reshape(len(x), outputs, width) - found.sum(axis=3)
+    found[:, :, np.arange(width), np.arange(width)] = alone
+    return found.reshape(len(x), outputs * width * width)

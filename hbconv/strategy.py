@@ -15,6 +15,7 @@ from hbconv.names import unknown
 from hbconv.symmetric_forest import sum_as_leaves
 from hbconv.target import Target
 from hbconv.tensor import Builder, TensorProgram, Value
+from hbconv.tensor.contributions import write_interaction_matrices
 from hbconv.tensor.leaves import sum_leaves
 from hbconv.tensor.rewrite import rewrite_program
 
@@ -73,7 +74,8 @@ def find_strategy(name: str) -> Strategy:
 def lower_trees(program: TensorProgram, native: frozenset[str]) -> TensorProgram:
     """Write the trees as plain primitives, except those whose strategy is native.
 
-    Contributions of symmetric trees become sums over trees.
+    Contributions of symmetric trees become sums over trees. Matrices of interactions are put
+    together of what pairs of features add.
     """
 
     def tree_leaves(b: Builder, x: Value, **trees: Any) -> Value:
@@ -92,9 +94,14 @@ def lower_trees(program: TensorProgram, native: frozenset[str]) -> TensorProgram
             return b.op("tree_contributions", x, covered=covered)
         return tree_scores(b, x, forest=sums, strategy="tree_traversal")
 
+    def interaction_matrices(b: Builder, x: Value, covered: CoveredForest) -> Value:
+        contributions = tree_contributions(b, x, covered)
+        return write_interaction_matrices(b, x, covered, contributions)
+
     rules: dict[str, Any] = {
         "tree_leaves": tree_leaves,
         "tree_scores": tree_scores,
         "tree_contributions": tree_contributions,
+        "tree_interaction_matrices": interaction_matrices,
     }
     return rewrite_program(program, rules) if program.primitives & rules.keys() else program

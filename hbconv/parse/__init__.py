@@ -26,6 +26,7 @@ from hbconv.parse.metric import read_metric
 from hbconv.parse.registry import find_parser, parser_names, parses
 from hbconv.parse.schema import read_schema
 from hbconv.parse.step import Conditions, Step, parse_step
+from hbconv.parse.wide_explanations import split_by_width
 
 __all__ = ["METHODS", "Step", "parse", "parser_names", "parses"]
 
@@ -80,12 +81,12 @@ def _parsed(
         iterations=iterations,
         categories=_placed(categories, schema),
     )
-    outputs = parse_step(step)
+    outputs, too_wide = split_by_width(parse_step(step), type(estimator).__name__)
     ordered = {m: outputs[m] for m in (*METHODS, *outputs) if m in outputs}
     graph = _graph(step.conditions, schema, ordered, _traits(estimator, ordered, schema))
     refused = step.conditions.refused
     missing = {m: refused[m] for m in refused if m not in ordered and hasattr(estimator, m)}
-    return _with_inverse(replace(graph, refused=missing), estimator)
+    return _with_inverse(replace(graph, refused=missing | too_wide), estimator)
 
 
 def _placed(categories: Mapping[int, str], schema: Schema) -> frozenset[int]:

@@ -16,7 +16,7 @@ from hbconv.feature_pairs import find_pairs
 from hbconv.tensor.builder import Builder, Value
 from hbconv.tensor.splits import prepare_splits
 
-__all__ = ["write_contributions", "write_interactions"]
+__all__ = ["write_contributions", "write_interaction_matrices", "write_interactions"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -71,6 +71,32 @@ def write_interactions(b: Builder, x: Value, covered: CoveredForest) -> Value:
     key = pairs.places(covered.n_features)[features[0, some], features[1, some]]
     sums = b.concat(_summed(b, _total(counts), covered, key, leaf))
     return b.take(sums, np.arange(len(pairs.first) * outputs).reshape(-1, outputs).T.ravel())
+
+
+def write_interaction_matrices(
+    b: Builder, x: Value, covered: CoveredForest, contributions: Value
+) -> Value:
+    """Write ``tree_interaction_matrices`` as contributions and what pairs add.
+
+    1. Halve what pairs add, and find their places, those of other entries at a zero.
+    2. Take the sum of each row off the contribution of its feature.
+    """
+    outputs, width = covered.shape
+    pairs = find_pairs(covered)
+    count = len(pairs.first)
+    parts = [b.op("expand", contributions, b.constant(np.zeros(1)))]
+    if count:
+        both = b.op("tree_interactions", x, covered=covered)
+        parts = [both * b.constant(0.5), *parts]
+    place = pairs.places(width)
+    output = count * np.arange(outputs)[:, None, None]
+    places = np.where(place < 0, count * outputs, place + output)  # 1
+    beside = b.take(b.concat(parts), places.ravel())
+    sums = b.reduce("reduce_sum", b.reshape(beside, outputs * width, width), axis=1)
+    places[:, np.arange(width), np.arange(width)] = (
+        count * outputs + 1 + np.arange(outputs * width).reshape(outputs, width)
+    )
+    return b.take(b.concat([*parts, contributions - sums]), places.ravel())  # 2
 
 
 @dataclass(frozen=True, eq=False)

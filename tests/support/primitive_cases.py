@@ -702,6 +702,8 @@ CASES = [
     explained("tree_interactions", "scalars"),
     explained("tree_interactions", "vectors", vector=True, n_categorical=2),
     explained("tree_interactions", "no pairs", max_depth=1, strict=True),
+    explained("tree_interaction_matrices", "scalars"),
+    explained("tree_interaction_matrices", "no pairs", max_depth=1, strict=True),
     *ITERATIONS,
     *PROGRAMS,
 ]

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-
 from hbconv.containers.node import Node, container
 from hbconv.containers.schema import Type
 from hbconv.covered_forest import CoveredForest
-from hbconv.feature_pairs import find_pairs
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
@@ -66,28 +63,8 @@ class TreeInteractions(TreeContributions):
         return Type(outputs * width * width, "float64")
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
-        """Write the primitives.
-
-        1. Halve what pairs add, and find their places, those of other entries at a zero.
-        2. Take the sum of each row off the contribution of its feature.
-        """
-        outputs, width = self.covered.shape
-        pairs = find_pairs(self.covered)
-        count = len(pairs.first)
-        contributions = super().lower(b, *inputs)
-        parts = [b.op("expand", contributions, b.constant(np.zeros(1)))]
-        if count:
-            both = b.op("tree_interactions", _numbers(b, inputs[0]), covered=self.covered)
-            parts = [both * b.constant(0.5), *parts]
-        place = pairs.places(width)
-        output = count * np.arange(outputs)[:, None, None]
-        places = np.where(place < 0, count * outputs, place + output)  # 1
-        beside = b.take(b.concat(parts), places.ravel())
-        sums = b.reduce("reduce_sum", b.reshape(beside, outputs * width, width), axis=1)
-        places[:, np.arange(width), np.arange(width)] = (
-            count * outputs + 1 + np.arange(outputs * width).reshape(outputs, width)
-        )
-        return b.take(b.concat([*parts, contributions - sums]), places.ravel())  # 2
+        numbers = _numbers(b, inputs[0])
+        return b.cast(b.op("tree_interaction_matrices", numbers, covered=self.covered), "float64")
 
 
 def _numbers(b: Builder, x: Value) -> Value:

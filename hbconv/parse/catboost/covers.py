@@ -48,7 +48,8 @@ def cover_leaves(
         return None
     scaled = replace(forest, values=Array(forest.values.data * scale), start=Array(bias))
     players = [*((place,) for place in range(len(inputs.names))), *inputs.shared]
-    feature = np.array([players.index(own) for own in inputs.features], np.int32)
+    place_of = {own: place for place, own in enumerate(players)}
+    feature = np.array([place_of[own] for own in inputs.features], np.int32)
     shares = _shares(forest, weights)
     return cover_forest(scaled, shares, feature[forest.feature.data], len(players))
 

@@ -72,5 +72,6 @@ def _code(step: Step, position: int, categories: list[Any]) -> Node:
             "be codes.",
         )
     ordered = sorted(categories) if numbers else categories
-    table = np.array([np.nan, *(categories.index(value) for value in ordered)], np.float32)
+    place_of = {value: place for place, value in enumerate(categories)}
+    table = np.array([np.nan, *(place_of[value] for value in ordered)], np.float32)
     return CategoryNumbers(category_codes(step, position, ordered), (Array(table),), "float")

@@ -1,7 +1,7 @@
 """Primitives of a whole forest, which a strategy or a backend's own kernel replaces."""
 
 from hbconv.covered_forest import CoveredForest
-from hbconv.feature_pairs import find_pairs, pair_sums
+from hbconv.feature_pairs import count_pairs, interaction_matrices, pair_sums
 from hbconv.forest import Forest
 from hbconv.tensor.primitive import OpKind, define
 from hbconv.tensor.types import FLOATS, NumpyArray, TensorType, require
@@ -56,7 +56,7 @@ def infer_tree_interactions(x: TensorType, covered: CoveredForest) -> TensorType
     An output has a column for each pair of ``find_pairs``.
     """
     infer_tree_scores(x, covered.forest, "any")
-    return TensorType("float64", (covered.forest.n_outputs * len(find_pairs(covered).first),))
+    return TensorType("float64", (covered.forest.n_outputs * count_pairs(covered),))
 
 
 def tree_interactions(x: NumpyArray, covered: CoveredForest) -> NumpyArray:
@@ -64,7 +64,28 @@ def tree_interactions(x: NumpyArray, covered: CoveredForest) -> NumpyArray:
     return pair_sums(covered, x)
 
 
+def infer_tree_interaction_matrices(x: TensorType, covered: CoveredForest) -> TensorType:
+    """Type ``tree_interaction_matrices(x, covered)``: a matrix of the features an output, float64.
+
+    What each feature adds alone stands in the diagonal, and the expected value is last.
+    """
+    infer_tree_scores(x, covered.forest, "any")
+    outputs, width = covered.shape
+    return TensorType("float64", (outputs * width * width,))
+
+
+def tree_interaction_matrices(x: NumpyArray, covered: CoveredForest) -> NumpyArray:
+    """Compute Shapley interaction values."""
+    return interaction_matrices(covered, x)
+
+
 define("tree_scores", infer_tree_scores, tree_scores, OpKind.TREES)
 define("tree_leaves", infer_tree_leaves, tree_leaves, OpKind.TREES)
 define("tree_contributions", infer_tree_contributions, tree_contributions, OpKind.CONTRIBUTIONS)
 define("tree_interactions", infer_tree_interactions, tree_interactions, OpKind.CONTRIBUTIONS)
+define(
+    "tree_interaction_matrices",
+    infer_tree_interaction_matrices,
+    tree_interaction_matrices,
+    OpKind.CONTRIBUTIONS,
+)
