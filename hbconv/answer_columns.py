@@ -20,7 +20,8 @@ def arrow_columns(model: Model, method: str, rows: Any, n_rows: int) -> list[Any
 
     Labels have the type of all classes, whichever of them the rows have.
     """
-    columns = _columns(getattr(model, method)(rows), n_rows)
+    found = getattr(model, method)(rows)
+    columns = _columns(found, n_rows) if n_rows else _no_rows(model, method, found)
     labels = _labels(model, method)
     if len(labels) != len(columns):
         labels = [None] * len(columns)
@@ -78,6 +79,16 @@ def _arrow(column: Any, labels: Any) -> Any:
     if labels is not None:
         return pa.array(values, pa.array(labels.tolist()).type)
     return pa.array(values, pa.string() if all(isinstance(one, str) for one in values) else None)
+
+
+def _no_rows(model: Model, method: str, values: Any) -> list[Any]:
+    """Return the columns of an answer to no rows, in the types that rows have."""
+    output = model.parsed.outputs[method]
+    dtype = (values[0] if isinstance(values, list) else values).dtype
+    if output.of_no_rows is not None:
+        labels = _labels(model, method)
+        dtype = labels[0].dtype if labels else np.dtype(output.dtype or output.node.type.dtype)
+    return [np.empty(0, dtype) for _ in column_names(model, method)]
 
 
 def _columns(values: Any, rows: int) -> list[Any]:

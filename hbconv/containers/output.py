@@ -44,12 +44,15 @@ class Output:
         Dtype of the source's answer where it differs from the node's.
     on_demand : bool
         Whether it takes so long that files hold it only where they are asked for it by name.
+    of_no_rows : Array or None
+        The source's answer to no rows, where it has another shape than rows have.
     """
 
     node: Node
     form: Form = MATRIX
     dtype: str | None = None
     on_demand: bool = False
+    of_no_rows: Array | None = None
 
     @property
     def misfit(self) -> str | None:
@@ -89,7 +92,8 @@ class Output:
     @property
     def in_parts(self) -> Output:
         """The output of some of the rows, whose answers are joined."""
-        return replace(self, form=MATRIX) if isinstance(self.form, FlatRow) else self
+        form = MATRIX if isinstance(self.form, FlatRow) else self.form
+        return replace(self, form=form, of_no_rows=None)
 
     @property
     def returns_sparse(self) -> bool | None:

@@ -22,9 +22,10 @@ from hbconv.runtime.inputs.arrays import numeric
 from hbconv.runtime.inputs.matrices import read_matrix
 from hbconv.runtime.inputs.read import is_table, read_table
 from hbconv.runtime.inputs.reading import reads_rows
+from hbconv.runtime.inputs.records import is_nothing
 from hbconv.runtime.inputs.table import Reads, Table
 from hbconv.runtime.matrix_call import MatrixProgram, in_fresh_arrays, in_place
-from hbconv.runtime.outputs.answers import answer, flattened
+from hbconv.runtime.outputs.answers import answer, whole
 from hbconv.runtime.program import Program
 from hbconv.runtime.programs import Programs
 from hbconv.runtime.row_call import RowCall
@@ -65,7 +66,7 @@ class TableCall:
         """Answer as the method does."""
         program, table = self.find_program(read_table(x, self.reads))
         output = self.graph.outputs[self.method].for_rows(sparse=False)
-        return flattened(output.form, answered(output.in_parts, program, self.method, table))
+        return whole(output, answered(output.in_parts, program, self.method, table))
 
     def find_program(self, table: Table) -> tuple[Program, Table]:
         """Return the program, and the table in its dtypes; raise InputError if it does not fit."""
@@ -73,7 +74,7 @@ class TableCall:
             raise InputError(f"X has {table.rows} rows; this call was bound for {self.rows}.")
         if hasattr(table.matrix, "tocsr"):
             raise InputError(NO_SPARSE)
-        for column in sorted(self.reads.numbers):
+        for column in sorted(self.reads.numbers) if table.rows else ():
             _require_holds(table.dtypes[column], self.dtypes[column], self.reads.where(column))
         return self.program, table.converted(self.dtypes)
 
@@ -194,7 +195,7 @@ def _fitting(x: Any, shape: tuple[int | None, int], dtype: np.dtype[Any]) -> Mat
     Otherwise numpy would repeat rows, or cut numbers off.
     """
     rows, width = shape
-    matrix = read_matrix(x)
+    matrix = np.empty((0, width), dtype) if is_nothing(x) else read_matrix(x)
     if not isinstance(matrix, np.ndarray):
         raise InputError(NO_SPARSE)
     if matrix.shape != (len(matrix) if rows is None else rows, width):

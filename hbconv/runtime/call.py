@@ -11,7 +11,7 @@ from hbconv.errors import BackendError
 from hbconv.runtime.batching import chunks
 from hbconv.runtime.inputs.read import read_table
 from hbconv.runtime.inputs.table import Groups, Reads, Table
-from hbconv.runtime.outputs.answers import answer, flattened, in_form, in_order, join
+from hbconv.runtime.outputs.answers import answer, in_form, in_order, join, whole
 from hbconv.runtime.outputs.dataframes import framed, library_of
 from hbconv.runtime.outputs.tensors import as_tensors
 from hbconv.runtime.program import Program
@@ -57,7 +57,7 @@ def call(graph: Graph, programs: Programs, reads: Reads, method: str, x: Any) ->
         return framed(found, typed.outputs[method], library, frame_format.names, x)
     if hasattr(found, "tocsr"):
         return in_form(found, output, x)
-    found = flattened(output.form, found)
+    found = whole(output, found)
     return as_tensors(found, x) if hasattr(x, "detach") else found
 
 

@@ -90,6 +90,8 @@ class ChosenPrograms:
         """
         key = (methods, table.dtypes, table.padding)
         choice = self._choices.get(key)
+        if choice is None and not table.rows and self.on_new_dtypes != "compile":
+            return table.converted(self._of_no_rows(key, list(known)))
         if choice is None:
             choice = self._choose(key, list(known))
             self._choices[key] = choice
@@ -140,6 +142,13 @@ class ChosenPrograms:
             f"The rows are of {self._named(given)}, and this model was compiled for {compiled}. "
             f"{self.reads.owner} may answer such rows otherwise. {_REMEDY}"
         )
+
+    def _of_no_rows(self, key: Key, known: list[Key]) -> Dtypes:
+        """Choose for no rows, whose dtypes may be those of an empty list: any program will do."""
+        try:
+            return self._choose(key, known).dtypes
+        except InputError:
+            return next(dtypes for _, dtypes, _ in known)
 
     def _holds(self, dtypes: Dtypes, given: Dtypes) -> bool:
         pairs = zip(self._read(given, dtypes), dtypes, strict=True)

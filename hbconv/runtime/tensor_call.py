@@ -22,7 +22,7 @@ from hbconv.runtime.batching import chunks
 from hbconv.runtime.inputs.read import read_table
 from hbconv.runtime.inputs.reading import reads_rows
 from hbconv.runtime.inputs.table import Reads, Table
-from hbconv.runtime.outputs.answers import answer, flattened, join
+from hbconv.runtime.outputs.answers import answer, join, whole
 from hbconv.runtime.outputs.dataframes import library_of
 from hbconv.runtime.outputs.tensors import as_tensors, from_array, on_host
 from hbconv.runtime.program import Program
@@ -130,7 +130,7 @@ class TensorCall:
             answer(output.in_parts, self._values(program, table.part(rows)))
             for rows in chunks(table.rows, program.chunk)
         ]
-        return as_tensors(flattened(output.form, join(parts)), x)
+        return as_tensors(whole(output, join(parts)), x)
 
     def _reads_matrices(self) -> bool:
         """Whether the method reads a matrix, and returns no frame and nothing sparse."""

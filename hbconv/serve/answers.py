@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.model import Model
+from hbconv.serve.datatypes import DTYPES
 from hbconv.serve.refusal import RefusedError
 from hbconv.serve.rows import Rows, fed
 from hbconv.serve.signature import Given, ModelSignature
@@ -57,6 +58,8 @@ def compute(
 
 def _tensor(given: Given, found: Any, count: int) -> npt.NDArray[Any]:
     """Return one part of an answer, dense and in the shape that is told."""
+    if not count:  # a source may answer no rows in another shape and dtype
+        return np.empty((0, *given.shape[1:]), DTYPES[given.datatype])
     part = found if given.part is None else found[given.part]
     array = np.asarray(part.toarray() if hasattr(part, "toarray") else part)
     return array if array.ndim == len(given.shape) else array.reshape(count, *given.shape[1:])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -102,8 +103,9 @@ def parse_lightgbm_text(
         model = read_lightgbm_text(text, iterations, categories)
         schema = read_schema(model.names, categories=bool(model.categories))
         step = Step(None, Columns.of(schema), "Booster")
+        outputs = _of_booster(step, model)
         return require_sound(
-            Graph(schema, _answers(step, model), tuple(step.conditions.checks), Traits("Booster"))
+            Graph(schema, outputs, tuple(step.conditions.checks), Traits("Booster"))
         )
 
 
@@ -140,7 +142,7 @@ def parse_booster(step: Step) -> dict[str, Output]:
             "Booster(model_str=booster.model_to_string())."
         )
         raise step.refuse("sigmoid", exact, hint)
-    return _answers(step, model)
+    return _of_booster(step, model)
 
 
 @parses(
@@ -186,6 +188,15 @@ def _label_codes(p: Node, n_classes: int) -> Node:
     if n_classes == 1:  # its only probability is never above a half
         return ConstantRows(p, Array.of([0], np.int32))
     return Compare.of(p, "gt", 0.5, "int32")
+
+
+def _of_booster(step: Step, model: LightGBMModel) -> dict[str, Output]:
+    """Return the outputs of a booster, whose scores of no rows are a vector; wrappers refuse it."""
+    answers = _answers(step, model)
+    nothing = Array(np.empty(0))
+    for method in ("predict", "raw_scores"):
+        answers[method] = replace(answers[method], of_no_rows=nothing)
+    return answers
 
 
 def _answers(step: Step, model: LightGBMModel) -> dict[str, Output]:

@@ -43,6 +43,11 @@ from hbconv.parse.xgboost.objectives import predictions
 
 __all__ = ["parse_xgboost_bytes"]
 
+_NO_ROWS = Array(np.empty(0, np.float32))
+"""What XGBoost answers to no rows, whatever the width of its answers to rows."""
+_NO_PROBABILITIES = Array(np.empty((0, 2), np.float32))
+"""What it makes of that as the only probability of two classes."""
+
 
 def parse_xgboost_bytes(data: bytes) -> Graph:
     """Read a model file into a Graph that answers like ``xgboost.Booster``.
@@ -107,7 +112,11 @@ def _labelled(step: Step, margin: Node, p: Node) -> dict[str, Output]:
     softmax = step.estimator.objective == "multi:softmax"
     classes = np.arange(max(known, 2))
     if p.type.width > 1 and known == 2:
-        return {"predict": Output(Compare.of(p, "gt", 0.5, "float64")), "predict_proba": Output(p)}
+        labels = Compare.of(p, "gt", 0.5, "float64")
+        return {
+            "predict": Output(labels, of_no_rows=Array(np.empty(0, np.int64))),
+            "predict_proba": Output(p, of_no_rows=_NO_PROBABILITIES),
+        }
     if p.type.width > 1 and known != p.type.width:
         raise step.refuse(
             "n_classes_",
@@ -118,7 +127,7 @@ def _labelled(step: Step, margin: Node, p: Node) -> dict[str, Output]:
     if p.type.width > 1:
         return {
             "predict": Output(ArgMax(p), Labels(Array(classes))),
-            "predict_proba": Output(p),
+            "predict_proba": Output(p, of_no_rows=_NO_PROBABILITIES),
         }
     if softmax:
         return {
@@ -150,14 +159,18 @@ def _scores(x: Node, model: XGBoostModel, *, inplace: bool) -> tuple[Node, dict[
     outputs = {"raw_scores": _answer(margin)}
     if forest.n_trees:
         form = VECTOR if forest.n_trees == 1 else MATRIX
-        outputs["apply"] = Output(TreeLeaves(x, forest), form, dtype="float32")
+        outputs["apply"] = Output(TreeLeaves(x, forest), form, "float32", of_no_rows=_NO_ROWS)
     covered = model.booster.covered(model.margin)
-    outputs |= contribution_outputs(x, covered, "float32")
-    return margin, outputs | interaction_outputs(x, covered, "float32")
+    explained = contribution_outputs(x, covered, "float32")
+    explained |= interaction_outputs(x, covered, "float32")
+    for method, output in explained.items():
+        outputs[method] = replace(output, of_no_rows=_NO_ROWS)
+    return margin, outputs
 
 
 def _answer(node: Node) -> Output:
-    return Output(node, VECTOR if node.type.width == 1 else MATRIX, dtype="float32")
+    form = VECTOR if node.type.width == 1 else MATRIX
+    return Output(node, form, "float32", of_no_rows=_NO_ROWS)
 
 
 def _read_wrapper(step: Step) -> XGBoostModel:

@@ -12,14 +12,14 @@ from hbconv.containers.schema import WEAK_INT
 from hbconv.errors import InputError
 from hbconv.lower import DENSE, WRITTEN
 from hbconv.runtime.inputs.arrays import dtype_name, numeric, only_numbers, refuse_texts
-from hbconv.runtime.inputs.dataframes import Data, Frame, read_frame, read_sequence
+from hbconv.runtime.inputs.dataframes import Data, Frame, plain_column, read_frame, read_sequence
 from hbconv.runtime.inputs.dates import Zoned
 from hbconv.runtime.inputs.half import is_converted
 from hbconv.runtime.inputs.matrices import as_numbers, read_matrix
 from hbconv.runtime.inputs.nulls import filled
 from hbconv.runtime.inputs.places import find_places, require_width, unnamed_rows, warn
 from hbconv.runtime.inputs.reading import reads_rows
-from hbconv.runtime.inputs.records import opened, read_records
+from hbconv.runtime.inputs.records import is_nothing, opened, read_records
 from hbconv.runtime.inputs.sequences import read_items
 from hbconv.runtime.inputs.table import Block, Reads, Table
 from hbconv.runtime.text.categories import Categories, Text
@@ -31,7 +31,7 @@ __all__ = ["category_columns", "count_columns", "is_table", "read_table"]
 def is_table(x: Any) -> bool:
     """Whether rows come as a table or as records, which have columns by name."""
     x = opened(x)
-    return (read_records(x) or read_frame(x)) is not None
+    return is_nothing(x) or (read_records(x) or read_frame(x)) is not None
 
 
 @reads_rows
@@ -116,7 +116,16 @@ def _frame_of(x: Any, reads: Reads) -> Frame | None:
         return read_items(x)
     if reads.schema.conventions.sequence:
         return read_sequence(x)
+    if is_nothing(x):
+        return _nothing(reads)
     return read_records(x) or read_frame(x)
+
+
+def _nothing(reads: Reads) -> Frame:
+    """Return a table of the columns that the model was fitted on, without rows."""
+    schema = reads.schema
+    names = schema.names if schema.named else tuple(range(len(schema.columns)))
+    return Frame(names, 0, lambda i: plain_column(names[i], []), ordered=False)
 
 
 def _read_frame(frame: Frame, reads: Reads) -> Table:

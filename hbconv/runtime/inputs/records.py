@@ -11,7 +11,7 @@ import numpy.typing as npt
 from hbconv.errors import InputError
 from hbconv.runtime.inputs.dataframes import Frame, plain_column
 
-__all__ = ["opened", "read_records"]
+__all__ = ["is_nothing", "opened", "read_records"]
 
 Record = Mapping[Any, Any]
 
@@ -47,6 +47,11 @@ def opened(x: Any) -> Any:
             'such as {"age": 30}, a list of them, or a table.'
         ) from error
     return _joined(found) if _is_split(found) else found
+
+
+def is_nothing(x: Any) -> bool:
+    """Whether it is a list without rows, which may be of records or of anything else."""
+    return isinstance(x, list | tuple) and not x
 
 
 def read_records(x: Any) -> Frame | None:

@@ -37,7 +37,7 @@ from hbconv.runtime.outputs.adjacency import list_adjacent
 from hbconv.runtime.outputs.inverted import look_up_categories, name_rows
 from hbconv.runtime.outputs.tensors import cast, concatenate, look_up, on_host, stack
 
-__all__ = ["answer", "decoder", "flattened", "in_form", "in_order", "join", "row_decoder"]
+__all__ = ["answer", "decoder", "in_form", "in_order", "join", "row_decoder", "whole"]
 
 
 def answer(output: Output, values: Any) -> Any:
@@ -69,7 +69,7 @@ def answer(output: Output, values: Any) -> Any:
         return tuple(cast(part, dtype or output.dtype) for part, (_, dtype) in parts)
     if isinstance(form, Stages):
         return iter([_array(form.each, output.dtype, part) for part in _cut(output, values)])
-    return _array(form, output.dtype, values)
+    return whole(output, _array(form, output.dtype, values))
 
 
 def decoder(output: Output) -> Callable[[npt.NDArray[Any]], Any]:
@@ -83,7 +83,7 @@ def decoder(output: Output) -> Callable[[npt.NDArray[Any]], Any]:
         return lambda values: values[:, 0].astype(dtype or values.dtype)
     if isinstance(form, Matrix):
         return np.ndarray.copy if dtype is None else lambda values: values.astype(dtype)
-    return lambda values: flattened(form, answer(output, values.copy()))
+    return lambda values: whole(output, answer(output, values.copy()))
 
 
 def row_decoder(output: Output) -> Callable[[npt.NDArray[Any]], Any]:
@@ -129,17 +129,26 @@ def in_order(answers: Any, rows: npt.NDArray[np.integer[Any]]) -> Any:
     return answers[np.argsort(rows)]
 
 
-def flattened(form: Form, values: Any) -> Any:
-    """Return the answer of all rows together: a list of items, or a single row that is flat.
+def whole(output: Output, found: Any) -> Any:
+    """Return the answers of all parts of the rows, joined, as the source answers the whole.
+
+    That is a list of items, one row that is flat, or the source's own shape for no rows.
 
     Examples
     --------
-    >>> flattened(FlatRow(), np.zeros((1, 3))).shape, flattened(FlatRow(), np.zeros((2, 3))).shape
+    >>> from hbconv.containers import Columns, Schema
+    >>> output = Output(Columns.of(Schema.matrix(3)), FlatRow())
+    >>> whole(output, np.zeros((1, 3))).shape, whole(output, np.zeros((2, 3))).shape
     ((3,), (2, 3))
     """
-    if isinstance(form, RowItems):
-        return values.tolist()
-    return values.reshape(-1) if isinstance(form, FlatRow) and len(values) == 1 else values
+    if isinstance(output.form, RowItems):
+        return found.tolist()
+    if isinstance(output.form, FlatRow) and len(found) == 1:
+        return found.reshape(-1)
+    if output.of_no_rows is None or len(found):
+        return found
+    empty = output.of_no_rows.data
+    return cast(found, empty.dtype).reshape(empty.shape)
 
 
 def in_form(found: Any, output: Output, x: Any) -> Any:
@@ -203,8 +212,6 @@ def _array(form: Form, dtype: str | None, values: Any) -> Any:
     values = cast(values, dtype)
     if isinstance(form, Cube):
         return values.reshape(len(values), *form.shape)
-    if isinstance(form, FlatRow):
-        return flattened(form, values)
     if isinstance(form, Sparse) and importlib.util.find_spec("scipy") is not None:
         return _sparse(on_host(values))
     return values

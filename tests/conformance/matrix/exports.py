@@ -23,7 +23,7 @@ from hbconv.backends.torch.export import INTERFACE
 from hbconv.backends.torch.jit import load
 from hbconv.containers import Graph
 from hbconv.interface import Interface, inputs_with_text, lower_with_checks
-from hbconv.runtime.outputs.answers import flattened
+from hbconv.runtime.outputs.answers import whole
 from hbconv.target import Target
 
 __all__ = ["SUFFIXES", "Answers", "exported"]
@@ -59,7 +59,7 @@ def _onnx(model: hbconv.Model, path: Path) -> Answers:
         feeds = {i.name: _typed(_values(model, x, i.name), i.type) for i in session.get_inputs()}
         found = dict(zip(methods, session.run(None, feeds), strict=True))
         outputs = model.parsed.outputs
-        return {m: flattened(outputs[m].form, values) for m, values in found.items()}
+        return {m: whole(outputs[m], values) for m, values in found.items()}
 
     return run
 
@@ -110,7 +110,7 @@ def _torch(model: hbconv.Model, module: Callable[..., Any], told: dict[str, Any]
 def _answer(model: hbconv.Model, told: dict[str, Any], values: np.ndarray) -> Any:
     """Decode the codes of classes; torch counts in no unsigned dtype."""
     output = model.parsed.outputs[told["method"]]
-    found = flattened(output.form, _decoded(values, told["classes"]))
+    found = whole(output, _decoded(values, told["classes"]))
     return found.astype(output.dtype) if output.dtype in ("uint32", "uint64") else found
 
 

@@ -147,7 +147,7 @@ class TvmArtifact(Artifact):
         return tuple(sorted({self.small_batch.rows, many} - {0}))
 
     def _loop(self, rows: int) -> CompiledLoop:
-        return self.small_batch.loop if rows <= self.small_batch.rows else self.batch
+        return self.small_batch.loop if 0 < rows <= self.small_batch.rows else self.batch
 
     def _check(self, name: str, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Refuse what the program was not compiled for: the kernel reads bare addresses."""

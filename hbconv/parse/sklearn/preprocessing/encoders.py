@@ -128,7 +128,7 @@ def parse_label_encoder(step: Step) -> dict[str, Output]:
     step.check(
         Compare.of(codes, "eq", -1), f"y contains previously unseen labels (step {step.where!r})."
     )
-    return {"transform": Output(Cast(codes, "int64"), VECTOR)}
+    return {"transform": Output(Cast(codes, "int64"), VECTOR, of_no_rows=Array(np.empty(0)))}
 
 
 def _one_hot_table(est: Any, j: int) -> npt.NDArray[np.int32]:

@@ -200,4 +200,5 @@ def invert_label_encoder(step: Step) -> Output:
         IsOutside.of(codes, 0, len(classes) - 1),
         f"y contains previously unseen labels (step {step.where!r}).",
     )
-    return Output(Cast(codes, "int32"), Labels(Array(classes)))
+    nothing = Array(np.empty(0))
+    return Output(Cast(codes, "int32"), Labels(Array(classes)), of_no_rows=nothing)
