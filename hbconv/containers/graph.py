@@ -146,6 +146,12 @@ class Graph:
         """Names of the outputs that exports hold unless they are told otherwise."""
         return tuple(name for name in self.tensors if not self.outputs[name].on_demand)
 
+    @property
+    def prompt(self) -> Graph:
+        """The same graph without the outputs on demand, which cost nothing until they are asked."""
+        names = [name for name, output in self.outputs.items() if not output.on_demand]
+        return self.only(*names)
+
     def nodes(self) -> list[Node]:
         """All nodes that an output needs, inputs first."""
         return topological(self.output_roots)

@@ -138,6 +138,12 @@ class Programs:
             return self.compiled[key]
 
     @property
+    def backend(self) -> str:
+        """Name of the backend that compiles: a substitute where the target's is not installed."""
+        substitute = self._substitute
+        return self.target.backend if substitute is None else substitute.target.backend
+
+    @property
     def known(self) -> tuple[Key, ...]:
         """Programs that are there, compiled here or stored before."""
         return tuple(dict.fromkeys((*self.compiled, *self._stored)))

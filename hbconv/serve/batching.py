@@ -114,7 +114,7 @@ class Batcher:
             requests = [waiting.asked for waiting in batch if waiting.asked is not None]
             rows = sum([asked.rows.count for asked in requests])
             self._metrics.batch(self.served, rows)
-            if rows > self.served.quick_rows:
+            if not self.served.is_quick(rows, requests):
                 self._compute_in_thread(batch, requests)
                 return
             self._settle(batch, answers_of(self.served, requests))

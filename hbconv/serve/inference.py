@@ -34,7 +34,7 @@ class Inference:
 
 
 def choose_outputs(signature: ModelSignature, names: Iterable[str]) -> tuple[Given, ...]:
-    """Find tensors that the model gives; all of them where none is named.
+    """Find tensors that the model gives; the usual ones where a request of any protocol names none.
 
     Raises
     ------
@@ -43,8 +43,10 @@ def choose_outputs(signature: ModelSignature, names: Iterable[str]) -> tuple[Giv
     InputError
         One is named twice.
     """
+    wanted = tuple(names)
+    if not wanted:
+        return signature.usual
     known = signature.outputs
-    wanted = tuple(names) or tuple(known)
     for name in wanted:
         if name not in known:
             raise unknown("output", name, known)

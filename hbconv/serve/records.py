@@ -21,8 +21,6 @@ from hbconv.serve.signature import Given, ModelSignature, Taken
 
 __all__ = ["read_records", "write_records"]
 
-USUAL = ("predict", "predict_proba", "transform")
-"""Methods that are asked where a request names none; else the first one."""
 _FORMS = 'Send {"instances": [...]}, a list of records, or one record'
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 
@@ -47,7 +45,7 @@ def read_records(document: Any, signature: ModelSignature, most_rows: int) -> In
         raise InputError(
             f"The request has {len(records)} records, and the server takes {most_rows} at once."
         )
-    wanted = choose_outputs(signature, outputs) if outputs else _usual(signature)
+    wanted = choose_outputs(signature, outputs)
     return Inference(Rows(len(records), tuple(_arrays(records, signature))), wanted)
 
 
@@ -79,12 +77,6 @@ def _refuse_wrapper(document: dict[str, Any], signature: ModelSignature) -> None
     name, value = next(iter(document.items()))
     if isinstance(value, list | dict):
         raise InputError(f"{name!r:.50} is no column of the model. {_FORMS}.")
-
-
-def _usual(signature: ModelSignature) -> tuple[Given, ...]:
-    methods = [method for method in USUAL if method in signature.methods]
-    chosen = methods or signature.methods[:1]
-    return tuple(given for given in signature.given if given.method in chosen)
 
 
 def _arrays(records: Sequence[Any], signature: ModelSignature) -> Iterable[npt.NDArray[Any]]:

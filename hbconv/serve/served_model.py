@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import time
 import warnings
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -12,11 +14,16 @@ import numpy as np
 
 from hbconv.errors import InputError
 from hbconv.model import Model
+from hbconv.runtime.program import Key
+from hbconv.runtime.program_choice import name_dtypes
 from hbconv.serve.answers import compute
+from hbconv.serve.inference import Inference
 from hbconv.serve.rows import Rows, fed
 from hbconv.serve.signature import ModelSignature, Taken
 
 __all__ = ["ServedModel", "warmed"]
+
+_log = logging.getLogger("hbconv.serve")
 
 QUICK_SECONDS = 0.0005
 """A batch that takes no longer is computed between two requests, without a thread."""
@@ -33,7 +40,7 @@ class ServedModel:
     model : Model
     signature : ModelSignature
     quick_rows : int
-        Number of rows that all methods answer within ``QUICK_SECONDS``.
+        Number of rows that all methods but those on demand answer within ``QUICK_SECONDS``.
     """
 
     name: str
@@ -42,25 +49,51 @@ class ServedModel:
     signature: ModelSignature
     quick_rows: int
 
+    def is_quick(self, rows: int, requests: Iterable[Inference]) -> bool:
+        """Whether requests of so many rows are answered without a thread."""
+        asked_on_demand = any(one.on_demand for asked in requests for one in asked.wanted)
+        return rows <= self.quick_rows and not asked_on_demand
+
 
 def warmed(name: str, version: str, model: Model) -> ServedModel:
-    """Compile all methods of a model, and time how many rows it answers at once.
+    """Compile the methods of a model, and time how many rows it answers at once.
 
-    It answers arrays from now on, whatever tables it was made to answer.
+    Those on demand, such as contributions, are compiled at the first request for them. The model
+    answers arrays from now on, whatever tables it was made to answer.
     """
     if hasattr(model, "set_output"):
         model.set_output(transform="default")
     signature = ModelSignature.of(model)
+    stored = model.programs.known
+    began = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with suppress(InputError):  # a model of mappings reads none of the texts made here
             model.compile(fed(signature, _some_rows(signature, 1)))
+        if stored:
+            _name_compiled(f"{name} {version}", model, stored, time.perf_counter() - began)
         quick = _quick_rows(model, signature)
     return ServedModel(name, version, model, signature, quick)
 
 
+def _name_compiled(name: str, model: Model, stored: Collection[Key], seconds: float) -> None:
+    """Warn of methods that the file holds programs for, but not of the dtypes that are served."""
+    made = [key for key in model.programs.compiled if key not in stored]
+    if not made:
+        return
+    _log.warning(
+        "%s: no stored program answers %s of %s, as served: compiled on %s in %.1f s. "
+        "Save the model after model.compile(rows) of these dtypes.",
+        name,
+        ", ".join(method for methods, _, _ in made for method in methods),
+        name_dtypes(made[0][1], sorted(model.reads.numbers)),
+        model.programs.backend,
+        seconds,
+    )
+
+
 def _quick_rows(model: Model, signature: ModelSignature) -> int:
-    """Find how many rows all methods together answer quickly; 0 where they refuse the rows.
+    """Find how many rows the methods together answer quickly; 0 where they refuse the rows.
 
     Texts are never quick: a longer one than any before may compile.
     """
@@ -68,7 +101,7 @@ def _quick_rows(model: Model, signature: ModelSignature) -> int:
         return 0
     quick, rows = 0, 1
     try:
-        compute(model, signature, _some_rows(signature, rows), signature.given)
+        compute(model, signature, _some_rows(signature, rows), signature.ready)
         while rows <= MOST_QUICK_ROWS and _seconds(model, signature, rows) <= QUICK_SECONDS:
             quick, rows = rows, rows * 4
     except InputError:
@@ -77,11 +110,11 @@ def _quick_rows(model: Model, signature: ModelSignature) -> int:
 
 
 def _seconds(model: Model, signature: ModelSignature, rows: int) -> float:
-    """Time all methods, the second time: the first one may fill caches."""
+    """Time the methods, the second time: the first one may fill caches."""
     sample = _some_rows(signature, rows)
-    compute(model, signature, sample, signature.given)
+    compute(model, signature, sample, signature.ready)
     began = time.perf_counter()
-    compute(model, signature, sample, signature.given)
+    compute(model, signature, sample, signature.ready)
     return time.perf_counter() - began
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -19,6 +19,8 @@ __all__ = ["Given", "ModelSignature", "Taken"]
 
 MATRIX_INPUT = "X"
 """Name of the one input of a model whose columns have no names, as in exports."""
+USUAL = ("predict", "predict_proba", "transform")
+"""Methods that answer a request that names none; else the first one."""
 ROWS = -1
 """Stands for the number of rows in a shape."""
 
@@ -71,6 +73,8 @@ class Given:
         With -1 for the number of rows.
     labels : tuple, optional
         Labels of the columns, where each is of a class.
+    on_demand : bool
+        The method takes long: it is compiled where it is first asked for.
     """
 
     name: str
@@ -79,6 +83,7 @@ class Given:
     datatype: str
     shape: tuple[int, ...]
     labels: tuple[Any, ...] | None = None
+    on_demand: bool = False
 
     @cached_property
     def width(self) -> int:
@@ -108,10 +113,13 @@ class ModelSignature:
 
     @staticmethod
     def of(model: Model) -> ModelSignature:
-        """Read the signature of a model."""
-        schema = model.schema
+        """Read the signature of a model, for rows as it was compiled for."""
+        schema = model.schema.with_dtypes(_dtypes_taken(model))
+        outputs = model.parsed.with_schema(schema).outputs
         columns = tuple(Taken(column.name, column.dtype) for column in schema.columns)
-        given = tuple(one for method in _served(model) for one in _given(model, method))
+        given = tuple(
+            one for name in _served(outputs) for one in _given(model, name, outputs[name])
+        )
         if schema.conventions.items:
             return ModelSignature(columns, given, "items")
         if schema.conventions.sequence:
@@ -140,13 +148,35 @@ class ModelSignature:
         """Methods that are served."""
         return tuple(dict.fromkeys(one.method for one in self.given))
 
+    @cached_property
+    def usual(self) -> tuple[Given, ...]:
+        """The tensors that answer a request that names none."""
+        chosen = [method for method in USUAL if method in self.methods] or self.methods[:1]
+        return tuple(one for one in self.given if one.method in chosen)
 
-def _served(model: Model) -> list[str]:
+    @property
+    def ready(self) -> tuple[Given, ...]:
+        """The tensors of methods that are compiled before the first request."""
+        return tuple(one for one in self.given if not one.on_demand)
+
+
+def _dtypes_taken(model: Model) -> list[str]:
+    """Return the dtype of each column: float32 if the model was compiled for a sample of it.
+
+    Ints of a sample are no reason to refuse fractions where the source was fitted on floats.
+    """
+    pairs = zip(model.dtypes, model.schema.dtypes, strict=True)
+    return [
+        sample if sample.startswith("float") and fitted != "string" else fitted
+        for sample, fitted in pairs
+    ]
+
+
+def _served(outputs: Mapping[str, Output]) -> list[str]:
     """Methods whose answers have a row for each row of the input.
 
     A graph of neighbours is not served: written out, it has a column for each fitted row.
     """
-    outputs = model.parsed.outputs
     return [
         name
         for name, output in outputs.items()
@@ -155,8 +185,12 @@ def _served(model: Model) -> list[str]:
     ]
 
 
-def _given(model: Model, method: str) -> list[Given]:
-    output = model.parsed.outputs[method].for_rows(sparse=False)
+def _given(model: Model, method: str, output: Output) -> list[Given]:
+    tensors = _tensors(model, method, output.for_rows(sparse=False))
+    return [replace(one, on_demand=output.on_demand) for one in tensors]
+
+
+def _tensors(model: Model, method: str, output: Output) -> list[Given]:
     dtypes = _dtypes(output)
     if output.is_vector:
         return [Given(method, method, None, datatype_of(dtypes[0]), (ROWS,))]

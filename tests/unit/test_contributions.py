@@ -5,8 +5,11 @@ from __future__ import annotations
 import lightgbm as lgb
 import numpy as np
 import pytest
+import xgboost
 
 import hbconv
+from hbconv.containers.nodes import contributions
+from hbconv.feature_pairs import find_pairs
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((200, 4))
@@ -44,3 +47,18 @@ def test_a_saved_model_has_them(model, tmp_path):
     loaded = hbconv.load(tmp_path / "model.hbc")
     np.testing.assert_array_equal(loaded.contributions(X), model.contributions(X))
     assert loaded.parsed.exported == model.parsed.exported
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_no_load_prepares_what_nobody_asked_for(trusted, tmp_path, monkeypatch):
+    """The pairs of tests of a deep forest take more memory than its file."""
+    source = xgboost.XGBRegressor(n_estimators=3, max_depth=3).fit(X, X[:, 0] * X[:, 1])
+    hbconv.convert(source, backend="reference").save(tmp_path / "model.hbc")
+    asked = []
+    monkeypatch.setattr(contributions, "find_pairs", lambda of: asked.append(of) or find_pairs(of))
+    model = hbconv.load(tmp_path / "model.hbc", trusted=trusted)
+    model.predict(X)
+    model.contributions(X)
+    assert not asked
+    assert model.interactions(X[:3]).shape == (3, 5, 5)
+    assert asked

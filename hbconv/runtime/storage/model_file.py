@@ -236,8 +236,9 @@ def _programs(
 def _verify(stored: Stored) -> None:
     """Raise an error if the values are not a graph: a checksum does not tell who wrote the file.
 
-    Its outputs and checks are lowered once. Each primitive infers its type, and fails here if its
-    operands do not fit.
+    Its checks are lowered once, and its outputs but those on demand, whose tables may take more
+    time and memory than the file. Each primitive infers its type, and fails here if its operands
+    do not fit; those of outputs on demand fail where they are compiled.
     """
     graph = verify_graph(stored.parsed)
     if len(stored.dtypes) != len(graph.schema.columns):
@@ -254,7 +255,7 @@ def _verify(stored: Stored) -> None:
 
 
 def _verify_lowered(graph: Graph) -> None:
-    verify_program(lower(graph).program)
+    verify_program(lower(graph.prompt).program)
     verify_program(
         lower_nodes(
             graph, {f"{i}": check.node for i, check in enumerate((*graph.checks, *graph.warnings))}

@@ -58,7 +58,7 @@ def test_tritonclient(asking, sources):
 
 
 @pytest.mark.parametrize("name", ["numbers", "targets", "neighbours"])
-def test_all_outputs(asking, sources, name):
+def test_the_usual_outputs(asking, sources, name):
     source = sources[name]
     found = asking.infer(name, [infer_input("X", source.rows, "FP64")], model_version="1")
     np.testing.assert_array_equal(found.as_numpy("predict"), source.estimator.predict(source.rows))

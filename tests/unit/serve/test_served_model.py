@@ -1,0 +1,90 @@
+"""What a model costs before it is asked: programs that are there are used, others are named."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.preprocessing import StandardScaler
+
+import hbconv
+from hbconv.serve.inference import Inference, choose_outputs
+from hbconv.serve.rows import Rows
+from hbconv.serve.served_model import warmed
+from hbconv.serve.signature import ModelSignature
+
+X = np.random.default_rng(0).normal(size=(80, 3))
+SOURCE = RandomForestClassifier(3, max_depth=3, random_state=0).fit(X, X[:, 0] > 0)
+FRAME = pd.DataFrame(X, columns=["a", "b", "c"])
+
+
+def loaded(source, path, sample, *, trusted=True):
+    """A model that was compiled for a sample, saved and loaded."""
+    hbconv.convert(source, backend="onnx", sample=sample).save(path)
+    return hbconv.load(path, trusted=trusted)
+
+
+def compiled(model):
+    """The methods that a model has programs of."""
+    return {method for program in model.compiled for method in program.methods}
+
+
+def test_a_start_prepares_no_method_on_demand():
+    model = hbconv.convert(SOURCE, backend="reference")
+    served = warmed("m", "1", model)
+    assert compiled(model) == {*model.parsed.exported}
+    assert "contributions" in served.signature.outputs
+    assert "contributions" not in compiled(model)
+
+
+def test_requests_that_name_no_output_get_the_usual_ones():
+    signature = ModelSignature.of(hbconv.convert(SOURCE, backend="reference"))
+    assert [one.name for one in choose_outputs(signature, [])] == ["predict", "predict_proba"]
+    scaler = ModelSignature.of(hbconv.convert(StandardScaler().fit(X), backend="reference"))
+    assert [one.name for one in choose_outputs(scaler, [])] == ["transform"]
+
+
+def test_methods_on_demand_are_answered_in_a_thread():
+    served = warmed("m", "1", hbconv.convert(SOURCE, backend="reference"))
+    rows = Rows(1, (X[:1],))
+    asked = {
+        name: Inference(rows, choose_outputs(served.signature, [name]))
+        for name in ("predict", "contributions")
+    }
+    assert served.is_quick(served.quick_rows, [asked["predict"]])
+    assert not served.is_quick(served.quick_rows, asked.values())
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+@pytest.mark.parametrize("rows", [X, FRAME], ids=["array", "frame"])
+def test_a_model_is_served_for_the_floats_of_its_sample(rows, trusted, tmp_path):
+    sample = rows[:3].astype(np.float32)
+    source = StandardScaler().fit(rows)
+    model = loaded(source, tmp_path / "m.hbc", sample, trusted=trusted)
+    before = model.compiled
+    served = warmed("m", "1", model)
+    assert {taken.dtype for taken in served.signature.taken} == {"float32"}
+    assert served.signature.outputs["transform"].datatype == "FP32"
+    if trusted:
+        assert len(model.compiled) == len(before)
+
+
+def test_ints_of_a_sample_are_served_as_the_floats_of_fitting(tmp_path, caplog):
+    model = loaded(SOURCE, tmp_path / "m.hbc", np.ones((3, 3), np.int64))
+    served = warmed("m", "1", model)
+    assert {taken.dtype for taken in served.signature.taken} == {"float64"}
+    assert not [record for record in caplog.records if "no stored program" in record.message]
+
+
+def test_rows_that_no_stored_program_answers_are_named_with_their_price(tmp_path, caplog):
+    model = hbconv.convert(SOURCE, backend="onnx")
+    model.predict(X.astype(np.float32))
+    model.save(tmp_path / "m.hbc")
+    with caplog.at_level(logging.WARNING, "hbconv.serve"):
+        warmed("m", "1", hbconv.load(tmp_path / "m.hbc", trusted=True))
+    (said,) = [record.message for record in caplog.records if record.name == "hbconv.serve"]
+    assert "no stored program answers predict, predict_proba" in said
+    assert "of float64, as served: compiled on onnx in" in said
