@@ -1,6 +1,7 @@
 """Every exception hbconv raises. This module imports nothing."""
 
 __all__ = [
+    "ArgumentError",
     "BackendError",
     "ConversionError",
     "HbconvError",
@@ -75,6 +76,10 @@ class MissingPackageError(HbconvError, ImportError):
 
 class InputError(HbconvError, ValueError):
     """The rows do not fit the model: width, names, dtypes, text, NaN or infinite values."""
+
+
+class ArgumentError(HbconvError, TypeError):
+    """A method has no such argument, or no such value of it; the message names what to use."""
 
 
 class StoreError(HbconvError, ValueError):

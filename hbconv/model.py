@@ -39,6 +39,7 @@ from hbconv.runtime.storage import model_file as store
 from hbconv.runtime.substitute import find_runnable
 from hbconv.runtime.tensor_call import TensorCall, as_given, is_tensor, read_tensor
 from hbconv.sklearn_estimator import SCORES, SklearnEstimator, compute_score
+from hbconv.source_arguments import answer_with
 from hbconv.target import Target
 from hbconv.tuning_record import Tuning
 
@@ -260,8 +261,10 @@ class Model(SklearnEstimator):
             found[INVERSE] = self.inverse.inverse_transform
         return found
 
-    def _method(self, name: str) -> Callable[[Any], Any]:
-        def method(X: Any) -> Any:  # noqa: N803
+    def _method(self, name: str) -> Callable[..., Any]:
+        def method(X: Any, *given: Any, **named: Any) -> Any:  # noqa: N803
+            if given or named:
+                return answer_with(self, name, X, given, named)
             if type(X) is not np.ndarray:
                 return (self._row_calls.get(name) or self._row_call(name))(X)
             fast = self._fast_calls.get((name, X.dtype))
@@ -271,7 +274,8 @@ class Model(SklearnEstimator):
         method.__name__, method.__qualname__ = name, f"Model.{name}"
         method.__doc__ = (
             f"Answer like {name} of the source {self.parsed.traits.estimator}. "
-            f"X has shape (n_rows, {self.n_features_in_})."
+            f"X has shape (n_rows, {self.n_features_in_}). Arguments of the source are answered, "
+            "or refused by the name of what to use instead."
         )
         return method
 
@@ -673,6 +677,13 @@ class Model(SklearnEstimator):
         vars(self).update(vars(made))
 
 
+_OF_SOME = {
+    "classes_": "its source is no classifier",
+    "feature_names_in_": "its source was fitted without names of columns",
+}
+"""Attributes that not every model has, and why."""
+
+
 def _why_absent(model: Model, name: str) -> str:
     """Say that a model has no such method, and which it has."""
     estimator = model.parsed.traits.estimator or "a graph"
@@ -694,6 +705,8 @@ def _why_absent(model: Model, name: str) -> str:
             "trees with linear leaves, trees without counts of their training rows, and those that "
             "their own library cannot explain. See the page 'Contributions of features'."
         )
+    if name in _OF_SOME:
+        return f"This Model of {estimator} has no {name}: {_OF_SOME[name]}."
     known = [known for known in dir(model) if not known.startswith("_")]
     hint = "" if name.startswith("_") else guess(name, known)
     return (

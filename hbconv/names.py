@@ -20,7 +20,7 @@ METHODS = (
 EXPLANATIONS = ("contributions", "interactions")
 """Methods that tell what features add, of the columns that the trees' estimator reads."""
 
-ARGUMENT_METHODS = ("raw_scores", *EXPLANATIONS)
+ARGUMENT_METHODS = ("raw_scores", "predict_std", *EXPLANATIONS)
 """Methods whose answers source models give for an argument of another method."""
 
 INVERSE = "inverse_transform"

@@ -21,16 +21,16 @@ class SourceMethods:
 
     if TYPE_CHECKING:
 
-        def predict(self, X: Any) -> Any:  # noqa: N803
+        def predict(self, X: Any, *given: Any, **named: Any) -> Any:  # noqa: N803
             """Predict labels, values or clusters, of shape (n_rows,) or (n_rows, n_targets)."""
 
         def predict_class(self, X: Any) -> Any:  # noqa: N803
             """Predict labels, of shape (n_rows,), where ``predict`` gives probabilities."""
 
-        def predict_proba(self, X: Any) -> Any:  # noqa: N803
+        def predict_proba(self, X: Any, *given: Any, **named: Any) -> Any:  # noqa: N803
             """Predict probabilities of classes, of shape (n_rows, n_classes)."""
 
-        def predict_log_proba(self, X: Any) -> Any:  # noqa: N803
+        def predict_log_proba(self, X: Any, *given: Any, **named: Any) -> Any:  # noqa: N803
             """Predict logarithms of probabilities, of shape (n_rows, n_classes)."""
 
         def predict_joint_log_proba(self, X: Any) -> Any:  # noqa: N803
@@ -39,7 +39,7 @@ class SourceMethods:
         def decision_function(self, X: Any) -> Any:  # noqa: N803
             """Score rows: of shape (n_rows,) for two classes, else (n_rows, n_classes)."""
 
-        def transform(self, X: Any) -> Any:  # noqa: N803
+        def transform(self, X: Any, *given: Any, **named: Any) -> Any:  # noqa: N803
             """Transform rows, to shape (n_rows, n_outputs)."""
 
         def inverse_transform(self, X: Any) -> Any:  # noqa: N803
@@ -51,22 +51,22 @@ class SourceMethods:
         def mahalanobis(self, X: Any) -> Any:  # noqa: N803
             """Return the squared Mahalanobis distance of each row, of shape (n_rows,)."""
 
-        def kneighbors(self, X: Any) -> Any:  # noqa: N803
+        def kneighbors(self, X: Any, *given: Any, **named: Any) -> Any:  # noqa: N803
             """Return distances and positions of neighbours, each of shape (n_rows, n_neighbors)."""
 
         def kneighbors_graph(self, X: Any) -> Any:  # noqa: N803
             """Return a sparse matrix with ones for neighbours, of shape (n_rows, n_samples_fit)."""
 
-        def radius_neighbors(self, X: Any) -> Any:  # noqa: N803
+        def radius_neighbors(self, X: Any, *given: Any, **named: Any) -> Any:  # noqa: N803
             """Return distances and positions within the radius, two arrays of an array a row."""
 
         def radius_neighbors_graph(self, X: Any) -> Any:  # noqa: N803
             """Return a sparse matrix with ones within the radius: (n_rows, n_samples_fit)."""
 
-        def apply(self, X: Any) -> Any:  # noqa: N803
+        def apply(self, X: Any, *given: Any, **named: Any) -> Any:  # noqa: N803
             """Return the leaf that each row reaches, of shape (n_rows, n_trees)."""
 
-        def decision_path(self, X: Any) -> Any:  # noqa: N803
+        def decision_path(self, X: Any, *given: Any, **named: Any) -> Any:  # noqa: N803
             """Return the nodes that each row passes, as a sparse matrix."""
 
         def staged_predict(self, X: Any) -> Any:  # noqa: N803
@@ -80,6 +80,9 @@ class SourceMethods:
 
         def raw_scores(self, X: Any) -> Any:  # noqa: N803
             """Return the sums of a booster's leaves, before any link."""
+
+        def predict_std(self, X: Any) -> Any:  # noqa: N803
+            """Return the standard deviation of what ``predict`` gives, of its shape."""
 
         def contributions(self, X: Any) -> Any:  # noqa: N803
             """Return what each feature adds to each raw score, then the expected value."""

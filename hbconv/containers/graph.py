@@ -77,6 +77,9 @@ class Traits:
         anything else.
     session : Session or None
         Inputs and outputs of a source that is a file with names of its own for them.
+    source : str
+        Public dotted name of the class whose arguments the methods take: of a pipeline, that of its
+        last step.
     """
 
     estimator: str = ""
@@ -86,6 +89,7 @@ class Traits:
     frame_format: FrameFormat | None = None
     metric: str = ""
     session: Session | None = None
+    source: str = ""
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,11 @@ from typing import Any
 
 from hbconv.containers import Codes, Columns, Entries, Graph, Output, Schema, Traits, topological
 from hbconv.errors import OptionError, UnsupportedError
-from hbconv.names import INVERSE, METHODS
+from hbconv.names import ARGUMENT_METHODS, INVERSE, METHODS
 from hbconv.parse.checks.damage import reading_estimator
 from hbconv.parse.checks.handmade import refuse_handmade
 from hbconv.parse.checks.soundness import require_sound
+from hbconv.parse.common.pipeline_steps import find_source
 from hbconv.parse.feature_names import read_frame_format, read_names_out
 from hbconv.parse.inverses import inverse_columns, inverted
 from hbconv.parse.metric import read_metric
@@ -85,7 +86,8 @@ def _parsed(
     ordered = {m: outputs[m] for m in (*METHODS, *outputs) if m in outputs}
     graph = _graph(step.conditions, schema, ordered, _traits(estimator, ordered, schema))
     refused = step.conditions.refused
-    missing = {m: refused[m] for m in refused if m not in ordered and hasattr(estimator, m)}
+    asked = (m for m in refused if hasattr(estimator, m) or m in ARGUMENT_METHODS)
+    missing = {m: refused[m] for m in asked if m not in ordered}
     return _with_inverse(replace(graph, refused=missing | too_wide), estimator)
 
 
@@ -165,6 +167,7 @@ def _traits(estimator: Any, outputs: dict[str, Output], schema: Schema) -> Trait
         read_names_out(estimator, len(schema.columns)) if transforms else None,
         read_frame_format(estimator) if transforms else None,
         read_metric(estimator) if "predict" in outputs else "",
+        source=find_source(estimator),
     )
 
 

@@ -13,6 +13,8 @@ import numpy as np
 
 from hbconv.errors import HbconvError, UnsupportedError, VerificationError
 from hbconv.names import ARGUMENT_METHODS, INVERSE, METHODS
+from hbconv.parse.common.pipeline_steps import find_source
+from hbconv.source_arguments import find_arguments
 from hbconv.testing.classes import is_library
 from hbconv.testing.comparison import Verdict, compared
 from hbconv.testing.conversions import Conversions, TooSlowError, time_limit
@@ -21,18 +23,6 @@ from hbconv.testing.outcomes import Outcome
 from hbconv.testing.watch import Call
 
 __all__ = ["Judge"]
-
-_NAMES = {
-    ("raw_score", True): "raw_scores",
-    ("output_margin", True): "raw_scores",
-    ("prediction_type", "RawFormulaVal"): "raw_scores",
-    ("prediction_type", "Probability"): "predict_proba",
-    ("pred_leaf", True): "apply",
-}
-"""Methods of hbconv by the argument that asks for them in the source."""
-
-_NO_MATTER = {"check_input", "copy", "n_jobs", "thread_count", "verbose"}
-"""Arguments that change no answer."""
 
 
 class Judge:
@@ -107,20 +97,31 @@ class Judge:
 
 def _asked(call: Call) -> tuple[str, str]:
     """Return the method of hbconv that a call is to be asked of, and why it cannot be."""
-    options = {n: value for n, value in call.options.items() if n not in _NO_MATTER}
     method = "apply" if call.method == "calc_leaf_indexes" else call.method
-    for option in list(options.items()):
-        if isinstance(option[1], bool | str) and option in _NAMES:
-            method = _NAMES[option]
-            del options[option[0]]
-    if options:
-        return method, f"called with {', '.join(options)}"
+    known = {known.name: known for known in find_arguments(_source(call.estimator), method)}
+    others = []
+    for name, value in call.options.items():
+        methods = known[name].find_methods(value) if name in known else None
+        if methods is None or len(methods) > 1:
+            others.append(name)
+        elif methods:
+            method = methods[0]
+    if others:
+        return method, f"called with {', '.join(others)}"
     if call.rows is None:
         return method, "rows that cannot be copied, or none"
     if isinstance(call.error, Warning):
         return method, "a warning that was made an error"
     unfitted = type(call.error).__name__ == "NotFittedError"
     return method, "not fitted" if unfitted else ""
+
+
+def _source(estimator: Any) -> str:
+    """Return the class whose arguments the methods take; nothing where it has no parser."""
+    try:
+        return find_source(estimator)
+    except HbconvError:
+        return ""
 
 
 def _refused(call: Call, reason: str, detail: str) -> Verdict:

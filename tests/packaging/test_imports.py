@@ -57,7 +57,7 @@ LAYERS = (
     {"optimize"},
     {"pipeline", "picture"},
     {"runtime"},
-    {"catboost_files", "skops_files", "source_methods"},
+    {"catboost_files", "skops_files", "source_arguments", "source_methods"},
     {"model_files", "sklearn_estimator"},
     {"model", "compiler", "verification"},
     {"answer_columns"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ def compared(model: Any) -> tuple[str, ...]:
 def methods(estimator: Any) -> tuple[str, ...]:
     """Methods that compute something on new rows, as hbconv names them."""
     own = tuple(m for m in METHODS if hasattr(estimator, m))
+    own += ("predict_std",) * _takes(estimator, "return_std")
     boosters = (
         ()
         if library(estimator) == "sklearn" or not hasattr(estimator, "predict")
@@ -40,6 +42,12 @@ def methods(estimator: Any) -> tuple[str, ...]:
         for m in boosters
         if library(estimator) in ("lightgbm", "xgboost", "catboost") and m not in own
     )
+
+
+def _takes(estimator: Any, argument: str) -> bool:
+    """Whether predict, which a pipeline hands to its last step, has an argument."""
+    last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+    return hasattr(last, "predict") and argument in signature(last.predict).parameters
 
 
 def ask(estimator: Any, method: str, x: Any) -> Any:
@@ -53,6 +61,7 @@ def ask(estimator: Any, method: str, x: Any) -> Any:
         ),  # rankers' predict has no choice
         ("catboost", "apply"): lambda: estimator.calc_leaf_indexes(x),
         ("lightgbm", "contributions"): lambda: estimator.predict(x, pred_contrib=True),
+        ("sklearn", "predict_std"): lambda: np.asarray(estimator.predict(x, return_std=True)[1]),
         **{
             ("xgboost", name): lambda: _ask_booster(
                 estimator.get_booster(), method, _matrix(estimator, x), _used(estimator)

@@ -67,7 +67,12 @@ def parse_catboost_json(data: bytes) -> Graph:
         typed = schema.with_dtypes(
             ["string" if i in text else c.dtype for i, c in enumerate(schema.columns)]
         )
-        traits = Traits("CatBoost", "classifier" if classifies else "", outputs["predict"].classes)
+        traits = Traits(
+            "CatBoost",
+            "classifier" if classifies else "",
+            outputs["predict"].classes,
+            source="catboost.CatBoostClassifier" if classifies else "catboost.CatBoostRegressor",
+        )
         return require_sound(Graph(schema, outputs, traits=traits).with_schema(typed))
 
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from hbconv.containers import Schema
-from hbconv.parse.registry import declared_columns
+from hbconv.parse.registry import declared_columns, find_parser
 from hbconv.parse.schema import read_schema
 
-__all__ = ["columns_of_first", "is_passed"]
+__all__ = ["columns_of_first", "find_source", "is_passed"]
 
 
 def columns_of_first(pipeline: Any) -> Sequence[str] | int | Schema | None:
@@ -24,6 +24,20 @@ def columns_of_first(pipeline: Any) -> Sequence[str] | int | Schema | None:
         return None
     is_hidden = hasattr(first, "n_features_in_") and not hasattr(pipeline, "n_features_in_")
     return read_schema(first) if is_hidden else declared_columns(first, name)
+
+
+def find_source(estimator: Any) -> str:
+    """Return the public name of the class whose arguments the methods of an estimator take.
+
+    A pipeline hands them to its last step, and a frozen estimator to the one inside.
+    """
+    name = find_parser(estimator).name
+    inner = None
+    if name.endswith(".Pipeline"):
+        inner = estimator.steps[-1][1]
+    elif name.endswith(".FrozenEstimator"):
+        inner = estimator.estimator
+    return name if is_passed(inner) else find_source(inner)
 
 
 def is_passed(estimator: object) -> bool:

@@ -105,7 +105,12 @@ def parse_lightgbm_text(
         step = Step(None, Columns.of(schema), "Booster")
         outputs = _of_booster(step, model)
         return require_sound(
-            Graph(schema, outputs, tuple(step.conditions.checks), Traits("Booster"))
+            Graph(
+                schema,
+                outputs,
+                tuple(step.conditions.checks),
+                Traits("Booster", source="lightgbm.Booster"),
+            )
         )
 
 

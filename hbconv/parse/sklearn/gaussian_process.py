@@ -17,6 +17,7 @@ from hbconv.containers import (
     Compare,
     ConstantRows,
     ExpectedSigmoid,
+    Form,
     GroupSums,
     Labels,
     Linear,
@@ -26,10 +27,14 @@ from hbconv.containers import (
     PairVotes,
     Proportions,
 )
+from hbconv.errors import UnsupportedError
 from hbconv.parse.common.covariance_kernels import covariance, variance
 from hbconv.parse.common.probabilities import beside_complement
 from hbconv.parse.registry import parses
-from hbconv.parse.step import Step, concat
+from hbconv.parse.step import Step, concat, select
+
+MOST_ROWS = 4096
+"""Fitted rows up to which a process tells deviations: their inverse takes 128 MiB."""
 
 
 def _columns(est: Any) -> int | None:
@@ -52,18 +57,83 @@ def parse_gaussian_process_regressor(step: Step) -> dict[str, Output]:
         return _prior(step)
     kernel = covariance(step, est.kernel_, step.require_finite(), _points(step, est))
     mean = Affine.of(Linear.of(kernel, est.alpha_), mul=est._y_train_std, add=est._y_train_mean)
-    return {"predict": Output(mean, VECTOR if mean.type.width == 1 else MATRIX)}
+    if len(est.L_) > MOST_ROWS:
+        return _mean_alone(step, len(est.L_), mean)
+    explained = _explained(kernel, np.linalg.inv(est.L_).T)
+    scales = np.atleast_1d(est._y_train_std) ** 2
+    return _process_outputs(step, mean, est.kernel_, explained, scales)
+
+
+def _mean_alone(step: Step, n_rows: int, mean: Node) -> dict[str, Output]:
+    hint = f"A model would hold its square in numbers. Fit it on {MOST_ROWS:,} rows at most."
+    step.refuse_method("predict_std", "n_rows", n_rows, hint)
+    return {"predict": Output(mean, _form(mean))}
+
+
+def _form(mean: Node) -> Form:
+    return VECTOR if mean.type.width == 1 else MATRIX
 
 
 def _prior(step: Step) -> dict[str, Output]:
     """Return zeros, the mean of a process that has seen no rows."""
-    n_targets = step.estimator.n_targets or 1
-    return {
-        "predict": Output(
-            ConstantRows(step.require_finite(), Array(np.zeros(n_targets))),
-            VECTOR if n_targets == 1 else MATRIX,
-        )
-    }
+    est = step.estimator
+    x = step.require_finite()
+    mean = ConstantRows(x, Array(np.zeros(est.n_targets or 1)))
+    nothing = ConstantRows(x, Array(np.zeros(1)))
+    return _process_outputs(step, mean, est.kernel, nothing, np.ones(1))
+
+
+def _process_outputs(
+    step: Step, mean: Node, kernel: Any, explained: Node, scales: npt.NDArray[np.float64]
+) -> dict[str, Output]:
+    """Return the mean of each target, and the deviation that the fitted rows leave it.
+
+    Parameters
+    ----------
+    step : Step
+    mean : Node
+    kernel : object
+        None where the variance is 1.
+    explained : Node
+        Minus the part of the variance that the fitted rows explain.
+    scales : float array, shape (n_targets,) or (1,)
+        Squared scales of the targets.
+    """
+    count = mean.type.width
+    form = _form(mean)
+    outputs = {"predict": Output(mean, form)}
+    try:
+        prior = _prior_variance(step, kernel)
+    except UnsupportedError as error:
+        step.conditions.refused["predict_std"] = str(error)
+        return outputs
+    left = Map(Add((prior, explained)), "relu")
+    each = Affine.of(select(left, [0] * count), mul=np.broadcast_to(scales, count))
+    return outputs | {"predict_std": Output(Map(each, "sqrt"), form, on_demand=True)}
+
+
+def _prior_variance(step: Step, kernel: Any) -> Node:
+    """Return the variance before any row is fitted.
+
+    Raises
+    ------
+    UnsupportedError
+        A kernel is unknown, or the source rounds its variance in the dtype of the rows: of float32
+        rows, no digit of a small deviation is left.
+    """
+    if kernel is None:
+        return ConstantRows(step.x, Array(np.ones(1)))
+    prior = variance(step, kernel, step.x)
+    parts = (kernel, *kernel.get_params().values())
+    if any(type(part).__name__ == "PairwiseKernel" for part in parts):
+        hint = "Its deviations of float32 rows are rounding errors. Ask the source model for them."
+        raise step.refuse("kernel", "PairwiseKernel", hint)
+    return prior
+
+
+def _explained(kernel: Node, whitening: npt.NDArray[np.float64]) -> Node:
+    """Return minus the part of the variance that the fitted rows explain."""
+    return Affine.of(GroupSums(Map(Linear.of(kernel, whitening), "square"), 1), mul=-1.0)
 
 
 @parses("sklearn.gaussian_process.GaussianProcessClassifier", features=_columns)
@@ -112,8 +182,5 @@ def _latent(step: Step, process: Any) -> tuple[Node, Node]:
 def _probability(step: Step, process: Any) -> Node:
     """Return the probability of the second class, averaged over the latent function."""
     kernel, mean = _latent(step, process)
-    known = Linear.of(kernel, np.linalg.solve(process.L_, np.diag(process.W_sr_)).T)
-    explained = GroupSums(Map(known, "square"), 1)
-    return ExpectedSigmoid(
-        mean, Add((variance(step, process.kernel_, step.x), Affine.of(explained, mul=-1.0)))
-    )
+    explained = _explained(kernel, np.linalg.solve(process.L_, np.diag(process.W_sr_)).T)
+    return ExpectedSigmoid(mean, Add((variance(step, process.kernel_, step.x), explained)))

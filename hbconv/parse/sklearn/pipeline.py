@@ -42,6 +42,7 @@ PASSED_ON = (
     "decision_function",
     "transform",
     "score_samples",
+    "predict_std",
     *EXPLANATIONS,
 )
 """Methods that a pipeline has because its last step does."""

@@ -73,7 +73,7 @@ def parse_xgboost_bytes(data: bytes) -> Graph:
                 schema,
                 _booster_outputs(step, model),
                 tuple(step.conditions.checks),
-                Traits("Booster"),
+                Traits("Booster", source="xgboost.Booster"),
             )
         )
 

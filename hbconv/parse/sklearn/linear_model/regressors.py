@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from hbconv.containers import MATRIX, VECTOR, Map, Output
+from hbconv.array import Array
+from hbconv.containers import (
+    MATRIX,
+    VECTOR,
+    Affine,
+    ConstantRows,
+    GroupSums,
+    Linear,
+    Map,
+    Multiply,
+    Node,
+    Output,
+)
 from hbconv.parse.common.linear_scores import linear_scores
 from hbconv.parse.registry import parses
-from hbconv.parse.step import Step
+from hbconv.parse.step import Step, select
 
 
 @parses(
-    "sklearn.linear_model.ARDRegression",
-    "sklearn.linear_model.BayesianRidge",
     "sklearn.linear_model.ElasticNet",
     "sklearn.linear_model.ElasticNetCV",
     "sklearn.linear_model.HuberRegressor",
@@ -42,6 +52,31 @@ def parse_linear_regressor(step: Step) -> dict[str, Output]:
         "predict": Output(
             linear_scores(step), VECTOR if np.ndim(step.estimator.coef_) == 1 else MATRIX
         )
+    }
+
+
+@parses(
+    "sklearn.linear_model.ARDRegression", "sklearn.linear_model.BayesianRidge", takes_sparse=True
+)
+def parse_bayesian_regressor(step: Step) -> dict[str, Output]:
+    """Return the mean of the predicted distribution, and its standard deviation.
+
+    ARDRegression leaves columns out whose weights have too large a precision.
+    """
+    est = step.estimator
+    noise = 1.0 / est.alpha_
+    columns = np.arange(len(est.coef_))
+    if hasattr(est, "threshold_lambda"):
+        columns = np.flatnonzero(est.lambda_ < est.threshold_lambda)
+    scores = linear_scores(step)
+    variance: Node = ConstantRows(step.x, Array.of([noise], np.float64))
+    if len(columns):
+        x = select(Affine.of(step.x, add=-np.asarray(est.X_offset_)), columns.tolist())
+        terms = Multiply((Linear.of(x, est.sigma_), x))
+        variance = Affine.of(GroupSums(terms, 1), add=noise)
+    return {
+        "predict": Output(scores, VECTOR),
+        "predict_std": Output(Map(variance, "sqrt"), VECTOR, on_demand=True),
     }
 
 

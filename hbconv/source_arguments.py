@@ -1,0 +1,260 @@
+"""SourceArguments: what methods of source models take beside the rows, by library.
+
+An argument asks for the answer of another method here, changes no answer, or is refused by the name
+of what to use instead. A model takes those of its source alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hbconv.errors import ArgumentError
+from hbconv.names import guess
+
+if TYPE_CHECKING:
+    from hbconv.model import Model
+
+__all__ = ["Argument", "answer_with", "find_arguments"]
+
+Methods = tuple[str, ...]
+SCALARS = (bool, int, float, str, tuple, np.generic, type(None))
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument of a source's method.
+
+    Parameters
+    ----------
+    name : str
+    answers : mapping of value to tuple of str, optional
+        The methods that answer where it has a value: none for the method itself, two for a pair of
+        answers. None: it changes no answer, whatever its value.
+    instead : str
+        What to do where it has another value.
+    """
+
+    name: str
+    answers: Mapping[Any, Methods] | None = None
+    instead: str = ""
+
+    def find_methods(self, value: Any) -> Methods | None:
+        """Return the methods that answer where it has this value; None if it is refused."""
+        if self.answers is None:
+            return ()
+        if not isinstance(value, SCALARS):
+            return None
+        return next((found for known, found in self.answers.items() if known == value), None)
+
+
+def _asks(name: str, *methods: str) -> Argument:
+    return Argument(name, {False: (), True: methods})
+
+
+def _stays(name: str, *values: Any, instead: str) -> Argument:
+    return Argument(name, dict.fromkeys(values, ()), instead)
+
+
+def _iterations(name: str, *values: Any) -> Argument:
+    way = "Choose iterations at conversion: hbconv.convert(estimator, iterations=(0, 50))."
+    return _stays(name, *values, instead=way)
+
+
+_FITTED = "Choose it at conversion: set_params on the fitted estimator, and convert it again."
+_POSITIONS = "Give X.to_numpy() for columns that are to be read as they stand."
+_NAMES = "Compare list(X) with model.feature_names_in_ before."
+_EXACT = "Leave it out: answers are exact, and of the shape that they have by default."
+_MARGIN = "Rows start from the margin of training here. Ask the source model for others."
+_ROW_BY_ROW = (
+    "A model answers each row alone, and covariances are between rows. Give return_std=True, or "
+    "ask the source model."
+)
+
+_RAW_SCORE = _asks("raw_score", "raw_scores")
+_FROM_TO = (_iterations("start_iteration", 0), _iterations("num_iteration", None))
+_EXPLAINED = (_asks("pred_leaf", "apply"), _asks("pred_contrib", "contributions"))
+_THREADS = (
+    _stays("validate_features", False, instead=_NAMES),
+    Argument("n_jobs"),
+    Argument("num_threads"),
+)
+_LIGHTGBM = (_RAW_SCORE, *_FROM_TO, *_EXPLAINED, *_THREADS)
+_XGBOOST = (
+    _stays("validate_features", True, instead=_POSITIONS),
+    _stays("base_margin", None, instead=_MARGIN),
+    _iterations("iteration_range", None, (0, 0)),
+)
+_TREES = (
+    _iterations("ntree_start", 0),
+    _iterations("ntree_end", 0),
+    Argument("thread_count"),
+    Argument("verbose"),
+    _stays("task_type", "CPU", instead="Choose device='cuda' of hbconv.convert."),
+)
+
+
+def _prediction_type(*own: Any) -> tuple[Argument, ...]:
+    """Return the arguments of CatBoost's ``predict``, and the types that it gives by default."""
+    answers = {
+        "RawFormulaVal": ("raw_scores",),
+        "Probability": ("predict_proba",),
+        "LogProbability": ("predict_log_proba",),
+    }
+    known = ", ".join(map(repr, answers))
+    instead = f"A model has the types {known}, as far as it has their methods."
+    return Argument("prediction_type", answers | dict.fromkeys(own, ()), instead), *_TREES
+
+
+_CATBOOST = dict.fromkeys(("predict_proba", "predict_log_proba", "apply"), _TREES)
+_DEVIATION = _asks("return_std", "predict", "predict_std")
+_CHECKED = (Argument("check_input"),)
+_DISTANCES = _stays("return_distance", True, instead="Take the second part of the answer.")
+
+ARGUMENTS: Mapping[str, Mapping[str, tuple[Argument, ...]]] = {
+    "lightgbm": {"predict": _LIGHTGBM, "predict_proba": _LIGHTGBM},
+    "lightgbm.Booster": {
+        "predict": (*_FROM_TO, _RAW_SCORE, *_EXPLAINED, Argument("data_has_header"), *_THREADS)
+    },
+    "xgboost": {
+        "predict": (_asks("output_margin", "raw_scores"), *_XGBOOST),
+        "predict_proba": _XGBOOST,
+        "apply": _XGBOOST[2:],
+    },
+    "xgboost.Booster": {
+        "predict": (
+            _asks("output_margin", "raw_scores"),
+            _asks("pred_leaf", "apply"),
+            _asks("pred_contribs", "contributions"),
+            _stays("approx_contribs", False, instead=_EXACT),
+            _asks("pred_interactions", "interactions"),
+            _XGBOOST[0],
+            _stays("training", False, instead=_EXACT),
+            _XGBOOST[2],
+            _stays("strict_shape", False, instead=_EXACT),
+        )
+    },
+    "catboost": _CATBOOST | {"predict": _prediction_type(None)},
+    "catboost.CatBoost": _CATBOOST | {"predict": _prediction_type()},
+    "catboost.CatBoostClassifier": _CATBOOST | {"predict": _prediction_type("Class")},
+    "catboost.CatBoostRanker": _CATBOOST | {"predict": _TREES[:4]},
+    "sklearn": {"transform": (Argument("copy"),)},
+    "sklearn.gaussian_process.GaussianProcessRegressor": {
+        "predict": (_DEVIATION, _stays("return_cov", False, instead=_ROW_BY_ROW))
+    },
+    "sklearn.linear_model.BayesianRidge": {"predict": (_DEVIATION,)},
+    "sklearn.linear_model.ARDRegression": {"predict": (_DEVIATION,)},
+    "sklearn.tree": dict.fromkeys(("predict", "predict_proba", "apply", "decision_path"), _CHECKED),
+    "sklearn.neighbors": {
+        "kneighbors": (_stays("n_neighbors", None, instead=_FITTED), _DISTANCES),
+        "radius_neighbors": (
+            _stays("radius", None, instead=_FITTED),
+            _DISTANCES,
+            _stays("sort_results", False, instead=_EXACT),
+        ),
+    },
+    "sklearn.cross_decomposition": {"predict": (Argument("copy"),)},
+}
+"""Arguments of methods in their order, by the class or the package that has them."""
+
+
+def find_arguments(source: str, method: str) -> tuple[Argument, ...]:
+    """Return the arguments of a method of a class, by its public dotted name.
+
+    Examples
+    --------
+    >>> [known.name for known in find_arguments("sklearn.tree.ExtraTreeRegressor", "apply")]
+    ['check_input']
+    """
+    parts = source.split(".")
+    names = (".".join(parts[:count]) for count in range(len(parts), 0, -1))
+    return next(
+        (ARGUMENTS[name][method] for name in names if method in ARGUMENTS.get(name, ())), ()
+    )
+
+
+def answer_with(
+    model: Model, method: str, x: Any, given: tuple[Any, ...], named: Mapping[str, Any]
+) -> Any:
+    """Answer rows as the source's method does with more arguments.
+
+    Parameters
+    ----------
+    model : Model
+    method : str
+    x : table or array
+    given : tuple
+        Arguments without names, in the source's order.
+    named : mapping of str to object
+
+    Raises
+    ------
+    ArgumentError
+        The source has no such argument, or no method here answers as it asks.
+    """
+    asked: dict[str, Methods] = {}
+    known = find_arguments(model.parsed.traits.source, method)
+    for argument, value in _paired(model, method, known, given, named):
+        told = f"{argument.name}={value!r:.50}"
+        methods = argument.find_methods(value)
+        if methods is None:
+            raise ArgumentError(f"{_call(model, method)} does not take {told}. {argument.instead}")
+        for name in methods:
+            _require_method(model, method, told, name)
+        if methods:
+            asked[told] = methods
+    if len(asked) > 1:
+        raise ArgumentError(f"{_call(model, method)} takes one of {' and '.join(asked)} at a time.")
+    names = next(iter(asked.values()), (method,))
+    answers = tuple(getattr(model, name)(x) for name in names)
+    return answers[0] if len(answers) == 1 else answers
+
+
+def _paired(
+    model: Model,
+    method: str,
+    known: tuple[Argument, ...],
+    given: tuple[Any, ...],
+    named: Mapping[str, Any],
+) -> list[tuple[Argument, Any]]:
+    """Return each argument that has a value, with its value."""
+    if len(given) > len(known):
+        names = ", ".join(argument.name for argument in known) or "nothing"
+        raise ArgumentError(
+            f"{_call(model, method)} takes {names} beside the rows, and {len(given)} more "
+            f"argument{'s' * (len(given) > 1)} came."
+        )
+    values = {argument.name: value for argument, value in zip(known, given, strict=False)}
+    for name in named:
+        if name in values:
+            raise ArgumentError(f"{_call(model, method)} is given {name} twice.")
+        if all(name != argument.name for argument in known):
+            raise _unknown(model, method, name, [argument.name for argument in known])
+    values |= named
+    return [(argument, values[argument.name]) for argument in known if argument.name in values]
+
+
+def _call(model: Model, method: str) -> str:
+    return f"{method} of this Model of {model.parsed.traits.estimator or 'a graph'}"
+
+
+def _unknown(model: Model, method: str, name: str, known: list[str]) -> ArgumentError:
+    takes = f"It takes {', '.join(known)}." if known else "It takes rows alone."
+    hint = guess(name, known)
+    return ArgumentError(f"{_call(model, method)} has no argument {name!r}.{hint} {takes}")
+
+
+def _require_method(model: Model, method: str, told: str, name: str) -> None:
+    if name in model.methods:
+        return
+    why = model.parsed.refused.get(
+        name,
+        f"Its methods are {', '.join(model.methods)}. The last step of a pipeline may have more "
+        "where it is converted alone.",
+    )
+    raise ArgumentError(
+        f"{_call(model, method)} takes {told} where it has {name}, and it has none. {why}"
+    )
