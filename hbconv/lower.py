@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from hbconv.containers import Codes, Columns, Entries, Graph, Node, Output, RowItems, topological
+from hbconv.containers import (
+    ChoosesNearest,
+    Codes,
+    Columns,
+    Entries,
+    Graph,
+    Node,
+    Output,
+    RowItems,
+    topological,
+)
 from hbconv.errors import UnsupportedError, VerificationError
 from hbconv.target import Precision
 from hbconv.tensor import Builder, Op, OpKind, SparseRows, TensorProgram, Value
@@ -13,14 +23,17 @@ from hbconv.tensor import Builder, Op, OpKind, SparseRows, TensorProgram, Value
 __all__ = [
     "DENSE",
     "FLAGGED",
+    "TIED",
     "WRITTEN",
     "CodesFeed",
     "EntriesFeed",
     "Feed",
     "Lowered",
     "Padding",
+    "find_choosing",
     "is_costly",
     "lower",
+    "lower_given",
     "lower_nodes",
 ]
 
@@ -54,6 +67,8 @@ WRITTEN = Padding(written=True)
 """Rows of a sparse matrix made dense: the source model may compute otherwise than for an array."""
 FLAGGED = "doubtful"
 """Output of a guarded program: the rows that a check may refuse. Stored kernels have this name."""
+TIED = "tied"
+"""Output of a program whose nodes choose the nearest: the rows in which others are as near."""
 
 _COSTLY = frozenset({OpKind.PRODUCT, OpKind.TREES, OpKind.CONTRIBUTIONS, OpKind.LOOP})
 """Kinds of primitives that do more for a row than read it a few times."""
@@ -116,6 +131,7 @@ def lower(
     precision: Precision = "exact",
     padding: Padding = DENSE,
     flags: tuple[Node, ...] = (),
+    choosing: tuple[ChoosesNearest, ...] = (),
 ) -> Lowered:
     """Write the outputs of a graph as one program, in which they share what they have in common.
 
@@ -128,8 +144,54 @@ def lower(
     padding : Padding
     flags : tuple of Node
         Conditions of the row guard. One more output says in which rows any of them holds.
+    choosing : tuple of ChoosesNearest
+        One more output says in which rows the source may choose otherwise than any of them.
     """
     b, feeds, values = _lower(graph, (*graph.output_roots, *flags), precision, padding)
+    written, sparse = _outputs(b, graph, padding, flags, values)
+    ties = [node.tied(b, *(_dense(b, values[n]) for n in node.inputs)) for node in choosing]
+    if marks := [tie for tie in ties if tie is not None]:
+        written[TIED] = _any(b, marks)
+    return Lowered(b.program(written), feeds, sparse)
+
+
+def find_choosing(graph: Graph) -> tuple[ChoosesNearest, ...]:
+    """Find the nodes that choose among equally near rows as a search of the source does."""
+    nodes = topological(graph.output_roots)
+    return tuple(n for n in nodes if isinstance(n, ChoosesNearest) and n.search is not None)
+
+
+def lower_given(
+    graph: Graph,
+    like: Lowered,
+    given: Mapping[str, Node],
+    precision: Precision = "exact",
+    padding: Padding = DENSE,
+    flags: tuple[Node, ...] = (),
+) -> TensorProgram:
+    """Write the outputs of a graph as a program that is given the values of some nodes.
+
+    Parameters
+    ----------
+    graph : Graph
+    like, given
+        As those of ``lower_nodes``.
+    precision, padding, flags
+        As those of ``lower``.
+    """
+    roots = (*graph.output_roots, *flags)
+    b, _, values = _lower(graph, roots, precision, padding, like, given)
+    return b.program(_outputs(b, graph, padding, flags, values)[0])
+
+
+def _outputs(
+    b: Builder,
+    graph: Graph,
+    padding: Padding,
+    flags: tuple[Node, ...],
+    values: Mapping[Node, Written],
+) -> tuple[dict[str, Value], dict[str, int]]:
+    """Return the outputs by name, with the flags, and the width of each that is sparse."""
     written: dict[str, Value] = {}
     sparse: dict[str, int] = {}
     for name, output in graph.outputs.items():
@@ -140,18 +202,36 @@ def lower(
         else:
             written[name] = _dense(b, value)
     if flags:
-        marks = b.concat([_dense(b, values[node]) for node in flags])
-        written[FLAGGED] = (
-            b.reduce("reduce_any", marks) if marks.shape != (1,) else b.reshape(marks)
-        )
-    return Lowered(b.program(written), feeds, sparse)
+        written[FLAGGED] = _any(b, [_dense(b, values[node]) for node in flags])
+    return written, sparse
+
+
+def _any(b: Builder, conditions: list[Value]) -> Value:
+    marks = b.concat(conditions)
+    return b.reduce("reduce_any", marks) if marks.shape != (1,) else b.reshape(marks)
 
 
 def lower_nodes(
-    graph: Graph, roots: dict[str, Node], precision: Precision = "exact", padding: Padding = DENSE
+    graph: Graph,
+    roots: dict[str, Node],
+    precision: Precision = "exact",
+    padding: Padding = DENSE,
+    like: Lowered | None = None,
+    given: Mapping[str, Node] = {},
 ) -> Lowered:
-    """Write any nodes of the graph as one program."""
-    b, feeds, values = _lower(graph, tuple(roots.values()), precision, padding)
+    """Write any nodes of the graph as one program.
+
+    Parameters
+    ----------
+    graph, precision, padding
+        As those of ``lower``.
+    roots : dict of str to Node
+    like : Lowered, optional
+        Has the same feeds; else those that the nodes need.
+    given : mapping of str to Node
+        Nodes whose values are inputs, by the names of these.
+    """
+    b, feeds, values = _lower(graph, tuple(roots.values()), precision, padding, like, given)
     return Lowered(
         b.program({name: _dense(b, values[node]) for name, node in roots.items()}), feeds
     )
@@ -173,14 +253,24 @@ def is_costly(graph: Graph, node: Node, padding: Padding = DENSE) -> bool:
 
 
 def _lower(
-    graph: Graph, roots: tuple[Node, ...], precision: Precision, padding: Padding
+    graph: Graph,
+    roots: tuple[Node, ...],
+    precision: Precision,
+    padding: Padding,
+    like: Lowered | None = None,
+    given: Mapping[str, Node] = {},
 ) -> tuple[Builder, tuple[AnyFeed, ...], dict[Node, Written]]:
     nodes = topological(roots)
-    feeds = _feeds(graph, nodes, padding)
+    feeds = like.feeds if like else _feeds(graph, nodes, padding)
     b = Builder(precision)
     inputs = {feed.name: _declare(b, feed) for feed in feeds}
-    values: dict[Node, Written] = {}
+    values: dict[Node, Written] = {
+        node: b.input(name, b.dtype(node.type.dtype), node.type.width)
+        for name, node in given.items()
+    }
     for node in nodes:
+        if node in values:
+            continue
         b.source = node.step
         values[node] = _lower_node(b, node, feeds, inputs, [values[n] for n in node.inputs])
         _require_as_inferred(b, node, values[node])

@@ -8,7 +8,7 @@ typed     the same, over columns of the dtypes at hand                    ``with
 optimized the same, rewritten by rules that the cost chooses              ``optimize``
 planned   the same, with one strategy for each forest                     ``choose_strategies``
 guarded   where each check is answered                                    ``guard_rows``
-lowered   the outputs as one tensor program, and what feeds it            ``lower_guarded``
+lowered   the outputs as one tensor program, and what feeds it            ``lower``
 prepared  the program in the backend's primitives, or refused by name     ``prepare``
 emitted   the compiled program                                            ``emit``
 ========= =============================================================== ======================
@@ -24,10 +24,10 @@ from functools import cached_property, partial
 from time import perf_counter
 
 from hbconv.backends import Artifact, find_backend
-from hbconv.containers import Graph
+from hbconv.containers import ChoosesNearest, Graph, Node
 from hbconv.containers.analysis.guard import Guard, find_guard
 from hbconv.log import log_compiled, log_optimized
-from hbconv.lower import DENSE, Lowered, Padding, is_costly, lower
+from hbconv.lower import DENSE, Lowered, Padding, find_choosing, is_costly, lower
 from hbconv.optimize import optimize, simplify_exactly
 from hbconv.optimize.narrow import narrow_to
 from hbconv.optimize.plan import Plan, make_plan, plan_like
@@ -46,8 +46,8 @@ __all__ = [
     "choose_strategies",
     "emit",
     "guard_rows",
-    "lower_guarded",
     "prepare",
+    "share_guarded",
     "with_dtypes",
 ]
 
@@ -167,9 +167,20 @@ class Compilation:
         return guard_rows(self.graph, self.target, self.padding)
 
     @cached_property
+    def written(self) -> tuple[Graph, tuple[Node, ...]]:
+        """The graph as it is lowered, and the conditions by which the program flags rows."""
+        return share_guarded(self.graph, self.guard, self.target)
+
+    @cached_property
     def lowered(self) -> Lowered:
         """The methods as a program that no backend has seen."""
-        return lower_guarded(self.graph, self.guard, self.target, self.padding)
+        graph, flags = self.written
+        return lower(graph, self.target.precision, self.padding, flags, self.choosing)
+
+    @cached_property
+    def choosing(self) -> tuple[ChoosesNearest, ...]:
+        """What chooses among equally near rows, of which the program tells ties."""
+        return find_choosing(self.written[0])
 
     @cached_property
     def prepared(self) -> TensorProgram:
@@ -192,6 +203,11 @@ class Unguarded(Compilation):
     def guard(self) -> Guard:
         """No check."""
         return Guard()
+
+    @cached_property
+    def choosing(self) -> tuple[ChoosesNearest, ...]:
+        """No ties told."""
+        return ()
 
 
 def with_dtypes(parsed: Graph, dtypes: tuple[str, ...], *, sparse: bool = False) -> Graph:
@@ -222,13 +238,13 @@ def guard_rows(graph: Graph, target: Target, padding: Padding = DENSE) -> Guard:
     return find_guard(graph, flags=flags, is_costly=partial(is_costly, graph, padding=padding))
 
 
-def lower_guarded(graph: Graph, guard: Guard, target: Target, padding: Padding = DENSE) -> Lowered:
-    """Write the outputs as one program, with the flags of the guard beside them."""
+def share_guarded(graph: Graph, guard: Guard, target: Target) -> tuple[Graph, tuple[Node, ...]]:
+    """Return the graph with the codes that it shares with its flags, and these flags."""
     inside = simplify_exactly(graph, [check.node for check in guard.inside])
     inside = plan_like(graph, inside)
     if "merge_codes" not in target.without:
         graph, inside = share_codes(graph, inside)
-    return lower(graph, target.precision, padding, flags=(*inside, *guard.proofs))
+    return graph, (*inside, *guard.proofs)
 
 
 def prepare(lowered: Lowered, target: Target) -> TensorProgram:

@@ -47,6 +47,7 @@ from hbconv.containers.row_forms import (
     RowItems,
 )
 from hbconv.containers.schema import Column, Conventions, Schema, Type
+from hbconv.containers.searches import HeapSearch, PartitionSearch, Search, TreeSearch
 from hbconv.containers.session import InputPort, OutputPort, PassedPort, Session
 from hbconv.containers.show import show, show_rule
 from hbconv.containers.trend import Trend
@@ -68,6 +69,7 @@ __all__ = [
     "Form",
     "FrameFormat",
     "Graph",
+    "HeapSearch",
     "InputPort",
     "LabelColumns",
     "Labels",
@@ -83,14 +85,17 @@ __all__ = [
     "Node",
     "Output",
     "OutputPort",
+    "PartitionSearch",
     "PassedPort",
     "Paths",
     "RowItems",
     "Schema",
+    "Search",
     "Session",
     "Sparse",
     "Stages",
     "Traits",
+    "TreeSearch",
     "Trend",
     "Type",
     "Vector",

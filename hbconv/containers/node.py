@@ -140,6 +140,11 @@ class Node:
         """Whether a condition holds in no row, as the dtypes of the columns tell alone."""
         return False
 
+    @property
+    def by_dtype(self) -> object:
+        """What the dtypes of the inputs decide, beside the type and the primitives."""
+        return None
+
     def infer(self) -> Type:
         """Type of the value, from the types of the inputs."""
         raise NotImplementedError

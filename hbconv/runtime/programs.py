@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING
 
 from hbconv.backends import Artifact, find_backend
 from hbconv.containers import Graph
 from hbconv.errors import BackendError, HbconvError, MissingPackageError
-from hbconv.lower import DENSE, Lowered, Padding
+from hbconv.lower import DENSE, TIED, Lowered, Padding
 from hbconv.row_buckets import BUCKETS, Bucket
 from hbconv.runtime.batching import bytes_given, rows_per_chunk
 from hbconv.runtime.checks import Checker
@@ -26,6 +27,7 @@ from hbconv.runtime.program import HostSide, Key, Program, StoredProgram, digest
 from hbconv.runtime.program_choice import ChosenPrograms, OnNewDtypes, name_dtypes
 from hbconv.runtime.row_artifact import FITTED, RowArtifact, Variant, other_files, own_files
 from hbconv.runtime.substitute import find_substitute
+from hbconv.runtime.tied_rows import Finisher, TiedRows, first_files, rest_files, rest_program
 from hbconv.target import Target
 from hbconv.tensor import TensorProgram
 from hbconv.tuning_record import Tuning
@@ -227,12 +229,18 @@ class Programs:
 
         return Compilation(self.planned(dtypes, padding), methods, padding)
 
+    def unguarded(self, methods: tuple[str, ...], dtypes: tuple[str, ...]) -> Compilation:
+        """Return the stages of some methods as a file of another runtime has them: no flags."""
+        from hbconv.pipeline import Unguarded
+
+        return Unguarded(self.planned(dtypes), methods)
+
     def fitted(self, methods: tuple[str, ...], dtypes: tuple[str, ...]) -> Artifact:
         """Return what computes the methods alone, for any number of rows: no row is flagged."""
         key = (methods, dtypes, DENSE)
         with self._compiling():
             stages = self.compilation(*key)
-            if stages.guard.flags_rows:
+            if stages.guard.flags_rows or stages.choosing:
                 return self._unguarded(stages)
             if key not in self._fitted and not self._read(key):
                 self._fitted[key] = self.variant(stages)
@@ -240,11 +248,9 @@ class Programs:
 
     def _unguarded(self, stages: Compilation) -> Artifact:
         """Compile a program once more, without its flags."""
-        from hbconv.pipeline import Unguarded
-
         key = (stages.methods, stages.planned.dtypes)
         if key not in self._alone:
-            self._alone[key] = Unguarded(stages.planned, stages.methods).emitted()
+            self._alone[key] = self.unguarded(*key).emitted()
         return self._alone[key]
 
     def _compile(self, key: Key) -> Program:
@@ -286,13 +292,26 @@ class Programs:
             (FITTED, (), own_files(stored.files)),
             *other_files(stored.files),
         ]:
-            artifact = backend.load(files, stored.host.types, self.target)
+            artifact = backend.load(first_files(files), stored.host.types, self.target)
             if artifact is None:
                 return None
-            variant = Variant(artifact, stored.host.chunks[folder])
+            chunk = stored.host.chunks[folder]
+            if TIED in stored.host.types.outputs:
+                rest = rest_files(files)
+                make = partial(self._finisher, key, rest, chunk)
+                artifact = TiedRows(artifact, make, rest)
+            variant = Variant(artifact, chunk)
             others |= dict.fromkeys(buckets, variant)
             self._fitted.setdefault(key, variant)
         return _program(stored.host, RowArtifact(self._fitted[key], others))
+
+    def _finisher(self, key: Key, files: Mapping[str, bytes], chunk: int) -> Finisher:
+        """Read back what finishes the tied rows of a stored program."""
+        with self._compiling():
+            stages = self.compilation(*key)
+            backend = find_backend(self.target.backend)
+            rest = backend.load(files, rest_program(stages).types, self.target)
+            return Finisher.of(stages, Variant(rest, chunk) if rest else self._rest(stages))
 
     def _other_variants(self, stages: Compilation) -> dict[Bucket, Variant]:
         """Compile a variant for each other plan."""
@@ -303,7 +322,19 @@ class Programs:
 
     def variant(self, stages: Compilation) -> Variant:
         """Compile a program with the plan of its stages."""
-        return Variant(stages.emitted(), self._chunk(stages.prepared))
+        fitted = Variant(stages.emitted(), self._chunk(stages.prepared))
+        if TIED not in stages.lowered.program.outputs:
+            return fitted
+        rest = self._rest(stages)
+        finisher = Finisher.of(stages, rest)
+        tied_rows = TiedRows(fitted.artifact, lambda: finisher, rest.artifact.files())
+        return replace(fitted, artifact=tied_rows)
+
+    def _rest(self, stages: Compilation) -> Variant:
+        """Compile what computes the rest of tied rows."""
+        backend = find_backend(self.target.backend)
+        program = backend.prepare(rest_program(stages), self.target)
+        return Variant(backend.emit(program, self.target), self._chunk(program))
 
     def _chunk(self, prepared: TensorProgram) -> int:
         """Return how many rows one run takes: a tiled backend holds only inputs and outputs."""

@@ -104,7 +104,7 @@ def _compare(own: Node, other: Node, inputs: list[_Sameness]) -> _Sameness:
         return _Sameness.SAME
     if _Sameness.UNKNOWN in inputs:
         return _Sameness.UNKNOWN
-    alike = own.type == other.type and own.weak_int == other.weak_int
+    alike = (own.type, own.weak_int, own.by_dtype) == (other.type, other.weak_int, other.by_dtype)
     if isinstance(own, MOVES):
         return _Sameness.SAME if alike else _Sameness.NUMBERS
     if _Sameness.NUMBERS not in inputs:

@@ -35,7 +35,12 @@ from hbconv.containers.nodes.conditions import (
 )
 from hbconv.containers.nodes.contributions import TreeContributions, TreeInteractions
 from hbconv.containers.nodes.decisions import ArgMax, Compare, IsBeyond, IsNonFinite, Softmax
-from hbconv.containers.nodes.distances import Distances, SharedDistances, SquaredDistances
+from hbconv.containers.nodes.distances import (
+    BoxDistances,
+    Distances,
+    SharedDistances,
+    SquaredDistances,
+)
 from hbconv.containers.nodes.elementwise import Clip, Map, SoftThreshold
 from hbconv.containers.nodes.find_code import FindCode
 from hbconv.containers.nodes.haversine import Angle, Haversine
@@ -60,6 +65,7 @@ from hbconv.containers.nodes.missing import Impute, IsMissing, MissingBetween
 from hbconv.containers.nodes.neighbor_graphs import Held, Scatter, ShortestPaths
 from hbconv.containers.nodes.neighbors import (
     Barycentric,
+    ChoosesNearest,
     EntriesAt,
     InverseDistances,
     Nearest,
@@ -110,6 +116,7 @@ __all__ = [
     "BinaryDistances",
     "Bins",
     "BoxCox",
+    "BoxDistances",
     "ByForm",
     "CalendarField",
     "Cast",
@@ -117,6 +124,7 @@ __all__ = [
     "CategoryCodes",
     "CategoryNumbers",
     "Choose",
+    "ChoosesNearest",
     "CleanText",
     "Clip",
     "Codes",

@@ -1,4 +1,7 @@
-"""Distances from rows to constant points: Distances, SquaredDistances, SharedDistances."""
+"""Distances from rows to constant points, or boxes.
+
+Distances, SquaredDistances, SharedDistances, BoxDistances.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from hbconv.containers.schema import Type
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
 
-__all__ = ["Distances", "SharedDistances", "SquaredDistances"]
+__all__ = ["BoxDistances", "Distances", "SharedDistances", "SquaredDistances"]
 
 
 @container
@@ -124,3 +127,50 @@ class SharedDistances(Node):
         shared = b.matmul(known, b.constant((~np.isnan(points)).T, "float64"))
         width = b.constant([float(points.shape[1])], "float64")
         return b.op("pairwise", x, b.constant(points), kind="present", p=2.0) / shared * width
+
+
+@container
+class BoxDistances(Node):
+    """Sum what the columns of x lie beyond the faces of boxes, to the power p; inf: the largest.
+
+    Parameters
+    ----------
+    x : Node
+        Floats.
+    low, high : Array, shape (n_boxes, width)
+    p : float
+    """
+
+    x: Node
+    low: Array
+    high: Array
+    p: float
+
+    @property
+    def detail(self) -> str:
+        return f"to {len(self.low)} boxes"
+
+    def narrowed(self, columns: Array) -> Node:
+        low, high = (Array(faces.data[columns.data]) for faces in (self.low, self.high))
+        return replace(self, low=low, high=high)
+
+    def infer(self) -> Type:
+        return Type(len(self.low), self.x.type.dtype)
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        x = inputs[0]
+        zero = b.constant([0.0], x.dtype)
+        total = b.op("expand", x, b.constant(np.zeros(len(self.low)), x.dtype))
+        for i, (low, high) in enumerate(zip(self.low.data.T, self.high.data.T, strict=True)):
+            column = b.take(x, [i])
+            below = b.op("maximum", b.constant(low, x.dtype) - column, zero)
+            above = b.op("maximum", column - b.constant(high, x.dtype), zero)
+            total = self._added(b, total, below + above)
+        return total
+
+    def _added(self, b: Builder, total: Value, beyond: Value) -> Value:
+        if self.p == np.inf:
+            return b.op("maximum", total, beyond)
+        if self.p == 2:
+            return total + beyond * beyond
+        return total + b.op("pow", beyond, b.constant([self.p], beyond.dtype))

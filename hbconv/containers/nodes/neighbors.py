@@ -2,39 +2,151 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers.node import Node, container
+from hbconv.containers.nodes.distances import Distances
 from hbconv.containers.nodes.wiring import Select
 from hbconv.containers.schema import Type
+from hbconv.containers.searches import Search
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
 
-__all__ = ["Barycentric", "EntriesAt", "InverseDistances", "Nearest", "NearestPoints", "SquaresAt"]
+__all__ = [
+    "Barycentric",
+    "ChoosesNearest",
+    "EntriesAt",
+    "InverseDistances",
+    "Nearest",
+    "NearestPoints",
+    "SquaresAt",
+]
 
 
-@container
-class Nearest(Node):
-    """Find the int32 positions of the ``count`` smallest entries, the smallest first.
+class ChoosesNearest(Node):
+    """Chooses among entries or points, of which some may be equally near.
 
-    Ties are ordered by position, and NaN comes last.
+    Programs order equally near ones by position, and NaN comes last. A source has a search of its
+    own: ``tied`` tells the rows that it may answer otherwise, ``chosen`` is its choice.
     """
 
-    x: Node
     count: int
+    search: Search | None
+    rows: Node | None
+    bounds: tuple[Node, ...]
+    where: Node | None
+    ordered: bool
 
     decides: ClassVar[bool] = True
+
+    @property
+    def detail(self) -> str:
+        return str(self.count)
+
+    @property
+    def entries(self) -> Node:
+        """What the nearest have the smallest of."""
+        raise NotImplementedError
+
+    @property
+    def by_dtype(self) -> Search | None:
+        return self.search and self.search.for_dtype(self.rows.type.dtype if self.rows else "")
+
+    @property
+    def listed(self) -> int:
+        """How many a program lists: with the next one, which tells a tie of the last."""
+        return min(self.count + (self.search is not None), self.entries.type.width)
+
+    def in_order(self) -> Node:
+        """Return what also orders equally near ones as the source does."""
+        return replace(self, ordered=True)  # type: ignore[call-arg]
 
     def infer(self) -> Type:
         return Type(self.count, "int32")
 
+    def check(self) -> str | None:
+        if self.search is None:
+            return None
+        widths = [bound.type.width for bound in self.bounds]
+        return self.search.misfit(self.entries.type.width, widths)
+
+    def nearest(self, b: Builder, *inputs: Value) -> Value:
+        """Write the positions of those listed."""
+        raise NotImplementedError
+
+    def found(self, b: Builder, positions: Value, *inputs: Value) -> Value:
+        """Write the entries of those listed."""
+        raise NotImplementedError
+
     def lower(self, b: Builder, *inputs: Value) -> Value:
-        return b.op("topk", inputs[0], k=self.count)
+        return b.take(self.nearest(b, *inputs), np.arange(self.count))
+
+    def tied(self, b: Builder, *inputs: Value) -> Value | None:
+        """Tell the rows whose last is as near as the next, in which any two are if ``ordered``.
+
+        None where no search decides, or all are taken.
+        """
+        first = 0 if self.ordered else self.count - 1
+        after = np.arange(first + 1, self.listed)
+        if self.search is None or not len(after):
+            return None
+        found = self.found(b, self.nearest(b, *inputs), *inputs)
+        equal = b.op("eq", b.take(found, after - 1), b.take(found, after))
+        tie = b.reshape(b.reduce("reduce_any", equal), 1)
+        return tie & inputs[self.inputs.index(self.where)] if self.where else tie
+
+    def chosen(
+        self, entries: npt.NDArray[Any], bounds: Sequence[npt.NDArray[Any]], batch: int
+    ) -> npt.NDArray[np.int32]:
+        """Choose as the source does, in a call of so many rows."""
+        assert self.by_dtype is not None  # noqa: S101
+        return self.by_dtype.choose(entries, bounds, self.count, batch)
+
+
+@container
+class Nearest(ChoosesNearest):
+    """Find the int32 positions of the ``count`` smallest entries, the smallest first.
+
+    Parameters
+    ----------
+    x : Node
+    count : int
+    search : Search, optional
+        How the source chooses among equal entries; by position where it is None.
+    rows : Node, optional
+        The rows, by whose dtype a search may go.
+    bounds : tuple of Node
+        What else the search reads.
+    where : Node, optional
+        Tells the rows in which the choice matters.
+    ordered : bool
+        The order of equal entries matters too, not only which are found.
+    """
+
+    x: Node
+    count: int
+    search: Search | None = None
+    rows: Node | None = None
+    bounds: tuple[Node, ...] = ()
+    where: Node | None = None
+    ordered: bool = False
+
+    @property
+    def entries(self) -> Node:
+        return self.x
+
+    def nearest(self, b: Builder, *inputs: Value) -> Value:
+        return b.op("topk", inputs[0], k=self.listed)
+
+    def found(self, b: Builder, positions: Value, *inputs: Value) -> Value:
+        return b.gather(inputs[0], positions)
 
 
 @container
@@ -55,27 +167,42 @@ class EntriesAt(Node):
 
 
 @container
-class NearestPoints(Node):
+class NearestPoints(ChoosesNearest):
     """Find the ``count`` constant points nearest to each row of floats, the nearest first.
 
-    The values are int32 positions. Ties are ordered by position, and NaN comes last.
+    The values are int32 positions.
+
+    Parameters
+    ----------
+    x : Node
+    points : Array, shape (n_points, width)
+    count, search, rows, bounds, where, ordered
+        As those of ``Nearest``.
     """
 
     x: Node
     points: Array
     count: int
-
-    decides: ClassVar[bool] = True
+    search: Search | None = None
+    rows: Node | None = None
+    bounds: tuple[Node, ...] = ()
+    where: Node | None = None
+    ordered: bool = False
 
     @property
     def detail(self) -> str:
         return f"{self.count} of {len(self.points)} points"
 
-    def infer(self) -> Type:
-        return Type(self.count, "int32")
+    @property
+    def entries(self) -> Node:
+        return Distances(self.x, self.points)
 
-    def lower(self, b: Builder, *inputs: Value) -> Value:
-        return b.op("nearest", inputs[0], b.constant(self.points, inputs[0].dtype), k=self.count)
+    def nearest(self, b: Builder, *inputs: Value) -> Value:
+        x = inputs[0]
+        return b.op("nearest", x, b.constant(self.points, x.dtype), k=self.listed)
+
+    def found(self, b: Builder, positions: Value, *inputs: Value) -> Value:
+        return _squares_at(b, inputs[0], positions, self.points)
 
 
 @container
@@ -101,8 +228,12 @@ class SquaresAt(Node):
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         x, positions = inputs
-        apart = b.reshape(x, 1, *x.shape) - b.lookup(b.constant(self.points, x.dtype), positions)
-        return b.reduce("ordered_sum", apart * apart, axis=1)
+        return _squares_at(b, x, positions, self.points)
+
+
+def _squares_at(b: Builder, x: Value, positions: Value, points: Array) -> Value:
+    apart = b.reshape(x, 1, *x.shape) - b.lookup(b.constant(points, x.dtype), positions)
+    return b.reduce("ordered_sum", apart * apart, axis=1)
 
 
 @container

@@ -23,6 +23,7 @@ from hbconv.containers import (
     Nearest,
     Node,
     Output,
+    PartitionSearch,
     Quotient,
     Select,
     SharedDistances,
@@ -75,7 +76,8 @@ def _column(step: Step, x: Node, distances: Node, fitted: npt.NDArray[Any], j: i
         return CastLike(ConstantRows(x, Array(np.zeros(1))), x)
     values = fitted[donors, j]
     apart = Select(distances, Array(donors.astype(np.int32)))
-    positions = Nearest(apart, min(step.estimator.n_neighbors, len(donors)))
+    count = min(step.estimator.n_neighbors, len(donors))
+    positions = Nearest(apart, count, PartitionSearch(), where=IsMissing(column))
     weights = _weights(step, EntriesAt(apart, positions))
     total = GroupSums(weights, 1)
     mean = Quotient(

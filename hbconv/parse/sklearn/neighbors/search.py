@@ -14,6 +14,7 @@ from hbconv.containers import (
     AdjacencyLists,
     Cast,
     CastLike,
+    ChoosesNearest,
     Compare,
     ConstantRows,
     Distances,
@@ -41,6 +42,7 @@ from hbconv.parse.common.distance_metrics import (
 )
 from hbconv.parse.common.fitted_arrays import dense
 from hbconv.parse.sklearn.neighbors.precomputed import given_distances, require_neighbors
+from hbconv.parse.sklearn.neighbors.tie_rules import TieRule, read_tie_rule
 from hbconv.parse.step import Step, concat
 
 __all__ = [
@@ -74,7 +76,9 @@ class Neighbors:
     def outputs(self, size: int) -> dict[str, Output]:
         """Return what the methods of the source model return that find these of so many rows."""
         count = self.positions.type.width
-        both = concat([self.distances, CastLike(self.positions, self.distances)])
+        found = self.positions
+        ordered = found.in_order() if isinstance(found, ChoosesNearest) else found
+        both = concat([self.distances, CastLike(ordered, self.distances)])
         ones = ConstantRows(self.positions, Array(np.ones(count)))
         graph = Scatter(ones, self.positions, size)
         return {
@@ -167,7 +171,7 @@ def finite_rows(step: Step) -> Node:
 
 
 def nearest(step: Step, estimator: Any, x: Node, count: int) -> Neighbors:
-    """Return the nearest of the fitted rows; ties go by their order.
+    """Return the nearest of the fitted rows; among equally near ones the source's search decides.
 
     Metrics with many ties are refused: which of the rows is taken depends on the search.
     """
@@ -185,9 +189,12 @@ def nearest(step: Step, estimator: Any, x: Node, count: int) -> Neighbors:
         raise step.refuse(
             "n_neighbors", count, f"It was fitted on {surrogate.node.type.width} rows."
         )
-    positions, found = _smallest(surrogate.node, count)
     if estimator.metric == "precomputed" and step.x_sparse:
+        positions: Node = Nearest(surrogate.node, count)
+        found: Node = EntriesAt(surrogate.node, positions)
         require_neighbors(step, x, found)
+    else:
+        positions, found = _smallest(surrogate.node, count, read_tie_rule(step, estimator, x))
     return Neighbors(positions, surrogate.to_distance(found))
 
 
@@ -204,7 +211,7 @@ def _first(step: Step, graph: Scatter, count: int) -> Neighbors:
     return Neighbors(Select(graph.positions, first), Select(graph.values, first))
 
 
-def _smallest(node: Node, count: int) -> tuple[Node, Node]:
+def _smallest(node: Node, count: int, rule: TieRule) -> tuple[Node, Node]:
     """Return the positions of the smallest entries, and the entries.
 
     Of many squared distances only those needed are computed.
@@ -214,11 +221,11 @@ def _smallest(node: Node, count: int) -> tuple[Node, Node]:
         or (isinstance(node, Distances) and node.kind != "square")
         or count * _MANY > node.type.width
     ):
-        smallest = Nearest(node, count)
+        smallest = Nearest(node, count, **rule.fields)
         return smallest, EntriesAt(node, smallest)
     x = Cast(node.x, "float64")
     points = Array.of(node.points, "float64")
-    positions = NearestPoints(x, points, count)
+    positions = NearestPoints(x, points, count, **rule.fields)
     return positions, SquaresAt(x, positions, points)
 
 

@@ -82,23 +82,6 @@ def test_a_point_far_from_all_others_takes_no_digits_from_them(backend):
     )
 
 
-@pytest.mark.parametrize("algorithm", ["brute", "kd_tree", "ball_tree"])
-def test_rows_equally_near_come_in_the_order_fitted_on(algorithm):
-    """The source's order among equals is its search's: both answers hold rows that are nearest,
-    at the same distances.
-    """
-    x = np.repeat(np.arange(12.0), 3)[:, None]
-    estimator = neighbors.NearestNeighbors(n_neighbors=4, algorithm=algorithm)
-    model = convert(estimator, x)
-    queries = np.array([[0.0], [5.25], [11.0]])
-    (distances, positions), (want, valid) = model.kneighbors(queries), estimator.kneighbors(queries)
-    np.testing.assert_array_equal(distances, want)
-    for query, ours, theirs in zip(queries, positions, valid, strict=True):
-        np.testing.assert_array_equal(np.abs(x[ours, 0] - query), np.abs(x[theirs, 0] - query))
-        assert len(set(ours)) == 4
-    assert positions[:, :3].tolist() == [[0, 1, 2], [15, 16, 17], [33, 34, 35]]
-
-
 @pytest.mark.parametrize(
     "estimator",
     [

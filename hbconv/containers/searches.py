@@ -1,0 +1,194 @@
+"""How a source chooses among fitted rows that are equally near: its search, step by step.
+
+Each search is deterministic, so its choice follows from its steps alone. Programs order such rows
+by position; ``hbconv.runtime.tied_rows`` asks these for the rows in which that matters.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers.heap import Heap, sorted_pairs
+
+__all__ = ["HeapSearch", "PartitionSearch", "Search", "TreeSearch"]
+
+Entries = npt.NDArray[np.floating]
+Positions = npt.NDArray[np.int32]
+
+CHUNK = 256
+"""Fitted rows that scikit-learn compares at once."""
+
+
+class Search(ABC):
+    """What finds the nearest of the fitted rows."""
+
+    def for_dtype(self, dtype: str) -> Search:  # noqa: ARG002
+        """Return the search that rows of a dtype get."""
+        return self
+
+    def misfit(self, width: int, bounds: Sequence[int]) -> str | None:  # noqa: ARG002
+        """Return why it does not fit so many rows and bounds so wide; None where it does."""
+        return None
+
+    @abstractmethod
+    def choose(
+        self, entries: Entries, bounds: Sequence[Entries], count: int, batch: int
+    ) -> Positions:
+        """Choose the nearest fitted rows of each row, the nearest first.
+
+        Parameters
+        ----------
+        entries : ndarray, shape (n_rows, n_fitted)
+            What grows with the distance.
+        bounds : sequence of ndarray
+            What else the search reads of each row.
+        count : int
+            How many are chosen.
+        batch : int
+            Rows of the whole call.
+        """
+
+
+@dataclass(frozen=True)
+class PartitionSearch(Search):
+    """numpy's ``argpartition``, whose choice depends on the processor, then its ``argsort``."""
+
+    def choose(
+        self,
+        entries: Entries,
+        bounds: Sequence[Entries],  # noqa: ARG002
+        count: int,
+        batch: int,  # noqa: ARG002
+    ) -> Positions:
+        chosen = np.argpartition(entries, count - 1, axis=1)[:, :count]
+        order = np.argsort(np.take_along_axis(entries, chosen, axis=1))
+        return np.take_along_axis(chosen, order, axis=1).astype(np.int32)
+
+
+@dataclass(frozen=True)
+class HeapSearch(Search):
+    """scikit-learn's ArgKmin: a heap takes the fitted rows in their order.
+
+    Parameters
+    ----------
+    dtype : str
+        Of the fitted rows: it partitions the distances of rows of another dtype.
+    threads : int
+        If the rows of a call are few, each thread takes a part of the fitted rows, and a heap takes
+        what theirs hold.
+    """
+
+    dtype: str
+    threads: int
+
+    def for_dtype(self, dtype: str) -> Search:
+        return self if dtype == self.dtype else PartitionSearch()
+
+    def misfit(self, width: int, bounds: Sequence[int]) -> str | None:  # noqa: ARG002
+        return None if self.threads > 0 else f"{self.threads} threads"
+
+    def choose(
+        self,
+        entries: Entries,
+        bounds: Sequence[Entries],  # noqa: ARG002
+        count: int,
+        batch: int,
+    ) -> Positions:
+        width = entries.shape[1]
+        many = batch > width or batch > 4 * CHUNK * self.threads
+        parts = [] if many else list(self._parts(width))
+        chosen = [_of_parts(row, parts, count) for row in entries]
+        return np.array(chosen, np.int32).reshape(len(entries), count)
+
+    def _parts(self, width: int) -> Iterator[slice]:
+        """Share the chunks out among threads as OpenMP does: the first get one more."""
+        chunks = -(-width // CHUNK)
+        threads = min(self.threads, chunks)
+        least, more = divmod(chunks, threads)
+        first = 0
+        for thread in range(threads):
+            after = first + least + (thread < more)
+            yield slice(first * CHUNK, min(after * CHUNK, width))
+            first = after
+
+
+def _of_parts(row: Entries, parts: Sequence[slice], count: int) -> list[int]:
+    """Choose by one heap, or by one that takes what a heap of each part holds."""
+    heap = Heap(count)
+    numbers = np.arange(len(row))
+    if not parts:
+        heap.offer(row, numbers)
+    for part in parts:
+        own = Heap(count)
+        own.offer(row[part], numbers[part])
+        for value, number in zip(own.values, own.numbers, strict=True):
+            heap.push(value, number)
+    return sorted_pairs(heap.values, heap.numbers)
+
+
+@dataclass(frozen=True)
+class TreeSearch(Search):
+    """scikit-learn's trees: a heap takes the leaves depth first, the nearer side first.
+
+    The bounds are the least entry that each node may hold. Node i has the sides 2 i + 1 and
+    2 i + 2, and all leaves stand on the last level.
+
+    Parameters
+    ----------
+    order : Array of int64, shape (n_fitted,)
+        The fitted rows as the leaves hold them, from left to right.
+    starts : Array of int64, shape (n_leaves + 1,)
+        Where each leaf begins, and the end of the last.
+    prunes : bool
+        Bounds have the unit of entries, so that a node beyond all that the heap holds is left out.
+    """
+
+    order: Array
+    starts: Array
+    prunes: bool
+
+    def misfit(self, width: int, bounds: Sequence[int]) -> str | None:
+        leaves = len(self.starts) - 1
+        if leaves < 1 or leaves & (leaves - 1) or tuple(bounds) != (2 * leaves - 1,):
+            return f"{leaves} leaves, and bounds of {tuple(bounds)} nodes"
+        if not np.array_equal(np.sort(self.order.data), np.arange(width)):
+            return f"leaves that do not hold each of {width} rows once"
+        starts = self.starts
+        if starts[0] != 0 or starts[-1] != width or not starts.ascends:
+            return "leaves that do not follow one another"
+        return None
+
+    def choose(
+        self,
+        entries: Entries,
+        bounds: Sequence[Entries],
+        count: int,
+        batch: int,  # noqa: ARG002
+    ) -> Positions:
+        (nearest,) = bounds
+        pairs = zip(entries, nearest.tolist(), strict=True)
+        chosen = [self._of_row(row, bound, count) for row, bound in pairs]
+        return np.array(chosen, np.int32).reshape(len(entries), count)
+
+    def _of_row(self, row: Entries, bounds: list[float], count: int) -> list[int]:
+        heap = Heap(count)
+        inner = len(bounds) // 2
+        order = self.order.data
+        waiting = [0]
+        while waiting:
+            node = waiting.pop()
+            if self.prunes and bounds[node] > heap.values[0]:
+                continue
+            if node >= inner:
+                held = order[self.starts[node - inner] : self.starts[node - inner + 1]]
+                heap.offer(row[held], held)
+                continue
+            sides = (2 * node + 1, 2 * node + 2)
+            waiting.extend(sides[::-1] if bounds[sides[0]] <= bounds[sides[1]] else sides)
+        return sorted_pairs(heap.values, heap.numbers)

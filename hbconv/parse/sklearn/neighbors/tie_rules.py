@@ -1,0 +1,116 @@
+"""The search by which scikit-learn finds neighbours, which decides among equally near ones."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers import (
+    Affine,
+    BoxDistances,
+    Cast,
+    Clip,
+    HeapSearch,
+    Multiply,
+    Node,
+    PartitionSearch,
+    Search,
+    TreeSearch,
+)
+from hbconv.parse.common.distance_metrics import named_metric, read_metric
+from hbconv.parse.step import Step
+
+__all__ = ["TieRule", "read_tie_rule"]
+
+_BY_HEAP = (
+    "braycurtis", "canberra", "chebyshev", "cityblock", "euclidean", "haversine", "infinity", "l1",
+    "l2", "manhattan", "minkowski", "p", "seuclidean", "sokalmichener", "sqeuclidean",
+)  # fmt: skip
+"""Metrics by which scikit-learn's ArgKmin searches by brute force."""
+_POWERS = {"manhattan": 1.0, "cityblock": 1.0, "l1": 1.0, "euclidean": 2.0, "l2": 2.0,
+           "chebyshev": np.inf, "infinity": np.inf}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TieRule:
+    """The search, and what it reads of the rows.
+
+    Parameters
+    ----------
+    search : Search
+    rows : Node, optional
+        The rows, by whose dtype it goes.
+    bounds : tuple of Node
+    """
+
+    search: Search
+    rows: Node | None = None
+    bounds: tuple[Node, ...] = ()
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields of a node that chooses so."""
+        return {"search": self.search, "rows": self.rows, "bounds": self.bounds}
+
+
+def read_tie_rule(step: Step, estimator: Any, x: Node) -> TieRule:
+    """Read how the source's search meets the fitted rows."""
+    if estimator._fit_method != "brute":
+        return _tree_rule(step, estimator, x)
+    metric = estimator.effective_metric_
+    by_heap = metric in _BY_HEAP or not isinstance(metric, str)
+    if by_heap and estimator._fit_X.dtype in (np.float32, np.float64):
+        return TieRule(HeapSearch(estimator._fit_X.dtype.name, _threads()), x)
+    return TieRule(PartitionSearch())
+
+
+def _threads() -> int:
+    """Return how many threads scikit-learn's search takes on this machine."""
+    helpers = sys.modules.get("sklearn.utils._openmp_helpers")
+    return int(helpers._openmp_effective_n_threads()) if helpers else 1
+
+
+def _tree_rule(step: Step, estimator: Any, x: Node) -> TieRule:
+    """Read the leaves of a search tree, and what bounds the distance to each node."""
+    _, order, nodes, bounds = map(np.asarray, estimator._tree.get_arrays())
+    leaves = nodes[len(nodes) // 2 :]
+    starts = np.append(leaves["idx_start"], leaves["idx_end"][-1:])
+    made = _boxes if estimator._fit_method == "kd_tree" else _balls
+    reach, prunes = made(step, estimator, Cast(x, "float64"), nodes, bounds)
+    return TieRule(TreeSearch(Array.of(order, np.int64), Array(starts), prunes), None, (reach,))
+
+
+def _boxes(
+    step: Step,  # noqa: ARG001
+    estimator: Any,
+    x: Node,
+    nodes: npt.NDArray[Any],  # noqa: ARG001
+    bounds: npt.NDArray[Any],
+) -> tuple[Node, bool]:
+    """Bound by the distance to the faces of a box, in the unit of entries."""
+    metric, params = named_metric(estimator.effective_metric_, estimator.effective_metric_params_)
+    p = _POWERS.get(metric, float(params.get("p", 2)))
+    return BoxDistances(x, Array(bounds[0]), Array(bounds[1]), p), True
+
+
+def _balls(
+    step: Step,
+    estimator: Any,
+    x: Node,
+    nodes: npt.NDArray[Any],
+    bounds: npt.NDArray[Any],
+) -> tuple[Node, bool]:
+    """Bound by the distance to the surface of a ball, squared where entries are squares."""
+    metric, params = named_metric(estimator.effective_metric_, estimator.effective_metric_params_)
+    surrogate = read_metric(step, x, bounds[0], metric, params)
+    centre = surrogate.to_distance(surrogate.node)
+    reach = Clip.of(Affine.of(centre, sub=nodes["radius"]), 0.0, np.inf)
+    if centre == surrogate.node:
+        return reach, True
+    is_square = _POWERS.get(metric, float(params.get("p", 0) or 0)) == 2
+    return (Multiply((reach, reach)), True) if is_square else (reach, False)

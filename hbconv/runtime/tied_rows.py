@@ -1,0 +1,261 @@
+"""Tied rows: where others are as near as the nearest taken, rows get the choice of the source.
+
+A program orders equally near rows by position, and tells in which rows that may matter. There the
+host makes the choice as the source's search does, and a second program, which is given it, computes
+the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.backends.base import Arrays, Artifact, Bound
+from hbconv.containers import ChoosesNearest, EntriesAt, Node, topological
+from hbconv.lower import TIED, lower_given, lower_nodes
+from hbconv.runtime.batching import chunks, rows_per_chunk
+from hbconv.runtime.outputs.tensors import from_array, on_host
+from hbconv.runtime.row_artifact import Variant
+from hbconv.tensor import TensorProgram
+
+if TYPE_CHECKING:
+    from hbconv.pipeline import Compilation
+
+__all__ = ["Finisher", "TiedRows", "first_files", "rest_files", "rest_program"]
+
+REST = "rest-"
+"""What the names of the second program's files begin with."""
+
+
+@dataclass(frozen=True)
+class Finisher:
+    """Answers rows with the choice of the source.
+
+    Parameters
+    ----------
+    rounds : sequence of Round
+        What is chosen, each round by what those before it chose.
+    rest : Variant
+        Computes the outputs from the rows and the choices.
+    dtypes : mapping of str to str
+        Of its inputs.
+    """
+
+    rounds: Sequence[Round]
+    rest: Variant
+    dtypes: Mapping[str, str]
+
+    @staticmethod
+    def of(stages: Compilation, rest: Variant) -> Finisher:
+        """Write what finds the choices, beside a variant of ``rest_program``."""
+        known: dict[str, ChoosesNearest] = {}
+        rounds = []
+        for nodes in _by_depth(stages.choosing):
+            rounds.append(Round.of(stages, nodes, known))
+            known |= nodes
+        inputs = rest_program(stages).types.inputs
+        return Finisher(rounds, rest, {name: kind.dtype for name, kind in inputs.items()})
+
+    def __call__(self, inputs: Arrays, batch: int) -> dict[str, npt.NDArray[Any]]:
+        """Answer rows of a call of so many."""
+        known = dict(inputs)
+        for each in self.rounds:
+            known |= each.chosen(known, batch)
+        given = {name: known[name].astype(dtype, copy=False) for name, dtype in self.dtypes.items()}
+        return self.rest.run(given)
+
+
+@dataclass(frozen=True)
+class Round:
+    """Nodes that choose at once: none of them reads another's choice.
+
+    Parameters
+    ----------
+    nodes : mapping of str to ChoosesNearest
+        By the names that their choices have as inputs.
+    program : TensorProgram
+        Computes what they choose by.
+    size : int
+        Rows that it takes at once.
+    """
+
+    nodes: Mapping[str, ChoosesNearest]
+    program: TensorProgram
+    size: int
+
+    @staticmethod
+    def of(
+        stages: Compilation,
+        nodes: Mapping[str, ChoosesNearest],
+        known: Mapping[str, ChoosesNearest],
+    ) -> Round:
+        """Write what some nodes choose by, where others have chosen."""
+        read = [(f"{part} of {name}", of) for name in nodes for part, of in _read(nodes[name])]
+        graph, _ = stages.written
+        lowered = lower_nodes(
+            graph, dict(read), padding=stages.padding, like=stages.lowered, given=known
+        )
+        return Round(nodes, lowered.program, rows_per_chunk(lowered.program, stages.target))
+
+    def chosen(self, inputs: Arrays, batch: int) -> dict[str, npt.NDArray[Any]]:
+        """Choose for rows of a call of so many, and tell the entries at the choices."""
+        rows = len(next(iter(inputs.values())))
+        parts = [
+            self._chosen({name: inputs[name][part] for name in inputs}, batch)
+            for part in chunks(rows, self.size)
+        ]
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+    def _chosen(self, inputs: Arrays, batch: int) -> dict[str, npt.NDArray[Any]]:
+        from hbconv.backends.reference import evaluate
+
+        values = evaluate(self.program, inputs)
+        found: dict[str, npt.NDArray[Any]] = {}
+        for name, node in self.nodes.items():
+            own = {part: values[f"{part} of {name}"] for part, _ in _read(node)}
+            found[name] = _choose(node, own, batch)
+            found[_near(name)] = np.take_along_axis(own["entries"], found[name], axis=1)
+        return found
+
+
+def _choose(node: ChoosesNearest, values: Arrays, batch: int) -> npt.NDArray[np.int32]:
+    """Choose in the rows in which it matters; in others any will do."""
+    entries = values["entries"]
+    rows = np.flatnonzero(values["where"]) if node.where else np.arange(len(entries))
+    bounds = [values[f"bound {i}"][rows] for i in range(len(node.bounds))]
+    chosen = np.zeros((len(entries), node.count), np.int32)
+    if len(rows):
+        chosen[rows] = node.chosen(entries[rows], bounds, batch)
+    return chosen
+
+
+def _read(node: ChoosesNearest) -> list[tuple[str, Node]]:
+    """Return what a node chooses by."""
+    bounds = [(f"bound {i}", bound) for i, bound in enumerate(node.bounds)]
+    where = [("where", node.where)] if node.where else []
+    return [("entries", node.entries), *bounds, *where]
+
+
+def _near(choice: str) -> str:
+    return choice.replace("choice", "near")
+
+
+def _by_depth(choosing: Sequence[ChoosesNearest]) -> list[dict[str, ChoosesNearest]]:
+    """Group nodes by how many choices they build on, inputs before their users, and name them."""
+    depths: dict[Node, int] = {}
+    groups: list[dict[str, ChoosesNearest]] = []
+    for i, node in enumerate(choosing):
+        before = (depths[n] for n in topological(node.inputs) if n in depths)
+        depths[node] = max(before, default=-1) + 1
+        if depths[node] == len(groups):
+            groups.append({})
+        groups[depths[node]][f"choice{i}"] = node
+    return groups
+
+
+def rest_program(stages: Compilation) -> TensorProgram:
+    """Return the outputs as a program that is given the choices, and the entries read there."""
+    graph, flags = stages.written
+    choices = {f"choice{i}": node for i, node in enumerate(stages.choosing)}
+    near = {_near(name): EntriesAt(node.entries, node) for name, node in choices.items()}
+    there = set(topological(graph.output_roots))
+    given = choices | {name: node for name, node in near.items() if node in there}
+    precision, padding = stages.target.precision, stages.padding
+    return lower_given(graph, stages.lowered, given, precision, padding, flags)
+
+
+class TiedRows(Artifact):
+    """A program whose tied rows are finished.
+
+    Parameters
+    ----------
+    first : Artifact
+        Tells which rows are tied.
+    make : callable
+        Makes what finishes them, at the first tied row.
+    rest : mapping of str to bytes
+        Files of the second program.
+    """
+
+    def __init__(
+        self, first: Artifact, make: Callable[[], Finisher], rest: Mapping[str, bytes]
+    ) -> None:
+        self.first = first
+        self.sizes = first.sizes
+        self._make = make
+        self._rest = rest
+        self._made: Finisher | None = None
+
+    def run(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
+        """Compute the outputs."""
+        values = self.first.run(inputs)
+        tied = values.pop(TIED)
+        if not tied.any():
+            return values
+        values = {name: np.require(array, requirements="W") for name, array in values.items()}
+        self._finish(inputs, values, tied)
+        return values
+
+    def bind(self, rows: int) -> Bound | None:
+        """Bind the first program; its outputs are finished where they lie."""
+        bound = self.first.bind(rows)
+        if bound is None:
+            return None
+        outputs = {name: array for name, array in bound.outputs.items() if name != TIED}
+        tied = bound.outputs[TIED]
+
+        def run(record: tuple[Any, int]) -> None:
+            own, count = record
+            bound.run(own)
+            if tied[:count].any():
+                inputs, values = (
+                    {name: array[:count] for name, array in arrays.items()}
+                    for arrays in (bound.inputs, outputs)
+                )
+                self._finish(inputs, values, tied[:count])
+
+        return Bound(bound.inputs, outputs, run, lambda count: (bound.record(count), count))
+
+    def compute(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """Compute the outputs as ``run`` does, for tensors on the device."""
+        first: Any = self.first
+        values: dict[str, Any] = first.compute(inputs)
+        tied = values.pop(TIED)
+        if not bool(tied.any()):
+            return values
+        given, found = (
+            {name: on_host(tensor) for name, tensor in tensors.items()}
+            for tensors in (inputs, values)
+        )
+        self._finish(given, found, on_host(tied))
+        return {name: from_array(array, values[name].device) for name, array in found.items()}
+
+    def files(self) -> dict[str, bytes]:
+        """Return the files of both programs; none where one has none."""
+        first = self.first.files()
+        if not (first and self._rest):
+            return {}
+        return {**first, **{REST + name: data for name, data in self._rest.items()}}
+
+    def _finish(self, inputs: Arrays, values: Arrays, tied: npt.NDArray[np.bool_]) -> None:
+        """Write the answers of the tied rows over those by position."""
+        if self._made is None:
+            self._made = self._make()
+        rows = np.flatnonzero(tied)
+        found = self._made({name: array[rows] for name, array in inputs.items()}, len(tied))
+        for name, array in found.items():
+            values[name][rows] = array
+
+
+def first_files(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return those of stored files that are of the first program."""
+    return {name: data for name, data in files.items() if not name.startswith(REST)}
+
+
+def rest_files(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return those of stored files that are of the second program."""
+    return {name.removeprefix(REST): files[name] for name in files if name.startswith(REST)}

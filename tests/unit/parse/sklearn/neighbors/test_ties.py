@@ -1,0 +1,169 @@
+"""Rows equally near: the choice is that of the source's search, on every backend.
+
+Columns of small ints hold many such rows: most queries meet a tie at the last neighbour.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn import neighbors
+from sklearn.impute import KNNImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.tree import DecisionTreeRegressor
+
+import hbconv
+
+BACKENDS = ["reference", "torch", "onnx", "tvm"]
+ALGORITHMS = ["brute", "kd_tree", "ball_tree"]
+TOLERANCE = 2e-8
+"""Distances of float32 are rounded to it by the source; another choice is far beyond."""
+METRICS = {
+    "brute": ["manhattan", "chebyshev", "minkowski", "canberra", "cosine", "sqeuclidean"],
+    "kd_tree": ["manhattan", "chebyshev", "minkowski"],
+    "ball_tree": ["manhattan", "chebyshev", "minkowski", "canberra"],
+}
+"""Metrics beside the Euclidean one."""
+
+
+def grid(rows: int, seed: int = 0, columns: int = 3) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 5, (rows, columns)).astype(float)
+
+
+def labels(rows: int) -> np.ndarray:
+    return np.random.default_rng(1).integers(0, 3, rows)
+
+
+def with_missing(x: np.ndarray, share: float = 0.2) -> np.ndarray:
+    return np.where(np.random.default_rng(2).random(x.shape) < share, np.nan, x)
+
+
+def require_same(estimator, model, x, *methods):
+    for method in methods:
+        want, got = getattr(estimator, method)(x), getattr(model, method)(x)
+        parts = [answer if isinstance(answer, tuple) else (answer,) for answer in (want, got)]
+        for theirs, ours in zip(*parts, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=TOLERANCE, atol=TOLERANCE, err_msg=method)
+
+
+@pytest.mark.parametrize("count", [1, 4, 17, 60])
+@pytest.mark.parametrize("size", [60, 257, 900])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_neighbours_are_the_sources_own_in_its_order(algorithm, size, count):
+    """For few neighbours or many, whose sort has other steps; for one chunk of rows or several."""
+    estimator = neighbors.NearestNeighbors(n_neighbors=count, algorithm=algorithm).fit(grid(size))
+    model = hbconv.convert(estimator, backend="reference")
+    require_same(estimator, model, grid(40, seed=3), "kneighbors")
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "metric"), [(search, metric) for search in METRICS for metric in METRICS[search]]
+)
+def test_every_metric(algorithm, metric):
+    """Bounds of search trees are distances too, in the unit of the metric."""
+    params = {"p": 3} if metric == "minkowski" else {}
+    estimator = neighbors.NearestNeighbors(
+        n_neighbors=6, metric=metric, algorithm=algorithm, **params
+    )
+    model = hbconv.convert(estimator.fit(grid(200) + 1.0), backend="reference")
+    require_same(estimator, model, grid(40, seed=3) + 1.0, "kneighbors")
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        neighbors.KNeighborsClassifier(4, algorithm="brute"),
+        neighbors.KNeighborsRegressor(5, weights="distance", algorithm="kd_tree"),
+        neighbors.LocalOutlierFactor(7, novelty=True, algorithm="ball_tree"),
+        neighbors.KNeighborsTransformer(n_neighbors=3),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_answers_on_every_backend(estimator, backend):
+    """Few neighbours of many rows are found without all distances, several of few rows with them."""
+    for size in (70, 300):
+        estimator.fit(grid(size), labels(size))
+        model = hbconv.convert(estimator, backend=backend)
+        for x in (grid(50, seed=3), grid(1, seed=4), grid(0)):
+            for method in {"predict", "predict_proba", "score_samples"} & set(model.methods):
+                if len(x):
+                    require_same(estimator, model, x, method)
+                else:
+                    assert len(getattr(model, method)(x)) == 0
+    if hasattr(estimator, "transform"):
+        want, got = (e.transform(grid(50, seed=3)).toarray() for e in (estimator, model))
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_imputed_values(backend):
+    """Donors are chosen column by column, and what follows reads the values of the choice."""
+    x = with_missing(np.c_[grid(300, columns=4), np.arange(300.0) % 7])
+    imputer = KNNImputer(n_neighbors=4).fit(x)
+    trained = make_pipeline(imputer, DecisionTreeRegressor(random_state=0)).fit(x, labels(300))
+    rows = with_missing(np.c_[grid(80, seed=3, columns=4), np.arange(80.0) % 7], share=0.4)
+    require_same(imputer, hbconv.convert(imputer, backend=backend), rows, "transform")
+    require_same(trained, hbconv.convert(trained, backend=backend), rows, "predict")
+
+
+@pytest.mark.parametrize("weights", ["uniform", "distance"])
+@pytest.mark.parametrize("count", [1, 5, 40, 300])
+def test_imputed_of_any_number_of_donors(count, weights):
+    x = with_missing(grid(300))
+    imputer = KNNImputer(n_neighbors=count, weights=weights).fit(x)
+    model = hbconv.convert(imputer, backend="reference")
+    require_same(imputer, model, with_missing(grid(80, seed=3), share=0.4), "transform")
+
+
+def test_a_choice_that_builds_on_another():
+    """Neighbours of imputed rows: the second search meets what the first one chose."""
+    x = with_missing(grid(300))
+    pipeline = make_pipeline(KNNImputer(n_neighbors=2), neighbors.KNeighborsClassifier(3))
+    pipeline.fit(x, labels(300))
+    model = hbconv.convert(pipeline, backend="torch")
+    require_same(pipeline, model, with_missing(grid(80, seed=3), share=0.4), "predict_proba")
+
+
+@pytest.mark.parametrize("given", ["float64", "float32", "int64"])
+@pytest.mark.parametrize("fitted", ["float64", "float32", "int64"])
+def test_the_search_goes_by_the_dtype_of_rows(fitted, given):
+    """By brute force, a heap finds the neighbours of rows of the fitted dtype, else a partition."""
+    estimator = neighbors.KNeighborsClassifier(4, algorithm="brute")
+    estimator.fit(grid(200).astype(fitted), labels(200))
+    model = hbconv.convert(estimator, backend="reference")
+    model.predict(grid(3))
+    require_same(estimator, model, grid(60, seed=3).astype(given), "kneighbors", "predict_proba")
+
+
+def test_a_row_bound_or_alone_has_the_answer_of_a_batch():
+    """Calls of few rows take other ways to the program."""
+    estimator = neighbors.KNeighborsClassifier(4).fit(grid(200), labels(200))
+    model = hbconv.convert(estimator, backend="tvm")
+    x = grid(30, seed=3)
+    want = estimator.predict_proba(x)
+    bound = model.bind("predict_proba", rows=1)
+    for row, shares in zip(x, want, strict=True):
+        np.testing.assert_array_equal(model.predict_proba(row[None]), shares[None])
+        np.testing.assert_array_equal(bound(row[None]), shares[None])
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_saved_model_chooses_alike(backend, tmp_path):
+    """Compiled or not, it holds the search."""
+    x = grid(120, seed=3)
+    estimator = neighbors.KNeighborsClassifier(4).fit(grid(200), labels(200))
+    model = hbconv.convert(estimator, backend=backend)
+    model.predict_proba(x)
+    model.save(tmp_path / "model.hbc")
+    for trusted in (True, False):
+        loaded = hbconv.load(tmp_path / "model.hbc", trusted=trusted)
+        require_same(estimator, loaded, x, "predict_proba")
+
+
+def test_tensors_are_finished_where_they_lie():
+    torch = pytest.importorskip("torch")
+    estimator = neighbors.KNeighborsRegressor(4).fit(grid(200), labels(200))
+    model = hbconv.convert(estimator, backend="torch")
+    x = grid(60, seed=3)
+    np.testing.assert_allclose(model.predict(torch.from_numpy(x)).numpy(), estimator.predict(x))
