@@ -39,6 +39,7 @@ from hbconv.containers.node import (
 )
 from hbconv.containers.nodes import *  # noqa: F403
 from hbconv.containers.output import Output
+from hbconv.containers.product_distances import ProductDistances, SharedProducts
 from hbconv.containers.row_forms import (
     AdjacencyLists,
     NameArrays,
@@ -88,10 +89,12 @@ __all__ = [
     "PartitionSearch",
     "PassedPort",
     "Paths",
+    "ProductDistances",
     "RowItems",
     "Schema",
     "Search",
     "Session",
+    "SharedProducts",
     "Sparse",
     "Stages",
     "Traits",

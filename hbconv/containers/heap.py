@@ -16,6 +16,9 @@ __all__ = ["Heap", "sorted_pairs"]
 SHORT = 15
 """Pairs up to which the sort inserts them one by one, so that equal ones keep their order."""
 
+BLOCK = 64
+"""Values that are looked at together at least, once the heap is full."""
+
 
 class Heap:
     """The smallest of many values and their numbers, the largest of these first.
@@ -36,12 +39,15 @@ class Heap:
         Most are not below the largest held. Those are left out by blocks, each twice as long as
         the one before.
         """
-        start, size = 0, len(self.values)
+        start, size = 0, len(self.values) if self.values[0] == inf else BLOCK
         while start < len(values):
             block = values[start : start + size]
-            for place in np.flatnonzero(block < self.values[0]).tolist():
-                self.push(float(block[place]), int(numbers[start + place]))
-            start, size = start + size, 2 * size
+            places = (block < self.values[0]).nonzero()[0]
+            if len(places):
+                below = numbers[start : start + size][places].tolist()
+                for value, number in zip(block[places].tolist(), below, strict=True):
+                    self.push(value, number)
+            start, size = start + size, max(2 * size, BLOCK)
 
     def push(self, value: float, number: int) -> None:
         """Put a value in the place of the largest, and let it sink below larger ones."""

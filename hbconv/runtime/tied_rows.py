@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from hbconv.array import Array
 from hbconv.backends.base import Arrays, Artifact, Bound
-from hbconv.containers import ChoosesNearest, EntriesAt, Node, topological
+from hbconv.containers import ChoosesNearest, EntriesAt, Node, ProductDistances, topological
 from hbconv.lower import TIED, lower_given, lower_nodes
 from hbconv.runtime.batching import chunks, rows_per_chunk
 from hbconv.runtime.outputs.tensors import from_array, on_host
@@ -114,12 +115,31 @@ class Round:
         from hbconv.backends.reference import evaluate
 
         values = evaluate(self.program, inputs)
+        products = _Products(batch)
         found: dict[str, npt.NDArray[Any]] = {}
         for name, node in self.nodes.items():
             own = {part: values[f"{part} of {name}"] for part, _ in _read(node)}
+            if node.formula:
+                own["entries"] = products.entries(node.formula, own["rows"])
             found[name] = _choose(node, own, batch)
             found[_near(name)] = np.take_along_axis(own["entries"], found[name], axis=1)
         return found
+
+
+class _Products:
+    """Distances by products, computed once for all nodes that choose among some of the points."""
+
+    def __init__(self, batch: int) -> None:
+        self._batch = batch
+        self._known: dict[tuple[type, Array, int], npt.NDArray[np.float64]] = {}
+
+    def entries(self, formula: ProductDistances, rows: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+        """Return the entries of rows that outlive this."""
+        key = (type(formula), formula.points, id(rows))
+        if key not in self._known:
+            self._known[key] = formula.entries(rows, self._batch)
+        whole = self._known[key]
+        return whole if formula.of is None else whole[:, formula.of.data]
 
 
 def _choose(node: ChoosesNearest, values: Arrays, batch: int) -> npt.NDArray[np.int32]:
@@ -137,7 +157,8 @@ def _read(node: ChoosesNearest) -> list[tuple[str, Node]]:
     """Return what a node chooses by."""
     bounds = [(f"bound {i}", bound) for i, bound in enumerate(node.bounds)]
     where = [("where", node.where)] if node.where else []
-    return [("entries", node.entries), *bounds, *where]
+    compared = ("rows", node.rows) if node.formula and node.rows else ("entries", node.entries)
+    return [compared, *bounds, *where]
 
 
 def _near(choice: str) -> str:

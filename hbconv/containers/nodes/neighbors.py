@@ -13,6 +13,7 @@ from hbconv.array import Array
 from hbconv.containers.node import Node, container
 from hbconv.containers.nodes.distances import Distances
 from hbconv.containers.nodes.wiring import Select
+from hbconv.containers.product_distances import ProductDistances
 from hbconv.containers.schema import Type
 from hbconv.containers.searches import Search
 
@@ -42,6 +43,7 @@ class ChoosesNearest(Node):
     rows: Node | None
     bounds: tuple[Node, ...]
     where: Node | None
+    formula: ProductDistances | None
     ordered: bool
 
     decides: ClassVar[bool] = True
@@ -74,8 +76,13 @@ class ChoosesNearest(Node):
     def check(self) -> str | None:
         if self.search is None:
             return None
+        width = self.entries.type.width
+        if self.formula:
+            misfit = self.formula.misfit(width, self.rows.type.width if self.rows else 0)
+            if misfit:
+                return misfit
         widths = [bound.type.width for bound in self.bounds]
-        return self.search.misfit(self.entries.type.width, widths)
+        return self.search.misfit(width, widths)
 
     def nearest(self, b: Builder, *inputs: Value) -> Value:
         """Write the positions of those listed."""
@@ -91,14 +98,21 @@ class ChoosesNearest(Node):
     def tied(self, b: Builder, *inputs: Value) -> Value | None:
         """Tell the rows whose last is as near as the next, in which any two are if ``ordered``.
 
-        None where no search decides, or all are taken.
+        By a formula that rounds, those are too that differ by its rounding. None where no search
+        decides, or all are taken.
         """
         first = 0 if self.ordered else self.count - 1
         after = np.arange(first + 1, self.listed)
         if self.search is None or not len(after):
             return None
         found = self.found(b, self.nearest(b, *inputs), *inputs)
-        equal = b.op("eq", b.take(found, after - 1), b.take(found, after))
+        if self.formula is None:
+            equal = b.op("eq", b.take(found, after - 1), b.take(found, after))
+        else:
+            assert self.rows is not None  # noqa: S101
+            squares = b.cast(self.formula.squares(b, found), "float64")
+            margin = self.formula.margin(b, inputs[self.inputs.index(self.rows)])
+            equal = b.take(squares, after) - b.take(squares, after - 1) <= margin
         tie = b.reshape(b.reduce("reduce_any", equal), 1)
         return tie & inputs[self.inputs.index(self.where)] if self.where else tie
 
@@ -126,6 +140,8 @@ class Nearest(ChoosesNearest):
         What else the search reads.
     where : Node, optional
         Tells the rows in which the choice matters.
+    formula : ProductDistances, optional
+        How the source computes the entries of ``rows``, where its rounding decides.
     ordered : bool
         The order of equal entries matters too, not only which are found.
     """
@@ -136,6 +152,7 @@ class Nearest(ChoosesNearest):
     rows: Node | None = None
     bounds: tuple[Node, ...] = ()
     where: Node | None = None
+    formula: ProductDistances | None = None
     ordered: bool = False
 
     @property
@@ -176,7 +193,7 @@ class NearestPoints(ChoosesNearest):
     ----------
     x : Node
     points : Array, shape (n_points, width)
-    count, search, rows, bounds, where, ordered
+    count, search, rows, bounds, where, formula, ordered
         As those of ``Nearest``.
     """
 
@@ -187,6 +204,7 @@ class NearestPoints(ChoosesNearest):
     rows: Node | None = None
     bounds: tuple[Node, ...] = ()
     where: Node | None = None
+    formula: ProductDistances | None = None
     ordered: bool = False
 
     @property

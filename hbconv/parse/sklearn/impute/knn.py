@@ -27,6 +27,7 @@ from hbconv.containers import (
     Quotient,
     Select,
     SharedDistances,
+    SharedProducts,
     WeightedLookup,
 )
 from hbconv.parse.registry import parses
@@ -77,7 +78,14 @@ def _column(step: Step, x: Node, distances: Node, fitted: npt.NDArray[Any], j: i
     values = fitted[donors, j]
     apart = Select(distances, Array(donors.astype(np.int32)))
     count = min(step.estimator.n_neighbors, len(donors))
-    positions = Nearest(apart, count, PartitionSearch(), where=IsMissing(column))
+    positions = Nearest(
+        apart,
+        count,
+        PartitionSearch(),
+        rows=x,
+        where=IsMissing(column),
+        formula=SharedProducts(Array(fitted), Array(donors)),
+    )
     weights = _weights(step, EntriesAt(apart, positions))
     total = GroupSums(weights, 1)
     mean = Quotient(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -19,10 +19,13 @@ from hbconv.containers import (
     Multiply,
     Node,
     PartitionSearch,
+    ProductDistances,
     Search,
+    SharedProducts,
     TreeSearch,
 )
 from hbconv.parse.common.distance_metrics import named_metric, read_metric
+from hbconv.parse.common.fitted_arrays import dense
 from hbconv.parse.step import Step
 
 __all__ = ["TieRule", "read_tie_rule"]
@@ -35,6 +38,13 @@ _BY_HEAP = (
 _POWERS = {"manhattan": 1.0, "cityblock": 1.0, "l1": 1.0, "euclidean": 2.0, "l2": 2.0,
            "chebyshev": np.inf, "infinity": np.inf}  # fmt: skip
 
+_FORMULAS = {
+    "euclidean": ProductDistances,
+    "sqeuclidean": ProductDistances,
+    "nan_euclidean": SharedProducts,
+}
+"""Metrics that scikit-learn computes by products of matrices."""
+
 
 @dataclass(frozen=True)
 class TieRule:
@@ -46,16 +56,19 @@ class TieRule:
     rows : Node, optional
         The rows, by whose dtype it goes.
     bounds : tuple of Node
+    formula : ProductDistances, optional
+        How the source computes distances, if it rounds otherwise.
     """
 
     search: Search
     rows: Node | None = None
     bounds: tuple[Node, ...] = ()
+    formula: ProductDistances | None = None
 
     @property
     def fields(self) -> dict[str, Any]:
         """The fields of a node that chooses so."""
-        return {"search": self.search, "rows": self.rows, "bounds": self.bounds}
+        return {f.name: getattr(self, f.name) for f in fields(self)}
 
 
 def read_tie_rule(step: Step, estimator: Any, x: Node) -> TieRule:
@@ -63,10 +76,13 @@ def read_tie_rule(step: Step, estimator: Any, x: Node) -> TieRule:
     if estimator._fit_method != "brute":
         return _tree_rule(step, estimator, x)
     metric = estimator.effective_metric_
+    formula = _FORMULAS.get(metric) if isinstance(metric, str) else None
+    products = formula(Array(dense(estimator._fit_X))) if formula else None
     by_heap = metric in _BY_HEAP or not isinstance(metric, str)
     if by_heap and estimator._fit_X.dtype in (np.float32, np.float64):
-        return TieRule(HeapSearch(estimator._fit_X.dtype.name, _threads()), x)
-    return TieRule(PartitionSearch())
+        search: Search = HeapSearch(estimator._fit_X.dtype.name, _threads())
+        return TieRule(search, x, formula=products)
+    return TieRule(PartitionSearch(), x, formula=products)
 
 
 def _threads() -> int:

@@ -1,0 +1,146 @@
+"""Squared distances by products of matrices, as scikit-learn computes them: to its last bits.
+
+``|x|^2 - 2 x y + |y|^2`` loses digits where it cancels, so distances that are equal, or nearly,
+become unequal, and the source chooses by that. The same products in numpy round alike: for narrow
+rows always, as its BLAS and SciPy's both add term after term; for wide ones nearly always.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+
+if TYPE_CHECKING:
+    from hbconv.tensor.builder import Builder, Value
+
+__all__ = ["ProductDistances", "SharedProducts"]
+
+Rows = npt.NDArray[np.float64]
+
+EPSILON = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class ProductDistances:
+    """Squared distances to points, of which none is missing.
+
+    Parameters
+    ----------
+    points : Array of floats, shape (n_points, width)
+    of : Array of int64, optional
+        Positions of the points that are entries, if not all are.
+    """
+
+    points: Array
+    of: Array | None = None
+
+    terms: ClassVar[int] = 1
+    """Products of matrices beside the first one, at most."""
+
+    def misfit(self, entries: int, width: int) -> str | None:
+        """Return why these are not so many entries of so wide rows; None where they are."""
+        places = self.of is None or self.of.are_places(len(self.points))
+        if places and (len(self.of or self.points), self.points.shape[1]) == (entries, width):
+            return None
+        return f"products of {width} columns with {self.points.shape} points"
+
+    @cached_property
+    def _known(self) -> Rows:
+        return np.nan_to_num(self.points.data.astype(np.float64), nan=0.0)
+
+    @cached_property
+    def _lengths(self) -> Rows:
+        return _dots(self._known)
+
+    @property
+    def growth(self) -> int:
+        """By how much distances are scaled up, at most."""
+        return 1
+
+    def entries(self, rows: npt.NDArray[Any], batch: int) -> Rows:  # noqa: ARG002
+        """Compute what the source's search compares, of all points.
+
+        Parameters
+        ----------
+        rows : ndarray, shape (n_rows, width)
+        batch : int
+            Rows of the whole call.
+        """
+        x = rows.astype(np.float64)
+        squares = _dots(x)[:, None] + -2.0 * _product(x, self._known) + self._lengths
+        return np.maximum(squares, 0.0)
+
+    def squares(self, b: Builder, entries: Value) -> Value:  # noqa: ARG002
+        """Return the squares of distances that a program has."""
+        return entries
+
+    def margin(self, b: Builder, rows: Value) -> Value:
+        """Bound how much two squared distances may come nearer to each other, or farther.
+
+        This is the rounding of sums of ``width`` terms, each at most ``|x|^2 + |y|^2``.
+        """
+        x = b.cast(rows, "float64")
+        x = b.where(b.op("isnan", x), b.op("expand", x, b.constant([0.0], x.dtype)), x)
+        largest = float((self._known**2).sum(axis=1).max(initial=0.0))
+        size = b.reduce("reduce_sum", x * x)
+        scale = 4.0 * EPSILON * (self.points.shape[1] + 2) * self.terms * self.growth
+        whole = b.reshape(size, 1) + b.constant([largest], x.dtype)
+        return whole * b.constant([scale], x.dtype)
+
+
+@dataclass(frozen=True)
+class SharedProducts(ProductDistances):
+    """Distances over the columns that neither side has missing, scaled up to all.
+
+    The points hold NaN where a value is missing, and so do the rows.
+    """
+
+    terms: ClassVar[int] = 3
+
+    @property
+    def growth(self) -> int:
+        return self.points.shape[1]
+
+    def entries(self, rows: npt.NDArray[Any], batch: int) -> Rows:
+        """Compute distances as ``nan_euclidean_distances`` does.
+
+        1. Square distances with zeros for what is missing.
+        2. Take off the squares of what only one side has.
+        3. Scale up by the columns shared.
+        """
+        given = rows.astype(np.float64)
+        missing, absent = (np.isnan(v).astype(np.float64) for v in (given, self.points.data))
+        x, y = np.nan_to_num(given, nan=0.0), self._known
+        squares = -2.0 * _product(x, y, batch)  # 1
+        squares += np.einsum("ij,ij->i", x, x)[:, None]
+        squares += np.einsum("ij,ij->i", y, y)
+        np.maximum(squares, 0.0, out=squares)
+        squares -= _product(x * x, absent, batch)  # 2
+        squares -= _product(missing, y * y, batch)
+        np.maximum(squares, 0.0, out=squares)
+        shared = _product(1.0 - missing, 1.0 - absent, batch)  # 3
+        squares[shared == 0] = np.nan
+        squares /= np.maximum(1.0, shared)
+        squares *= x.shape[1]
+        return np.sqrt(squares)
+
+    def squares(self, b: Builder, entries: Value) -> Value:  # noqa: ARG002
+        return entries * entries
+
+
+def _dots(x: Rows) -> Rows:
+    """Return the squared length of each row, by the BLAS."""
+    return np.array([np.dot(row, row) for row in x], np.float64)
+
+
+def _product(x: Rows, y: Rows, batch: int = 2) -> Rows:
+    """Multiply by the transpose of y, as for a batch: numpy multiplies a single row otherwise."""
+    if len(x) != 1 or batch == 1:
+        return x @ y.T
+    return (np.concatenate([x, x]) @ y.T)[:1]
