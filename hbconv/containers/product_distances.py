@@ -24,6 +24,8 @@ __all__ = ["ProductDistances", "SharedProducts"]
 Rows = npt.NDArray[np.float64]
 
 EPSILON = float(np.finfo(np.float64).eps)
+CHUNK = 256
+"""Points of one product, as in scikit-learn: the last columns of a product may round otherwise."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +74,9 @@ class ProductDistances:
         batch : int
             Rows of the whole call.
         """
-        x = rows.astype(np.float64)
-        squares = _dots(x)[:, None] + -2.0 * _product(x, self._known) + self._lengths
+        x, y = rows.astype(np.float64), self._known
+        parts = [_product(x, y[start : start + CHUNK]) for start in range(0, len(y), CHUNK)]
+        squares = _dots(x)[:, None] + -2.0 * np.concatenate(parts, axis=1) + self._lengths
         return np.maximum(squares, 0.0)
 
     def squares(self, b: Builder, entries: Value) -> Value:  # noqa: ARG002

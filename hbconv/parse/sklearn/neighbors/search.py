@@ -76,9 +76,7 @@ class Neighbors:
     def outputs(self, size: int) -> dict[str, Output]:
         """Return what the methods of the source model return that find these of so many rows."""
         count = self.positions.type.width
-        found = self.positions
-        ordered = found.in_order() if isinstance(found, ChoosesNearest) else found
-        both = concat([self.distances, CastLike(ordered, self.distances)])
+        both = concat([self.distances, CastLike(_in_order(self.positions), self.distances)])
         ones = ConstantRows(self.positions, Array(np.ones(count)))
         graph = Scatter(ones, self.positions, size)
         return {
@@ -208,7 +206,12 @@ def _first(step: Step, graph: Scatter, count: int) -> Neighbors:
             f"The graph given to it holds {held} neighbours of each row: make it of more.",
         )
     first = Array(np.arange(count, dtype=np.int32))
-    return Neighbors(Select(graph.positions, first), Select(graph.values, first))
+    return Neighbors(Select(_in_order(graph.positions), first), Select(graph.values, first))
+
+
+def _in_order(positions: Node) -> Node:
+    """Return positions of which equally near ones are in the order of the source."""
+    return positions.in_order() if isinstance(positions, ChoosesNearest) else positions
 
 
 def _smallest(node: Node, count: int, rule: TieRule) -> tuple[Node, Node]:
