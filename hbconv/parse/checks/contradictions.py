@@ -104,6 +104,7 @@ def _column_counts(held: Attributes, outputs: dict[str, Output]) -> Iterator[str
 
 
 def _member_counts(held: Attributes) -> Iterator[str]:
+    yield from _unequal(held, "n_samples_fit_", "entries of _y", _length(held.get("_y")))
     layers = _length(held.get("coefs_"))
     if layers is not None:
         yield from _unequal(held, "n_layers_", "layers of coefs_, with the input", layers + 1)

@@ -147,7 +147,7 @@ def parse_neighbors_regressor(step: Step) -> dict[str, Output]:
         )
     return {
         "predict": Output(mean, VECTOR if targets.ndim == 1 else MATRIX),
-        **neighbors.outputs(len(targets)),
+        **neighbors.outputs(step.estimator.n_samples_fit_),
     }
 
 

@@ -32,7 +32,14 @@ from sklearn.impute import KNNImputer, MissingIndicator
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.multioutput import ClassifierChain
-from sklearn.neighbors import NearestCentroid, RadiusNeighborsClassifier, RadiusNeighborsTransformer
+from sklearn.neighbors import (
+    KNeighborsClassifier,
+    KNeighborsRegressor,
+    NearestCentroid,
+    RadiusNeighborsClassifier,
+    RadiusNeighborsRegressor,
+    RadiusNeighborsTransformer,
+)
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
@@ -244,6 +251,19 @@ def reversed_first(edges):
 def test_fitted_attributes_that_do_not_fit(name, attribute, change, says):
     with pytest.raises(ConversionError, match=says):
         hbconv.convert(changed(name, attribute, change), backend="reference")
+
+
+@pytest.mark.parametrize(
+    "model",
+    [KNeighborsRegressor(), KNeighborsClassifier(), RadiusNeighborsRegressor(radius=3.0)],
+    ids=lambda model: type(model).__name__,
+)
+def test_neighbours_with_other_targets_than_rows(model):
+    """The source reads as many targets as rows; its graph is as wide as the rows."""
+    model.fit(X, X[:, 0] > 0)
+    model._y = np.concatenate([model._y, model._y])
+    with pytest.raises(ConversionError, match=r"n_samples_fit_=203, but it has 406 entries of _y"):
+        hbconv.convert(model, backend="reference")
 
 
 @pytest.mark.parametrize(
