@@ -22,6 +22,7 @@ from hbconv.lower import DENSE, AnyFeed, EntriesFeed, Feed, Lowered, Padding, lo
 from hbconv.runtime.batching import chunks, rows_per_chunk
 from hbconv.runtime.inputs.table import Table
 from hbconv.runtime.magnitudes import are_within
+from hbconv.runtime.refused_rows import name_rows
 from hbconv.target import Target
 
 __all__ = ["Checker"]
@@ -117,17 +118,19 @@ class _Conditions:
 
     def require(self, table: Table) -> None:
         """Raise InputError with the message of the first that holds for some row."""
-        for message, _ in self.found(table):
-            raise InputError(message)
+        for name, holds in self._found(table):
+            told = name_rows(self._graph, self._nodes[name], table, holds)
+            raise InputError(f"{self.messages[name]} {told}".rstrip())
 
     def warn(self, table: Table) -> None:
         """Warn with the message of each that holds for some row."""
-        for message, holds in self.found(table):
+        for name, holds in self._found(table):
             columns = str(np.flatnonzero(holds.any(axis=0)).tolist())
-            warnings.warn(message.replace("{columns}", columns), UserWarning, stacklevel=3)
+            message = self.messages[name].replace("{columns}", columns)
+            warnings.warn(message, UserWarning, stacklevel=3)
 
-    def found(self, table: Table) -> Iterator[tuple[str, npt.NDArray[np.bool_]]]:
-        """Yield the message of each condition that holds for some row, and where it does."""
+    def _found(self, table: Table) -> Iterator[tuple[str, npt.NDArray[np.bool_]]]:
+        """Yield the name of each condition that holds for some row, and where it does."""
         if not self.messages:
             return
         from hbconv.backends.reference import evaluate
@@ -138,7 +141,7 @@ class _Conditions:
             evaluate(program, {name: values[rows] for name, values in inputs.items()})
             for rows in chunks(table.rows, rows_per_chunk(program, Target()))
         ]
-        for name, message in self.messages.items():
+        for name in self.messages:
             holds = np.concatenate([part[name] for part in parts])
             if holds.any():
-                yield message, holds
+                yield name, holds

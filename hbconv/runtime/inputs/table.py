@@ -222,6 +222,8 @@ class Table:
         itself, if it is sparse and stays so.
     padding : Padding
         How programs take the sparse rows.
+    at : ndarray of int, optional
+        Numbers of the rows among those of a call; None where they are all.
     """
 
     reads: Reads
@@ -232,6 +234,7 @@ class Table:
     blocks: tuple[Block, ...] = ()
     entries: Mapping[tuple[int, Extractor] | None, EntryRows] = field(default_factory=dict)
     padding: Padding = DENSE
+    at: npt.NDArray[np.integer[Any]] | None = None
     # What programs were given, made once for each table: one that is made from another begins anew.
     _fed: dict[Feed | CodesFeed, npt.NDArray[Any]] = field(
         default_factory=dict, init=False, repr=False, compare=False
@@ -247,7 +250,8 @@ class Table:
     def part(self, rows: slice) -> Table:
         """Return some of the rows, made dense if the matrix is sparse; the table itself for all."""
         sparse = hasattr(self.matrix, "toarray")
-        if rows == slice(0, self.rows) and not sparse:
+        whole = rows == slice(0, self.rows)
+        if whole and not sparse:
             return self
         matrix = (
             None
@@ -256,7 +260,8 @@ class Table:
             if sparse
             else self.matrix[rows]
         )
-        return replace(self.chosen(rows), rows=rows.stop - rows.start, matrix=matrix)
+        part = self if whole else self.chosen(rows)
+        return replace(part, rows=rows.stop - rows.start, matrix=matrix)
 
     @reads_rows
     def groups(self, *, sparse: bool) -> Groups:
@@ -311,7 +316,7 @@ class Table:
         return None
 
     def chosen(self, rows: slice | npt.NDArray[np.integer[Any]]) -> Table:
-        """Return some rows of the columns, blocks and entries."""
+        """Return some rows of the columns, blocks and entries, with their numbers."""
         columns = {
             i: c.part(rows) if isinstance(c, Text | Categories | Zoned) else c[rows]
             for i, c in self.columns.items()
@@ -320,7 +325,8 @@ class Table:
             tuple(block.part(rows) for block in self.blocks),
             {key: made.part(rows) for key, made in self.entries.items()},
         )
-        return replace(self, columns=columns, blocks=blocks, entries=entries)
+        at = np.arange(self.rows)[rows] if self.at is None else self.at[rows]
+        return replace(self, columns=columns, blocks=blocks, entries=entries, at=at)
 
     def column(self, position: int) -> Data:
         """Return one column of the schema."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -126,10 +128,11 @@ def checks_of(graph):
 
 
 def reason(function):
+    """Return the message of a refusal, without what it says of the row."""
     try:
         function()
     except InputError as error:
-        return str(error)
+        return re.split(" The row | Row ", str(error))[0]
     return None
 
 
