@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from hbconv.parse.class_names import package
-
 __all__ = ["FOREIGN", "foreign_way_out"]
 
 _SKLEARNEX = (
@@ -18,16 +16,21 @@ _CUML = (
 FOREIGN: dict[str, str] = {
     "cuml": _CUML,
     "daal4py": _SKLEARNEX,
+    "lightgbm.dask": "It answers tables of Dask. Convert the model that its to_local() returns.",
     "mlxtend": (
         "It is of mlxtend, of which hbconv reads nothing. Use scikit-learn's StackingClassifier, "
         "VotingClassifier, SequentialFeatureSelector or ColumnTransformer."
     ),
     "onedal": _SKLEARNEX,
     "sklearnex": _SKLEARNEX,
+    "xgboost.dask": "It answers tables of Dask. Convert the Booster of its get_booster().",
+    "xgboost.spark": "It answers tables of Spark. Convert the Booster of its get_booster().",
 }
-"""By top package: whose class it is, and what to do."""
+"""By package: whose class it is, and what to do."""
 
 
 def foreign_way_out(cls: type) -> str:
     """Return the way out for a class of these libraries, or one made of theirs; "" for others."""
-    return next((FOREIGN[own] for own in map(package, cls.__mro__) if own in FOREIGN), "")
+    modules = [f"{base.__module__}." for base in cls.__mro__]
+    ways = (way for name, way in FOREIGN.items() if any(m.startswith(f"{name}.") for m in modules))
+    return next(ways, "")

@@ -228,7 +228,10 @@ def _fitted_wholly(step: Step) -> Iterator[None]:
     except AttributeError as error:
         if error.obj is not step.estimator or not str(error.name).endswith("_"):
             raise
-        hint = f"It has no attribute {error.name!r}. Call fit before converting it."
+        hint = (
+            f"It has no attribute {error.name!r}. Call fit before converting it, with the version "
+            "of its library that is installed."
+        )
         raise NotFittedError(
             f"{step.name} (step {step.where!r}) is not fitted as scikit-learn leaves it. {hint}"
         ) from error

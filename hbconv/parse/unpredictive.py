@@ -19,6 +19,7 @@ _FITTING_ONLY = (
 )
 
 UNPREDICTIVE: dict[str, str] = {
+    "lightgbm.CVBooster": "it holds a model of each fold; convert one of its .boosters",
     "sklego.preprocessing.OutlierRemover": _FITTING_ONLY,
     "sklego.preprocessing.RandomAdder": _FITTING_ONLY,
     "sklearn.cluster.AgglomerativeClustering": _LABELS_FITTED,

@@ -85,6 +85,11 @@ def _unread(what: str, error: Exception, way_out: str) -> HbconvError:
             f"{what} needs the package {error.name!r}. Install the libraries that it was fitted "
             "with."
         )
+    if isinstance(error, MemoryError):
+        return ConversionError(
+            f"{what} needs more memory than there is ({_said(error)}). Fit it on fewer columns or "
+            "rows, or convert it on a larger machine."
+        )
     return ConversionError(f"{what} cannot be read: {_said(error)}. {way_out} {REPORT}")
 
 

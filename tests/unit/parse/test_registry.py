@@ -6,6 +6,7 @@ import sys
 from types import SimpleNamespace
 from typing import ClassVar
 
+import lightgbm
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -182,6 +183,26 @@ def test_libraries_that_are_not_read_have_their_own_way_out():
     with pytest.raises(UnsupportedError, match=r"of mlxtend.*scikit-learn's StackingClass") as e:
         hbconv.convert(made().fit(X))
     assert "hbconv.parses" not in str(e.value)
+
+
+@pytest.mark.parametrize(
+    ("module", "way_out"),
+    [("lightgbm.dask", r"its to_local\(\)"), ("xgboost.dask", r"its get_booster\(\)")],
+)
+def test_estimators_of_clusters_name_what_is_read(module, way_out):
+    made = type(
+        "Regressor", (StandardScaler,), {"__module__": module, "transform": Halver.transform}
+    )
+    with pytest.raises(UnsupportedError, match=rf"overrides transform.*{way_out}") as e:
+        hbconv.convert(made().fit(X))
+    assert "hbconv.parses" not in str(e.value)
+
+
+def test_a_booster_of_folds_names_those_it_holds():
+    """It answers every name by its boosters."""
+    folds = lightgbm.CVBooster()
+    with pytest.raises(UnsupportedError, match=r"CVBooster.*one of its .boosters"):
+        hbconv.convert(folds)
 
 
 def test_a_class_of_a_name_that_is_read_elsewhere():
