@@ -54,6 +54,8 @@ class Check:
     step: str = ""
     sparse_only: bool = False
     """It is asked of rows that come as a sparse matrix alone."""
+    every: bool = False
+    """It refuses rows only where all rows of a call are True."""
 
 
 @dataclass(frozen=True)

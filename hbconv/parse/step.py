@@ -125,6 +125,10 @@ class Step:
         """Refuse rows where the bool node is True."""
         self.conditions.checks.append(Check(node, message, self.where))
 
+    def check_every(self, node: Node, message: str) -> None:
+        """Refuse rows if the bool node is True in all of them."""
+        self.conditions.checks.append(Check(node, message, self.where, every=True))
+
     def check_sparse(self, node: Node, message: str) -> None:
         """Refuse rows where the bool node is True, if x is a sparse matrix."""
         if self.x_sparse is not False:

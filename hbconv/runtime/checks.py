@@ -103,8 +103,8 @@ class _Conditions:
     def __init__(self, graph: Graph, checks: tuple[Check, ...], padding: Padding) -> None:
         self._graph = graph
         self._padding = padding
-        self.messages = {f"check{i}": check.message for i, check in enumerate(checks)}
-        self._nodes = dict(zip(self.messages, (check.node for check in checks), strict=True))
+        self.checks = {f"check{i}": check for i, check in enumerate(checks)}
+        self._nodes = {name: check.node for name, check in self.checks.items()}
 
     @cached_property
     def lowered(self) -> Lowered:
@@ -117,21 +117,21 @@ class _Conditions:
         return lower_nodes(self._graph, nodes, padding=self._padding)
 
     def require(self, table: Table) -> None:
-        """Raise InputError with the message of the first that holds for some row."""
+        """Raise InputError with the message of the first that holds."""
         for name, holds in self._found(table):
             told = name_rows(self._graph, self._nodes[name], table, holds)
-            raise InputError(f"{self.messages[name]} {told}".rstrip())
+            raise InputError(f"{self.checks[name].message} {told}".rstrip())
 
     def warn(self, table: Table) -> None:
-        """Warn with the message of each that holds for some row."""
+        """Warn with the message of each that holds."""
         for name, holds in self._found(table):
             columns = str(np.flatnonzero(holds.any(axis=0)).tolist())
-            message = self.messages[name].replace("{columns}", columns)
+            message = self.checks[name].message.replace("{columns}", columns)
             warnings.warn(message, UserWarning, stacklevel=3)
 
     def _found(self, table: Table) -> Iterator[tuple[str, npt.NDArray[np.bool_]]]:
-        """Yield the name of each condition that holds for some row, and where it does."""
-        if not self.messages:
+        """Yield the name of each condition that holds for the rows, and where it does."""
+        if not self.checks:
             return
         from hbconv.backends.reference import evaluate
 
@@ -141,7 +141,7 @@ class _Conditions:
             evaluate(program, {name: values[rows] for name, values in inputs.items()})
             for rows in chunks(table.rows, rows_per_chunk(program, Target()))
         ]
-        for name in self.messages:
+        for name, check in self.checks.items():
             holds = np.concatenate([part[name] for part in parts])
-            if holds.any():
+            if holds.any() and (holds.all() or not check.every):
                 yield name, holds

@@ -135,7 +135,8 @@ def find_guard(
     watched by the program: |x| <= 1e+18: x is not finite
     computed by the program: log(x) is not finite
     """
-    checks = tuple({check.node: check for check in reversed(graph.checks)}.values())[::-1]
+    asked = {(check.node, check.every): check for check in reversed(graph.checks)}
+    checks = tuple(asked.values())[::-1]
     bounds = {check: _safe_bound(check) for check in checks}
     settled = tuple(check for check in checks if bounds[check] is not None)
     others = tuple(check for check in checks if bounds[check] is None)

@@ -195,7 +195,7 @@ def test_ordinary_rows_need_but_one_look(name):
         )
     )
     assert checker.guard.bound >= 1e3
-    assert not checker.host.messages
+    assert not checker.host.checks
 
 
 @pytest.mark.parametrize("apart", [False, True])
@@ -233,8 +233,8 @@ def test_equal_checks_are_made_once_and_the_first_message_is_told():
     )
     graph = Graph(schema, {"transform": Output(x)}, checks)
     checker = checks_of(graph)
-    assert list(checker.all.messages.values()) == ["first", "third"]
-    assert list(checker.host.messages.values()) == ["third"]
+    assert [c.message for c in checker.all.checks.values()] == ["first", "third"]
+    assert [c.message for c in checker.host.checks.values()] == ["third"]
     assert (
         reason(lambda: checker(read_table(np.full((1, WIDTH), np.nan), Reads.of(graph)))) == "first"
     )

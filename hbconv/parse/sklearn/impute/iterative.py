@@ -80,14 +80,15 @@ def _prediction(step: Step, x: Node, estimator: object, name: str) -> Node:
 
 
 def _refuse_all_missing(step: Step, missing: Node) -> None:
-    """Refuse rows without any value.
+    """Refuse rows of which none has any value.
 
     The source model leaves out the predictions where all rows of a batch are so.
     """
     count = Linear.of(Cast(missing, "float64"), np.ones(missing.type.width))
-    step.check(
+    step.check_every(
         Compare.of(count, "eq", missing.type.width),
-        f"A row holds missing values alone; step {step.where!r} would answer by what others hold.",
+        f"All rows hold missing values alone; step {step.where!r} answers such a row otherwise "
+        "beside others. Leave it out, or give it with a row that has a value.",
     )
 
 

@@ -25,6 +25,18 @@ def test_many_rounds_before_a_regressor() -> None:
     )
 
 
+@pytest.mark.parametrize("backend", ["reference", "torch", "tvm", "onnx"])
+def test_answers_a_row_without_values_beside_others(backend) -> None:
+    x = with_missing(fit_rows())
+    source = make_pipeline(IterativeImputer(max_iter=2, tol=1.0), Ridge()).fit(x, target("value"))
+    model = hbconv.convert(source, backend=backend)
+    for rows in (x[:5].copy(), x[:50].copy()):
+        rows[2:4] = np.nan
+        np.testing.assert_allclose(model.predict(rows), source.predict(rows), rtol=1e-9)
+    with pytest.raises(InputError, match="missing values alone"):
+        model.predict(rows[2:4])
+
+
 def test_refuses_rows_without_values() -> None:
     """Alone they keep the first imputation, beside others they do not: the source answers by
     the batch.
