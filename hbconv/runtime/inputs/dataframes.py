@@ -342,7 +342,7 @@ def _arrow_column(column: Any, null: Null = NULL, name: str = "") -> Data:
 
     kind = column.type
     if _is_text(kind):
-        return Text(column, null)
+        return Text(_without_views(column), null)
     if types.is_dictionary(kind):
         return (
             _arrow_categories(column, null)
@@ -388,7 +388,14 @@ def _arrow_categories(column: Any, null: Null) -> Categories:
     indices = (
         array.indices.cast("int64").fill_null(-1) if array.indices.null_count else array.indices
     )
-    return Categories(np.asarray(indices), Text(array.dictionary, null))
+    return Categories(np.asarray(indices), Text(_without_views(array.dictionary), null))
+
+
+def _without_views(texts: Any) -> Any:
+    """Return texts in the type for which Arrow has all functions; polars hands out views."""
+    import pyarrow as pa
+
+    return texts.cast(pa.large_string()) if pa.types.is_string_view(texts.type) else texts
 
 
 def _is_text(kind: Any) -> bool:

@@ -218,8 +218,6 @@ def _encode_arrow(values: Any, vocabulary: Vocabulary, null: int) -> npt.NDArray
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if pa.types.is_string_view(values.type):
-        values = values.cast(pa.large_string())
     texts, codes = vocabulary.texts
     found = _found(values, pa.array(map(_valid, texts), values.type), codes)
     if vocabulary.blank != UNKNOWN:

@@ -63,6 +63,14 @@ def test_every_form_of_text_has_the_same_codes(values):
     assert codes(values) == CODES
 
 
+@pytest.mark.parametrize("values", FORMS.values(), ids=FORMS)
+def test_some_rows_of_every_form_have_the_same_codes(values):
+    column = read_frame(frame(values)).read(0)
+    places = np.array([2, 0, 1])
+    part = column[places] if isinstance(column, np.ndarray) else column.part(places)
+    assert encode(part, VOCABULARY, "Column 't'").tolist() == [CODES[i] for i in places]
+
+
 @pytest.mark.parametrize(
     "values",
     [v for k, v in FORMS.items() if "arrow" not in k.lower()],
