@@ -587,8 +587,7 @@ class Model(SklearnEstimator):
         from hbconv.runtime.storage.export import find_writer
 
         writer = find_writer(f"model{suffix}", take_flag({"compiled": compiled}, "compiled"))
-        self._require_tensors()
-        log_export(name_dtypes(self.dtypes, range(self.n_features_in_)))
+        self._begin_export()
         model = self.for_target(backend=writer.backend, device="cpu")
         own = self.target.device if suffix in (".pt", ".pt2") else "cpu"
         device = str(device or own)
@@ -617,8 +616,7 @@ class Model(SklearnEstimator):
         """Write a C library, and its header beside it."""
         from hbconv.runtime.storage.export import c_library
 
-        self._require_tensors()
-        log_export(name_dtypes(self.dtypes, range(self.n_features_in_)))
+        self._begin_export()
         programs = self.for_target(backend="tvm", device="cpu").programs
         library, header = c_library(programs, self.dtypes, path.stem, target)
         store.write(path.with_suffix(".h"), header)
@@ -628,21 +626,24 @@ class Model(SklearnEstimator):
         """Write a file for torch, and beside it the library that holds its operator."""
         from hbconv.runtime.storage.export import native_file
 
-        self._require_tensors()
-        log_export(name_dtypes(self.dtypes, range(self.n_features_in_)))
+        self._begin_export()
         programs = self.for_target(backend="tvm", device="cpu").programs
         library = path.with_name(f"{path.stem}_op{path.suffix.removeprefix('.pt')}.so")
         data, operator = native_file(programs, self.dtypes, path.suffix, library.name, target)
         store.write(library, operator)
         store.write(path, data)
 
-    def _require_tensors(self) -> None:
-        """Refuse models of which files for other runtimes can hold nothing."""
+    def _begin_export(self) -> None:
+        """Refuse models of which files for other runtimes can hold nothing; tell what they hold."""
         if self.reads.entries:
             raise BackendError(
                 "A file for another runtime cannot hold this model: its texts become tokens on the "
                 "host. Save it as .hbc."
             )
+        from hbconv.runtime.storage.export import warn_of_ties
+
+        warn_of_ties(self.parsed.only(*self.parsed.exported))
+        log_export(name_dtypes(self.dtypes, range(self.n_features_in_)))
         if not self.parsed.exported:
             tensors = self.parsed.tensors
             others = ", ".join(method for method in self.methods if method not in tensors)

@@ -48,7 +48,13 @@ from hbconv.containers.row_forms import (
     RowItems,
 )
 from hbconv.containers.schema import Column, Conventions, Schema, Type
-from hbconv.containers.searches import HeapSearch, PartitionSearch, Search, TreeSearch
+from hbconv.containers.searches import (
+    HeapSearch,
+    PartitionSearch,
+    Search,
+    TreeSearch,
+    are_often_tied,
+)
 from hbconv.containers.session import InputPort, OutputPort, PassedPort, Session
 from hbconv.containers.show import show, show_rule
 from hbconv.containers.trend import Trend
@@ -103,6 +109,7 @@ __all__ = [
     "Type",
     "Vector",
     "Vocabulary",
+    "are_often_tied",
     "at_step",
     "container",
     "current_step",

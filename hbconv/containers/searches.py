@@ -16,13 +16,30 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.containers.heap import Heap, sorted_pairs
 
-__all__ = ["HeapSearch", "PartitionSearch", "Search", "TreeSearch"]
+__all__ = ["HeapSearch", "PartitionSearch", "Search", "TreeSearch", "are_often_tied"]
 
 Entries = npt.NDArray[np.floating]
 Positions = npt.NDArray[np.int32]
 
 CHUNK = 256
 """Fitted rows that scikit-learn compares at once."""
+
+
+def are_often_tied(points: npt.NDArray[np.floating]) -> bool:
+    """Whether points repeat the values of their columns, so that rows are as far from several.
+
+    All columns do, or where values are missing, some column: it may be all that two rows share.
+
+    Examples
+    --------
+    >>> are_often_tied(np.array([[1.0, 0.5], [2.0, 0.25], [1.0, 0.125]]))
+    False
+    >>> are_often_tied(np.array([[1.0, 0.5], [2.0, 0.25], [1.0, 0.25]]))
+    True
+    """
+    present = [column[~np.isnan(column)] for column in points.T]
+    repeats = [len(np.unique(values)) < len(values) for values in present]
+    return any(repeats) if np.isnan(points).any() else all(repeats)
 
 
 class Search(ABC):

@@ -71,6 +71,7 @@ from hbconv.containers.nodes.neighbors import (
     Nearest,
     NearestPoints,
     SquaresAt,
+    reads_tied_points,
 )
 from hbconv.containers.nodes.non_negative_weights import NonNegativeWeights
 from hbconv.containers.nodes.normalize import Normalize
@@ -221,4 +222,5 @@ __all__ = [
     "WeightedMedian",
     "WrappedLinear",
     "YeoJohnson",
+    "reads_tied_points",
 ]

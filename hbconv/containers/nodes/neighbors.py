@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers.node import Node, container
-from hbconv.containers.nodes.distances import Distances
+from hbconv.containers.node import Node, container, topological
+from hbconv.containers.nodes.distances import Distances, SharedDistances, SquaredDistances
 from hbconv.containers.nodes.wiring import Select
 from hbconv.containers.product_distances import ProductDistances
 from hbconv.containers.schema import Type
-from hbconv.containers.searches import Search
+from hbconv.containers.searches import Search, are_often_tied
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
@@ -28,7 +28,15 @@ __all__ = [
     "Nearest",
     "NearestPoints",
     "SquaresAt",
+    "reads_tied_points",
 ]
+
+
+def reads_tied_points(node: Node) -> bool:
+    """Whether distances behind a node are to points of which several are often as far."""
+    kinds = Distances | SharedDistances | SquaredDistances
+    points = (n.points for n in topological((node,)) if isinstance(n, kinds))
+    return any(are_often_tied(of.data) for of in points)
 
 
 class ChoosesNearest(Node):

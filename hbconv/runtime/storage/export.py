@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from hbconv.backends import find_backend
+from hbconv.containers import Graph, reads_tied_points
 from hbconv.errors import OptionError
 from hbconv.interface import argument_names
+from hbconv.lower import find_choosing
 from hbconv.names import unknown
 from hbconv.runtime.programs import Programs
 
-__all__ = ["Writer", "c_library", "find_writer", "native_file"]
+__all__ = ["Writer", "c_library", "find_writer", "native_file", "warn_of_ties"]
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,19 @@ def native_file(
     operator = export_operator(graph, programs.target, torch_headers(), level)
     data = export_native(graph, programs.target, operator, suffix, library)
     return data, operator.library
+
+
+def warn_of_ties(graph: Graph) -> None:
+    """Warn where a file for another runtime orders equally near rows otherwise than the source."""
+    if not any(reads_tied_points(node.entries) for node in find_choosing(graph)):
+        return
+    warnings.warn(
+        "Several rows that the model was fitted on are often equally near, as rows of ints are. "
+        "This file takes those that come first; the source model and hbconv.Model take those that "
+        "its search meets. Serve the model as .hbc where this matters.",
+        UserWarning,
+        stacklevel=4,
+    )
 
 
 def _onnx(programs: Programs, dtypes: tuple[str, ...]) -> bytes:

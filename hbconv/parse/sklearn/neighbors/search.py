@@ -42,7 +42,7 @@ from hbconv.parse.common.distance_metrics import (
 )
 from hbconv.parse.common.fitted_arrays import dense
 from hbconv.parse.sklearn.neighbors.precomputed import given_distances, require_neighbors
-from hbconv.parse.sklearn.neighbors.tie_rules import TieRule, read_tie_rule
+from hbconv.parse.sklearn.neighbors.tie_rules import TieRule, read_tie_rule, warn_of_graph
 from hbconv.parse.step import Step, concat
 
 __all__ = [
@@ -191,6 +191,7 @@ def nearest(step: Step, estimator: Any, x: Node, count: int) -> Neighbors:
         positions: Node = Nearest(surrogate.node, count)
         found: Node = EntriesAt(surrogate.node, positions)
         require_neighbors(step, x, found)
+        warn_of_graph(step, x)
     else:
         positions, found = _smallest(surrogate.node, count, read_tie_rule(step, estimator, x))
     return Neighbors(positions, surrogate.to_distance(found))

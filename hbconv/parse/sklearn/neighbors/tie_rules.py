@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -23,12 +24,14 @@ from hbconv.containers import (
     Search,
     SharedProducts,
     TreeSearch,
+    are_often_tied,
+    reads_tied_points,
 )
 from hbconv.parse.common.distance_metrics import named_metric, read_metric
 from hbconv.parse.common.fitted_arrays import dense
 from hbconv.parse.step import Step
 
-__all__ = ["TieRule", "read_tie_rule"]
+__all__ = ["TieRule", "read_tie_rule", "warn_of_graph"]
 
 _BY_HEAP = (
     "braycurtis", "canberra", "chebyshev", "cityblock", "euclidean", "haversine", "infinity", "l1",
@@ -73,6 +76,7 @@ class TieRule:
 
 def read_tie_rule(step: Step, estimator: Any, x: Node) -> TieRule:
     """Read how the source's search meets the fitted rows."""
+    _warn_of_scaling(step, estimator)
     if estimator._fit_method != "brute":
         return _tree_rule(step, estimator, x)
     metric = estimator.effective_metric_
@@ -83,6 +87,32 @@ def read_tie_rule(step: Step, estimator: Any, x: Node) -> TieRule:
         search: Search = HeapSearch(estimator._fit_X.dtype.name, _threads())
         return TieRule(search, x, formula=products)
     return TieRule(PartitionSearch(), x, formula=products)
+
+
+def warn_of_graph(step: Step, graph: Node) -> None:
+    """Warn where a graph of all within a radius holds equally near rows, of which some are taken.
+
+    The source takes the first of those that its search for the radius met.
+    """
+    if reads_tied_points(graph):
+        _warn(step, "In a graph of neighbours within a radius, those fitted on first are taken.")
+
+
+def _warn_of_scaling(step: Step, estimator: Any) -> None:
+    """Warn of metrics whose weights hbconv multiplies into the columns, which rounds otherwise."""
+    metric, params = named_metric(estimator.effective_metric_, estimator.effective_metric_params_)
+    scaled = metric in ("seuclidean", "mahalanobis") or params.get("w") is not None
+    if scaled and are_often_tied(dense(estimator._fit_X).astype(np.float64)):
+        _warn(step, f"By metric={metric!r} rounding chooses among them. Scale in a step before it.")
+
+
+def _warn(step: Step, why: str) -> None:
+    warnings.warn(
+        f"{step.name} (step {step.where!r}) was fitted on rows of which several are often equally "
+        f"near, as rows of ints are. hbconv may take others of them than the source. {why}",
+        UserWarning,
+        stacklevel=2,
+    )
 
 
 def _threads() -> int:

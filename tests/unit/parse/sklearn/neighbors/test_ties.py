@@ -5,12 +5,16 @@ Columns of small ints hold many such rows: most queries meet a tie at the last n
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn import neighbors
+from sklearn.ensemble import StackingClassifier
 from sklearn.impute import KNNImputer
 from sklearn.pipeline import make_pipeline
-from sklearn.tree import DecisionTreeRegressor
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import hbconv
 
@@ -114,6 +118,76 @@ def test_imputed_of_any_number_of_donors(count, weights):
     imputer = KNNImputer(n_neighbors=count, weights=weights).fit(x)
     model = hbconv.convert(imputer, backend="reference")
     require_same(imputer, model, with_missing(grid(80, seed=3), share=0.4), "transform")
+
+
+@pytest.mark.parametrize("columns", [3, 8])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("scale", [StandardScaler(), FunctionTransformer(np.sqrt)])
+def test_the_rounding_of_the_source_decides_near_ties(scale, algorithm, columns):
+    """By brute force, products of matrices make equal distances unequal."""
+    estimator = neighbors.KNeighborsClassifier(5, algorithm=algorithm)
+    pipeline = make_pipeline(scale, estimator).fit(grid(600, columns=columns), labels(600))
+    model = hbconv.convert(pipeline, backend="reference")
+    require_same(pipeline, model, grid(120, seed=3, columns=columns), "predict_proba")
+
+
+@pytest.mark.parametrize("scale", [StandardScaler(), FunctionTransformer(np.sqrt)])
+def test_the_rounding_of_the_source_decides_among_donors(scale):
+    pipeline = make_pipeline(scale, KNNImputer()).fit(with_missing(grid(600)))
+    model = hbconv.convert(pipeline, backend="torch")
+    require_same(pipeline, model, with_missing(grid(120, seed=3)), "transform")
+
+
+def test_a_stack_over_predicted_labels():
+    """Labels of several columns are ints, and the final estimator finds neighbours among them."""
+    x = np.random.default_rng(0).normal(size=(150, 4))
+    y = (x[:, :3] + 0.5 * x[:, 1:] > 0).astype(int)
+    members = [("tree", DecisionTreeClassifier(max_depth=3)), ("deep", DecisionTreeClassifier())]
+    stack = StackingClassifier(
+        members, neighbors.KNeighborsClassifier(), stack_method="predict", cv=3
+    )
+    stack.fit(x, y)
+    model = hbconv.convert(stack, backend="torch")
+    require_same(stack, model, np.random.default_rng(1).normal(size=(50, 4)), "predict")
+
+
+def test_a_graph_of_neighbours_has_them_in_order():
+    """An estimator that takes fewer of them takes the first."""
+    graph = neighbors.KNeighborsTransformer(n_neighbors=8)
+    estimator = neighbors.KNeighborsClassifier(5, metric="precomputed")
+    pipeline = make_pipeline(graph, estimator).fit(grid(300), labels(300))
+    model = hbconv.convert(pipeline, backend="reference")
+    require_same(pipeline, model, grid(60, seed=3), "predict_proba")
+
+
+@pytest.mark.parametrize("suffix", [".onnx", ".pt"])
+def test_files_that_cannot_search_say_so(suffix):
+    """Only where ties are to be expected: rows of floats have none."""
+    fitted = neighbors.KNeighborsClassifier()
+    tied = hbconv.convert(fitted.fit(grid(60), labels(60)), backend="reference")
+    with pytest.warns(UserWarning, match="often equally near"):
+        tied.to_bytes(suffix)
+    floats = np.random.default_rng(0).normal(size=(60, 3))
+    apart = hbconv.convert(fitted.fit(floats, labels(60)), backend="reference")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        apart.to_bytes(suffix)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        neighbors.KNeighborsClassifier(metric="seuclidean", metric_params={"V": np.ones(3)}),
+        neighbors.KNeighborsClassifier(metric_params={"w": np.arange(1.0, 4.0)}, algorithm="brute"),
+        make_pipeline(
+            neighbors.RadiusNeighborsTransformer(radius=9.0),
+            neighbors.KNeighborsClassifier(metric="precomputed"),
+        ),
+    ],
+)
+def test_what_is_not_followed_is_warned_of(estimator):
+    with pytest.warns(UserWarning, match="may take others of them than the source"):
+        hbconv.convert(estimator.fit(grid(60), labels(60)), backend="reference")
 
 
 def test_a_choice_that_builds_on_another():
