@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import FrameFormat, Graph, NamesOut, Schema
-from hbconv.errors import BackendError, OptionError
+from hbconv.errors import BackendError, OptionError, StoreError
 from hbconv.log import log_export
 from hbconv.names import EXPLANATIONS, INVERSE, guess, unknown
 from hbconv.runtime.bound_call import bind_call, bind_tables
@@ -753,6 +753,8 @@ def load(
     OptionError, MissingPackageError
         The backend or device is not there; name another.
     """
+    if "\n" in str(path):
+        raise StoreError("This is a text, not the path of a saved model. Call hbconv.convert.")
     data = Path(path).read_bytes()
     return _from_bytes(data, backend, device, trusted=trusted, on_new_dtypes=on_new_dtypes)
 

@@ -22,14 +22,12 @@ Others are known to be refused by name: dumps of XGBoost and LightGBM, and PMML.
 
 from __future__ import annotations
 
-import bz2
-import gzip
+import importlib
 import io
-import lzma
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from enum import Enum
 from pathlib import Path
@@ -92,7 +90,7 @@ _FIRST_BYTES: Mapping[ModelFormat, bytes] = {
     ModelFormat.PICKLE: rb"\x80|ccopy_reg\n",
     ModelFormat.XGBOOST: rb"\{[iUIlL#$]",
     ModelFormat.XGBOOST_DUMP: rb'(?:booster\[0\]:\s+|\[")?0:(?:\[|leaf=)'
-    rb'|[\["\s]*\{(?:\s|\\n)*\\?"nodeid|digraph ',
+    rb'|[\["\s]*\{(?:\s|\\n)*\\?"nodeid',
     ModelFormat.XGBOOST_CONFIG: rb'\s*\{\s*"learner"\s*:\s*\{\s*"generic_param"',
     ModelFormat.LIGHTGBM_DUMP: rb'\s*\{\s*"name"\s*:\s*"tree"',
     ModelFormat.PMML: rb"\s*<(?:.*<)?PMML",
@@ -104,14 +102,13 @@ _JSON_KEYS: Mapping[ModelFormat, tuple[bytes, ...]] = {
 }
 """Keys that stand anywhere in JSON, whose order is the writer's own."""
 
-_PRESSED: Mapping[bytes, Callable[[BinaryIO], io.BufferedIOBase]] = {
-    b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
-    b"x": lambda file: io.BytesIO(zlib.decompressobj().decompress(file.read(HEAD_BYTES), 1)),
-    b"BZh": bz2.BZ2File,
-    b"\xfd7zXZ": lzma.LZMAFile,
-    b"\x5d\0\0": lzma.LZMAFile,
+_PRESSED: Mapping[bytes, str] = {
+    b"\x1f\x8b": "gzip",
+    b"BZh": "bz2",
+    b"\xfd7zXZ": "lzma",
+    b"\x5d\0\0": "lzma",
 }
-"""What joblib presses pickles by."""
+"""Modules that open what joblib presses pickles by; a Python may lack one."""
 
 _LEARNER_BYTES = 136
 _OBJECTIVE = re.compile(rb"(?:reg|binary|multi|rank|count|survival):[a-z:]+\Z")
@@ -175,11 +172,14 @@ def _in_json(file: BinaryIO) -> ModelFormat | None:
 
 def _unpressed(head: bytes, file: BinaryIO) -> bytes | None:
     """Return the first byte of what a compressed file holds; None where it is none."""
-    for magic, opened in _PRESSED.items():
-        if head.startswith(magic):
-            with suppress(zlib.error, lzma.LZMAError, OSError, EOFError):
+    with suppress(Exception):  # whatever a damaged stream raises, or a Python without the module
+        if head.startswith(b"x"):
+            return zlib.decompressobj().decompress(head, 1) or None
+        for magic, module in _PRESSED.items():
+            if head.startswith(magic):
                 file.seek(0)
-                return opened(file).read(1)
+                first: bytes = importlib.import_module(module).open(file).read(1)
+                return first or None
     return None
 
 

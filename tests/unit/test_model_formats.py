@@ -205,6 +205,12 @@ def test_a_text_is_never_an_error_of_the_system(text: str) -> None:
     assert len(str(error.value)) < 400 + len(KNOWN)
 
 
+def test_load_takes_no_text() -> None:
+    """A system would say the whole text."""
+    with pytest.raises(StoreError, match="a text, not the path"):
+        hbconv.load(BOOSTER.model_to_string())
+
+
 def test_saved_models_are_told_by_their_bytes(
     tmp_path: Path, files: dict[str, tuple[ModelFormat | None, bytes]]
 ) -> None:

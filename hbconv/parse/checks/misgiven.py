@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from itertools import islice
 from typing import Any
 
@@ -13,7 +14,9 @@ __all__ = ["say_instead"]
 _DEEPEST = 3
 _SHOWN = 3
 """Largest number of estimators that a message lists."""
+
 _MOST_ITEMS = 1000
+"""Largest number of items looked at, of each holder and at each depth: rows are lists too."""
 
 
 def say_instead(value: object, has_parser: Callable[[type], bool]) -> str:
@@ -26,23 +29,27 @@ def say_instead(value: object, has_parser: Callable[[type], bool]) -> str:
     """
     if hasattr(type(value), "read"):
         return "Give its bytes: what read() returns."
-    found = list(islice(_estimators(value, "", has_parser, _DEEPEST), _SHOWN + 1))
-    if not found:
-        return ""
-    said = [f"{place} ({name})" for place, name in found[:_SHOWN]]
+    found = _estimators(value, cache(has_parser))
     more = ", ..." if len(found) > _SHOWN else ""
-    return f"Give what it holds at {' or '.join(said)}{more}."
+    return f"Give what it holds at {' or '.join(found[:_SHOWN])}{more}." if found else ""
 
 
-def _estimators(
-    value: object, place: str, has_parser: Callable[[type], bool], depth: int
-) -> Iterator[tuple[str, str]]:
-    """Yield the place and class of each estimator in a container."""
-    for key, item in islice(_items(value), _MOST_ITEMS):
-        if has_parser(type(item)):
-            yield f"{place}{key}", type(item).__name__
-        elif depth > 1:
-            yield from _estimators(item, f"{place}{key}", has_parser, depth - 1)
+def _estimators(value: object, has_parser: Callable[[type], bool]) -> list[str]:
+    """Return places and classes of the estimators that lie least deep in a value."""
+    level: list[tuple[str, object]] = [("", value)]
+    for _ in range(_DEEPEST):
+        items = (
+            (f"{place}{key}", item)
+            for place, holder in level
+            for key, item in islice(_items(holder), _MOST_ITEMS)
+        )
+        level = list(islice(items, _MOST_ITEMS))
+        found = [
+            f"{place} ({type(item).__name__})" for place, item in level if has_parser(type(item))
+        ]
+        if found:
+            return found
+    return []
 
 
 def _items(value: Any) -> Iterator[tuple[str, object]]:

@@ -5,6 +5,7 @@ that a model file is of, and stored programs that run when they are trusted.
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 
@@ -57,6 +58,8 @@ def boosters(tmp_path_factory):
     cat.fit(ROWS, CLASSES)
     for kind in ("json", "cbm"):
         cat.save_model(folder / f"cat.{kind}", format=kind)
+    for name, other in (("classes.txt", "light"), ("classes.ubj", "ubj.txt"), ("cat.json", "cat")):
+        shutil.copy(folder / name, folder / other)
     return folder
 
 
@@ -68,6 +71,9 @@ BOOSTERS = (
     "unnamed.json",
     "cat.json",
     "cat.cbm",
+    "light",
+    "ubj.txt",
+    "cat",
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import shutil
 import signal
 import ssl
@@ -124,8 +125,9 @@ def test_the_page_and_what_it_reads(client):
     ("arguments", "why"),
     [
         (["nothing.hbc"], "No file nothing.hbc"),
-        (["model.pkl"], "hbconv convert model.pkl -o model.hbc"),
-        (["damaged.hbc"], "damaged.hbc: This is not a model file"),
+        (["model.pkl"], "hbconv convert --allow-pickle model.pkl -o model.hbc"),
+        (["damaged.hbc"], "damaged.hbc: The model file is damaged"),
+        (["short"], "short is no model"),
         (["empty"], "There is no model in empty"),
         (["a b.hbc"], "cannot be part of an address"),
         (["twice"], "are both version 1 of 'one'"),
@@ -139,8 +141,10 @@ def test_the_page_and_what_it_reads(client):
 )
 def test_servers_that_do_not_start_say_why(arguments, why, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    for name in ("model.pkl", "damaged.hbc", "a b.hbc", "short"):
-        (tmp_path / name).write_bytes(b"x")
+    for name in ("damaged.hbc", "a b.hbc"):
+        (tmp_path / name).write_bytes(b"PK\3\4 of manifest.json")
+    (tmp_path / "model.pkl").write_bytes(pickle.dumps(0))
+    (tmp_path / "short").write_bytes(b"x")
     for folder in ("empty", "twice/one"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "twice/one.hbc").write_bytes(b"x")

@@ -16,6 +16,7 @@ from sklearn.model_selection import cross_validate
 
 import hbconv
 from hbconv.errors import ConversionError, InputError
+from hbconv.parse.checks.misgiven import say_instead
 
 ROWS = np.random.default_rng(0).normal(size=(40, 3))
 FITTED = lightgbm.LGBMRegressor(n_estimators=2, verbose=-1, n_jobs=1).fit(ROWS, ROWS[:, 0])
@@ -54,12 +55,15 @@ def test_what_holds_none_is_no_estimator(given: Any) -> None:
         hbconv.convert(given)
 
 
-def test_what_holds_itself_ends() -> None:
-    """A list of itself and many items."""
-    given: list[Any] = list(range(10**5))
-    given[0] = given
-    with pytest.raises(ConversionError, match="list is not an estimator"):
-        hbconv.convert(given)
+def test_many_items_are_not_all_looked_at() -> None:
+    """Rows given as lists of lists, and a list of itself."""
+    asked: list[type] = []
+    rows: list[Any] = [[[0.5] * 200] * 200] * 200
+    rows[0] = rows
+    assert say_instead(rows, lambda cls: bool(asked.append(cls))) == ""
+    assert asked == [list]  # once for each type
+    assert "[999]" in say_instead([0] * 999 + [FITTED] * 2, lambda cls: cls is type(FITTED))
+    assert say_instead([0] * 1000 + [FITTED], lambda cls: cls is type(FITTED)) == ""
 
 
 @pytest.mark.parametrize(
