@@ -94,8 +94,8 @@ class Model(SklearnEstimator):
         self.parsed = parsed
         self.tuning = tuning
         self.on_new_dtypes = on_new_dtypes
-        self.dtypes = dtypes or parsed.schema.dtypes
         self.reads = Reads.of(parsed)
+        self.dtypes = dtypes or self.reads.usual_dtypes
         self._compile_for(target, stored)
 
     def _compile_for(

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,14 @@ from hbconv.containers.nodes.missing import Impute
 from hbconv.containers.nodes.wiring import Beside, Cast, Concat, Select
 from hbconv.errors import UnsupportedError
 
-__all__ = ["columns_of", "concat", "find_origin", "of_objects", "select"]
+__all__ = [
+    "columns_of",
+    "concat",
+    "find_columns_read",
+    "find_origin",
+    "of_objects",
+    "select",
+]
 
 
 def select(x: Node, indices: Sequence[int]) -> Node:
@@ -105,6 +113,36 @@ def find_origin(x: Node, position: int) -> tuple[Node, int]:
     ends = np.cumsum([part.type.width for part in x.xs])
     owner = int(np.searchsorted(ends, position, side="right"))
     return find_origin(x.xs[owner], position - int(ends[owner]) + x.xs[owner].type.width)
+
+
+def find_columns_read(roots: tuple[Node, ...]) -> frozenset[int]:
+    """Return the columns of the input that some node computes with, or that are roots themselves.
+
+    Those of which a selection behind a concatenation leaves nothing are only moved.
+    """
+    found: set[int] = set()
+    for root in roots:
+        _follow(root, np.arange(root.type.width), found)
+    for node in topological(roots):
+        for x in () if isinstance(node, Select | Concat) else node.inputs:
+            _follow(x, np.arange(x.type.width), found)
+    return frozenset(found)
+
+
+def _follow(x: Node, places: npt.NDArray[np.integer[Any]], found: set[int]) -> None:
+    """Add the columns of the input that some places of x hold, if they were only moved."""
+    if isinstance(x, Columns):
+        found.update(x.indices.data[places].tolist())
+    if isinstance(x, Select):
+        _follow(x.x, x.indices.data[places], found)
+    if not isinstance(x, Concat):
+        return
+    first = 0
+    for part in x.xs:
+        own = places[(places >= first) & (places < first + part.type.width)]
+        if len(own):
+            _follow(part, own - first, found)
+        first += part.type.width
 
 
 def of_objects(node: Node) -> Node:

@@ -177,9 +177,9 @@ class ChosenPrograms:
         )
 
     def _read(self, given: Sequence[str], dtypes: Sequence[str]) -> Dtypes:
-        """Take over the dtypes of columns that are not read as numbers."""
+        """Take over the dtypes of columns whose dtype does not count."""
         pairs = enumerate(zip(given, dtypes, strict=True))
-        return tuple(own if i in self.reads.numbers else other for i, (own, other) in pairs)
+        return tuple(own if i in self.reads.typed else other for i, (own, other) in pairs)
 
     def _ints(self, given: Sequence[str], dtypes: Sequence[str]) -> frozenset[int]:
         read = self._read(given, dtypes)

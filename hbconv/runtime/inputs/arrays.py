@@ -136,8 +136,8 @@ def refuse_texts(values: npt.NDArray[Any], where: str) -> None:
     """Refuse texts in a column of objects, whose numbers the source model reads in its own way."""
     odd = [v for v in _objects(values) if isinstance(v, str | bytes)]
     if odd:
-        told = f"{where} holds the text {odd[0]!r:.40} among numbers"
-        raise InputError(f"{told}, which the source may read in its own way. Give numbers.")
+        told = f"{where} holds the text {odd[0]!r:.40}, which the source may read in its own way."
+        raise InputError(f"{told} Convert them to numbers.")
 
 
 def _objects(values: npt.NDArray[Any]) -> list[Any]:

@@ -222,6 +222,7 @@ def _read_columns(frame: Frame, place: Mapping[int, int] | Sequence[int], reads:
         refuse_texts(arrays[i], reads.where(i))
     columns = given | {i: numeric(array, reads.where(i)) for i, array in arrays.items()}
     dtypes |= {i: _small_or_own(array, columns[i]) for i, array in arrays.items()}
+    dtypes |= _moved_dtypes(frame, place, reads)
     if "float32" not in dtypes.values():
         dtypes = {i: "int64" if dtype == WEAK_INT else dtype for i, dtype in dtypes.items()}
     given_as = {
@@ -245,6 +246,16 @@ def _given(frame: Frame, position: int, column: int, reads: Reads) -> Data:
     read = frame.read if is_number or frame.read_values is None else frame.read_values
     found = _array(read(position)) if is_number else read(position)
     return found if frame.none_is_value else filled(found, reads.missing[column])
+
+
+def _moved_dtypes(
+    frame: Frame, place: Mapping[int, int] | Sequence[int], reads: Reads
+) -> dict[int, str]:
+    """Return the dtypes of columns of numbers that are only moved; others may hold anything."""
+    there = reads.moved & place.keys() if isinstance(place, Mapping) else reads.moved
+    given = {i: _array(frame.read(place[i])) for i in sorted(there)}
+    plain = {i: array for i, array in given.items() if array.dtype.kind in "biuf"}
+    return {i: _small_or_own(a, numeric(a[:0], reads.where(i))) for i, a in plain.items()}
 
 
 def _small_or_own(given: npt.NDArray[Any], numbers: Any) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count
+from types import UnionType
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ from hbconv.containers import (
 )
 from hbconv.containers.dates import DateCodes, DatePart, DateReading
 from hbconv.containers.extractors import Extractor
-from hbconv.containers.moved_columns import find_origin
+from hbconv.containers.moved_columns import find_columns_read, find_origin
 from hbconv.lower import DENSE, AnyFeed, CodesFeed, EntriesFeed, Feed, Padding
 from hbconv.runtime.inputs.dataframes import Data
 from hbconv.runtime.inputs.dates import Zoned, read_parts
@@ -72,7 +73,7 @@ class Reads:
     reads_sparse: bool = True
     entries: tuple[tuple[int, Extractor], ...] = ()
     objects: frozenset[int] = frozenset()
-    """Columns whose objects must all be numbers: the source model tells "1" and None from NaN."""
+    """Columns whose objects must all be numbers: the source model tells "1" and None from 1."""
     textless: frozenset[int] = frozenset()
     """Columns whose objects must be no texts: the source model reads "1_0" in its own way."""
     bools: tuple[tuple[frozenset[int], str], ...] = ()
@@ -82,6 +83,8 @@ class Reads:
     """What is computed depends on whether rows come as a sparse matrix."""
     graph: Graph | None = field(default=None, repr=False, compare=False)
     """What reads them."""
+    moved: frozenset[int] = frozenset()
+    """Columns that are left out after all: they only have a part in the dtype of an array."""
 
     @staticmethod
     def of(graph: Graph) -> Reads:
@@ -89,7 +92,8 @@ class Reads:
         nodes = topological(graph.roots)
         text = frozenset(n.column for n in nodes if isinstance(n, Codes | Entries))
         entries = tuple((n.column, n.extractor) for n in nodes if isinstance(n, Entries))
-        numbers = frozenset(i for n in nodes if isinstance(n, Columns) for i in n.columns)
+        numbers = find_columns_read(graph.roots)
+        moved = frozenset(i for n in nodes if isinstance(n, Columns) for i in n.columns)
         coded = frozenset(
             i
             for n in nodes
@@ -104,16 +108,17 @@ class Reads:
             text | coded,
             graph.accepts_sparse,
             entries,
-            _columns_behind(n for n in nodes if _tells_none(n)),
-            _columns_behind(n for n in nodes if isinstance(n, NoTexts | FindCode)),
+            _columns_behind([n for n in nodes if not _takes_none(n)], OnlyNumbers | FindCode),
+            _columns_behind(nodes, NoTexts),
             tuple(
-                (_columns_behind([check.node]), check.message)
+                (_columns_behind([check.node], AreBools), check.message)
                 for check in graph.checks
                 if isinstance(check.node, AreBools) and _only_moves(check.node.x)
             ),
             graph.why_dense,
             graph.depends_on_form,
             graph,
+            moved - numbers - text,
         )
 
     @property
@@ -125,6 +130,18 @@ class Reads:
     def asked(self) -> tuple[int, ...]:
         """Columns that callers are asked for: those that are read, or all where none is."""
         return tuple(sorted(self.needed)) or tuple(range(len(self.schema.columns)))
+
+    @property
+    def typed(self) -> frozenset[int]:
+        """Columns whose dtype counts: those that are read as numbers, and those only moved."""
+        return self.numbers | self.moved
+
+    @property
+    def usual_dtypes(self) -> tuple[str, ...]:
+        """Dtypes of usual rows: what a table only passes on is text, which nothing encodes."""
+        columns = self.schema.columns
+        passed = self.moved if self.schema.named else frozenset()
+        return tuple("string" if i in passed else c.dtype for i, c in enumerate(columns))
 
     @cached_property
     def missing(self) -> Mapping[int, Missing]:
@@ -162,17 +179,15 @@ def _only_moves(x: Node) -> bool:
     return all(isinstance(find_origin(x, j)[0], Columns) for j in range(x.type.width))
 
 
-def _tells_none(node: Node) -> bool:
-    """Whether the source tells None from NaN there; among numbers without NaN both are unknown."""
-    if isinstance(node, FindCode):
-        is_looked_up = node.among_objects and isinstance(node.x, Columns)
-        return is_looked_up or any(np.isnan(known.data).any() for known in node.values)
-    return isinstance(node, OnlyNumbers)
+def _takes_none(node: Node) -> bool:
+    """Whether a step before the codes are found takes None for NaN, and fills it."""
+    is_coded = isinstance(node, FindCode)
+    return is_coded and any(type(before) is NoTexts for before in topological((node,)))
 
 
-def _columns_behind(nodes: Iterable[Node]) -> frozenset[int]:
-    """Return the columns that some containers are computed from."""
-    behind = topological(tuple(nodes))
+def _columns_behind(nodes: Sequence[Node], kinds: UnionType | type) -> frozenset[int]:
+    """Return the columns that containers of some kinds are computed from."""
+    behind = topological(tuple(n for n in nodes if isinstance(n, kinds)))
     return frozenset(i for n in behind if isinstance(n, Columns) for i in n.columns)
 
 

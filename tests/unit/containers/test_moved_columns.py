@@ -119,3 +119,37 @@ def test_no_columns_of_objects_are_no_columns():
 def test_other_nodes_stay():
     node = Map(TWO, "exp")
     assert of_objects(node) is node
+
+
+# Columns that are passed on, and then dropped
+
+
+def dropped(output="default"):
+    """A chain that reads v and w alone, of a table of numbers and texts."""
+    one = ColumnTransformer([("w", StandardScaler(), [1])], remainder="passthrough")
+    two = ColumnTransformer([("k", "passthrough", [0, 1])])
+    return make_pipeline(one.set_output(transform=output), two)
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_a_column_that_is_dropped_later_may_hold_anything(output):
+    source = dropped(output).fit(TABLE)
+    model = hbconv.convert(source, "reference")
+    rows = TABLE.astype({"v": "float64"})
+    want = np.asarray(source.transform(rows)).astype(float)
+    for given in (rows, rows.assign(s=1.5), rows.assign(u=None), rows.to_dict("records")):
+        np.testing.assert_allclose(model.transform(given), want, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(model.transform({"v": 2.0, "w": 0.5}), model.transform(
+        rows.assign(v=2.0, w=0.5)[:1]))  # fmt: skip
+
+
+@pytest.mark.parametrize("other", ["float32", "float64", "int64"])
+def test_a_dropped_number_has_its_part_in_the_dtype(other):
+    """Numbers of one array have a common dtype; beside a text they are float64."""
+    rows = TABLE[["v", "w", "i"]].astype("float32")
+    source = dropped().fit(rows)
+    for given in (rows.astype({"i": other}), rows.assign(i="text")):
+        found = hbconv.convert(source, "reference").transform(given)
+        want = source.transform(given)
+        assert found.dtype == ("float64" if want.dtype == object else want.dtype)
+        np.testing.assert_allclose(found, want.astype(found.dtype), rtol=1e-6)
