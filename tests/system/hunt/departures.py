@@ -92,7 +92,7 @@ DEPARTURES = (
     Departure(
         "FORM",
         ".*",
-        r"of float64.* for (ndarray of object|DataFrame of .*object)",
+        r"of float.* for (ndarray of object|DataFrame of .*object)",
         "columns that only pass come back as numbers, not as objects (docs/fidelity.md)",
         inside="^ColumnTransformer$",
     ),
@@ -102,6 +102,20 @@ DEPARTURES = (
         "columns are missing",
         "columns that the model does not read may be absent (docs/fidelity.md)",
         inside="^ColumnTransformer$",
+    ),
+    Departure(
+        "ANSWERS",
+        "Int64 with NA|Float64",
+        "uses pandas.NA to represent null values",
+        "nullable columns that pass are numbers and NaN (docs/fidelity.md)",
+        inside="^ColumnTransformer$",
+    ),
+    Departure(
+        "ANSWERS",
+        ".*",
+        "ufunc 'expit' not supported",
+        "numbers that polars holds as objects are numbers (docs/fidelity.md)",
+        inside="^HistGradientBoosting",
     ),
     Departure(
         "ANSWERS",

@@ -85,10 +85,12 @@ def plain_parts(answer: Any) -> list[Array]:
 
 
 def plain(answer: Any) -> Array:
-    """Return a sparse matrix, a frame or a number as an array."""
+    """Return a sparse matrix, a frame or a number as an array; numbers among objects as numbers."""
     if scipy.sparse.issparse(answer):
         return answer.toarray()
-    return answer.to_numpy() if isinstance(answer, pd.DataFrame) else np.asarray(answer)
+    array = answer.to_numpy() if isinstance(answer, pd.DataFrame) else np.asarray(answer)
+    numbers = array.dtype.hasobject and all(isinstance(v, float) for v in array.flat)
+    return array.astype(np.float64) if numbers else array
 
 
 def _is_same(standard: Standard, method: str, rows: Any, got: Array, want: Array) -> Array:
