@@ -2,7 +2,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
 
 import hbconv
 
@@ -81,3 +83,62 @@ def test_a_refused_row_ends_the_query_with_its_reason(connection, model):
     create_function(connection, "leaves", model)
     with pytest.raises(duckdb.Error, match="infinity"):
         connection.sql("SELECT leaves(30, 'Rome', 'inf'::DOUBLE)").fetchall()
+
+
+@pytest.fixture(scope="module")
+def flagged():
+    """A table with a column that no step reads, and a model of it."""
+    rows = pd.DataFrame(
+        {
+            "who": ["a1", "b2", "c3", "d4"],
+            "x": [1.0, 2.0, 3.0, 4.0],
+            "on": [True, False, True, True],
+        }
+    )
+    columns = ColumnTransformer([("n", "passthrough", ["x", "on"])])
+    source = make_pipeline(columns, LinearRegression()).fit(rows, [1.0, 0.0, 1.5, 2.0])
+    return rows, source
+
+
+@pytest.mark.parametrize("has_sample", [False, True])
+@pytest.mark.parametrize(
+    "call",
+    [
+        'f(x, "on")',
+        'f("on" := "on", x := x)',
+        'f(x::DECIMAL(4, 1), "on"::INTEGER)',
+        'f(x::INTEGER, "on"::DOUBLE)',
+    ],
+)
+def test_parameters_are_the_columns_that_are_read_in_any_type(flagged, call, has_sample):
+    rows, source = flagged
+    model = hbconv.convert(source, "reference", sample=rows if has_sample else None)
+    with duckdb.connect() as connection:
+        connection.register("t", rows)
+        create_function(connection, "f", model)
+        found = [y for (y,) in connection.sql(f"SELECT {call} FROM t").fetchall()]
+    np.testing.assert_allclose(found, source.predict(rows), rtol=1e-12)
+
+
+def test_cursors_know_a_function_and_it_can_be_made_anew(flagged):
+    rows, source = flagged
+    model = hbconv.convert(source, "reference")
+    want = pytest.approx(source.predict(rows)[0], rel=1e-12)
+    with duckdb.connect() as connection:
+        for _ in range(2):
+            create_function(connection, "f", model)
+            assert connection.cursor().sql("SELECT f(1, true)").fetchall() == [(want,)]
+            assert connection.sql('SELECT f("on" := true, x := 1)').fetchall() == [(want,)]
+            connection.remove_function("f")
+
+
+def test_wrong_arguments_are_told_the_columns(flagged):
+    _, source = flagged
+    with duckdb.connect() as connection:
+        create_function(connection, "f", hbconv.convert(source, "reference"))
+        with pytest.raises(duckdb.Error, match=r"f\(x, on\)"):
+            connection.sql("SELECT f('a1', 1, true)")
+        with pytest.raises(duckdb.Error, match="reads 2 columns: x, on"):
+            connection.cursor().sql("SELECT f('a1', 1, true)").fetchall()
+        with pytest.raises(duckdb.Error, match="holds the text 'a1'"):
+            connection.sql("SELECT f('a1', true)").fetchall()
