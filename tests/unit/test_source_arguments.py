@@ -199,6 +199,14 @@ def test_deviations_of_a_process_are_the_sources(kernel, targets):
     _assert_deviations(source, rows)
 
 
+def test_deviations_beside_fitted_rows_keep_the_digits_that_the_source_has():
+    """Of a variance of 1, 2e-12 is left: a product with an inverse has no digit of that."""
+    points = RNG.normal(size=(200, 1))
+    source = GaussianProcessRegressor(RBF(), optimizer=None).fit(points, np.sin(points[:, 0]))
+    got = hbconv.convert(source, backend="reference").predict_std(points)
+    np.testing.assert_allclose(got, source.predict(points, return_std=True)[1], rtol=1e-2)
+
+
 @pytest.mark.parametrize("source", [BayesianRidge(), BayesianRidge(fit_intercept=False)], ids=str)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_deviations_of_bayesian_ridge_are_the_sources(source, dtype):

@@ -91,6 +91,7 @@ from hbconv.containers.nodes.sums import GroupSums, Pool, RunningSums
 from hbconv.containers.nodes.table_exp import TableExp, TableLogSoftmax, TableSoftmax
 from hbconv.containers.nodes.topic_mixture import TopicMixture
 from hbconv.containers.nodes.trees import LeafSums, StagedLeafSums, TreeEnsemble, TreeLeaves
+from hbconv.containers.nodes.triangular import TriangularSolution
 from hbconv.containers.nodes.votes import PairVotes, Votes, WeightedMedian
 from hbconv.containers.nodes.wiring import (
     Beside,
@@ -217,6 +218,7 @@ __all__ = [
     "TreeEnsemble",
     "TreeInteractions",
     "TreeLeaves",
+    "TriangularSolution",
     "Votes",
     "WeightedLookup",
     "WeightedMedian",

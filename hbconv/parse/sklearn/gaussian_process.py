@@ -26,6 +26,7 @@ from hbconv.containers import (
     Output,
     PairVotes,
     Proportions,
+    TriangularSolution,
 )
 from hbconv.errors import UnsupportedError
 from hbconv.parse.common.covariance_kernels import covariance, variance
@@ -34,7 +35,7 @@ from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, concat, select
 
 MOST_ROWS = 4096
-"""Fitted rows up to which a process tells deviations: their inverse takes 128 MiB."""
+"""Fitted rows up to which a process tells deviations: their matrix takes 128 MiB."""
 
 
 def _columns(est: Any) -> int | None:
@@ -59,7 +60,7 @@ def parse_gaussian_process_regressor(step: Step) -> dict[str, Output]:
     mean = Affine.of(Linear.of(kernel, est.alpha_), mul=est._y_train_std, add=est._y_train_mean)
     if len(est.L_) > MOST_ROWS:
         return _mean_alone(step, len(est.L_), mean)
-    explained = _explained(kernel, np.linalg.inv(est.L_).T)
+    explained = _explained(TriangularSolution(kernel, Array(est.L_)))
     scales = np.atleast_1d(est._y_train_std) ** 2
     return _process_outputs(step, mean, est.kernel_, explained, scales)
 
@@ -131,9 +132,9 @@ def _prior_variance(step: Step, kernel: Any) -> Node:
     return prior
 
 
-def _explained(kernel: Node, whitening: npt.NDArray[np.float64]) -> Node:
-    """Return minus the part of the variance that the fitted rows explain."""
-    return Affine.of(GroupSums(Map(Linear.of(kernel, whitening), "square"), 1), mul=-1.0)
+def _explained(known: Node) -> Node:
+    """Return minus the part of the variance that is known from the fitted rows."""
+    return Affine.of(GroupSums(Map(known, "square"), 1), mul=-1.0)
 
 
 @parses("sklearn.gaussian_process.GaussianProcessClassifier", features=_columns)
@@ -182,5 +183,6 @@ def _latent(step: Step, process: Any) -> tuple[Node, Node]:
 def _probability(step: Step, process: Any) -> Node:
     """Return the probability of the second class, averaged over the latent function."""
     kernel, mean = _latent(step, process)
-    explained = _explained(kernel, np.linalg.solve(process.L_, np.diag(process.W_sr_)).T)
+    known = Linear.of(kernel, np.linalg.solve(process.L_, np.diag(process.W_sr_)).T)
+    explained = _explained(known)
     return ExpectedSigmoid(mean, Add((variance(step, process.kernel_, step.x), explained)))

@@ -105,7 +105,8 @@ BLOCKED = {
     ),
     **dict.fromkeys(
         ("Barycentric", "LassoDescent", "LeastAngles", "MatchingPursuit", "Nearest",
-         "NearestPoints", "NonNegativeWeights", "PairwiseCoupling", "Scatter", "TopicMixture"),
+         "NearestPoints", "NonNegativeWeights", "PairwiseCoupling", "Scatter", "TopicMixture",
+         "TriangularSolution"),
         "the columns are found together",
     ),
     "LookupSum": "with other widths the rows may add up in another order",
