@@ -66,9 +66,6 @@ class Entry:
         return self.parse.__module__.partition(".")[0] == "hbconv"
 
 
-_NO_NAME = "?"
-"""An object that claims this attribute claims any, as LightGBM's CVBooster does."""
-
 _ENTRIES: dict[str, Entry] = {}
 _FOUND: dict[type, Entry] = {}
 
@@ -263,7 +260,7 @@ def _refusal(estimator: object, path: str, broken: Sequence[str]) -> ConversionE
         return UnsupportedError(
             cls.__name__, path, hint=f"It answers no new row on its own: {reason}."
         )
-    if hasattr(estimator, _NO_NAME) or not any(hasattr(estimator, m) for m in METHODS):
+    if not any(hasattr(estimator, m) for m in METHODS):
         said = f"{cls.__name__} is not an estimator: it has no predict, transform or the like."
         return ConversionError(f"{said} {say_instead(estimator, _has_parser)}".rstrip())
     return UnsupportedError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -56,11 +57,19 @@ def count_columns(x: Any) -> int | None:
 
 @reads_rows
 def category_columns(x: Any) -> dict[int, str]:
-    """Return the names of the columns that pandas holds as categories, by position."""
-    frame = read_frame(x) if hasattr(x, "iloc") else None
-    if frame is None or frame.is_category is None:
+    """Return the names of the columns of categories by position, of a table that stays as it is."""
+    frame = read_frame(x) if hasattr(x, "shape") else None
+    if frame is None:
         return {}
-    return {i: str(name) for i, name in enumerate(frame.names) if frame.is_category(i)}
+    return {i: str(name) for i, name in enumerate(frame.names) if _holds_categories(frame, i)}
+
+
+def _holds_categories(frame: Frame, place: int) -> bool:
+    if frame.is_category is not None:
+        return frame.is_category(place)
+    with suppress(InputError):  # of a column that the model may not read
+        return isinstance(frame.read(place), Categories)
+    return False
 
 
 @reads_rows

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import lightgbm
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.pipeline import make_pipeline
@@ -74,6 +77,15 @@ WRAPPED = {
     "pipeline": make_pipeline(lightgbm.LGBMClassifier(n_estimators=4, **QUIET)),
     "calibrated": CalibratedClassifierCV(lightgbm.LGBMClassifier(n_estimators=4, **QUIET), cv=2),
 }
+
+
+@pytest.mark.parametrize("sample", [pa.Table.from_pandas, pl.from_pandas])
+def test_a_sample_of_any_table_tells_them(sample: Callable[[pd.DataFrame], Any]) -> None:
+    """Of polars and Arrow too, which have categories of their own."""
+    source = lightgbm.LGBMClassifier(n_estimators=4, **QUIET).fit(TABLE, TARGET)
+    model = hbconv.convert(source, "reference", sample=sample(TABLE[:3]))
+    want = source.predict_proba(TABLE)
+    np.testing.assert_array_equal(model.predict_proba(sample(TABLE)), want)
 
 
 @pytest.mark.parametrize("kind", WRAPPED)
