@@ -163,7 +163,7 @@ def of_objects(node: Node) -> Node:
 
 def _filled(node: FillObjects) -> Node:
     """Fill numbers; where only None is missing, they do not tell it from NaN."""
-    if all(value is None for value in node.fill):
+    if not node.fills_numbers:
         return node.x
     mark = NoTexts if None in node.missing else OnlyNumbers
     x = Cast(mark(node.x), "float64")

@@ -236,7 +236,7 @@ class FillObjects(Node):
     """Replace the missing values of columns of objects.
 
     It exists only between parsers. An encoder of texts folds it into a vocabulary, and columns of
-    numbers are filled as such (``of_objects``). None for NaN leaves numbers as they are.
+    numbers are filled as such (``of_objects``). None and NaN leave numbers as they are.
 
     Parameters
     ----------
@@ -244,17 +244,24 @@ class FillObjects(Node):
         A text, a number or None for each column.
     missing : tuple
         The values that count as missing: None, NaN, a text or a number.
+    texts_only : bool
+        Columns of other objects stay as they are.
     """
 
     x: Node
     fill: tuple[str | bytes | float | None, ...]
     missing: tuple[str | float | None, ...] = (float("nan"),)
+    texts_only: bool = False
+
+    @property
+    def fills_numbers(self) -> bool:
+        """Whether it changes a column of numbers, where None is NaN."""
+        return any(value is not None and value == value for value in self.fill)
 
     def infer(self) -> Type:
         fills_text = any(isinstance(value, str | bytes) for value in self.fill)
         is_text = fills_text or self.x.type.dtype == "string"
-        changes = any(value is not None for value in self.fill)
-        numbers = "float64" if changes else self.x.type.dtype
+        numbers = "float64" if self.fills_numbers else self.x.type.dtype
         return Type(self.x.type.width, "string" if is_text else numbers)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:  # noqa: ARG002

@@ -7,6 +7,7 @@ What they do is folded into the vocabulary by which the host encodes the column.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, replace
 from typing import Any, TypeGuard
 
@@ -44,6 +45,7 @@ __all__ = [
     "object_codes",
     "plain",
     "text_column",
+    "with_nan",
     "with_nulls",
 ]
 
@@ -78,11 +80,13 @@ class Edit:
     replacement: Raw
     others: bool = False
     compares_na: bool = False
+    texts_only: bool = False
 
     @property
     def needs_objects(self) -> bool:
         """Whether it tells None or a text from NaN, which numbers do not."""
-        return not any(isinstance(value, int | float) for value in self.values)
+        is_number = any(isinstance(value, int | float) for value in self.values)
+        return not (is_number or self.texts_only)
 
     def edited(self, value: Raw) -> Raw:
         """Return the (canonical) value as the next step sees it."""
@@ -143,7 +147,8 @@ def _edit(x: FillObjects | KeepText | CleanText, position: int) -> Edit:
         blank = (BLANK,) if x.blank else ()
         return Edit((*x.nulls, *blank, None, _NAN, NA), MISSING)
     if isinstance(x, FillObjects):
-        return Edit(x.missing, x.fill[position], compares_na=NA not in x.missing)
+        compares_na = NA not in x.missing
+        return Edit(x.missing, x.fill[position], False, compares_na, x.texts_only)
     return Edit(x.kept, x.other, others=True)
 
 
@@ -176,6 +181,17 @@ def with_nulls(x: Node) -> Node:
     if all(text_column(x, j) is None for j in range(width)):
         return x
     return FillObjects(x, (None,) * width, (None, _NAN, NA))
+
+
+def with_nan(x: Node) -> Node:
+    """Make NaN of each missing text, as pandas does where it makes a frame of objects.
+
+    From version 3 on it infers that objects are texts, of which only NaN is missing.
+    """
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and int(pandas.__version__.partition(".")[0]) < 3:
+        return x
+    return FillObjects(x, (_NAN,) * x.type.width, (None, NA), texts_only=True)
 
 
 def _needs_objects(x: Node, position: int) -> bool:
@@ -249,6 +265,9 @@ def _value_codes(step: Step, position: int, categories: list[Raw]) -> Node:
             f"Column {position} is computed from numbers, yet held objects when fitting. "
             "Convert the input's columns.",
         )
+    if not any(isinstance(category, str) for category in categories):
+        edits = tuple(edit for edit in column.edits if not edit.texts_only)
+        column = replace(column, edits=edits)
     position_of = _positions(categories)
     code_of = {v: position_of.get(column.filled(v), -1) for v in (*_ODD, *column.markers)}
     code_of |= {v: position_of.get(column.filled(v), -1) for v in categories if _is_known(v)}

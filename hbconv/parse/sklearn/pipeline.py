@@ -33,7 +33,7 @@ from hbconv.parse.registry import declared_columns, parses
 from hbconv.parse.schema import in_order
 from hbconv.parse.step import Step, concat, select
 
-__all__ = ["PASSED_ON", "is_keyword", "join_parts", "transform_part"]
+__all__ = ["PASSED_ON", "is_keyword", "join_parts", "output_library", "transform_part"]
 
 PASSED_ON = (
     "predict",
@@ -136,7 +136,7 @@ def _transformed(
 ) -> Output:
     """Return the output of an inner transformer; a frame of polars makes None of missing texts."""
     output = step.transform_output(transformer, x, name, x_sparse=x_sparse)
-    if _output_library(transformer) != "polars":
+    if output_library(transformer) != "polars":
         return output
     return replace(output, node=with_nulls(output.node))
 
@@ -162,7 +162,7 @@ def join_parts(step: Step, outputs: Sequence[Output], *, sparse: bool | None) ->
     dtypes = [o.dtype for o in outputs if o.dtype is not None]
     dtype = np.result_type(*dtypes).name if len(dtypes) == len(outputs) else None
     nodes = [o.node for o in outputs]
-    is_table = _output_library(step.estimator) == "pandas"
+    is_table = output_library(step.estimator) == "pandas"
     node = Beside(tuple(nodes)) if is_table else _array(concat(nodes))
     arrays = any(_follows_arrays(o) for o in outputs)
     return Output(node, sparse_form(sparse, arrays=arrays, dense=_blocks(outputs)), dtype)
@@ -178,7 +178,7 @@ def _array(node: Node) -> Node:
     return columns_of_array(node, range(node.type.width)) if isinstance(node, Columns) else node
 
 
-def _output_library(estimator: object) -> str:
+def output_library(estimator: object) -> str:
     """Return the library whose frames an estimator makes, as it or scikit-learn is configured.
 
     Frames of pandas keep the dtypes of their columns. Of polars, scikit-learn reads floats as

@@ -24,9 +24,17 @@ from hbconv.containers import (
     Select,
     sparse_form,
 )
-from hbconv.parse.common.text_columns import NA, columns_of, is_missing_text, is_nan, plain
+from hbconv.parse.common.text_columns import (
+    NA,
+    columns_of,
+    is_missing_text,
+    is_nan,
+    plain,
+    with_nan,
+)
 from hbconv.parse.inverses import inverts
 from hbconv.parse.registry import parses
+from hbconv.parse.sklearn.pipeline import output_library
 from hbconv.parse.step import Step, concat
 
 _STATISTICS = ("mean", "median")
@@ -139,7 +147,8 @@ def _filled_objects(step: Step, columns: list[int]) -> Node:
             odd,
             "Columns of objects must hold texts, numbers and None. Convert them before fitting.",
         )
-    return FillObjects(_columns(step, columns), tuple(fill), _missing_objects(step))
+    filled = FillObjects(_columns(step, columns), tuple(fill), _missing_objects(step))
+    return with_nan(filled) if output_library(step.estimator) == "pandas" else filled
 
 
 def _mask(step: Step, columns: list[int], *, is_text: bool) -> Node:

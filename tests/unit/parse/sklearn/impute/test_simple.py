@@ -337,6 +337,18 @@ def test_compares_no_na(dtype):
     np.testing.assert_array_equal(found, source.transform(words))
 
 
+@pytest.mark.parametrize("output", ["default", "pandas", "polars"])
+@pytest.mark.parametrize("values", [["a", "b", None, "a"], [True, None, False, True]], ids=str)
+def test_what_is_left_missing_is_so_in_a_frame(values, output):
+    """pandas makes NaN of None among texts alone; the imputer fills NaN, and leaves None."""
+    rows = pd.DataFrame({"x": pd.Series(values * 3, dtype=object)})
+    imputer = SimpleImputer(strategy="most_frequent").set_output(transform=output)
+    encode = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+    source = make_pipeline(imputer, encode).fit(rows)
+    found = hbconv.convert(source, "reference").transform(rows)
+    np.testing.assert_array_equal(np.asarray(found), np.asarray(source.transform(rows)))
+
+
 MIXED = pd.DataFrame(
     {
         "port": ["S", NAN, "C", "S", "Q", "C"] * 4,
