@@ -22,6 +22,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
+from skrub import ApplyToCols, DatetimeEncoder
 from sources import quietly
 from suite.shares import is_whole
 
@@ -192,6 +193,37 @@ def test_a_missing_value_means_one_thing(door, pytestconfig):
     whole = [row for row in every if is_asked(*row)]
     rows = whole if is_whole(pytestconfig) else [row for row in chosen() if row[0] == door]
     assert failing(assert_one_answer, rows) == {}
+
+
+@cache
+def dated() -> Fitted:
+    """Fit an encoder of dates, some of them missing."""
+    days = pd.Series(np.arange(ROWS), dtype="datetime64[us]").where(~MISSING)
+    source = ApplyToCols(DatetimeEncoder(), cols=["c"])
+    source.fit(pd.DataFrame({"c": days, "x": np.arange(ROWS) / 4}))
+    model = hbconv.convert(source, "reference")
+    path = Path(mkdtemp(), "model.hbc")
+    model.save(path)
+    return Fitted(source, model, path)
+
+
+WITHOUT_DATES = ("JSON", "score of CSV", "score of JSON lines", "serve v1", "serve v2")
+"""Doors that know dates as texts alone, which this source refuses."""
+
+
+def assert_no_date_is_read(door: str, others: str) -> None:
+    cells = [NOW] * int(others == "beside a value") + [None]
+    rows = pd.DataFrame({"c": pd.Series(cells, dtype="datetime64[us]"), "x": 0.5})
+    want = np.asarray(dated().source.transform(rows), dtype=np.float64)
+    records = [{"c": cell, "x": 0.5} for cell in cells]
+    compare(answered(lambda: DOORS[door](Asked(dated().model, dated().path, records))), want)
+
+
+def test_a_missing_date_means_one_thing():
+    doors = [door for door in DOORS if door != "serve gRPC"]
+    rows = [(door, "alone") for door in doors]
+    rows += [(door, "beside a value") for door in doors if door not in WITHOUT_DATES]
+    assert failing(assert_no_date_is_read, rows) == {}
 
 
 def assert_frame_is_read(spelling: str, column: str, reader: str, others: str) -> None:

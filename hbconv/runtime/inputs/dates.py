@@ -126,7 +126,7 @@ def _instants(column: Data | Zoned, reading: DateReading, where: str) -> Dates:
     values: npt.NDArray[Any] = column.objects() if isinstance(column, Text | Categories) else column
     if values.dtype.kind == "M":
         return values
-    if values.dtype.kind == "f" and np.isnan(values).all():
+    if _holds_none(values):
         return np.full(len(values), "NaT", "datetime64[s]")
     if values.dtype.kind not in "OUT":
         told = f"{where} holds numbers (dtype {values.dtype}), where the model reads dates"
@@ -137,6 +137,18 @@ def _instants(column: Data | Zoned, reading: DateReading, where: str) -> Dates:
     if isinstance(column, Categories):
         reading = replace(reading, nulls=())  # the source looks for them among texts alone
     return _parsed(values.astype(object), reading, where)
+
+
+def _holds_none(values: npt.NDArray[Any]) -> bool:
+    """Whether all dates are missing, of which no type tells that they are dates."""
+    if values.dtype.kind == "f":
+        return bool(np.isnan(values).all())
+    if values.dtype.kind != "O":
+        return False
+    return all(
+        v is None or type(v).__name__ == "NAType" or (isinstance(v, float) and v != v)
+        for v in values.tolist()
+    )
 
 
 def _parsed(values: npt.NDArray[np.object_], reading: DateReading, where: str) -> Dates:

@@ -7,6 +7,7 @@ read as they lie, and all others come through here.
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,8 @@ def filled(column: Data, missing: Missing) -> Data:
     if isinstance(column, Zoned) or column.dtype.kind != "O":
         return column
     values = column.tolist()
+    if any(type(value) is datetime for value in values):
+        return _dates(column, values)
     is_null = np.fromiter(map(_is_null, values), bool, len(values))
     if not is_null.any():
         return column
@@ -66,6 +69,13 @@ def _settled(text: Text, missing: Missing) -> Text:
 
 def _is_null(value: object) -> bool:
     return value is None or type(value).__name__ == "NAType"
+
+
+def _dates(column: npt.NDArray[np.object_], values: list[Any]) -> npt.NDArray[Any]:
+    """Return dates of no time zone, and what is missing among them, as pandas infers them."""
+    known = [None if _is_null(value) or value != value else value for value in values]
+    are_local = all(v is None or (type(v) is datetime and v.tzinfo is None) for v in known)
+    return np.array(known, "datetime64[us]") if are_local else column
 
 
 def _are_numbers(values: npt.NDArray[np.object_]) -> bool:
