@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -53,31 +54,32 @@ def filled(column: Data, missing: Missing) -> Data:
     if isinstance(column, Zoned) or column.dtype.kind != "O":
         return column
     values = column.tolist()
-    if any(type(value) is datetime for value in values):
+    kinds = set(map(type, values))
+    if datetime in kinds:
         return _dates(column, values)
-    is_null = np.fromiter(map(_is_null, values), bool, len(values))
-    if not is_null.any():
+    nulls = {kind for kind in kinds if kind is NoneType or kind.__name__ == "NAType"}
+    if not nulls:
         return column
     found = column.copy()
-    found[is_null] = MISSING[missing]
-    return found.astype(np.float64) if missing == "nan" and _are_numbers(found) else found
+    found[[type(value) in nulls for value in values]] = MISSING[missing]
+    return found.astype(np.float64) if missing == "nan" and _are_numbers(kinds - nulls) else found
 
 
 def _settled(text: Text, missing: Missing) -> Text:
     return replace(text, null=missing) if text.null == NULL else text
 
 
-def _is_null(value: object) -> bool:
-    return value is None or type(value).__name__ == "NAType"
-
-
 def _dates(column: npt.NDArray[np.object_], values: list[Any]) -> npt.NDArray[Any]:
     """Return dates of no time zone, and what is missing among them, as pandas infers them."""
-    known = [None if _is_null(value) or value != value else value for value in values]
+    known = [None if _is_missing(value) else value for value in values]
     are_local = all(v is None or (type(v) is datetime and v.tzinfo is None) for v in known)
     return np.array(known, "datetime64[us]") if are_local else column
 
 
-def _are_numbers(values: npt.NDArray[np.object_]) -> bool:
-    """Whether pandas makes a column of numbers of them, and not of bools or objects."""
-    return all(isinstance(v, NUMBERS) and not isinstance(v, bool) for v in values.tolist())
+def _is_missing(value: Any) -> bool:
+    return value is None or type(value).__name__ == "NAType" or value != value
+
+
+def _are_numbers(kinds: set[type]) -> bool:
+    """Whether pandas makes a column of numbers of such values, and not of bools or objects."""
+    return all(issubclass(kind, NUMBERS) and kind is not bool for kind in kinds)
