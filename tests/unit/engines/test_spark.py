@@ -1,3 +1,4 @@
+import decimal
 import os
 import pickle
 import shutil
@@ -9,6 +10,7 @@ import pytest
 
 import hbconv
 import hbconv.mlflow
+from hbconv.engines import spark as adapter
 from hbconv.engines.spark import create_function, score_batches, score_rows
 
 ARGUMENTS = "age, city, income"
@@ -29,6 +31,18 @@ def test_a_task_answers_its_batches(rows, source, path):
     answers = list(score_batches(score, batches))
     assert [len(one) for one in answers] == [len(one) for one in batches]
     check(pa.Table.from_batches(answers).to_pandas(), rows, source)
+
+
+def test_a_function_takes_numbers_of_any_type(rows, source, path):
+    """What Spark's workers call for SQL, without Spark."""
+    answer = adapter._function(hbconv.Scorer(path))
+    asked = rows.head(3).assign(age=[1.0, np.nan, 0.0], city="Rome", income=[1.5, 2.0, 3.0])
+    cities = pa.array(["Rome"] * 3)
+    incomes = pa.array([decimal.Decimal("1.5"), decimal.Decimal(2), decimal.Decimal(3)])
+    for ages in (pa.array([1, None, 0], pa.int32()), pa.array([True, None, False])):
+        assert answer(ages, cities, incomes).to_pylist() == source.predict(asked).tolist()
+    with pytest.raises(TypeError, match="reads 3 columns: age, city, income"):
+        answer(cities)
 
 
 class TestOnSpark:
