@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from hbconv.errors import (
+    ArgumentError,
     BackendError,
     ConversionError,
     HbconvError,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "ArgumentError",
     "BackendError",
     "ConversionError",
     "HbconvError",

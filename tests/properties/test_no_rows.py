@@ -283,3 +283,10 @@ def _records(name: str, backend: str, state: str) -> None:
 
 def test_no_records_give_no_predictions() -> None:
     assert failing(_records, pairs_covered(FACTORS)) == {}
+
+
+def test_a_column_without_a_type_has_no_texts() -> None:
+    """As of a CSV file that has a header alone."""
+    score = hbconv.Scorer(model("texts", "reference", "fresh"))
+    typeless = score(pa.table({"text": pa.array([], pa.null())}))
+    assert typeless.schema == score(pa.table({"text": ["one"]})).schema

@@ -184,7 +184,10 @@ def _variance_of_exponentiation(step: Step, kernel: Any, x: Node) -> Node:
 
 def _variance_of_dot_product(_step: Step, kernel: Any, x: Node) -> Node:
     x = Cast(x, "float")  # the products are of the rows' own dtype
-    return Affine.of(Cast(RowDot(x, x), "float64"), add=kernel.sigma_0**2)
+    product: Node = RowDot(x, x)
+    if isinstance(kernel.sigma_0, np.float64):  # as fitted, which numpy takes for float64
+        product = Cast(product, "float64")
+    return Affine.of(product, add=kernel.sigma_0**2)
 
 
 def _variance_of_pairwise(step: Step, kernel: Any, x: Node) -> Node:

@@ -14,6 +14,8 @@ from hbconv.containers import (
     Add,
     Affine,
     ArgMax,
+    Cast,
+    CastLike,
     Compare,
     ConstantRows,
     ExpectedSigmoid,
@@ -104,32 +106,15 @@ def _process_outputs(
     form = _form(mean)
     outputs = {"predict": Output(mean, form)}
     try:
-        prior = _prior_variance(step, kernel)
+        one = ConstantRows(step.x, Array(np.ones(1)))
+        prior = one if kernel is None else variance(step, kernel, step.x)
     except UnsupportedError as error:
         step.conditions.refused["predict_std"] = str(error)
         return outputs
-    left = Map(Add((prior, explained)), "relu")
-    each = Affine.of(select(left, [0] * count), mul=np.broadcast_to(scales, count))
+    left = CastLike(Add((prior, explained)), prior)  # it is subtracted in place
+    each = select(Cast(Map(left, "relu"), "float64"), [0] * count)
+    each = Affine.of(each, mul=np.broadcast_to(scales, count))
     return outputs | {"predict_std": Output(Map(each, "sqrt"), form, on_demand=True)}
-
-
-def _prior_variance(step: Step, kernel: Any) -> Node:
-    """Return the variance before any row is fitted.
-
-    Raises
-    ------
-    UnsupportedError
-        A kernel is unknown, or the source rounds its variance in the dtype of the rows: of float32
-        rows, no digit of a small deviation is left.
-    """
-    if kernel is None:
-        return ConstantRows(step.x, Array(np.ones(1)))
-    prior = variance(step, kernel, step.x)
-    parts = (kernel, *kernel.get_params().values())
-    if any(type(part).__name__ == "PairwiseKernel" for part in parts):
-        hint = "Its deviations of float32 rows are rounding errors. Ask the source model for them."
-        raise step.refuse("kernel", "PairwiseKernel", hint)
-    return prior
 
 
 def _explained(known: Node) -> Node:

@@ -121,7 +121,7 @@ def _rows(column: Text | Categories | npt.NDArray[Any], where: str) -> list[Any]
         return list(map(_rows(column.values, where).__getitem__, column.codes.tolist()))
     values = column.values if isinstance(column, Text) else column
     if isinstance(values, np.ndarray):
-        if values.dtype.kind not in "OUS":
+        if values.dtype.kind not in "OUS" and values.size:
             raise InputError(
                 f"{where} holds numbers (dtype {values.dtype}), where the model was fitted on "
                 "texts, mappings or sequences."

@@ -93,15 +93,32 @@ def _near(case: Case, method: str, x: Any, got: np.ndarray, want: np.ndarray) ->
         got = np.exp(got)
         want = np.exp(want)
     same = (got == want) | (np.isnan(got) & np.isnan(want))
+    limit = allowed(case.kind, precision(x, want), x, want)
+    if method == "predict_std":
+        limit = np.maximum(limit, _rounding_of_deviations(case, x, want))
     with np.errstate(invalid="ignore"):
-        share = np.where(
-            same, 0.0, np.abs(got - want) / allowed(case.kind, precision(x, want), x, want)
-        )
+        share = np.where(same, 0.0, np.abs(got - want) / limit)
     far = ~(share <= 1)
     assert not far.any(), (
         f"{method}: {far.sum()} of {far.size} entries, such as {got[far][:3]} for {want[far][:3]}"
     )
     return float(share.max(initial=0.0))
+
+
+def _rounding_of_deviations(case: Case, x: Any, want: np.ndarray) -> np.ndarray:
+    """How far deviations of a process are apart for the rounding of its variances.
+
+    A deviation is the root of what is left of the variance of a row before any is fitted, which the
+    source computes in the dtype of the rows, and rounds in an order of its own.
+    """
+    process = fitted(case)
+    if not hasattr(process, "kernel_"):
+        return np.zeros_like(want)
+    rows = np.asarray(x)
+    prior = process.kernel_.diag(rows.astype(np.float64)).reshape(-1, *[1] * (want.ndim - 1))
+    dtype = "float32" if rows.dtype == np.float32 else "float64"
+    rounding = 8 * np.finfo(dtype).eps * prior * process._y_train_std**2
+    return np.sqrt(want**2 + rounding) - want
 
 
 def case_rows_like(case: Case, x: Any) -> Any:

@@ -58,9 +58,11 @@ def test_tritonclient(asking, sources, binary, packing):
     assert found.get_response()["id"] == "a"
 
 
-def test_tritonclient_with_all_outputs(asking, sources):
+def test_tritonclient_with_chosen_outputs(asking, sources):
     source = sources["numbers"]
-    found = asking.infer("numbers", [infer_input("X", source.rows, binary=True)])
+    inputs = [infer_input("X", source.rows, binary=True)]
+    outputs = [triton.InferRequestedOutput(name) for name in ("predict", "decision_function")]
+    found = asking.infer("numbers", inputs, outputs=outputs)
     answer = source.estimator.decision_function(source.rows)
     np.testing.assert_allclose(found.as_numpy("decision_function"), answer, rtol=1e-12)
     np.testing.assert_array_equal(found.as_numpy("predict"), source.estimator.predict(source.rows))

@@ -35,8 +35,7 @@ def processes() -> Iterator[Case]:
         + k.PairwiseKernel(1.0, metric="poly", pairwise_kernels_kwargs={"degree": 2}),
     }
     for name, kernel in several.items():
-        methods = ("predict",) if name == "pairwise" else ()
-        yield case(name, fit_few(regressor(kernel), "value"), methods=methods)
+        yield case(name, fit_few(regressor(kernel), "value"))
     yield case("no kernel, normalized", fit_few(regressor(normalize_y=True), "value"))
     yield case(
         "two targets, normalized, float32",
