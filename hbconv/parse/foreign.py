@@ -10,7 +10,7 @@ _SKLEARNEX = (
 )
 _CUML = (
     "It is of cuML, which computes answers of its own. Fit scikit-learn's class in a process "
-    "without cuml.accel."
+    "without cuml.accel, or convert what as_treelite() of a forest returns."
 )
 
 FOREIGN: dict[str, str] = {
@@ -23,6 +23,7 @@ FOREIGN: dict[str, str] = {
     ),
     "onedal": _SKLEARNEX,
     "sklearnex": _SKLEARNEX,
+    "unittest.mock": "It is a mock. Convert the fitted estimator in whose place it stands.",
     "xgboost.dask": "It answers tables of Dask. Convert the Booster of its get_booster().",
     "xgboost.spark": "It answers tables of Spark. Convert the Booster of its get_booster().",
 }

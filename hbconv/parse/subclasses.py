@@ -9,7 +9,7 @@ __all__ = ["added", "changed", "is_harmless", "overridden"]
 
 _HARMLESS = re.compile(
     r"__(?!getattribute).*__|_?(partial_)?fit.*|set_.*|score"
-    r"|get_(params|feature_names_out|metadata_routing)|_(repr|sk|doc|more|abc)_.*|.*[^_]_"
+    r"|get_(params|feature_names_out|metadata_routing)|_(get_)?(repr|sk|doc|more|abc)_.*|.*[^_]_"
     r"|_(parameter_constraints|required_parameters|estimator_type)"
 )
 """Names that no answer depends on, and fitted attributes, which parsers read."""

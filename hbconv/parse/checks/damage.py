@@ -72,7 +72,8 @@ def reading_estimator(estimator: object, where: str) -> Iterator[None]:
             raise _unread(what, error, _held(estimator)) from error
         raise ConversionError(
             f"{what} was fitted by another version of {_installed(estimator)}, or changed by hand: "
-            f"its {type(error.obj).__name__} has no attribute {error.name!r}. Fit it again."
+            f"its {type(error.obj).__name__} has no attribute {error.name!r}. Fit it again. "
+            f"{REPORT}"
         ) from error
     except Exception as error:  # any, see above
         raise _unread(what, error, _held(estimator)) from error

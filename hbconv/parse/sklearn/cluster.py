@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -150,13 +151,14 @@ def parse_affinity_propagation(step: Step) -> dict[str, Output]:
     return {"predict": Output(labels, VECTOR, dtype="int64")}
 
 
-_POOLS = {
-    "amax": "max",
-    "amin": "min",
-    "max": "max",
-    "median": "median",
-    "min": "min",
-    "sum": "sum",
+_POOLS: dict[Callable[..., Any], str] = {
+    np.amax: "max",
+    np.amin: "min",
+    np.max: "max",
+    np.mean: "mean",
+    np.median: "median",
+    np.min: "min",
+    np.sum: "sum",
 }
 
 
@@ -173,17 +175,16 @@ def parse_feature_agglomeration(step: Step) -> Node:
     if not np.array_equal(np.unique(labels), np.arange(labels.max() + 1)):
         raise step.damaged(f"labels_ leaves out a cluster below its largest, {labels.max()}")
     groups = [np.flatnonzero(labels == label) for label in np.unique(labels)]
-    if function is np.mean:
+    pool = next((kind for known, kind in _POOLS.items() if known is function), None)
+    if pool is None:
+        known = ", ".join(sorted({*_POOLS.values()}))
+        raise step.refuse("pooling_func", function, f"hbconv handles numpy's {known}.")
+    if pool == "mean":
         members = np.stack([labels == label for label in np.unique(labels)], axis=1).astype(
             np.float64
         )
         return Affine.of(Linear.of(Cast(x, "float64"), members), div=members.sum(axis=0))
-    name = getattr(function, "__name__", "")
-    if name not in _POOLS or getattr(np, name) is not function:
-        raise step.refuse(
-            "pooling_func", function, f"hbconv handles numpy's mean, {', '.join(sorted(_POOLS))}."
-        )
-    return Pool(x, tuple(tuple(group.tolist()) for group in groups), _POOLS[name])
+    return Pool(x, tuple(tuple(group.tolist()) for group in groups), pool)
 
 
 @inverts("sklearn.cluster.FeatureAgglomeration", takes_sparse=True)

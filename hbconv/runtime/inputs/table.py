@@ -340,7 +340,8 @@ class Table:
             tuple(block.part(rows) for block in self.blocks),
             {key: made.part(rows) for key, made in self.entries.items()},
         )
-        at = np.arange(self.rows)[rows] if self.at is None else self.at[rows]
+        places = np.arange(*rows.indices(self.rows)) if isinstance(rows, slice) else rows
+        at = places if self.at is None else self.at[places]
         return replace(self, columns=columns, blocks=blocks, entries=entries, at=at)
 
     def column(self, position: int) -> Data:

@@ -22,6 +22,7 @@ import sklearn.svm
 import xgboost
 from sklearn.base import BaseEstimator
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.cluster import FeatureAgglomeration
 from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import GradientBoostingRegressor, StackingClassifier
 from sklearn.frozen import FrozenEstimator
@@ -152,6 +153,11 @@ def test_a_replacement_of_a_known_library_has_its_way_out(monkeypatch, module, s
         hbconv.convert(made().fit(X, Y), "reference")
 
 
+def test_a_mock_is_refused_as_one():
+    with pytest.raises(UnsupportedError, match=r"MagicMock.*Convert the fitted estimator"):
+        hbconv.convert(mock.MagicMock(spec=["predict"]), "reference")
+
+
 def test_a_subclass_of_another_library_that_changes_fitting_alone_is_read():
     made = type("SVC", (SVC,), {"__module__": "sklearnex.svm", "fit": lambda s, x, y: s.go(x, y)})
     made.go = SVC.fit
@@ -217,6 +223,16 @@ def test_a_first_estimator_of_boosting_is_known_by_its_class():
     plain = GradientBoostingRegressor(n_estimators=2, init=DummyRegressor()).fit(X, X[:, 0])
     model = hbconv.convert(plain, "reference")
     np.testing.assert_allclose(model.predict(X), plain.predict(X), rtol=1e-12)
+
+
+def test_functions_of_numpy_are_known_where_others_stand_in_their_place(monkeypatch):
+    function = FunctionTransformer(np.square).fit(X)
+    pooled = FeatureAgglomeration(pooling_func=np.max).fit(X)
+    for name in ("square", "max"):
+        monkeypatch.setattr(np, name, mock.Mock())
+    for source in (function, pooled):
+        answer = hbconv.convert(source, "reference").transform(X)
+        np.testing.assert_allclose(answer, source.transform(X), rtol=1e-12)
 
 
 @pytest.mark.parametrize("func", [scipy.special.log1p, scipy.special.expm1])

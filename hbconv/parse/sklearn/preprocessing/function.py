@@ -11,40 +11,43 @@ from hbconv.parse.step import Step
 
 __all__ = []
 
-_NAMES = {
-    "absolute": "abs",
-    "negative": "neg",
-    "sign": "sign",
-    "sqrt": "sqrt",
-    "exp": "exp",
-    "expm1": "expm1",
-    "log": "log",
-    "log1p": "log1p",
-    "log2": "log2",
-    "log10": "log10",
-    "sin": "sin",
-    "cos": "cos",
-    "tan": "tan",
-    "tanh": "tanh",
-    "rint": "rint",
-    "square": "square",
+_NAMES: dict[np.ufunc, str] = {
+    np.absolute: "abs",
+    np.negative: "neg",
+    np.sign: "sign",
+    np.sqrt: "sqrt",
+    np.exp: "exp",
+    np.expm1: "expm1",
+    np.log: "log",
+    np.log1p: "log1p",
+    np.log2: "log2",
+    np.log10: "log10",
+    np.sin: "sin",
+    np.cos: "cos",
+    np.tan: "tan",
+    np.tanh: "tanh",
+    np.rint: "rint",
+    np.square: "square",
 }
 """Universal functions of numpy, and the functions of Map that they are.
 
-Functions that round ints differently from floats are left out.
+Functions that round ints differently from floats are left out. Others may have a function of the
+same name: ``scipy.special.log1p`` computes int16 in float64, and numpy in float32.
 """
-_SPARSE = (
-    "absolute",
-    "negative",
-    "positive",
-    "sign",
-    "sqrt",
-    "expm1",
-    "log1p",
-    "sin",
-    "tan",
-    "tanh",
-    "rint",
+_SPARSE = frozenset(
+    {
+        np.absolute,
+        np.negative,
+        np.positive,
+        np.sign,
+        np.sqrt,
+        np.expm1,
+        np.log1p,
+        np.sin,
+        np.tan,
+        np.tanh,
+        np.rint,
+    }
 )
 """Functions that scipy applies to the nonzeros of a sparse matrix: they keep zero."""
 
@@ -68,7 +71,7 @@ def _applied(step: Step, parameter: str, keywords: str) -> Output:
         raise step.refuse(keywords, getattr(est, keywords), "hbconv handles no keyword arguments.")
     x = step.require_finite() if est.validate else step.x
     func = getattr(est, parameter)
-    if _is_of_numpy(func) and func.__name__ not in _SPARSE:
+    if isinstance(func, np.ufunc) and func not in _SPARSE:
         step.refuse_sparse(f"applies numpy.{func.__name__}, which takes no sparse matrix")
     layout: Layout = "csr" if est.validate else "kept"
     made = _apply_function(step, parameter, x)
@@ -80,19 +83,12 @@ def _apply_function(step: Step, parameter: str, x: Node) -> Node:
     func = getattr(step.estimator, parameter)
     if func is None or func is np.positive:
         return x
-    if not _is_of_numpy(func) or func.__name__ not in _NAMES:
+    if not isinstance(func, np.ufunc) or func not in _NAMES:
+        known = ", ".join(sorted(function.__name__ for function in _NAMES))
         raise step.refuse(
             parameter,
             func,
-            f"hbconv handles None and numpy's {', '.join(sorted(_NAMES))}. Or register a "
-            "parser for your own transformer.",
+            f"hbconv handles None and numpy's {known}. Or register a parser for your own "
+            "transformer.",
         )
-    return Map(x, _NAMES[func.__name__])
-
-
-def _is_of_numpy(func: object) -> bool:
-    """Tell whether it is the universal function that numpy has by that name.
-
-    ``scipy.special.log1p`` computes int16 in float64, and numpy in float32.
-    """
-    return isinstance(func, np.ufunc) and getattr(np, func.__name__, None) is func
+    return Map(x, _NAMES[func])
