@@ -28,18 +28,19 @@ CHUNK = 256
 def are_often_tied(points: npt.NDArray[np.floating]) -> bool:
     """Whether points repeat the values of their columns, so that rows are as far from several.
 
-    All columns do, or where values are missing, some column: it may be all that two rows share.
+    A column does if it has half as many values as points. Where values are missing, all but one
+    need to: rows that lack that one are compared by the others.
 
     Examples
     --------
-    >>> are_often_tied(np.array([[1.0, 0.5], [2.0, 0.25], [1.0, 0.125]]))
+    >>> are_often_tied(np.array([[1.0, 0.5], [2.0, 0.25], [1.0, 0.125], [2.0, 1.0]]))
     False
-    >>> are_often_tied(np.array([[1.0, 0.5], [2.0, 0.25], [1.0, 0.25]]))
+    >>> are_often_tied(np.array([[1.0, 0.5], [2.0, 0.25], [1.0, 0.25], [2.0, 0.5]]))
     True
     """
     present = [column[~np.isnan(column)] for column in points.T]
-    repeats = [len(np.unique(values)) < len(values) for values in present]
-    return any(repeats) if np.isnan(points).any() else all(repeats)
+    repeats = [1 < len(values) >= 2 * len(np.unique(values)) for values in present]
+    return any(repeats) and repeats.count(False) <= int(np.isnan(points).any())
 
 
 class Search(ABC):

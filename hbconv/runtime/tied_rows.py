@@ -246,7 +246,7 @@ class TiedRows(Artifact):
         first: Any = self.first
         values: dict[str, Any] = first.compute(inputs)
         tied = values.pop(TIED)
-        if not bool(tied.any()):
+        if not self._are_tied(tied):
             return values
         given, found = (
             {name: on_host(tensor) for name, tensor in tensors.items()}
@@ -254,6 +254,10 @@ class TiedRows(Artifact):
         )
         self._finish(given, found, on_host(tied))
         return {name: from_array(array, values[name].device) for name, array in found.items()}
+
+    def _are_tied(self, tied: Any) -> bool:
+        """Ask the device whether any row is tied."""
+        return bool(tied.any())
 
     def files(self) -> dict[str, bytes]:
         """Return the files of both programs; none where one has none."""

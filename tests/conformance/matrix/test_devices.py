@@ -21,6 +21,7 @@ from hbconv.interface import label_tables
 from hbconv.pipeline import Compilation, Planned
 from hbconv.runtime.programs import Programs
 from hbconv.runtime.tensor_call import TensorCall
+from hbconv.runtime.tied_rows import TiedRows
 
 HOST = {"_local_scalar_dense", "nonzero", "equal", "is_nonzero", "masked_select", "_unique2"}
 """Operators whose result the host waits for."""
@@ -98,6 +99,7 @@ def test_tensors_stay_on_their_device(case: Case, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(loop, "_may_look", lambda state: False)
     monkeypatch.setattr(TensorCall, "_are_ordinary", lambda self, program, table: True)
     monkeypatch.setattr(TensorCall, "_are_flagged", lambda self, values: False)
+    monkeypatch.setattr(TiedRows, "_are_tied", lambda self, tied: False)
     model = compiled(case, "torch")
     if len(set(model.dtypes)) > 1 or not isinstance(case.rows(1), np.ndarray):
         return
