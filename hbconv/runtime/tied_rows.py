@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Finisher", "TiedRows", "first_files", "rest_files", "rest_program"]
 
+MATRICES = 8
+"""Matrices of all entries that a search and its products hold at once."""
 REST = "rest-"
 """What the names of the second program's files begin with."""
 
@@ -100,7 +102,11 @@ class Round:
         lowered = lower_nodes(
             graph, dict(read), padding=stages.padding, like=stages.lowered, given=known
         )
-        return Round(nodes, lowered.program, rows_per_chunk(lowered.program, stages.target))
+        widest = max(node.entries.type.width for node in nodes.values())
+        most = max(1, stages.target.memory // (8 * MATRICES * widest))
+        return Round(
+            nodes, lowered.program, min(most, rows_per_chunk(lowered.program, stages.target))
+        )
 
     def chosen(self, inputs: Arrays, batch: int) -> dict[str, npt.NDArray[Any]]:
         """Choose for rows of a call of so many, and tell the entries at the choices."""

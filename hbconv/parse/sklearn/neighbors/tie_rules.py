@@ -83,6 +83,7 @@ def read_tie_rule(step: Step, estimator: Any, x: Node) -> TieRule:
     formula = _FORMULAS.get(metric) if isinstance(metric, str) else None
     products = formula(Array(dense(estimator._fit_X))) if formula else None
     by_heap = metric in _BY_HEAP or not isinstance(metric, str)
+    by_heap = by_heap and not (formula and hasattr(estimator._fit_X, "tocsr"))
     if by_heap and estimator._fit_X.dtype in (np.float32, np.float64):
         search: Search = HeapSearch(estimator._fit_X.dtype.name, _threads())
         return TieRule(search, x, formula=products)

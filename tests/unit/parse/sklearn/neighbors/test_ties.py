@@ -9,6 +9,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 from sklearn import neighbors
 from sklearn.ensemble import StackingClassifier
 from sklearn.impute import KNNImputer
@@ -51,7 +52,7 @@ def require_same(estimator, model, x, *methods):
 
 
 @pytest.mark.parametrize("count", [1, 4, 17, 60])
-@pytest.mark.parametrize("size", [60, 257, 900])
+@pytest.mark.parametrize("size", [60, 600])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_neighbours_are_the_sources_own_in_its_order(algorithm, size, count):
     """For few neighbours or many, whose sort has other steps; for one chunk of rows or several."""
@@ -85,16 +86,12 @@ def test_every_metric(algorithm, metric):
     ids=lambda estimator: type(estimator).__name__,
 )
 def test_answers_on_every_backend(estimator, backend):
-    """Few neighbours of many rows are found without all distances, several of few rows with them."""
-    for size in (70, 300):
-        estimator.fit(grid(size), labels(size))
-        model = hbconv.convert(estimator, backend=backend)
-        for x in (grid(50, seed=3), grid(1, seed=4), grid(0)):
-            for method in {"predict", "predict_proba", "score_samples"} & set(model.methods):
-                if len(x):
-                    require_same(estimator, model, x, method)
-                else:
-                    assert len(getattr(model, method)(x)) == 0
+    """For several rows, for one and for none."""
+    model = hbconv.convert(estimator.fit(grid(300), labels(300)), backend=backend)
+    for method in {"predict", "predict_proba", "score_samples"} & set(model.methods):
+        require_same(estimator, model, grid(50, seed=3), method)
+        require_same(estimator, model, grid(1, seed=4), method)
+        assert len(getattr(model, method)(grid(0))) == 0
     if hasattr(estimator, "transform"):
         want, got = (e.transform(grid(50, seed=3)).toarray() for e in (estimator, model))
         np.testing.assert_array_equal(got, want)
@@ -112,7 +109,7 @@ def test_imputed_values(backend):
 
 
 @pytest.mark.parametrize("weights", ["uniform", "distance"])
-@pytest.mark.parametrize("count", [1, 5, 40, 300])
+@pytest.mark.parametrize("count", [1, 40, 300])
 def test_imputed_of_any_number_of_donors(count, weights):
     x = with_missing(grid(300))
     imputer = KNNImputer(n_neighbors=count, weights=weights).fit(x)
@@ -233,6 +230,14 @@ def test_a_saved_model_chooses_alike(backend, tmp_path):
     for trusted in (True, False):
         loaded = hbconv.load(tmp_path / "model.hbc", trusted=trusted)
         require_same(estimator, loaded, x, "predict_proba")
+
+
+def test_rows_of_a_sparse_matrix():
+    estimator = neighbors.KNeighborsClassifier(4, algorithm="brute")
+    rows = csr_matrix(grid(60, seed=3))
+    for fitted in (csr_matrix(grid(200)), grid(200)):
+        model = hbconv.convert(estimator.fit(fitted, labels(200)), backend="reference")
+        require_same(estimator, model, rows, "predict_proba")
 
 
 def test_tensors_are_finished_where_they_lie():
