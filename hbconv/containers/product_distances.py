@@ -83,6 +83,10 @@ class ProductDistances:
         """Return the squares of distances that a program has."""
         return entries
 
+    def epsilon(self, dtype: str) -> float:  # noqa: ARG002
+        """Return the rounding of what is compared for rows of a dtype."""
+        return EPSILON
+
     def margin(self, b: Builder, rows: Value) -> Value:
         """Bound how much two squared distances may come nearer to each other, or farther.
 
@@ -92,7 +96,8 @@ class ProductDistances:
         x = b.where(b.op("isnan", x), b.op("expand", x, b.constant([0.0], x.dtype)), x)
         largest = float((self._known**2).sum(axis=1).max(initial=0.0))
         size = b.reduce("reduce_sum", x * x)
-        scale = 4.0 * EPSILON * (self.points.shape[1] + 2) * self.terms * self.growth
+        sums = (self.points.shape[1] + 2) * self.terms
+        scale = 4.0 * self.epsilon(rows.dtype) * sums * self.growth
         whole = b.reshape(size, 1) + b.constant([largest], x.dtype)
         return whole * b.constant([scale], x.dtype)
 
@@ -113,17 +118,18 @@ class SharedProducts(ProductDistances):
     def entries(self, rows: npt.NDArray[Any], batch: int) -> Rows:
         """Compute distances as ``nan_euclidean_distances`` does.
 
-        1. Square distances with zeros for what is missing.
+        1. Square distances with zeros for what is missing, in float64.
         2. Take off the squares of what only one side has.
         3. Scale up by the columns shared.
         """
-        given = rows.astype(np.float64)
-        missing, absent = (np.isnan(v).astype(np.float64) for v in (given, self.points.data))
-        x, y = np.nan_to_num(given, nan=0.0), self._known
-        squares = -2.0 * _product(x, y, batch)  # 1
-        squares += np.einsum("ij,ij->i", x, x)[:, None]
-        squares += np.einsum("ij,ij->i", y, y)
-        np.maximum(squares, 0.0, out=squares)
+        dtype = self._dtype(rows.dtype)
+        given, points = rows.astype(dtype), self.points.data.astype(dtype)
+        missing, absent = (np.isnan(v).astype(dtype) for v in (given, points))
+        x, y = (np.nan_to_num(v, nan=0.0) for v in (given, points))
+        squares = -2.0 * _product(x.astype(np.float64), self._known, batch)  # 1
+        squares += np.einsum("ij,ij->i", x, x, dtype=np.float64)[:, None]
+        squares += np.einsum("ij,ij->i", self._known, self._known)
+        squares = np.maximum(squares, 0.0).astype(dtype)
         squares -= _product(x * x, absent, batch)  # 2
         squares -= _product(missing, y * y, batch)
         np.maximum(squares, 0.0, out=squares)
@@ -135,6 +141,13 @@ class SharedProducts(ProductDistances):
 
     def squares(self, b: Builder, entries: Value) -> Value:  # noqa: ARG002
         return entries * entries
+
+    def epsilon(self, dtype: str) -> float:
+        return float(np.finfo(self._dtype(np.dtype(dtype))).eps)
+
+    def _dtype(self, rows: np.dtype[Any]) -> np.dtype[Any]:
+        """Return the dtype of what is compared: float32 where the rows and the points are."""
+        return np.result_type(rows, self.points.data)
 
 
 def _dots(x: Rows) -> Rows:

@@ -135,6 +135,16 @@ def test_the_rounding_of_the_source_decides_among_donors(scale):
     require_same(pipeline, model, with_missing(grid(120, seed=3)), "transform")
 
 
+@pytest.mark.parametrize("given", ["float64", "float32"])
+@pytest.mark.parametrize("fitted", ["float64", "float32"])
+def test_donors_of_float32_are_compared_in_it(fitted, given):
+    """A far column leaves few digits to the distances, which become equal in float32."""
+    x = with_missing(grid(200) / 3.0 + np.array([0.0, 0.0, 3e5])).astype(fitted)
+    rows = with_missing(grid(60, seed=3) / 3.0 + np.array([0.0, 0.0, 3e5])).astype(given)
+    imputer = KNNImputer(n_neighbors=2).fit(x)
+    require_same(imputer, hbconv.convert(imputer, backend="torch"), rows, "transform")
+
+
 def test_a_stack_over_predicted_labels():
     """Labels of several columns are ints, and the final estimator finds neighbours among them."""
     x = np.random.default_rng(0).normal(size=(150, 4))
