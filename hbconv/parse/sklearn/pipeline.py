@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from hbconv.containers import (
 from hbconv.names import EXPLANATIONS
 from hbconv.parse.common.members import columns_of_array
 from hbconv.parse.common.pipeline_steps import columns_of_first, is_passed
-from hbconv.parse.common.text_columns import with_nulls
+from hbconv.parse.common.text_columns import text_column, with_nulls
 from hbconv.parse.inverses import inverse_columns, inverted, inverts, numbers
 from hbconv.parse.registry import declared_columns, parses
 from hbconv.parse.schema import in_order
@@ -54,13 +55,12 @@ def parse_pipeline(step: Step) -> dict[str, Output]:
     *before, (name, last) = step.estimator.steps
     output = Output(step.x, sparse_form(step.x_sparse, "kept", arrays=True))
     for inner, estimator in before:
-        output = (
-            output
-            if is_passed(estimator)
-            else _transformed(
-                step, estimator, output.node, inner, x_sparse=output.returns_sparse
-            ).after(output)
-        )
+        if is_passed(estimator):
+            continue
+        sparse = output.returns_sparse
+        made = _transformed(step, estimator, output.node, inner, x_sparse=sparse).after(output)
+        is_polars = output_library(estimator) == "polars"
+        output = replace(made, node=_read_from_polars(made.node)) if is_polars else made
     outputs = (
         {"transform": output}
         if is_passed(last)
@@ -139,6 +139,16 @@ def _transformed(
     if output_library(transformer) != "polars":
         return output
     return replace(output, node=with_nulls(output.node))
+
+
+def _read_from_polars(x: Node) -> Node:
+    """Read computed columns of a frame of polars as float64, as scikit-learn reads its floats.
+
+    Columns of the input may be texts, and stay as they are.
+    """
+    runs = groupby(range(x.type.width), key=lambda j: text_column(x, j) is None)
+    parts = [(select(x, list(run)), is_computed) for is_computed, run in runs]
+    return concat([Cast(part, "float64") if computed else part for part, computed in parts])
 
 
 def _weighted(output: Output) -> Form:

@@ -79,6 +79,16 @@ def test_a_missing_text_is_none_behind_polars_alone(given, output):
         np.testing.assert_array_equal(model.transform(frame), source.transform(frame))
 
 
+def test_floats_of_polars_are_read_as_float64():
+    rows = TABLE[["v", "w"]].astype("float32")
+    for output in OUTPUTS:
+        steps = make_pipeline(SimpleImputer(), StandardScaler()).set_output(transform=output)
+        source = make_pipeline(ColumnTransformer([("n", steps, ["w", "v"])]), StandardScaler())
+        source.fit(rows)
+        found = hbconv.convert(source, "reference").transform(rows)
+        np.testing.assert_array_equal(found, source.transform(rows), output)
+
+
 # The nodes
 
 
