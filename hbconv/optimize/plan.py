@@ -10,7 +10,7 @@ from hbconv.backends.base import Backend
 from hbconv.containers import Graph, Node, TreeEnsemble, TreeLeaves, rewrite
 from hbconv.errors import BackendError
 from hbconv.forest import Forest
-from hbconv.optimize.program_cost import strategy_costs, strategy_refusals
+from hbconv.optimize.program_cost import strategy_costs, strategy_refusals, tree_work
 from hbconv.strategy import find_strategy, strategies
 from hbconv.target import Target
 
@@ -39,6 +39,8 @@ class Choice:
         Parts that the backend does not run by its own kernel, with the reason.
     measured : bool
         The strategy was taken for its measured time.
+    table_bytes : int
+        Bytes that the strategy makes of the forest.
     """
 
     source: str
@@ -49,9 +51,12 @@ class Choice:
     forced: bool = False
     remarks: tuple[str, ...] = ()
     measured: bool = False
+    table_bytes: int = 0
 
     def __str__(self) -> str:
-        return f"{self.strategy} ({self._reason}{', native kernel' if self.native else ''})"
+        kernel = ", native kernel" if self.native else ""
+        tables = f", {self.table_bytes / 1e6:,.0f} MB of tables" if self.table_bytes >= 1e6 else ""
+        return f"{self.strategy} ({self._reason}{kernel}{tables})"
 
     @property
     def _reason(self) -> str:
@@ -157,8 +162,10 @@ def _choose(forest: Forest, source: str, dtype: str, target: Target, backend: Ba
             "Allow more with memory=."
         )
     chosen = target.strategy or min(costs, key=costs.__getitem__)
+    forced = target.strategy is not None
+    tables = tree_work(forest, chosen, target, backend, compared).tables
     return Choice(
-        source, chosen, costs, refusals, native=chosen in native, forced=target.strategy is not None
+        source, chosen, costs, refusals, chosen in native, forced=forced, table_bytes=tables
     )
 
 

@@ -21,6 +21,12 @@ __all__ = [
 
 VALUE_BYTES = 8
 """Most bytes of a feature value."""
+NODE_BYTES = 16
+"""Bytes of a node in tables that are not padded."""
+SMALL_TABLES = 16 << 20
+"""Bytes of tables that may be padded however much."""
+MOST_PADDING = 16
+"""Tables may be so many times as large as those of the nodes alone."""
 
 
 def splits_work(forest: Forest) -> Work:
@@ -71,10 +77,22 @@ def fixed_leaves(forest: Forest, x: Value, b: Builder) -> Value:
     return b.op("expand", x, b.constant(~forest.roots.data))
 
 
-def refuse_memory(work: Work, target: Target, tables: str, temporaries: str) -> Refusal | None:
-    """Refuse work that needs more memory than the target allows, and say how much."""
+def refuse_memory(
+    forest: Forest, work: Work, target: Target, tables: str, temporaries: str
+) -> Refusal | None:
+    """Refuse work that needs more memory than the target allows, and say how much.
+
+    Refuse tables that are mostly padding too, unless the target names the strategy.
+    """
     if work.tables > target.memory:
         return Refusal(f"needs {_bytes(work.tables)} for {tables}, allowed {_bytes(target.memory)}")
+    entries = len(forest.tables.goes_left) if forest.tables else 0
+    plain = NODE_BYTES * (forest.n_tests + forest.n_leaves + entries)
+    if target.strategy is None and work.tables > max(SMALL_TABLES, MOST_PADDING * plain):
+        return Refusal(
+            f"needs {_bytes(work.tables)} for {tables}, {work.tables // plain:,} times as much as "
+            "the nodes"
+        )
     rows = work.rows_at_once(target)
     needed = work.tables + work.temporaries * rows
     if needed <= target.memory:

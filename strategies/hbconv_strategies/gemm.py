@@ -32,7 +32,9 @@ def check(forest: Forest, target: Target) -> Refusal | None:
     """Refuse large trees: their path matrices, or the products of a chunk, do not fit."""
     if forest.depth >= MAX_COUNT_FLOAT32:
         return Refusal(f"paths of {forest.depth} tests cannot be counted in float32")
-    return refuse_memory(work(forest), target, "its path matrices", "the decisions and matches")
+    return refuse_memory(
+        forest, work(forest), target, "its path matrices", "the decisions and matches"
+    )
 
 
 def work(forest: Forest) -> Work:

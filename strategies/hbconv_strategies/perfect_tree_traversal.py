@@ -33,7 +33,11 @@ def check(forest: Forest, target: Target) -> Refusal | None:
             f"{forest.n_trees} * 2**{forest.depth} leaves, more than int32 can number"
         )
     return refuse_memory(
-        work(forest), target, f"trees padded to depth {forest.depth}", "the places of all trees"
+        forest,
+        work(forest),
+        target,
+        f"trees padded to depth {forest.depth}",
+        "the places of all trees",
     )
 
 

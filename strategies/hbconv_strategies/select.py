@@ -28,7 +28,9 @@ Codes = npt.NDArray[np.int32]
 
 def check(forest: Forest, target: Target) -> Refusal | None:
     """Refuse where a level takes too much memory."""
-    return refuse_memory(work(forest), target, "its thresholds", "the widest level of tests")
+    return refuse_memory(
+        forest, work(forest), target, "its thresholds", "the widest level of tests"
+    )
 
 
 def work(forest: Forest) -> Work:

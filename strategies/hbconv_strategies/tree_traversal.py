@@ -34,7 +34,9 @@ __all__ = ["check", "lower", "work"]
 
 def check(forest: Forest, target: Target) -> Refusal | None:
     """Refuse if the traversal takes too much memory."""
-    return refuse_memory(work(forest), target, "its table of nodes", "the places of all trees")
+    return refuse_memory(
+        forest, work(forest), target, "its table of nodes", "the places of all trees"
+    )
 
 
 def work(forest: Forest) -> Work:

@@ -15,6 +15,7 @@ from hbconv.covered_forest import CoveredForest
 from hbconv.forest import CategoryTables, Forest, Slopes
 
 __all__ = [
+    "chain_forest",
     "forests",
     "hostile_rows",
     "known_value",
@@ -101,6 +102,28 @@ def random_forest(
         n_features=n_features,
         leaf_id=Array(rng.permutation(n_leaves).astype(np.int32)),
         tables=_tables(rng, feature < n_categorical) if (feature < n_categorical).any() else None,
+    )
+
+
+def chain_forest(length: int) -> Forest:
+    """A tree in which each test has a leaf on its left, and the next test on its right."""
+    tests = np.arange(length)
+    right = np.append(tests[1:], ~np.int64(length))
+    leaves = np.arange(length + 1)
+    return Forest(
+        feature=Array.of(tests % 4, "int32"),
+        threshold=Array(tests / length),
+        default_left=Array(np.zeros(length, bool)),
+        left=Array.of(~tests, "int32"),
+        right=Array.of(right, "int32"),
+        roots=Array.of([0], "int32"),
+        first_leaf=Array.of([0, length + 1], "int32"),
+        values=Array(leaves[:, None] / 2),
+        target=Array.of([0], "int32"),
+        leaf_id=Array.of(leaves, "int32"),
+        start=Array([0.0]),
+        strict=False,
+        n_features=4,
     )
 
 

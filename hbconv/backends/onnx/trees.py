@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from hbconv.errors import BackendError
 from hbconv.tensor.category_tables import decide_tables, with_tables_as_columns
 from hbconv.tensor.leaves import sum_leaves
 from hbconv.tensor.rewrite import rewrite_program
@@ -24,12 +25,20 @@ if TYPE_CHECKING:
 __all__ = ["fit_trees", "tree_leaves", "tree_remarks", "tree_scores", "without_tables"]
 
 SUM = 1
+MAX_DEPTH = 1000
+"""ONNX Runtime reads a tree by recursion: depth 12,000 ended the process, in a stack of 8 MB."""
 
 _Array = npt.NDArray[Any]
 
 
 def fit_trees(program: TensorProgram) -> TensorProgram:
-    """Rewrite native trees: scores have scalar leaves, and read the dtype that they sum in."""
+    """Rewrite native trees: scores have scalar leaves, and read the dtype that they sum in.
+
+    Raises
+    ------
+    BackendError
+        A tree is too deep for ONNX Runtime.
+    """
     return rewrite_program(program, {"tree_scores": _fit_scores, "tree_leaves": _fit_leaves})
 
 
@@ -40,6 +49,7 @@ def _fit_scores(b: Builder, x: Value, forest: Forest, strategy: str) -> Value:
     2. If leaves are vectors, or sums are narrower than x, core operators add up the leaves reached.
     3. Otherwise x takes the dtype of the sums, which changes no decision.
     """
+    _require_shallow(forest)
     if forest.n_tests == 0:
         return b.op("expand", x, b.constant(forest.scores(_row(forest))[0]))  # 1
     x, forest = without_tables(b, x, forest)
@@ -52,10 +62,19 @@ def _fit_scores(b: Builder, x: Value, forest: Forest, strategy: str) -> Value:
 
 def _fit_leaves(b: Builder, x: Value, forest: Forest, strategy: str) -> Value:
     """Fit ``tree_leaves``: without splits, the leaves are a constant."""
+    _require_shallow(forest)
     if forest.n_tests == 0:
         return b.op("expand", x, b.constant(forest.leaves(_row(forest))[0]))
     x, forest = without_tables(b, x, forest)
     return b.op("tree_leaves", x, forest=forest, strategy=strategy)
+
+
+def _require_shallow(forest: Forest) -> None:
+    if forest.depth > MAX_DEPTH:
+        raise BackendError(
+            f"A tree of depth {forest.depth:,} exceeds the {MAX_DEPTH:,} levels that ONNX Runtime "
+            "reads safely. Use another backend, such as backend='torch'."
+        )
 
 
 def without_tables(b: Builder, x: Value, forest: Forest) -> tuple[Value, Forest]:

@@ -4,8 +4,9 @@ import json
 
 import numpy as np
 import pytest
-from forests import random_forest
+from forests import chain_forest, random_forest
 
+from hbconv.backends import find_backend
 from hbconv.backends.reference import Reference
 from hbconv.containers import Columns, Graph, Output, Schema, TreeEnsemble, TreeLeaves
 from hbconv.errors import BackendError, OptionError
@@ -169,6 +170,26 @@ def test_more_rows_cost_more():
         ]
         assert costs == sorted(costs)
         assert costs[0] > 0
+
+
+@pytest.mark.parametrize("rows", [1, 100, 10_000])
+@pytest.mark.parametrize("length", [20, 40, 3_000])
+def test_tables_are_a_small_multiple_of_the_nodes(rows, length):
+    """Trees are padded neither to perfect ones nor to all paths where that is mostly padding."""
+    forest = chain_forest(length)
+    target = Target("torch", rows=rows)
+    for backend in (Plain(), find_backend("torch"), find_backend("tvm")):
+        choice = make_plan(graph_of(forest), target, backend).choices[0][1]
+        assert choice.table_bytes <= 16 << 20
+        if length == 3_000:
+            assert "times as much as the nodes" in choice.refusals["gemm"]
+
+
+def test_a_named_strategy_may_pad_within_the_memory():
+    target = Target("torch", strategy="perfect_tree_traversal")
+    choice = make_plan(graph_of(chain_forest(22)), target, Plain()).choices[0][1]
+    assert choice.table_bytes > 16 << 20
+    assert f"{choice.table_bytes / 1e6:,.0f} MB of tables" in str(choice)
 
 
 def test_prints_as_text_and_as_json():

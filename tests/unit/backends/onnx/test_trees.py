@@ -7,12 +7,13 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from forests import forests, hostile_rows, random_forest
+from forests import chain_forest, forests, hostile_rows, random_forest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hbconv.array import Array
 from hbconv.backends import find_backend
+from hbconv.errors import BackendError
 from hbconv.forest import Forest
 from hbconv.strategy import strategies
 from hbconv.target import Target
@@ -120,6 +121,15 @@ def test_output_without_trees_and_infinite_start() -> None:
     forest = random_forest(np.random.default_rng(5), 3, n_outputs=1, max_depth=3)
     x = hostile_rows(np.random.default_rng(6), forest, "float64", 40)
     require_exact(Forest(**{**vars_of(forest), "start": Array([0.5, -np.inf, 0.0])}), x)
+
+
+def test_trees_too_deep_for_the_runtime_are_refused() -> None:
+    """ONNX Runtime would end the process."""
+    x = hostile_rows(np.random.default_rng(0), chain_forest(1000), "float64", 5)
+    require_exact(chain_forest(1000), x)
+    backend = find_backend("onnx")
+    with pytest.raises(BackendError, match="depth 1,001 exceeds the 1,000 levels"):
+        backend.compile(program_of(chain_forest(1001), "float64"), NATIVE)
 
 
 def vars_of(forest: Forest) -> dict[str, object]:
