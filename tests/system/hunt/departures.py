@@ -106,14 +106,14 @@ DEPARTURES = (
     Departure(
         "ANSWERS",
         "Int64 with NA|Float64",
-        "uses pandas.NA to represent null values",
+        "uses pandas.NA to represent null values|boolean value of NA is ambiguous",
         "nullable columns that pass are numbers and NaN (docs/fidelity.md)",
         inside="^ColumnTransformer$",
     ),
     Departure(
         "ANSWERS",
         ".*",
-        "ufunc '(expit|exp)' not supported",
+        "ufunc '(expit|exp)' not supported|which has no callable exp method",
         "numbers that polars holds as objects are numbers (docs/fidelity.md)",
         inside="^ColumnTransformer$",
     ),

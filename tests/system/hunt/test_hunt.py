@@ -73,7 +73,7 @@ def run(*arguments):
     )
 
 
-CHAINS = {"reference": 8, "torch": 3, "onnx": 3, "tvm": 2}
+CHAINS = {"reference": 6, "torch": 2, "onnx": 2, "tvm": 1}
 """Chains of ColumnTransformers that each backend is asked with."""
 
 
