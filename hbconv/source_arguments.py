@@ -145,6 +145,7 @@ ARGUMENTS: Mapping[str, Mapping[str, tuple[Argument, ...]]] = {
     "sklearn.gaussian_process.GaussianProcessRegressor": {
         "predict": (_DEVIATION, _stays("return_cov", False, instead=_ROW_BY_ROW))
     },
+    "sklearn.dummy.DummyRegressor": {"predict": (_DEVIATION,)},
     "sklearn.linear_model.BayesianRidge": {"predict": (_DEVIATION,)},
     "sklearn.linear_model.ARDRegression": {"predict": (_DEVIATION,)},
     "sklearn.tree": dict.fromkeys(("predict", "predict_proba", "apply", "decision_path"), _CHECKED),

@@ -176,11 +176,18 @@ class Step:
     def child(
         self, estimator: object, x: Node, name: str, *, x_sparse: bool | None = False
     ) -> dict[str, Output]:
-        """Parse an inner estimator that reads x; ``name`` is its part of the path."""
+        """Parse an inner estimator that reads x; ``name`` is its part of the path.
+
+        What computes another x refuses no rows, before the inner estimator answers them.
+        """
         path = "/".join(p for p in (self.path, name) if p)
-        return parse_step(
-            replace(self, estimator=estimator, x=x, path=path, x_sparse=x_sparse, iterations=None)
+        inner = replace(
+            self, estimator=estimator, x=x, path=path, x_sparse=x_sparse, iterations=None
         )
+        outputs = parse_step(inner)
+        if x is self.x:
+            return outputs
+        return {method: replace(output, of_no_rows=None) for method, output in outputs.items()}
 
     def like(self, name: str) -> dict[str, Output]:
         """Parse the estimator as the class of another public dotted name.

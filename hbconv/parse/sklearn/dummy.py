@@ -21,16 +21,17 @@ _RANDOM = (
 
 @parses("sklearn.dummy.DummyRegressor")
 def parse_dummy_regressor(step: Step) -> dict[str, Output]:
-    """Return the constant found in fitting."""
+    """Return the constant found in fitting, and deviations of zero."""
     est = step.estimator
     if np.size(est.constant_) != est.n_outputs_:
         raise step.damaged(
             f"n_outputs_={est.n_outputs_}, but constant_ holds {np.size(est.constant_)}"
         )
+    form = VECTOR if est.n_outputs_ == 1 else MATRIX
+    deviations = _rows(step, np.zeros(est.n_outputs_))
     return {
-        "predict": Output(
-            _rows(step, np.ravel(est.constant_)), VECTOR if est.n_outputs_ == 1 else MATRIX
-        )
+        "predict": Output(_rows(step, np.ravel(est.constant_)), form),
+        "predict_std": Output(deviations, form, on_demand=True),
     }
 
 
