@@ -13,42 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.errors import InputError, MissingPackageError
+from hbconv.runtime.inputs.arrow_columns import PLAIN, Data, read_arrow
 from hbconv.runtime.inputs.dates import Zoned
-from hbconv.runtime.text.categories import NULL, Categories, Null, Text, has_arrow
+from hbconv.runtime.text.categories import Categories, Null, Text, has_arrow
 
 __all__ = ["Frame", "plain_column", "read_frame", "read_sequence"]
 
-Data = npt.NDArray[Any] | Text | Categories | Zoned
 MANY = 4
 """Columns from which reading them together is faster than one by one."""
 MOST_ONE_BY_ONE = 16
 """Columns up to which their dtypes are read from one after another."""
-PLAIN = frozenset(
-    np.dtype(name)
-    for name in (
-        "bool",
-        "int8",
-        "int16",
-        "int32",
-        "int64",
-        "uint8",
-        "uint16",
-        "uint32",
-        "float16",
-        "float32",
-        "float64",
-    )
-)
-"""Dtypes of which every value is a number that programs take."""
-
-ARROW_NUMBERS = {
-    {"float16": "halffloat", "float32": "float", "float64": "double"}.get(
-        str(dtype), str(dtype)
-    ): dtype
-    for dtype in PLAIN
-    if dtype.kind in "iuf"
-}
-"""Dtypes of which Arrow holds the values as numpy does, by the name of its type."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +121,7 @@ def read_sequence(x: Any) -> Frame | None:
         return Frame(
             (0,),
             len(x),
-            lambda _: _polars_column(x) if hasattr(x, "to_arrow") else _arrow_column(x),
+            lambda _: _polars_column(x) if hasattr(x, "to_arrow") else read_arrow(x),
         )
     if isinstance(x, Mapping) or np.ndim(x) != 1:
         return read_frame(x)
@@ -233,7 +207,7 @@ def _pandas_column(series: Any) -> Data:
     if dtype.kind in "iufb":
         return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
     if type(dtype).__name__ == "ArrowDtype":
-        return _arrow_column(series.array.__arrow_array__(), "na")
+        return read_arrow(series.array.__arrow_array__(), "na")
     return np.asarray(series)
 
 
@@ -293,7 +267,7 @@ def _polars_column(series: Any) -> Data:
         return np.asarray(series.to_numpy())
     import pyarrow as pa
 
-    return _arrow_column(pa.chunked_array(series), name=series.name)
+    return read_arrow(pa.chunked_array(series), name=series.name)
 
 
 def _polars_categories(series: Any) -> Categories:
@@ -322,8 +296,8 @@ def _from_arrow(x: Any) -> Frame:
     return Frame(
         tuple(table.schema.names),
         table.num_rows,
-        lambda i: _arrow_column(table.column(i), name=table.schema.names[i]),
-        read_values=lambda i: _with_nulls(table.column(i), _arrow_column),
+        lambda i: read_arrow(table.column(i), name=table.schema.names[i]),
+        read_values=lambda i: _with_nulls(table.column(i), read_arrow),
     )
 
 
@@ -334,71 +308,3 @@ def _with_nulls(column: Any, read: Callable[[Any], Data]) -> Data:
         values = column.to_list() if hasattr(column, "to_list") else column.to_pylist()
         return np.array([*values, None], object)[:-1]
     return found
-
-
-def _arrow_column(column: Any, null: Null = NULL, name: str = "") -> Data:
-    import pyarrow as pa
-    import pyarrow.types as types
-
-    kind = column.type
-    if _is_text(kind):
-        return Text(_without_views(column), null)
-    if types.is_dictionary(kind):
-        return (
-            _arrow_categories(column, null)
-            if _is_text(kind.value_type)
-            else _arrow_column(column.cast(kind.value_type), null, name)
-        )
-    if types.is_null(kind):
-        return np.full(len(column), None) if null == NULL else np.full(len(column), np.nan)
-    if types.is_decimal(kind):
-        return np.asarray(column.cast("float64"))
-    if types.is_nested(kind) or types.is_binary(kind) or types.is_large_binary(kind):
-        raise InputError(
-            f"Column {name!r} has Arrow type {kind}, where the model needs numbers or text."
-        )
-    if types.is_timestamp(kind) and kind.tz is not None:
-        return Zoned(np.asarray(column.cast(pa.timestamp(kind.unit)).to_numpy()), kind.tz)
-    if not hasattr(column, "offset"):
-        return np.asarray(column.to_numpy())
-    plain = _as_they_lie(column)
-    return np.asarray(column.to_numpy(zero_copy_only=False)) if plain is None else plain
-
-
-def _as_they_lie(column: Any) -> npt.NDArray[Any] | None:
-    """Return the numbers of an Arrow array without nulls in place; None for other arrays.
-
-    ``to_numpy`` imports pandas first.
-    """
-    dtype = ARROW_NUMBERS.get(str(column.type))
-    values = column.buffers()[1] if dtype is not None and not column.null_count else None
-    if values is None:
-        return None
-    return np.frombuffer(values, dtype, column.offset + len(column))[column.offset :]
-
-
-def _arrow_categories(column: Any, null: Null) -> Categories:
-    import pyarrow as pa
-
-    array = (
-        column.unify_dictionaries().combine_chunks()
-        if isinstance(column, pa.ChunkedArray)
-        else column
-    )
-    indices = (
-        array.indices.cast("int64").fill_null(-1) if array.indices.null_count else array.indices
-    )
-    return Categories(np.asarray(indices), Text(_without_views(array.dictionary), null))
-
-
-def _without_views(texts: Any) -> Any:
-    """Return texts in the type for which Arrow has all functions; polars hands out views."""
-    import pyarrow as pa
-
-    return texts.cast(pa.large_string()) if pa.types.is_string_view(texts.type) else texts
-
-
-def _is_text(kind: Any) -> bool:
-    import pyarrow.types as types
-
-    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))

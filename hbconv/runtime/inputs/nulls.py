@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.containers import Missing
+from hbconv.runtime.inputs.arrow_columns import Data
 from hbconv.runtime.inputs.dates import Zoned
 from hbconv.runtime.text.categories import NULL, Categories, Text
 
 __all__ = ["filled"]
 
-Data = npt.NDArray[Any] | Text | Categories | Zoned
 NUMBERS = (int, float, np.integer, np.floating)
 """Types of which pandas makes a column of numbers."""
 

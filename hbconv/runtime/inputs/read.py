@@ -13,7 +13,8 @@ from hbconv.containers.schema import WEAK_INT
 from hbconv.errors import InputError
 from hbconv.lower import DENSE, WRITTEN
 from hbconv.runtime.inputs.arrays import dtype_name, numeric, only_numbers, refuse_texts
-from hbconv.runtime.inputs.dataframes import Data, Frame, plain_column, read_frame, read_sequence
+from hbconv.runtime.inputs.arrow_columns import Data
+from hbconv.runtime.inputs.dataframes import Frame, plain_column, read_frame, read_sequence
 from hbconv.runtime.inputs.dates import Zoned
 from hbconv.runtime.inputs.half import is_converted
 from hbconv.runtime.inputs.matrices import as_numbers, read_matrix

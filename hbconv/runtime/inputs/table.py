@@ -34,7 +34,7 @@ from hbconv.containers.dates import DateCodes, DatePart, DateReading
 from hbconv.containers.extractors import Extractor
 from hbconv.containers.moved_columns import find_columns_read, find_origin
 from hbconv.lower import DENSE, AnyFeed, CodesFeed, EntriesFeed, Feed, Padding
-from hbconv.runtime.inputs.dataframes import Data
+from hbconv.runtime.inputs.arrow_columns import Data
 from hbconv.runtime.inputs.dates import Zoned, read_parts
 from hbconv.runtime.inputs.matrices import written_out
 from hbconv.runtime.inputs.reading import reads_rows
