@@ -195,6 +195,17 @@ def test_a_missing_value_means_one_thing(door, pytestconfig):
     assert failing(assert_one_answer, rows) == {}
 
 
+def test_a_null_is_what_an_imputer_before_another_fills():
+    """Where codes pass a table, only the missing value that is known has a code of its own."""
+    mark = SimpleImputer(missing_values="?", strategy="constant", fill_value="b")
+    source = make_pipeline(SimpleImputer(strategy="most_frequent"), mark, READERS["one hot"]())
+    source.fit(pd.DataFrame({"c": ["a", "b", "?", np.nan, "a"]}))
+    model = hbconv.convert(source, "reference")
+    want = source.transform(pd.DataFrame({"c": ["a", np.nan, "?"]}))
+    np.testing.assert_array_equal(model.transform([{"c": "a"}, {"c": None}, {"c": "?"}]), want)
+    np.testing.assert_array_equal(model.transform({"c": None}), want[1:2])
+
+
 @cache
 def dated() -> Fitted:
     """Fit an encoder of dates, some of them missing."""

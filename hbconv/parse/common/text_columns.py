@@ -285,7 +285,7 @@ def _value_codes(step: Step, position: int, categories: list[Raw]) -> Node:
     )
     if codes == list(range(len(values))) and unknown == -1:
         return Codes(column.schema, column.column, replace(known, **others))
-    told = {name: code for name, code in others.items() if _is_told(name, code, unknown)}
+    told = {name: code for name, code in others.items() if code != unknown}
     distinct = list(dict.fromkeys(told.values()))
     places: dict[str, Any] = {
         name: len(values) + distinct.index(code) for name, code in told.items()
@@ -302,14 +302,6 @@ def _positions(categories: list[Raw]) -> dict[Raw, int]:
     if _NAN in position_of:
         return position_of | {MISSING: position_of[_NAN]}
     return position_of
-
-
-def _is_told(name: str, code: int, unknown: int) -> bool:
-    """Tell whether the host must tell values of a kind from those that are unknown.
-
-    None and NaN always are told, since a file may hold one for the other.
-    """
-    return name in ("none", "nan") or code != unknown
 
 
 def _is_known(value: Raw) -> bool:
