@@ -98,7 +98,7 @@ DEPARTURES = (
     ),
     Departure(
         "ANSWERS",
-        "missing column",
+        "missing column|renamed column",
         "columns are missing",
         "columns that the model does not read may be absent (docs/fidelity.md)",
         inside="^ColumnTransformer$",
