@@ -35,6 +35,7 @@ def test_answers_a_row_without_values_beside_others(backend) -> None:
         np.testing.assert_allclose(model.predict(rows), source.predict(rows), rtol=1e-9)
     with pytest.raises(InputError, match="missing values alone"):
         model.predict(rows[2:4])
+    assert model.predict(rows[:0]).shape == (0,)
 
 
 def test_refuses_rows_without_values() -> None:
