@@ -44,7 +44,8 @@ _THEMES = {
         "affine basis_functions calendar codes find_code lookups missing normalize power_transforms"
     ),
     "linear": (
-        "lasso_descent least_angles linear matching_pursuit non_negative_weights topic_mixture"
+        "lasso_descent least_angles linear matching_pursuit non_negative_weights topic_mixture "
+        "triangular"
     ),
     "trees": "contributions trees",
     "distances": "binary_distances distances haversine neighbor_graphs neighbors",

@@ -139,4 +139,4 @@ def test_checks_are_evaluated_by_chunks(model, monkeypatch):
     monkeypatch.setattr("hbconv.runtime.checks.rows_per_chunk", lambda *_: 500)
     with pytest.raises(InputError, match="LogisticRegression"):
         program.check.flagged(read_table(rows, Reads.of(exact.parsed)))
-    assert sizes == [500, 500, 200]
+    assert sizes == [500, 500, 200, 1]  # the last to tell what it is refused for
