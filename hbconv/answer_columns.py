@@ -84,7 +84,8 @@ def _arrow(column: Any, labels: Any) -> Any:
 def _no_rows(model: Model, method: str, values: Any) -> list[Any]:
     """Return the columns of an answer to no rows, in the types that rows have."""
     output = model.parsed.outputs[method]
-    dtype = (values[0] if isinstance(values, list) else values).dtype
+    block = values[0] if isinstance(values, list) else values
+    dtype = block.dtype if hasattr(block, "dtype") else np.asarray(block).dtype
     if output.of_no_rows is not None:
         labels = _labels(model, method)
         dtype = labels[0].dtype if labels else np.dtype(output.dtype or output.node.type.dtype)

@@ -15,6 +15,7 @@ import sklearn.linear_model
 import sklearn.neighbors
 import sklearn.tree
 import xgboost
+from sklearn.dummy import DummyRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import (
     RBF,
@@ -158,6 +159,7 @@ CLASSES = {
     "catboost.CatBoostRanker": catboost.CatBoostRanker,
     "sklearn": StandardScaler,
     "sklearn.gaussian_process.GaussianProcessRegressor": GaussianProcessRegressor,
+    "sklearn.dummy.DummyRegressor": DummyRegressor,
     "sklearn.linear_model.BayesianRidge": BayesianRidge,
     "sklearn.linear_model.ARDRegression": ARDRegression,
     "sklearn.tree": sklearn.tree.DecisionTreeClassifier,
