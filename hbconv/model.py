@@ -39,7 +39,7 @@ from hbconv.runtime.storage import model_file as store
 from hbconv.runtime.substitute import find_runnable
 from hbconv.runtime.tensor_call import TensorCall, as_given, is_tensor, read_tensor
 from hbconv.sklearn_estimator import SCORES, SklearnEstimator, compute_score
-from hbconv.source_arguments import answer_with
+from hbconv.source_arguments import find_answers
 from hbconv.target import Target
 from hbconv.tuning_record import Tuning
 
@@ -264,7 +264,9 @@ class Model(SklearnEstimator):
     def _method(self, name: str) -> Callable[..., Any]:
         def method(X: Any, *given: Any, **named: Any) -> Any:  # noqa: N803
             if given or named:
-                return answer_with(self, name, X, given, named)
+                names = find_answers(self.parsed, name, given, named)
+                answers = tuple(getattr(self, answering)(X) for answering in names)
+                return answers if len(answers) > 1 else answers[0]
             if type(X) is not np.ndarray:
                 return (self._row_calls.get(name) or self._row_call(name))(X)
             fast = self._fast_calls.get((name, X.dtype))

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from hbconv.containers import Graph
 from hbconv.errors import ArgumentError
 from hbconv.names import guess
 
-if TYPE_CHECKING:
-    from hbconv.model import Model
-
-__all__ = ["Argument", "answer_with", "find_arguments"]
+__all__ = ["Argument", "find_answers", "find_arguments"]
 
 Methods = tuple[str, ...]
 SCALARS = (bool, int, float, str, tuple, np.generic, type(None))
@@ -177,19 +175,24 @@ def find_arguments(source: str, method: str) -> tuple[Argument, ...]:
     )
 
 
-def answer_with(
-    model: Model, method: str, x: Any, given: tuple[Any, ...], named: Mapping[str, Any]
-) -> Any:
-    """Answer rows as the source's method does with more arguments.
+def find_answers(
+    graph: Graph, method: str, given: tuple[Any, ...], named: Mapping[str, Any]
+) -> Methods:
+    """Find the methods that answer as the source's method does with more arguments.
 
     Parameters
     ----------
-    model : Model
+    graph : Graph
+        Of the model that is asked.
     method : str
-    x : table or array
     given : tuple
         Arguments without names, in the source's order.
     named : mapping of str to object
+
+    Returns
+    -------
+    tuple of str
+        One, or two for a pair of answers.
 
     Raises
     ------
@@ -197,25 +200,23 @@ def answer_with(
         The source has no such argument, or no method here answers as it asks.
     """
     asked: dict[str, Methods] = {}
-    known = find_arguments(model.parsed.traits.source, method)
-    for argument, value in _paired(model, method, known, given, named):
+    known = find_arguments(graph.traits.source, method)
+    for argument, value in _paired(graph, method, known, given, named):
         told = f"{argument.name}={value!r:.50}"
         methods = argument.find_methods(value)
         if methods is None:
-            raise ArgumentError(f"{_call(model, method)} does not take {told}. {argument.instead}")
+            raise ArgumentError(f"{_call(graph, method)} does not take {told}. {argument.instead}")
         for name in methods:
-            _require_method(model, method, told, name)
+            _require_method(graph, method, told, name)
         if methods:
             asked[told] = methods
     if len(asked) > 1:
-        raise ArgumentError(f"{_call(model, method)} takes one of {' and '.join(asked)} at a time.")
-    names = next(iter(asked.values()), (method,))
-    answers = tuple(getattr(model, name)(x) for name in names)
-    return answers[0] if len(answers) == 1 else answers
+        raise ArgumentError(f"{_call(graph, method)} takes one of {' and '.join(asked)} at a time.")
+    return next(iter(asked.values()), (method,))
 
 
 def _paired(
-    model: Model,
+    graph: Graph,
     method: str,
     known: tuple[Argument, ...],
     given: tuple[Any, ...],
@@ -225,37 +226,37 @@ def _paired(
     if len(given) > len(known):
         names = ", ".join(argument.name for argument in known) or "nothing"
         raise ArgumentError(
-            f"{_call(model, method)} takes {names} beside the rows, and {len(given)} more "
+            f"{_call(graph, method)} takes {names} beside the rows, and {len(given)} more "
             f"argument{'s' * (len(given) > 1)} came."
         )
     values = {argument.name: value for argument, value in zip(known, given, strict=False)}
     for name in named:
         if name in values:
-            raise ArgumentError(f"{_call(model, method)} is given {name} twice.")
+            raise ArgumentError(f"{_call(graph, method)} is given {name} twice.")
         if all(name != argument.name for argument in known):
-            raise _unknown(model, method, name, [argument.name for argument in known])
+            raise _unknown(graph, method, name, [argument.name for argument in known])
     values |= named
     return [(argument, values[argument.name]) for argument in known if argument.name in values]
 
 
-def _call(model: Model, method: str) -> str:
-    return f"{method} of this Model of {model.parsed.traits.estimator or 'a graph'}"
+def _call(graph: Graph, method: str) -> str:
+    return f"{method} of this Model of {graph.traits.estimator or 'a graph'}"
 
 
-def _unknown(model: Model, method: str, name: str, known: list[str]) -> ArgumentError:
+def _unknown(graph: Graph, method: str, name: str, known: list[str]) -> ArgumentError:
     takes = f"It takes {', '.join(known)}." if known else "It takes rows alone."
     hint = guess(name, known)
-    return ArgumentError(f"{_call(model, method)} has no argument {name!r}.{hint} {takes}")
+    return ArgumentError(f"{_call(graph, method)} has no argument {name!r}.{hint} {takes}")
 
 
-def _require_method(model: Model, method: str, told: str, name: str) -> None:
-    if name in model.methods:
+def _require_method(graph: Graph, method: str, told: str, name: str) -> None:
+    if name in graph.outputs:
         return
-    why = model.parsed.refused.get(
+    why = graph.refused.get(
         name,
-        f"Its methods are {', '.join(model.methods)}. The last step of a pipeline may have more "
+        f"Its methods are {', '.join(graph.outputs)}. The last step of a pipeline may have more "
         "where it is converted alone.",
     )
     raise ArgumentError(
-        f"{_call(model, method)} takes {told} where it has {name}, and it has none. {why}"
+        f"{_call(graph, method)} takes {told} where it has {name}, and it has none. {why}"
     )

@@ -50,8 +50,8 @@ from hbconv.containers.row_forms import (
 from hbconv.containers.schema import Column, Conventions, Schema, Type
 from hbconv.containers.searches import (
     HeapSearch,
+    NearestSearch,
     PartitionSearch,
-    Search,
     TreeSearch,
     are_often_tied,
 )
@@ -89,6 +89,7 @@ __all__ = [
     "NameTuples",
     "NamedValues",
     "NamesOut",
+    "NearestSearch",
     "Node",
     "Output",
     "OutputPort",
@@ -98,7 +99,6 @@ __all__ = [
     "ProductDistances",
     "RowItems",
     "Schema",
-    "Search",
     "Session",
     "SharedProducts",
     "Sparse",

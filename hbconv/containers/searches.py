@@ -16,7 +16,7 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.containers.heap import Heap, sorted_pairs
 
-__all__ = ["HeapSearch", "PartitionSearch", "Search", "TreeSearch", "are_often_tied"]
+__all__ = ["HeapSearch", "NearestSearch", "PartitionSearch", "TreeSearch", "are_often_tied"]
 
 Entries = npt.NDArray[np.floating]
 Positions = npt.NDArray[np.int32]
@@ -43,10 +43,10 @@ def are_often_tied(points: npt.NDArray[np.floating]) -> bool:
     return any(repeats) and repeats.count(False) <= int(np.isnan(points).any())
 
 
-class Search(ABC):
+class NearestSearch(ABC):
     """What finds the nearest of the fitted rows."""
 
-    def for_dtype(self, dtype: str) -> Search:  # noqa: ARG002
+    def for_dtype(self, dtype: str) -> NearestSearch:  # noqa: ARG002
         """Return the search that rows of a dtype get."""
         return self
 
@@ -74,7 +74,7 @@ class Search(ABC):
 
 
 @dataclass(frozen=True)
-class PartitionSearch(Search):
+class PartitionSearch(NearestSearch):
     """numpy's ``argpartition``, whose choice depends on the processor, then its ``argsort``."""
 
     def choose(
@@ -90,7 +90,7 @@ class PartitionSearch(Search):
 
 
 @dataclass(frozen=True)
-class HeapSearch(Search):
+class HeapSearch(NearestSearch):
     """scikit-learn's ArgKmin: a heap takes the fitted rows in their order.
 
     Parameters
@@ -105,7 +105,7 @@ class HeapSearch(Search):
     dtype: str
     threads: int
 
-    def for_dtype(self, dtype: str) -> Search:
+    def for_dtype(self, dtype: str) -> NearestSearch:
         return self if dtype == self.dtype else PartitionSearch()
 
     def misfit(self, width: int, bounds: Sequence[int]) -> str | None:  # noqa: ARG002
@@ -151,7 +151,7 @@ def _of_parts(row: Entries, parts: Sequence[slice], count: int) -> list[int]:
 
 
 @dataclass(frozen=True)
-class TreeSearch(Search):
+class TreeSearch(NearestSearch):
     """scikit-learn's trees: a heap takes the leaves depth first, the nearer side first.
 
     The bounds are the least entry that each node may hold. Node i has the sides 2 i + 1 and

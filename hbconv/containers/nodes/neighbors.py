@@ -15,7 +15,7 @@ from hbconv.containers.nodes.distances import Distances, SharedDistances, Square
 from hbconv.containers.nodes.wiring import Select
 from hbconv.containers.product_distances import ProductDistances
 from hbconv.containers.schema import Type
-from hbconv.containers.searches import Search, are_often_tied
+from hbconv.containers.searches import NearestSearch, are_often_tied
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
@@ -47,7 +47,7 @@ class ChoosesNearest(Node):
     """
 
     count: int
-    search: Search | None
+    search: NearestSearch | None
     rows: Node | None
     bounds: tuple[Node, ...]
     where: Node | None
@@ -66,7 +66,7 @@ class ChoosesNearest(Node):
         raise NotImplementedError
 
     @property
-    def by_dtype(self) -> Search | None:
+    def by_dtype(self) -> NearestSearch | None:
         return self.search and self.search.for_dtype(self.rows.type.dtype if self.rows else "")
 
     @property
@@ -140,7 +140,7 @@ class Nearest(ChoosesNearest):
     ----------
     x : Node
     count : int
-    search : Search, optional
+    search : NearestSearch, optional
         How the source chooses among equal entries; by position where it is None.
     rows : Node, optional
         The rows, by whose dtype a search may go.
@@ -156,7 +156,7 @@ class Nearest(ChoosesNearest):
 
     x: Node
     count: int
-    search: Search | None = None
+    search: NearestSearch | None = None
     rows: Node | None = None
     bounds: tuple[Node, ...] = ()
     where: Node | None = None
@@ -208,7 +208,7 @@ class NearestPoints(ChoosesNearest):
     x: Node
     points: Array
     count: int
-    search: Search | None = None
+    search: NearestSearch | None = None
     rows: Node | None = None
     bounds: tuple[Node, ...] = ()
     where: Node | None = None

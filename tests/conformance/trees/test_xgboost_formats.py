@@ -10,7 +10,7 @@ from sources import compared
 from tolerances import FUNCTION, assert_units
 
 import hbconv
-from hbconv.errors import UnsupportedError
+from hbconv.errors import ConversionError
 from hbconv.parse.xgboost.estimators import parse_xgboost_bytes
 
 FILES = sorted((Path(__file__).parent / "files").glob("xgboost_*.npz"))
@@ -49,10 +49,9 @@ def test_answers_as_the_version_that_wrote_the_file(file, name, backend):
         )
 
 
-@pytest.mark.parametrize("start", [b"binf\x00\x00\x00\x3f", b"bs64\tAAAA"])
-def test_the_old_binary_format_is_refused_with_a_way_out(start):
-    """XGBoost itself reads it no more since 3.1."""
-    with pytest.raises(
-        UnsupportedError, match=r"XGBoost with raw_format='deprecated'.*save it anew"
-    ):
-        parse_xgboost_bytes(start + bytes(200))
+@pytest.mark.parametrize(
+    ("start", "what"), [(b"binf\x00\x00\x00\x3f", "damaged"), (b"bs64\tAAAA", "in base64.*save it")]
+)
+def test_what_is_no_whole_binary_is_refused_with_a_way_out(start, what):
+    with pytest.raises(ConversionError, match=what):
+        hbconv.convert(start + bytes(200))

@@ -18,10 +18,10 @@ from hbconv.containers import (
     Clip,
     HeapSearch,
     Multiply,
+    NearestSearch,
     Node,
     PartitionSearch,
     ProductDistances,
-    Search,
     SharedProducts,
     TreeSearch,
     are_often_tied,
@@ -55,7 +55,7 @@ class TieRule:
 
     Parameters
     ----------
-    search : Search
+    search : NearestSearch
     rows : Node, optional
         The rows, by whose dtype it goes.
     bounds : tuple of Node
@@ -63,7 +63,7 @@ class TieRule:
         How the source computes distances, if it rounds otherwise.
     """
 
-    search: Search
+    search: NearestSearch
     rows: Node | None = None
     bounds: tuple[Node, ...] = ()
     formula: ProductDistances | None = None
@@ -85,7 +85,7 @@ def read_tie_rule(step: Step, estimator: Any, x: Node) -> TieRule:
     by_heap = metric in _BY_HEAP or not isinstance(metric, str)
     by_heap = by_heap and not (formula and hasattr(estimator._fit_X, "tocsr"))
     if by_heap and estimator._fit_X.dtype in (np.float32, np.float64):
-        search: Search = HeapSearch(estimator._fit_X.dtype.name, _threads())
+        search: NearestSearch = HeapSearch(estimator._fit_X.dtype.name, _threads())
         return TieRule(search, x, formula=products)
     return TieRule(PartitionSearch(), x, formula=products)
 
