@@ -17,7 +17,7 @@ from hbconv.errors import BackendError
 from hbconv.target import Target
 from hbconv.tensor import PRIMITIVES, verify_program
 
-TREES = {"tree_scores", "tree_leaves"}
+TREES = {"tree_scores", "tree_leaves", "tree_interaction_matrices"}
 
 ZEROS_LOSE_THEIR_SIGN = {("onnx", "where"), ("onnx", "ordered_sum")}
 """ONNX Runtime's Where gives every zero as a positive one; its running sums start from the
