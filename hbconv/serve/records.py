@@ -121,7 +121,7 @@ def _named(records: Sequence[Any], signature: ModelSignature) -> Iterable[npt.ND
                 f"Record {place} is no JSON object of named values. The columns are {columns}."
             )
         absent -= record.keys()
-        if strange := sorted(record.keys() - names - signature.ignored):
+        if strange := signature.refused(record.keys()):
             raise InputError(
                 f"Record {place} holds {strange[0]!r:.100}, which the model does not read. "
                 f"It reads {', '.join(map(repr, sorted(names)[:20]))}."

@@ -69,7 +69,7 @@ def _require_one_length(signature: ModelSignature, shaped: Sequence[npt.NDArray[
 def _require_names(given: AbstractSet[str], signature: ModelSignature) -> None:
     """Refuse names that are missing or unknown; columns that are not read may come."""
     missing = sorted(signature.names - given)
-    unknown = sorted(given - signature.names - signature.ignored)
+    unknown = signature.refused(given)
     said = [
         f"{what} {', '.join(map(repr, names[:20]))}."
         for what, names in (("Inputs are missing:", missing), ("Unknown inputs:", unknown))

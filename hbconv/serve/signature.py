@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -102,14 +103,15 @@ class ModelSignature:
     feeds : {"matrix", "names", "positions", "values", "items"}
         How the model is given its rows: one array, columns by their names, columns in their
         order, the only column, or items of any kind.
-    ignored : frozenset of str
-        Names of columns that the model was fitted on and does not read.
+    ignored : frozenset of str, optional
+        Names of columns that the model was fitted on and does not read. None for all other names,
+        which a source that finds its columns by their names ignores.
     """
 
     taken: tuple[Taken, ...]
     given: tuple[Given, ...]
     feeds: Literal["matrix", "names", "positions", "values", "items"]
-    ignored: frozenset[str] = frozenset()
+    ignored: frozenset[str] | None = frozenset()
 
     @staticmethod
     def of(model: Model) -> ModelSignature:
@@ -126,8 +128,9 @@ class ModelSignature:
             return ModelSignature(columns, given, "values")
         if schema.named:
             read = tuple(columns[i] for i in model.reads.asked)
-            ignored = {column.name for column in columns} - {column.name for column in read}
-            return ModelSignature(read, given, "names", frozenset(ignored))
+            others = {column.name for column in columns} - {column.name for column in read}
+            ignored = None if schema.finds == "names" else frozenset(others)
+            return ModelSignature(read, given, "names", ignored)
         if len(set(schema.dtypes)) == 1 and "string" not in schema.dtypes:
             matrix = Taken(MATRIX_INPUT, schema.dtypes[0], len(columns))
             return ModelSignature((matrix,), given, "matrix")
@@ -137,6 +140,10 @@ class ModelSignature:
     def names(self) -> frozenset[str]:
         """Names of the tensors that it takes."""
         return frozenset(taken.name for taken in self.taken)
+
+    def refused(self, names: AbstractSet[str]) -> list[str]:
+        """Return the names that the model refuses, sorted."""
+        return [] if self.ignored is None else sorted(names - self.names - self.ignored)
 
     @cached_property
     def outputs(self) -> Mapping[str, Given]:
