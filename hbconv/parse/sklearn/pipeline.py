@@ -66,7 +66,15 @@ def parse_pipeline(step: Step) -> dict[str, Output]:
         if is_passed(last)
         else step.child(last, output.node, name, x_sparse=output.returns_sparse)
     )
-    return {method: made.after(output) for method, made in outputs.items() if method in PASSED_ON}
+    passed = {method: made.after(output) for method, made in outputs.items() if method in PASSED_ON}
+    if not passed:
+        raise step.refuse(
+            "steps",
+            name,
+            f"A pipeline has none of the methods of this step ({', '.join(outputs)}). Convert "
+            "pipeline[-1] alone, and pipeline[:-1] for its rows.",
+        )
+    return passed
 
 
 def _columns_of_last(pipeline: Any, width: int) -> Schema:

@@ -9,6 +9,7 @@ from sklearn import config_context
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -359,6 +360,15 @@ def test_names_the_step_that_is_not_supported():
 
     with pytest.raises(UnsupportedError, match="overrides transform"):
         parse(ColumnTransformer([("odd", Odd(), [0])]).fit(X))
+
+
+def test_says_how_to_convert_what_a_pipeline_does_not_pass_on():
+    source = make_pipeline(StandardScaler(), NearestNeighbors(n_neighbors=2)).fit(X)
+    with pytest.raises(UnsupportedError, match=r"\(kneighbors, .*Convert pipeline\[-1\] alone"):
+        parse(source)
+    before, last = (hbconv.convert(part, "reference") for part in (source[:-1], source[-1]))
+    found = last.kneighbors(before.transform(X))[1]
+    np.testing.assert_array_equal(found, source[-1].kneighbors(source[:-1].transform(X))[1])
 
 
 def test_refuses_what_was_not_fitted():
