@@ -8,10 +8,21 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import ArgMax, GroupSums, Labels, LogSoftmax, Map, Node, Output
+from hbconv.containers import (
+    Add,
+    ArgMax,
+    GroupSums,
+    Labels,
+    LogSoftmax,
+    Map,
+    Node,
+    Output,
+    Pool,
+    Select,
+)
 from hbconv.parse.step import concat
 
-__all__ = ["classify", "squared_lengths"]
+__all__ = ["below_largest", "classify", "squared_lengths"]
 
 
 def classify(joint: Node, classes: npt.ArrayLike) -> dict[str, Output]:
@@ -22,6 +33,17 @@ def classify(joint: Node, classes: npt.ArrayLike) -> dict[str, Output]:
         "predict_proba": Output(Map(logs, "exp")),
         "predict_log_proba": Output(logs),
     }
+
+
+def below_largest(joint: Node) -> Node:
+    """Take off the largest of the joint densities, which are otherwise normalized to the same.
+
+    Where all are huge, the logarithm of their number is lost beside them: two equal ones would have
+    a probability of 1 each.
+    """
+    columns = tuple(range(joint.type.width))
+    largest = Select(Pool(joint, (columns,), "max"), Array.of([0] * len(columns), np.int32))
+    return Add((joint, Map(largest, "neg")))
 
 
 def squared_lengths(parts: Sequence[Node]) -> Node:

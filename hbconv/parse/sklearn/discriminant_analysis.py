@@ -20,7 +20,7 @@ from hbconv.containers import (
     Output,
     Softmax,
 )
-from hbconv.parse.common.densities import classify
+from hbconv.parse.common.densities import below_largest, classify
 from hbconv.parse.common.linear_scores import decide_by_scores
 from hbconv.parse.common.probabilities import beside_complement
 from hbconv.parse.common.promotion import promoted
@@ -74,7 +74,7 @@ def parse_quadratic_discriminant_analysis(step: Step) -> dict[str, Output]:
     two = len(est.classes_) == 2
     scores = Linear.of(joint, [[-1.0], [1.0]]) if two else joint
     return {
-        **classify(joint, est.classes_),
+        **classify(below_largest(joint), est.classes_),
         "decision_function": Output(scores, VECTOR if two else MATRIX),
     }
 

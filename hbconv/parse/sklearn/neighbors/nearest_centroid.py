@@ -18,7 +18,7 @@ from hbconv.containers import (
     Node,
     Output,
 )
-from hbconv.parse.common.densities import classify
+from hbconv.parse.common.densities import below_largest, classify
 from hbconv.parse.common.distance_metrics import read_metric
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
@@ -43,7 +43,7 @@ def parse_nearest_centroid(step: Step) -> dict[str, Output]:
     two = len(classes) == 2
     decision = Linear.of(scores, np.array([-1.0, 1.0])) if two else scores
     return {
-        **classify(scores, est.classes_),
+        **classify(below_largest(scores), est.classes_),
         **predict,
         "decision_function": Output(decision, VECTOR if two else MATRIX),
     }

@@ -13,6 +13,7 @@ from sklearn.covariance import EllipticEnvelope, EmpiricalCovariance
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, GaussianNB, MultinomialNB
+from sklearn.neighbors import NearestCentroid
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder
 
@@ -131,6 +132,15 @@ def test_gaussians_far_from_the_origin_and_far_from_the_rows() -> None:
     agree(GaussianNB().fit(X + 1e6, Y), X + 1e6, 1e-9)
     agree(GaussianNB().fit(X, Y), np.array([[1e150, 0.0, 0.0], [-1e8, 1e8, 1e8]]), 1e-9)
     agree(QuadraticDiscriminantAnalysis().fit(X + 1e6, Y), X + 1e6, 1e-6)
+
+
+@pytest.mark.parametrize(
+    "source", [NearestCentroid(), QuadraticDiscriminantAnalysis(), GaussianNB()], ids=str
+)
+def test_densities_that_lose_the_number_of_classes(source: Any) -> None:
+    """Far away all classes are as dense; sources differ in what they make of it."""
+    rows = np.array([[1.0], [-1.0]]) * np.logspace(0, 150, 31)[:, None, None] * np.ones(3)
+    agree(source.fit(X, Y), rows.reshape(-1, 3), rtol=1e-7)
 
 
 def test_linear_discriminants_of_zero_probability_have_a_finite_logarithm() -> None:
