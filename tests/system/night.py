@@ -135,10 +135,11 @@ BATTERIES = (
     Battery(
         "hunt",
         120,
-        "pipelines drawn at random, on every backend",
+        "pipelines and chains of columns drawn at random, on every backend",
         tuple(
             f"env {ROOMS} {{python}} -m hunt --count {{count}} --first {{first}}"
-            f" --backend {backend} --limit {{minutes}} --report {{report}}"
+            f" --draw {drawing} --backend {backend} --limit {{minutes}} --report {{report}}"
+            for drawing in ("pipelines", "chains")
             for backend in backend_names()
         ),
         count=500,
