@@ -42,11 +42,12 @@ from hbconv.tensor import Builder
 
 MODELS = ("lightgbm-8", "lightgbm-31", "lightgbm-d8", "xgboost-d6")
 ROWS = (1, 16, 64, 256, 1024, 4096, 16_384, 100_000, 1_000_000)
-CLOCK = 1.755e9
-"""Clocks a second that predictions assume, of an H100."""
 REPEATS = 15
 PEER_ROWS = (1, 1024, 100_000, 1_000_000)
 CHECKED_ROWS = (1, 33, 1025, 3000)
+FEW_ROWS = 100_000
+"""Rows beyond which ``few`` and slices are not timed."""
+MANY = 1_000_000
 
 
 def main() -> None:
@@ -90,33 +91,29 @@ def forest_of(model: Any) -> Forest:
 
 
 def predictions(forests: dict[str, Forest]) -> Iterator[dict[str, Any]]:
-    """Predict each kernel that takes a forest on two devices."""
+    """Predict each form that is chosen for a forest on two devices."""
     for name, forest in forests.items():
         for label, device in (("H100", H100), ("A100", A100)):
             kernels = TreeKernels(forest, "float32", True, device)
-            for candidate in kernels.candidates():
+            for form, rows in zip(kernels.forms, (*kernels.limits, MANY), strict=True):
                 yield {
                     "model": name,
                     "device": label,
-                    "kernel": kernel_of(candidate),
-                    "chosen": "yes" if candidate is best(kernels, candidate) else "",
-                    "clocks a row": round(candidate.clocks.total, 1),
-                    "limit": candidate.clocks.limit,
-                    "shared bytes": candidate.shared_bytes,
-                    "rows before": kernels.few_rows,
+                    "kernel": kernel_of(form),
+                    "up to rows": rows,
+                    "their microseconds": round(form.seconds(rows, device) * 1e6, 1),
+                    "clocks a row": round(form.clocks.total, 1),
+                    "limit": form.clocks.limit,
+                    "shared bytes": form.shared_bytes,
                 }
 
 
-def best(kernels: TreeKernels, candidate: Candidate) -> Candidate | None:
-    """Return the candidate if it is the one that is chosen for batches."""
-    return candidate if kernel_of(kernels.batch) == kernel_of(candidate) else None
-
-
 def kernel_of(candidate: Candidate) -> str:
-    """Name the kernel that goes through the trees, with its tile."""
+    """Name the kernel that goes through the trees, with its tile and the slices of the trees."""
     constants = dict(candidate.main.constants)
-    rows = {32: "1,024", 16: "512"}.get(constants.get("LANES"), "")
-    return f"{candidate.main.name}, {rows} rows" if rows else candidate.main.name
+    rows = {32: ", 1,024 rows", 16: ", 512 rows"}.get(constants.get("LANES"), "")
+    slices = f", {candidate.slices} slices" if candidate.slices > 1 else ""
+    return f"{candidate.main.name}{rows}{slices}"
 
 
 def measurements(forests: dict[str, Forest], rows: list[int]) -> Iterator[dict[str, Any]]:
@@ -125,7 +122,7 @@ def measurements(forests: dict[str, Forest], rows: list[int]) -> Iterator[dict[s
     for name, forest in forests.items():
         trees = device_trees(forest)
         kernels = find_kernels(forest, "float32", True, device)
-        for candidate in (kernels.few, *kernels.candidates()):
+        for candidate in kernels.candidates():
             check(trees, candidate, forest)
         for count in rows:
             yield from timed_rows(name, forest, trees, kernels, count, device)
@@ -181,7 +178,7 @@ def row_of(model: str, count: int, way: str, call: Callable[[], Any]) -> dict[st
         "quartiles": f"{low * 1e6:.1f} to {high * 1e6:.1f}",
         "rows a second": f"{count / middle:.3g}",
         "device microseconds": "",
-        "predicted, without launch": "",
+        "predicted": "",
     }
     print(*row.values(), sep=", ", flush=True)
     return row
@@ -193,16 +190,17 @@ def timed_rows(
     """Time all ways to compute some rows."""
     x = torch.randn(count, forest.n_features, device="cuda")
     ways: dict[str, tuple[Callable[[], Any], float]] = {}
-    for candidate in (kernels.few, *kernels.candidates()):
-        seconds = candidate.clocks.total * count / device.processors / CLOCK
-        if not (candidate is kernels.few and count > 100_000):
+    for candidate in kernels.candidates():
+        seconds = candidate.seconds(count, device)
+        whole = candidate.slices == 1 and candidate is not kernels.few
+        if whole or count <= FEW_ROWS:
             call = lambda candidate=candidate: trees.run(x, candidate)  # noqa: E731
             ways[kernel_of(candidate)] = call, seconds
     for way, (call, predicted) in ways.items():
         yield {
             **row_of(name, count, way, call),
             "device microseconds": round(median(device_seconds(call)) * 1e6, 1),
-            "predicted, without launch": round(predicted * 1e6, 1),
+            "predicted": round(predicted * 1e6, 1),
         }
 
 

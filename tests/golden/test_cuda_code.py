@@ -28,15 +28,20 @@ def kernels() -> Iterator[CudaKernel]:
     for dtype in ("float", "double"):
         yield CudaKernel("bin", (("INPUT", dtype), ("CATEGORIES", 0)))
     yield CudaKernel("bin", (("INPUT", "float"), ("CATEGORIES", 1)))
-    doubles = (("SUM", "double"), ("LEAVES", 0))
+    doubles = (("SUM", "double"), ("TERMS", 0))
     for bits in (3, 4, 5, 6):
         yield bits_kernel(doubles, bits, 32, 0)
     yield bits_kernel(doubles, 6, 32, 1)
-    yield bits_kernel((("SUM", "float"), ("LEAVES", 0)), 6, 16, 1)
-    yield bits_kernel((("SUM", "int"), ("LEAVES", 1)), 6, 32, 1)
+    yield bits_kernel((("SUM", "float"), ("TERMS", 0)), 6, 16, 1)
+    yield bits_kernel((("SUM", "int"), ("TERMS", 1)), 6, 32, 1)
+    terms = (("SUM", "double"), ("TERMS", 1))
+    yield bits_kernel(terms, 5, 32, 0)
+    yield bits_kernel(terms, 6, 16, 1)
     yield CudaKernel("walk", (*doubles, ("THREADS", 512)))
+    yield CudaKernel("walk", (*terms, ("THREADS", 512)))
     yield CudaKernel("few", (("INPUT", "float"), *doubles))
     yield CudaKernel("vectors", (("SUM", "double"),))
+    yield CudaKernel("terms", (("SUM", "double"),))
 
 
 def bits_kernel(sums: tuple[tuple[str, str | int], ...], bits: int, lanes: int, lists: int):

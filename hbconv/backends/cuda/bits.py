@@ -14,12 +14,29 @@ import numpy.typing as npt
 from hbconv.backends.cuda.binning import bin_values
 from hbconv.backends.cuda.chunks import ColumnChunks, chunk_columns
 from hbconv.backends.cuda.columns import ALL, CodeColumns, Cutoffs
-from hbconv.backends.cuda.plan import Buffer, CudaKernel, Grid, Launch, LaunchPlan, PlannedKernels
+from hbconv.backends.cuda.plan import (
+    Buffer,
+    CudaKernel,
+    Grid,
+    Launch,
+    LaunchPlan,
+    PlannedKernels,
+    Tables,
+)
 from hbconv.backends.cuda.tree_order import TreeOrder, tables_of_values
 from hbconv.backends.tvm.trees.bitwise.leaf_splits import LeafSplits
 from hbconv.forest import Forest
 
-__all__ = ["MAX_BITS", "THREADS", "BitsShape", "TreePrograms", "make_bits", "write_programs"]
+__all__ = [
+    "MAX_BITS",
+    "THREADS",
+    "BitsShape",
+    "TreePrograms",
+    "make_bits",
+    "out_buffer",
+    "tabulate_bits",
+    "write_programs",
+]
 
 MAX_BITS = 6
 """Bits of a leaf code: with its place in the table of words, it fills a byte."""
@@ -166,20 +183,37 @@ def write_programs(
     )
 
 
-def make_bits(
+def tabulate_bits(
     forest: Forest,
     trees: TreeOrder,
     splits: LeafSplits,
+    programs: TreePrograms,
+    chunks: ColumnChunks,
+    shape: BitsShape,
+) -> Tables:
+    """Return the tables of a shape, which do not depend on slices."""
+    values = np.zeros((forest.n_trees, 1 << shape.bits), trees.values.dtype)
+    tree_of_leaf = np.repeat(np.arange(forest.n_trees), np.diff(forest.first_leaf.data))
+    values[tree_of_leaf, splits.codes(forest.n_leaves)] = trees.values
+    return {
+        **chunks.tables(),
+        **tables_of_values(values[trees.number]),
+        "cutoffs": programs.words(chunks.place, shape.lanes),
+        "first": programs.first,
+    }
+
+
+def make_bits(
+    forest: Forest,
+    trees: TreeOrder,
     columns: CodeColumns,
     programs: TreePrograms,
     chunks: ColumnChunks,
     shape: BitsShape,
     lists: bool,
+    tables: Tables,
 ) -> PlannedKernels:
     """Return the kernel for tiles of a shape."""
-    table = np.zeros((forest.n_trees, 1 << shape.bits), trees.values.dtype)
-    tree_of_leaf = np.repeat(np.arange(forest.n_trees), np.diff(forest.first_leaf.data))
-    table[tree_of_leaf, splits.codes(forest.n_leaves)] = trees.values
     constants = (
         ("BITS", shape.bits), ("LANES", shape.lanes), ("THREADS", THREADS), ("LISTS", int(lists)),
     )  # fmt: skip
@@ -187,30 +221,25 @@ def make_bits(
         CudaKernel("bits", (*trees.constants, *constants)),
         (
             *("codes", "n", len(columns), chunks.widest, trees.outputs, programs.longest),
-            *("of_output", "number", *chunks.tables()),
+            *("of_output", *chunks.tables()),
             *("cutoffs", "first", "low", "high", "start", "out"),
         ),
-        Grid(shape.rows, per_processor=1),
+        Grid(shape.rows, trees.slices, per_processor=1),
         THREADS,
         shape.shared_bytes(chunks.widest, trees.words, programs.longest),
     )
-    tables = {
-        **trees.tables(),
-        **chunks.tables(),
-        **tables_of_values(table[trees.number]),
-        "cutoffs": programs.words(chunks.place, shape.lanes),
-        "first": programs.first,
-    }
-    plan, tables_of_bins = bin_values(columns, forest.n_features)
-    mine = LaunchPlan((launch,), (("out", out_buffer(forest, trees)),), tuple(tables))
-    return PlannedKernels(plan, tables_of_bins).then(mine, tables)
+    return bin_values(columns, forest.n_features).then(
+        LaunchPlan((launch,), (("out", out_buffer(forest, trees)),), (*trees.tables(), *tables)),
+        {**trees.tables(), **tables},
+    )
 
 
 def out_buffer(forest: Forest, trees: TreeOrder) -> Buffer:
-    """Return the buffer of the sums, by row, or of the leaf numbers, by tree."""
-    if trees.finds_leaves:
-        return Buffer("int32", forest.n_trees, 1, 1)
-    return Buffer(trees.values.dtype.name, 1, 1, trees.outputs)
+    """Return the buffer of the sums, by row, or of each tree's values, by tree."""
+    dtype = trees.values.dtype.name
+    if trees.apart:
+        return Buffer(dtype, forest.n_trees, 1, 1)
+    return Buffer(dtype, 1, 1, trees.outputs)
 
 
 def _full_ranges(splits: LeafSplits, roots: Ints, bits: int) -> Ints:

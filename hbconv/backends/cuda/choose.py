@@ -1,27 +1,39 @@
-"""Choose the kernels of a forest: the ones predicted fastest of those that fit the device."""
+"""Choose the kernels of a forest: for each number of rows, those predicted to be done first."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from hbconv.backends.cuda.bits import MAX_BITS, BitsShape, make_bits, write_programs
-from hbconv.backends.cuda.clocks import (
-    LAUNCH,
-    Clocks,
-    Device,
-    bits_clocks,
-    few_clocks,
-    walk_clocks,
+from hbconv.backends.cuda.bits import (
+    MAX_BITS,
+    BitsShape,
+    make_bits,
+    tabulate_bits,
+    write_programs,
 )
+from hbconv.backends.cuda.chunks import ColumnChunks
+from hbconv.backends.cuda.clocks import Clocks, Device, bits_clocks, few_clocks, walk_clocks
 from hbconv.backends.cuda.columns import join_columns, split_columns
 from hbconv.backends.cuda.few import make_few
 from hbconv.backends.cuda.launch import MAX_PASSES
-from hbconv.backends.cuda.leaf_sums import add_vectors
+from hbconv.backends.cuda.leaf_sums import add_terms, add_vectors
 from hbconv.backends.cuda.nodes import order_nodes
 from hbconv.backends.cuda.plan import CudaKernel, PlannedKernels
-from hbconv.backends.cuda.tree_order import order_trees
+from hbconv.backends.cuda.times import (
+    BITS_TAKEN,
+    WALK_TAKEN,
+    Turns,
+    add_seconds,
+    time_binning,
+    time_few,
+    time_terms,
+    time_trees,
+    time_vectors,
+)
+from hbconv.backends.cuda.tree_order import TreeOrder, order_trees
 from hbconv.backends.cuda.walk import MAX_NODES, THREADS, WalkShape, chunk_walk, make_walk
 from hbconv.backends.tvm.trees.bitwise.leaf_splits import split_leaves
 from hbconv.forest import Forest
@@ -30,6 +42,13 @@ __all__ = ["Candidate", "TreeKernels", "refuse"]
 
 LANES = (32, 16)
 MAX_NODES_OF_FEW = 1 << 30
+MAX_RESIDENT = 32
+"""Blocks that a multiprocessor keeps at most."""
+SLICES = (2, 4, 8, 16, 32, 64)
+STEPS = tuple(int(2 ** (i / 4)) for i in range(8, 81))
+"""Rows for which forms are compared, 4 to 1,048,576: the best of the most takes all beyond."""
+WORTH = 1.15
+"""A form stays where another is less than so many times as fast: each takes time to compile."""
 
 
 def refuse(forest: Forest) -> str:
@@ -43,11 +62,32 @@ def refuse(forest: Forest) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A kernel with what it is predicted to take, and the chunks in which it reads columns."""
+    """A form of a kernel, with what it is predicted to take.
+
+    Parameters
+    ----------
+    kernel : PlannedKernels
+    clocks : Clocks
+        Those of a row, without what slices add.
+    turns : tuple of Turns
+        What each launch takes.
+    slices : int
+        Blocks that share the trees of a row.
+    chunks : int
+        Runs of trees for each of which columns are read.
+    """
 
     kernel: PlannedKernels
     clocks: Clocks
+    turns: tuple[Turns, ...]
+    slices: int = 1
     chunks: int = 1
+
+    def seconds(self, n_rows: int, device: Device) -> float:
+        """Predict the seconds of so many rows, for as many at a time as memory allows."""
+        calls, rest = divmod(n_rows, self.kernel.plan.rows_at_once)
+        full = add_seconds(self.turns, self.kernel.plan.rows_at_once, device)
+        return calls * full + (add_seconds(self.turns, rest, device) if rest else 0.0)
 
     @property
     def shared_bytes(self) -> int:
@@ -64,15 +104,17 @@ class Candidate:
         )
 
     def __str__(self) -> str:
+        slices = f" in {self.slices} slices" if self.slices > 1 else ""
         chunks = f"; columns in {self.chunks:,} chunks" if self.chunks > 1 else ""
         return (
-            f"{self.main}: predicted {self.clocks.total:,.0f} clocks a row and multiprocessor, "
-            f"limited by {self.clocks.limit}; {self.shared_bytes:,} bytes of shared memory{chunks}"
+            f"{self.main}{slices}: predicted {self.clocks.total:,.0f} clocks a row and "
+            f"multiprocessor, limited by {self.clocks.limit}; "
+            f"{self.shared_bytes:,} bytes of shared memory{chunks}"
         )
 
 
 class TreeKernels:
-    """The kernels of a forest on a device: for few rows, and for batches.
+    """The kernels of a forest on a device.
 
     Parameters
     ----------
@@ -92,34 +134,53 @@ class TreeKernels:
         self.adds_vectors = scores and forest.values.shape[1] > 1
         self.trees = order_trees(forest, scores and not self.adds_vectors)
 
+    def choose(self, n_rows: int) -> Candidate:
+        """Return the form that is predicted fastest for so many rows."""
+        return self.forms[bisect_left(self.limits, n_rows)]
+
+    @property
+    def forms(self) -> tuple[Candidate, ...]:
+        """The forms that are chosen, for few rows first."""
+        return self._chosen[0]
+
+    @property
+    def limits(self) -> tuple[int, ...]:
+        """Rows up to which each form is chosen but the last."""
+        return self._chosen[1]
+
+    @cached_property
+    def _chosen(self) -> tuple[tuple[Candidate, ...], tuple[int, ...]]:
+        """Compare the forms for many rows, then for fewer and fewer."""
+        candidates = tuple(self.candidates())
+        forms: list[Candidate] = []
+        limits: list[int] = []
+        for n_rows in reversed(STEPS):
+            seconds = {form: form.seconds(n_rows, self.device) for form in candidates}
+            best = min(candidates, key=seconds.__getitem__)
+            if not forms:
+                forms.append(best)
+            elif seconds[forms[0]] > WORTH * seconds[best]:
+                forms.insert(0, best)
+                limits.insert(0, n_rows)
+        return tuple(forms), tuple(limits)
+
+    def candidates(self) -> Iterator[Candidate]:
+        """Make the forms that fit the device; a grid has so many passes of `bin`."""
+        yield self.few
+        for candidate in (*self._bits(), *self._walk()):
+            if candidate.kernel.plan.launches[0].grid.passes <= MAX_PASSES:
+                yield candidate
+
     @cached_property
     def few(self) -> Candidate:
         """The kernel for few rows, which takes every forest."""
         nodes = order_nodes(self.forest, self.trees.number)
+        clocks = few_clocks(nodes)
         kernel = make_few(self.forest, self.trees, nodes, self.dtype)
-        clocks = few_clocks(nodes.depth, self.trees.outputs, self.device)
-        return Candidate(self._summed(kernel), clocks)
-
-    @cached_property
-    def batch(self) -> Candidate:
-        """The kernel for many rows: that for few ones, if no other fits or is faster."""
-        return min((self.few, *self.candidates()), key=lambda c: c.clocks.total)
-
-    @cached_property
-    def few_rows(self) -> int:
-        """Rows up to which the kernel for few of them is predicted faster."""
-        if self.batch is self.few:
-            return 1 << 62
-        rows = 1
-        while self._few_clocks(2 * rows) <= self._batch_clocks(2 * rows):
-            rows *= 2
-        return rows
-
-    def candidates(self) -> Iterator[Candidate]:
-        """Make the kernels for batches that fit the device; a grid has so many passes of `bin`."""
-        for candidate in (*self._bits(), *self._walk()):
-            if candidate.kernel.plan.launches[0].grid.passes <= MAX_PASSES:
-                yield candidate
+        (launch,) = kernel.plan.launches
+        resident = min(MAX_RESIDENT, self.device.threads // launch.threads)
+        turns = time_few(nodes, clocks, self.trees.outputs, resident)
+        return self._added(Candidate(kernel, clocks, (turns,)), self.trees)
 
     def _bits(self) -> Iterator[Candidate]:
         splits = split_leaves(self.forest)
@@ -133,12 +194,16 @@ class TreeKernels:
             shape = BitsShape(bits, lanes)
             room = shape.room(self.device.shared_bytes, self.trees.words, programs.longest)
             chunks = programs.chunks(len(columns), room)
-            if chunks is not None:
+            if chunks is None:
+                continue
+            tables = tabulate_bits(self.forest, self.trees, splits, programs, chunks, shape)
+            clocks = bits_clocks(programs, chunks, shape, self.trees, len(columns), lists)
+            for trees in self._orders(shape.teams):
                 kernel = make_bits(
-                    self.forest, self.trees, splits, columns, programs, chunks, shape, lists
+                    self.forest, trees, columns, programs, chunks, shape, lists, tables
                 )
-                clocks = bits_clocks(programs, chunks, len(columns), shape, self.trees, lists)
-                yield Candidate(self._summed(kernel), clocks, len(chunks.end))
+                turns = time_trees(shape.rows, trees, clocks, shape.teams, BITS_TAKEN)
+                yield self._batch(kernel, trees, clocks, turns, len(columns), chunks)
 
     def _walk(self) -> Iterator[Candidate]:
         columns, cutoffs = split_columns(self.forest, self.dtype)
@@ -151,26 +216,47 @@ class TreeKernels:
             shape = WalkShape(threads, largest, self.trees.words)
             chunks = chunk_walk(nodes, columns, cutoffs, shape.room(self.device.shared_bytes))
             if chunks is not None:
-                ways.append((walk_clocks(nodes, chunks, len(columns), threads), chunks, shape))
+                ways.append((walk_clocks(nodes, chunks, threads), chunks, shape))
         if ways:
             clocks, chunks, shape = min(ways, key=lambda way: way[0].total)
             kernel = make_walk(self.forest, self.trees, columns, cutoffs, nodes, chunks, shape)
-            yield Candidate(self._summed(kernel), clocks, len(chunks.end))
+            turns = time_trees(2 * shape.threads, self.trees, clocks, 1, WALK_TAKEN)
+            yield self._batch(kernel, self.trees, clocks, turns, len(columns), chunks)
 
-    def _summed(self, kernel: PlannedKernels) -> PlannedKernels:
-        return add_vectors(kernel, self.forest) if self.adds_vectors else kernel
+    def _orders(self, teams: int) -> Iterator[TreeOrder]:
+        """Yield the trees whole, then in slices of more trees than a block takes at once."""
+        yield self.trees
+        for slices in SLICES:
+            if slices == SLICES[0] or slices * teams < 2 * self.forest.n_trees:
+                yield self.trees.sliced(slices)
 
-    def _few_clocks(self, rows: int) -> float:
-        per_processor = -(-rows // self.device.processors)
-        resident = max(1, self.device.threads // 512)
-        return LAUNCH + max(per_processor, resident) * self.few.clocks.total
+    def _batch(
+        self,
+        kernel: PlannedKernels,
+        trees: TreeOrder,
+        clocks: Clocks,
+        turns: Turns,
+        n_columns: int,
+        chunks: ColumnChunks,
+    ) -> Candidate:
+        """Return a form of a kernel that reads codes."""
+        binning = time_binning(kernel.plan.launches[0], n_columns)
+        whole = clocks.after_binning(n_columns)
+        count = len(chunks.end)
+        made = Candidate(kernel, whole, (binning, turns), trees.slices, count)
+        return self._added(made, trees)
 
-    def _batch_clocks(self, rows: int) -> float:
-        block = self.batch.kernel.plan.launches[1].grid.rows
-        turns = -(-rows // (block * self.device.processors))
-        return 2 * LAUNCH + turns * block * self.batch.clocks.total
+    def _added(self, form: Candidate, trees: TreeOrder) -> Candidate:
+        """Let a form add up what it found, where its kernel does not."""
+        if self.adds_vectors:
+            kernel = add_vectors(form.kernel, self.forest)
+            return replace(form, kernel=kernel, turns=(*form.turns, time_vectors(self.forest)))
+        if trees.apart and not self.trees.apart:
+            kernel = add_terms(form.kernel, self.trees)
+            return replace(form, kernel=kernel, turns=(*form.turns, time_terms(self.trees)))
+        return form
 
     def __str__(self) -> str:
-        if self.batch is self.few:
-            return str(self.few)
-        return f"up to {self.few_rows:,} rows, {self.few}\nbeyond, {self.batch}"
+        *few, last = self.forms
+        lines = [f"up to {n:,} rows, {form}" for n, form in zip(self.limits, few, strict=True)]
+        return "\n".join([*lines, f"beyond, {last}" if few else str(last)])

@@ -1,7 +1,7 @@
 """Clocks: what each kernel is predicted to cost a multiprocessor, from counted instructions.
 
 The counts are of the machine code for cc 9.0, and of what a multiprocessor does in a clock. An H200
-took 1.8 to 2.5 times as long (docs/gpu.md), and chose alike.
+took longer: ``times`` says how much.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from hbconv.backends.cuda.bits import BitsShape, TreePrograms
 from hbconv.backends.cuda.chunks import ColumnChunks
@@ -58,10 +57,9 @@ ISSUED_PER_WALK, INTEGER_PER_WALK, SHARED_PER_WALK = 5.0, 3.3, 2.2
 ISSUED_PER_COPY, INTEGER_PER_COPY, SHARED_PER_COPY = 3, 1, 2
 LATENCY_PER_COPY = 500 / 16
 """Those of a column that a chunk of trees reads, and what a warp waits for it: 16 come at once."""
-READ_LATENCY = 250
-ADD_LATENCY = 8
-LAUNCH = 4000
-"""Clocks of a read from the second cache, of an addition that waits, and of a launch."""
+CLOCKS_PER_NEAR_READ, CLOCKS_PER_READ = 0.8, 1.2
+"""Clocks of a node that a thread reads alone, where all lie in the first cache and where not."""
+FIRST_CACHE_BYTES = 208 << 10
 
 
 @dataclass(frozen=True)
@@ -76,15 +74,18 @@ class Device:
         Shared memory that a block may have.
     threads : int
         Threads that a multiprocessor keeps.
+    hertz : float
+        Clocks a second.
     """
 
     processors: int
     shared_bytes: int
     threads: int = 2048
+    hertz: float = 1.755e9
 
 
 H100 = Device(132, 227 << 10)
-A100 = Device(108, 163 << 10)
+A100 = Device(108, 163 << 10, hertz=1.41e9)
 
 
 @dataclass(frozen=True)
@@ -121,21 +122,29 @@ class Clocks:
         return max(pipes, key=lambda name: pipes[name])
 
     @staticmethod
-    def of(issued: float, integer: float, shared: float, binning: float) -> Clocks:
-        """Turn warp instructions a row into clocks, and add those of binning to each pipe."""
+    def of(issued: float, integer: float, shared: float) -> Clocks:
+        """Turn warp instructions a row into clocks."""
         return Clocks(
-            issued / ISSUED_PER_CLOCK + binning,
-            integer / INTEGER_PER_CLOCK + binning,
-            shared / SHARED_PER_CLOCK + binning,
+            issued / ISSUED_PER_CLOCK, integer / INTEGER_PER_CLOCK, shared / SHARED_PER_CLOCK
+        )
+
+    def after_binning(self, n_columns: int) -> Clocks:
+        """Return the clocks with those of a kernel before, which makes the codes."""
+        binning = n_columns * BINNING
+        return Clocks(
+            self.issue + binning,
+            self.integer + binning,
+            self.shared + binning,
+            self.latency + binning,
         )
 
 
 def bits_clocks(
     programs: TreePrograms,
     chunks: ColumnChunks,
-    n_columns: int,
     shape: BitsShape,
     trees: TreeOrder,
+    n_columns: int,
     lists: bool,
 ) -> Clocks:
     """Predict kernel ``bits``."""
@@ -154,7 +163,6 @@ def bits_clocks(
         (issued + again * ISSUED_PER_PLANES) / ROWS,
         (integer + again * INTEGER_PER_PLANES) / ROWS,
         (shared + again * SHARED_PER_PLANES) / ROWS,
-        n_columns * BINNING,
     )
     return replace(pipes, latency=_bits_latency(programs, chunks, shape, trees) / shape.rows)
 
@@ -177,7 +185,7 @@ def _bits_latency(
     return float(waits + turns.sum() * LATENCY_PER_PLANES)
 
 
-def walk_clocks(nodes: Nodes, chunks: ColumnChunks, n_columns: int, threads: int) -> Clocks:
+def walk_clocks(nodes: Nodes, chunks: ColumnChunks, threads: int) -> Clocks:
     """Predict kernel ``walk``."""
     levels = int(nodes.depth.sum())
     n_trees = len(nodes.depth)
@@ -187,19 +195,19 @@ def walk_clocks(nodes: Nodes, chunks: ColumnChunks, n_columns: int, threads: int
         (levels * INTEGER_PER_LEVEL + n_trees * INTEGER_PER_WALK + copies * INTEGER_PER_COPY)
         / WARP,
         (levels * SHARED_PER_LEVEL + n_trees * SHARED_PER_WALK + copies * SHARED_PER_COPY) / WARP,
-        n_columns * BINNING,
     )
     waits = levels * LATENCY_PER_LEVEL / 2 + copies * LATENCY_PER_COPY
     return replace(pipes, latency=waits / threads)
 
 
-def few_clocks(depth: npt.NDArray[np.int32], n_outputs: int, device: Device) -> Clocks:
-    """Predict kernel ``few``: a row waits for its reads, then for its additions."""
-    resident = max(1, device.threads // 512)
-    turns = -(-len(depth) // 512)
-    waits = int(depth.max(initial=0)) * READ_LATENCY * turns
-    waits += -(-len(depth) // n_outputs) * ADD_LATENCY
-    return Clocks(0.0, 0.0, 0.0, waits / resident)
+def few_clocks(nodes: Nodes) -> Clocks:
+    """Predict kernel ``few``: its threads read nodes that lie apart, one level after another."""
+    leaf = ~nodes.is_test
+    leaves = np.bincount(nodes.tree[leaf])
+    reads = np.bincount(nodes.tree[leaf], nodes.level[leaf]) / leaves
+    near = 16 * len(leaf) <= FIRST_CACHE_BYTES
+    each = CLOCKS_PER_NEAR_READ if near else CLOCKS_PER_READ
+    return Clocks(0.0, 0.0, 0.0, each * float(reads.sum()))
 
 
 def memory_clocks(bytes_per_row: float) -> float:

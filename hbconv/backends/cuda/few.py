@@ -33,12 +33,12 @@ def make_few(forest: Forest, trees: TreeOrder, nodes: Nodes, dtype: str) -> Plan
     launch = Launch(
         CudaKernel("few", (("INPUT", NAMES[dtype]), *trees.constants)),
         (
-            *("x", "n", forest.n_features, forest.n_trees, trees.outputs, "of_output", "number"),
+            *("x", "n", forest.n_features, forest.n_trees, trees.outputs, "of_output"),
             *("nodes", "roots", "decisions", "values", "start", "out"),
         ),
         Grid(1),
         threads,
-        0 if trees.finds_leaves else min(CHUNK, forest.n_trees) * trees.values.dtype.itemsize,
+        0 if trees.apart else min(CHUNK, forest.n_trees) * trees.values.dtype.itemsize,
     )
     out = (("out", out_buffer(forest, trees)),)
     return PlannedKernels(LaunchPlan((launch,), out, tuple(tables)), tables)

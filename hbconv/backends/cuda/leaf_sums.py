@@ -1,14 +1,33 @@
-"""Sums of leaves that are vectors, which another kernel found before."""
+"""Sums of what another kernel found before: of terms, and of leaves that are vectors."""
 
 from __future__ import annotations
 
 from hbconv.backends.cuda.plan import Buffer, CudaKernel, Grid, Launch, LaunchPlan, PlannedKernels
-from hbconv.backends.cuda.tree_order import NAMES
+from hbconv.backends.cuda.tree_order import NAMES, TreeOrder
 from hbconv.forest import Forest
 
-__all__ = ["add_vectors"]
+__all__ = ["add_terms", "add_vectors"]
 
 THREADS = 256
+ROWS_OF_TERMS = 32
+"""Rows of a block: a warp, so that few rows are spread over many multiprocessors."""
+
+
+def add_terms(terms: PlannedKernels, trees: TreeOrder) -> PlannedKernels:
+    """Return the kernels that write each tree's term, then the one that adds them in order."""
+    tables = {"term_output": trees.of_output, "term_start": trees.start}
+    dtype = trees.values.dtype.name
+    launch = Launch(
+        CudaKernel("terms", (("SUM", NAMES[dtype]),)),
+        ("terms", "n", trees.outputs, *tables, "out"),
+        Grid(ROWS_OF_TERMS, trees.outputs),
+        ROWS_OF_TERMS,
+        0,
+    )
+    out = Buffer(dtype, 1, 1, trees.outputs)
+    return terms.renamed({"out": "terms"}).then(
+        LaunchPlan((launch,), (("out", out),), tuple(tables)), tables
+    )
 
 
 def add_vectors(leaves: PlannedKernels, forest: Forest) -> PlannedKernels:

@@ -24,6 +24,8 @@ class Nodes:
         The test, or ``~leaf``, at each place.
     left : int64 (n_nodes,)
         Place of a test's left child; the right one follows. That of the leaf itself for a leaf.
+    level : int64 (n_nodes,)
+        Number of tests above each.
     first : int64 (n_trees + 1,)
         First place of each tree.
     depth : int32 (n_trees,)
@@ -32,6 +34,7 @@ class Nodes:
 
     child: Ints
     left: Ints
+    level: Ints
     first: Ints
     depth: npt.NDArray[np.int32]
 
@@ -79,5 +82,6 @@ def _by_tree(
     order = np.argsort(tree, kind="stable")  # 2
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
+    level = np.repeat(np.arange(len(levels)), [len(child) for child, _ in levels])
     first = np.append(0, np.cumsum(np.bincount(tree, minlength=len(depth))))
-    return Nodes(child[order], place[np.concatenate(left)[order]], first, depth)
+    return Nodes(child[order], place[np.concatenate(left)[order]], level[order], first, depth)

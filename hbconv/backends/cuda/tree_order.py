@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,27 +32,31 @@ class TreeOrder:
         What is added for a leaf; its number, where leaves are asked for.
     start : array (n_outputs,)
         Of the same dtype.
+    apart : bool
+        Each tree's value is asked for, not their sums. Then a slice of the trees takes the place
+        of an output, and blocks side by side take one each.
     """
 
     number: npt.NDArray[np.int32]
     of_output: npt.NDArray[np.int32]
     values: npt.NDArray[Any]
     start: npt.NDArray[Any]
+    apart: bool
 
     @property
     def outputs(self) -> int:
-        """Number of sums."""
-        return len(self.start)
+        """Number of sums, or of slices."""
+        return len(self.of_output) - 1
 
     @property
-    def finds_leaves(self) -> bool:
-        """Whether leaf numbers are asked for, not sums."""
-        return self.values.dtype == np.int32
+    def slices(self) -> int:
+        """Number of blocks that share the trees of a row."""
+        return self.outputs if self.apart else 1
 
     @property
     def constants(self) -> tuple[tuple[str, str | int], ...]:
         """Macros of the kernels."""
-        return ("SUM", NAMES[self.values.dtype.name]), ("LEAVES", int(self.finds_leaves))
+        return ("SUM", NAMES[self.values.dtype.name]), ("TERMS", int(self.apart))
 
     @property
     def words(self) -> int:
@@ -61,7 +65,20 @@ class TreeOrder:
 
     def tables(self) -> dict[str, npt.NDArray[Any]]:
         """Return the tables that every kernel reads."""
-        return {"of_output": self.of_output, "number": self.number, "start": self.start}
+        return {"of_output": self.of_output, "start": self.start}
+
+    def sliced(self, slices: int) -> TreeOrder:
+        """Return the same trees in slices, each of whose values is asked for.
+
+        Examples
+        --------
+        >>> numbers = np.arange(5, dtype=np.int32)
+        >>> whole = TreeOrder(numbers, np.array([0, 5]), np.zeros(9), np.zeros(1), apart=False)
+        >>> whole.sliced(2).of_output.tolist()
+        [0, 2, 5]
+        """
+        ends = np.arange(slices + 1) * len(self.number) // slices
+        return replace(self, of_output=ends.astype(np.int32), apart=True)
 
 
 def order_trees(forest: Forest, scores: bool) -> TreeOrder:
@@ -70,11 +87,11 @@ def order_trees(forest: Forest, scores: bool) -> TreeOrder:
         number = np.arange(forest.n_trees, dtype=np.int32)
         leaves = np.arange(forest.n_leaves, dtype=np.int32)
         ends = np.array([0, forest.n_trees], np.int32)
-        return TreeOrder(number, ends, leaves, np.zeros(1, np.int32))
+        return TreeOrder(number, ends, leaves, np.zeros(1, np.int32), apart=True)
     number = np.argsort(forest.target.data, kind="stable").astype(np.int32)
     counts = np.bincount(forest.target.data, minlength=forest.n_outputs)
     of_output = np.append(0, np.cumsum(counts)).astype(np.int32)
-    return TreeOrder(number, of_output, forest.values.data[:, 0], forest.start.data)
+    return TreeOrder(number, of_output, forest.values.data[:, 0], forest.start.data, apart=False)
 
 
 def tables_of_values(values: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:

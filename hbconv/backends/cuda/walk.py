@@ -78,7 +78,7 @@ def make_walk(
         CudaKernel("walk", (*trees.constants, ("THREADS", shape.threads))),
         (
             *("codes", "n", len(columns), chunks.widest, trees.outputs, shape.largest),
-            *("of_output", "number", *chunks.tables()),
+            *("of_output", *chunks.tables()),
             *("nodes", "first", "depth", "low", "high", "start", "out"),
         ),
         Grid(2 * shape.threads),
@@ -93,9 +93,8 @@ def make_walk(
         "first": nodes.first.astype(np.int32),
         "depth": nodes.depth,
     }
-    plan, tables_of_bins = bin_values(columns, forest.n_features)
     mine = LaunchPlan((launch,), (("out", out_buffer(forest, trees)),), tuple(tables))
-    return PlannedKernels(plan, tables_of_bins).then(mine, tables)
+    return bin_values(columns, forest.n_features).then(mine, tables)
 
 
 def _words(nodes: Nodes, cutoffs: Cutoffs, chunks: ColumnChunks) -> npt.NDArray[np.uint32]:

@@ -16,7 +16,7 @@ from hbconv.backends.cuda.clocks import Device
 from hbconv.backends.cuda.compile import compile_kernel
 from hbconv.backends.cuda.driver import Stream
 from hbconv.backends.cuda.launch import Launcher, launch_all
-from hbconv.backends.cuda.plan import LaunchPlan
+from hbconv.backends.cuda.plan import CudaKernel, LaunchPlan
 from hbconv.forest import Forest
 
 __all__ = [
@@ -98,15 +98,14 @@ def remark_kernels(forest: Forest, device: torch.device) -> tuple[str, ...]:
         return (f"plain operators: {reason}",)
     kernels = find_kernels(forest, "float32", True, describe_device(device))
     lines = tuple(str(kernels).splitlines())
-    candidates = dict.fromkeys((kernels.few, kernels.batch))
+    used = dict.fromkeys(form.main for form in kernels.forms)
     architecture = _architecture(device)
-    used = [f"{c.main}: {registers(c, architecture)} registers a thread" for c in candidates]
-    return (*lines, *used)
+    return (*lines, *(f"{k}: {registers(k, architecture)} registers a thread" for k in used))
 
 
-def registers(candidate: Candidate, architecture: str) -> int:
-    """Return the registers of the kernel that goes through the trees, which is compiled for it."""
-    return compile_kernel(candidate.main, architecture).registers
+def registers(kernel: CudaKernel, architecture: str) -> int:
+    """Return the registers of a kernel, which is compiled for it."""
+    return compile_kernel(kernel, architecture).registers
 
 
 @cache
@@ -146,6 +145,7 @@ class DeviceTrees(nn.Module):
         self.scores = scores
         self.portable = portable
         self._placed: dict[Any, tuple[list[Tensor], str]] = {}
+        self._tables: dict[Any, tuple[Any, Tensor]] = {}
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the output for x (n_rows, columns)."""
@@ -158,7 +158,7 @@ class DeviceTrees(nn.Module):
     def compute(self, x: Tensor, device: Device) -> Tensor:
         """Call the kernels that are predicted fastest for so many rows."""
         kernels = find_kernels(self.forest, self.dtype, self.scores, device)
-        candidate = kernels.few if len(x) <= kernels.few_rows else kernels.batch
+        candidate = kernels.choose(len(x))
         rows = candidate.kernel.plan.rows_at_once
         if len(x) <= rows:
             return self.run(x, candidate)
@@ -173,17 +173,24 @@ class DeviceTrees(nn.Module):
         return found.t().to(torch.int64)
 
     def _place(self, candidate: Candidate, device: torch.device) -> tuple[list[Tensor], str]:
-        """Return the tables on the device, put there at the first call."""
+        """Return the tables on the device, put there at the first call that reads them."""
         plan = candidate.kernel.plan.text
         if (plan, device) not in self._placed:
             tables = candidate.kernel.tables
-            placed = [to_tensor(tables[name]).to(device) for name in candidate.kernel.plan.tables]
+            placed = [self._on(device, tables[name]) for name in candidate.kernel.plan.tables]
             self._placed[plan, device] = placed, plan
         return self._placed[plan, device]
 
+    def _on(self, device: torch.device, table: Any) -> Tensor:
+        """Return a table on a device. Forms share tables: one is kept, so that no other is it."""
+        key = id(table), device
+        if key not in self._tables:
+            self._tables[key] = table, to_tensor(table).to(device)
+        return self._tables[key][1]
+
     def __getstate__(self) -> dict[str, Any]:
         """Leave the tables on devices out: they are made again."""
-        return {**self.__dict__, "_placed": {}}
+        return {**self.__dict__, "_placed": {}, "_tables": {}}
 
 
 def to_tensor(table: Any) -> Tensor:

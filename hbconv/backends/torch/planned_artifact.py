@@ -58,7 +58,7 @@ class PlannedArtifact(Artifact):
     ) -> None:
         self.plan = plan
         self.device = device
-        self._tables: dict[str, Tensor] = {}
+        self._tables: dict[int, tuple[Any, Tensor]] = {}
         self._lock = Lock()
         self._host_arrays = HostArrays(streams or Cuda(device), self._results)
 
@@ -103,9 +103,12 @@ class PlannedArtifact(Artifact):
         )
 
     def _place(self, kernels: PlannedKernels) -> dict[str, Tensor]:
-        """Return the tables on the device, which the first call puts there."""
+        """Return the tables on the device, which the first call that reads them puts there."""
         with self._lock:
-            for name in kernels.plan.tables:
-                if name not in self._tables:
-                    self._tables[name] = to_tensor(kernels.tables[name]).to(self.device)
-            return {name: self._tables[name] for name in kernels.plan.tables}
+            return {name: self._on_device(kernels.tables[name]) for name in kernels.plan.tables}
+
+    def _on_device(self, table: npt.NDArray[Any]) -> Tensor:
+        """Return a table on the device. It is kept beside its copy, so that no other is it."""
+        if id(table) not in self._tables:
+            self._tables[id(table)] = table, to_tensor(table).to(self.device)
+        return self._tables[id(table)][1]

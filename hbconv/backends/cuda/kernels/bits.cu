@@ -1,11 +1,13 @@
-// Trees of up to 2^BITS leaves, on bit planes. SUM: dtype of the sums; int, with LEAVES, for leaf
-// numbers. LANES: words of a plane. LISTS: whether a test may be several cutoffs.
+// Trees of up to 2^BITS leaves, on bit planes. SUM: dtype of the sums; int for leaf numbers. TERMS:
+// whether each tree's value is written, not their sum. LANES: words of a plane. LISTS: whether a
+// test may be several cutoffs.
 //
 // A tile is LANES lanes of 32 rows, a plane LANES words of shared memory, a bit for each row. A
 // team of LANES threads takes one tree of a group of TEAMS trees, and finds the code of the leaf
 // that each row reaches. Then each thread adds up the values of its own rows, tree after tree.
 //
-// Trees come in chunks: those of a chunk read no more columns than there is room for.
+// Trees come in chunks: those of a chunk read no more columns than there is room for. Where terms
+// are written, an "output" is a slice of the trees, and blocks side by side take one each.
 enum {
     PLANE = LANES * 4,
     COLUMN = 32 * PLANE,
@@ -14,6 +16,7 @@ enum {
     SIZE = 1 << BITS,
     PARTS = sizeof(SUM) / 4,
     ROWS = TILE / THREADS,     // that a thread adds up
+    STEP = THREADS / LANES,    // from one of them to the next
     WORDS = TILE / 4,          // of the leaf codes of a tree
 };
 
@@ -130,7 +133,6 @@ write_codes(const uint2* program, const unsigned char* planes, word* codes) {
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
 bits(const uint4* __restrict__ codes, int n, int columns, int room, int outputs, int longest,
      const int* __restrict__ of_output,     // (outputs + 1): first tree of each
-     const int* __restrict__ number,        // (trees): as the forest counts
      const int* __restrict__ chunk_end,     // (chunks): the tree behind each
      const int* __restrict__ first_picked,  // (chunks + 1): first column of each
      const int* __restrict__ picked,        // columns, chunk after chunk
@@ -139,26 +141,28 @@ bits(const uint4* __restrict__ codes, int n, int columns, int room, int outputs,
      const word* __restrict__ low,          // (trees, SIZE): of values, by leaf code
      const word* __restrict__ high,         // (trees, SIZE): of double ones
      const SUM* __restrict__ start,           // (outputs)
-     SUM* __restrict__ out) {                 // (n, outputs), or leaves: (trees, n)
+     SUM* __restrict__ out) {                 // (n, outputs), or terms: (trees, n)
     extern __shared__ __align__(16) unsigned char shared_memory[];
     unsigned char* planes = shared_memory;
     word* reached = (word*)(planes + room * COLUMN);           // (2, TEAMS, WORDS)
     word* values = reached + 2 * TEAMS * WORDS;                // (2, TEAMS, PARTS, SIZE)
     uint2* programs = (uint2*)(values + 2 * TEAMS * PARTS * SIZE);   // (TEAMS, longest)
     int lane = threadIdx.x % LANES, team = threadIdx.x / LANES;
-    int spot = threadIdx.x % WORDS, slice = threadIdx.x / WORDS * ROWS;
+    int word_of_row = threadIdx.x / 4;  // of a byte for each: four threads side by side fill a sector
+    int place = word_of_row % LANES * 32 + word_of_row / LANES * 4 + threadIdx.x % 4;
     int groups = (n + GROUP - 1) / GROUP, buffer = 0;
     for (int tile = blockIdx.x; (long long)tile * TILE < n; tile += gridDim.x) {
-        int row = tile * TILE + spot % LANES * 32 + spot / LANES * 4 + slice, chunk = 0, ready = 0;
-        for (int output = 0; output < outputs; ++output) {
-#if !LEAVES
+        int row = tile * TILE + place, chunk = 0, ready = 0;
+        for (int output = blockIdx.y; output < outputs; output += gridDim.y) {
+#if !TERMS
             SUM sums[ROWS];
 #pragma unroll
             for (int j = 0; j < ROWS; ++j) sums[j] = start[output];
 #endif
             int last = of_output[output + 1];
             for (int base = of_output[output], end; base < last; base = end, buffer ^= 1) {
-                if (base == ready) {  // no thread reads planes: the last barrier came behind that
+                if (base >= ready) {  // no thread reads planes: the last barrier came behind that
+                    while (chunk_end[chunk] <= base) ++chunk;
                     int begin = first_picked[chunk], count = first_picked[chunk + 1] - begin;
                     write_planes(codes, columns, picked + begin, count, groups, tile, planes);
                     ready = chunk_end[chunk++];
@@ -181,26 +185,28 @@ bits(const uint4* __restrict__ codes, int n, int columns, int room, int outputs,
                     write_codes(program, planes, reached + (buffer * TEAMS + team) * WORDS);
                 __syncthreads();
                 const unsigned char* from =
-                    (const unsigned char*)(reached + buffer * TEAMS * WORDS + spot) + slice;
+                    (const unsigned char*)(reached + buffer * TEAMS * WORDS) + threadIdx.x;
                 const word* tables = values + buffer * TEAMS * PARTS * SIZE;
 #pragma unroll 4
                 for (int t = 0; t < end - base; ++t) {
                     const word* its = tables + t * PARTS * SIZE;
 #pragma unroll
                     for (int j = 0; j < ROWS; ++j) {
-                        SUM value = value_of<SUM>(its, its + SIZE, from[t * TILE + j]);
-#if LEAVES
-                        if (row + j < n) out[(long long)number[base + t] * n + row + j] = value;
+                        SUM value = value_of<SUM>(its, its + SIZE, from[t * TILE + j * THREADS]);
+#if TERMS
+                        int its_row = row + j * STEP;
+                        if (its_row < n) out[(long long)(base + t) * n + its_row] = value;
 #else
                         sums[j] = plus(sums[j], value);
 #endif
                     }
                 }
             }
-#if !LEAVES
+#if !TERMS
 #pragma unroll
             for (int j = 0; j < ROWS; ++j)
-                if (row + j < n) out[(long long)(row + j) * outputs + output] = sums[j];
+                if (row + j * STEP < n)
+                    out[(long long)(row + j * STEP) * outputs + output] = sums[j];
 #endif
         }
     }

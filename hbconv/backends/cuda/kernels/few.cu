@@ -1,5 +1,5 @@
 // A few rows of any trees: a block for each row, a thread for each tree. INPUT: dtype of the
-// values. SUM: dtype of the sums; int, with LEAVES, for leaf numbers.
+// values. SUM: dtype of the sums; int for leaf numbers. TERMS: whether each tree's value is written.
 //
 // A node is four words: its threshold, in one word or two; the feature, whether NaN goes right (bit
 // 30), and whether it is a category (bit 31), which has the place of its first decision and its
@@ -34,13 +34,12 @@ find_leaf(const uint4* __restrict__ nodes, int root, const INPUT* __restrict__ x
 extern "C" __global__ void __launch_bounds__(512)
 few(const INPUT* __restrict__ x, int n, int features, int trees, int outputs,
     const int* __restrict__ of_output,      // (outputs + 1): first tree of each
-    const int* __restrict__ number,         // (trees): as the forest counts
     const uint4* __restrict__ nodes, const int* __restrict__ roots,
     const unsigned char* __restrict__ decisions,
     const SUM* __restrict__ values,           // (leaves)
     const SUM* __restrict__ start,            // (outputs)
-    SUM* __restrict__ out) {                  // (n, outputs), or leaves: (trees, n)
-#if !LEAVES
+    SUM* __restrict__ out) {                  // (n, outputs), or terms: (trees, n)
+#if !TERMS
     extern __shared__ __align__(16) unsigned char shared_memory[];
     SUM* terms = (SUM*)shared_memory;       // (CHUNK)
 #endif
@@ -49,13 +48,13 @@ few(const INPUT* __restrict__ x, int n, int features, int trees, int outputs,
         int end = min(trees, begin + int(CHUNK));
         for (int tree = begin + threadIdx.x; tree < end; tree += blockDim.x) {
             int leaf = find_leaf(nodes, roots[tree], mine, decisions);
-#if LEAVES
-            out[(long long)number[tree] * n + blockIdx.x] = leaf;
+#if TERMS
+            out[(long long)tree * n + blockIdx.x] = values[leaf];
 #else
             terms[tree - begin] = values[leaf];
 #endif
         }
-#if !LEAVES
+#if !TERMS
         __syncthreads();
         for (int output = threadIdx.x; output < outputs; output += blockDim.x) {
             SUM* to = out + (long long)blockIdx.x * outputs + output;

@@ -1,5 +1,5 @@
-// Deep trees: a thread takes two rows down each tree. SUM: dtype of the sums; int, with LEAVES, for
-// leaf numbers.
+// Deep trees: a thread takes two rows down each tree. SUM: dtype of the sums; int for leaf numbers.
+// TERMS: whether each tree's value is written, not their sum.
 //
 // A node is one word: cutoff 8 bits | column 8 bits | 4 x place of the left child 16 bits. Siblings
 // stand side by side, and a leaf leads to itself. The rows of a thread are those of its lane in the
@@ -24,7 +24,6 @@ copy_codes(const unsigned char* __restrict__ codes, int columns, const int* __re
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
 walk(const unsigned char* __restrict__ codes, int n, int columns, int room, int outputs, int largest,
      const int* __restrict__ of_output,     // (outputs + 1): first tree of each
-     const int* __restrict__ number,        // (trees): as the forest counts
      const int* __restrict__ chunk_end,     // (chunks): the tree behind each
      const int* __restrict__ first_picked,  // (chunks + 1): first column of each
      const int* __restrict__ picked,        // columns, chunk after chunk
@@ -34,7 +33,7 @@ walk(const unsigned char* __restrict__ codes, int n, int columns, int room, int 
      const word* __restrict__ low,          // of values, by node
      const word* __restrict__ high,         // of double ones
      const SUM* __restrict__ start,           // (outputs)
-     SUM* __restrict__ out) {                 // (n, outputs), or leaves: (trees, n)
+     SUM* __restrict__ out) {                 // (n, outputs), or terms: (trees, n)
     extern __shared__ __align__(16) unsigned char shared_memory[];
     word* all = (word*)shared_memory;                          // (WARPS, room, 64)
     word* trees = all + WARPS * room * 64;                     // (2, 1 + PARTS, largest)
@@ -44,7 +43,7 @@ walk(const unsigned char* __restrict__ codes, int n, int columns, int room, int 
     word* own = all + warp * room * 64;
     const unsigned char* mine = (const unsigned char*)own;
     for (int output = 0; output < outputs; ++output) {
-#if !LEAVES
+#if !TERMS
         SUM sums[2] = {start[output], start[output]};
 #endif
         for (int tree = of_output[output]; tree < of_output[output + 1]; ++tree) {
@@ -74,15 +73,15 @@ walk(const unsigned char* __restrict__ codes, int n, int columns, int room, int 
 #pragma unroll
             for (int k = 0; k < 2; ++k) {
                 SUM value = value_of<SUM>(here + largest, here + 2 * largest, at[k]);
-#if LEAVES
+#if TERMS
                 int mine_too = row + k * 32;
-                if (mine_too < n) out[(long long)number[tree] * n + mine_too] = value;
+                if (mine_too < n) out[(long long)tree * n + mine_too] = value;
 #else
                 sums[k] = plus(sums[k], value);
 #endif
             }
         }
-#if !LEAVES
+#if !TERMS
 #pragma unroll
         for (int k = 0; k < 2; ++k)
             if (row + k * 32 < n) out[(long long)(row + k * 32) * outputs + output] = sums[k];

@@ -32,7 +32,8 @@ class CudaArtifact(Artifact):
     def __init__(self, plan: DevicePlan, device: DeviceMemory) -> None:
         self.plan = plan
         self.device = device
-        self._tables: dict[str, int] = {}
+        self._tables: dict[int, int] = {}
+        self._kept: list[npt.NDArray[Any]] = []
         finalize(self, _give_all, device, self._tables).atexit = False
         self._lock = Lock()
 
@@ -80,14 +81,19 @@ class CudaArtifact(Artifact):
         """Return the addresses of the tables, which the first call copies to the device."""
         with self._lock:
             for name in kernels.plan.tables:
-                if name not in self._tables:
-                    table = np.ascontiguousarray(kernels.tables[name])
-                    self._tables[name] = self.device.take(table.nbytes)
-                    self.device.write(self._tables[name], table)
-            return dict(self._tables)
+                self._copy(kernels.tables[name])
+            return {name: self._tables[id(kernels.tables[name])] for name in kernels.plan.tables}
+
+    def _copy(self, table: npt.NDArray[Any]) -> None:
+        """Copy a table to the device, once. It is kept, so that no other is it."""
+        if id(table) not in self._tables:
+            own = np.ascontiguousarray(table)
+            self._kept.append(table)
+            self._tables[id(table)] = self.device.take(own.nbytes)
+            self.device.write(self._tables[id(table)], own)
 
 
-def _give_all(device: DeviceMemory, tables: Mapping[str, int]) -> None:
+def _give_all(device: DeviceMemory, tables: Mapping[int, int]) -> None:
     """Give the tables back when no one holds the artifact any more."""
     with device.opened():
         for address in tables.values():

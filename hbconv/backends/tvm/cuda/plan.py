@@ -59,28 +59,23 @@ class ForestStep:
 
     def choose(self, n_rows: int) -> PlannedKernels:
         """Return the kernels that are predicted fastest for so many rows."""
-        return self.few if n_rows <= self.kernels.few_rows else self.batch
+        return self._named[self.kernels.choose(n_rows)]
 
-    @cached_property
-    def few(self) -> PlannedKernels:
-        """The kernel for few rows."""
-        return self._named(self.kernels.few)
-
-    @cached_property
+    @property
     def batch(self) -> PlannedKernels:
         """The kernels for many rows."""
-        return self._named(self.kernels.batch)
+        return self._named[self.kernels.forms[-1]]
 
-    def _named(self, candidate: Candidate) -> PlannedKernels:
-        """Let kernels read and write values of the program, and keep their own names apart.
-
-        Both candidates of a forest have tables of their own, of which some have equal names.
-        """
+    @cached_property
+    def _named(self) -> dict[Candidate, PlannedKernels]:
+        """Let each form read and write values of the program, and keep its own names apart."""
         ((source,), (target,)) = (self.stage.program.types.inputs, self.stage.program.outputs)
-        plan = candidate.kernel.plan
-        user = f"{candidate.main.name} for {target}"
-        own = {name: f"{name} of {user}" for name in (*dict(plan.buffers), *plan.tables)}
-        return candidate.kernel.renamed({**own, "x": source, "out": target})
+        named = {}
+        for form in self.kernels.forms:
+            plan = form.kernel.plan
+            own = {name: f"{name} for {target}" for name in (*dict(plan.buffers), *plan.tables)}
+            named[form] = form.kernel.renamed({**own, "x": source, "out": target})
+        return named
 
 
 Step = RowStep | ForestStep

@@ -50,7 +50,7 @@ def _launches(step: RowStep | ForestStep, architecture: str) -> Iterator[LaunchR
         if isinstance(step, RowStep):
             clocks, limit = memory_clocks(moved), "memory"
         elif number == len(plan.launches) - 1:
-            clocks, limit = step.kernels.batch.clocks.total, step.kernels.batch.clocks.limit
+            clocks, limit = step.kernels.forms[-1].clocks.total, step.kernels.forms[-1].clocks.limit
         else:
             clocks, limit = 0.0, ""
         yield _launch(launch, architecture, moved, clocks, limit)

@@ -25,14 +25,11 @@ from hbconv.backends.cuda.source import source_of
 from hbconv.forest import CategoryTables, Forest
 
 DTYPES = st.sampled_from(["float32", "float64"])
+BATCH = ("bin", "bits", "walk")
 
 
 def kernel_names(candidate: Candidate) -> list[str]:
     return [launch.kernel.name for launch in candidate.kernel.plan.launches]
-
-
-def all_candidates(kernels: TreeKernels) -> list[Candidate]:
-    return [kernels.few, *kernels.candidates()]
 
 
 def check(forest: Forest, x: Any, device: Device = H100) -> set[str]:
@@ -40,7 +37,7 @@ def check(forest: Forest, x: Any, device: Device = H100) -> set[str]:
     ran = set()
     for scores in (True, False):
         want = forest.scores(x) if scores else forest.leaves(x)
-        for candidate in all_candidates(TreeKernels(forest, x.dtype.name, scores, device)):
+        for candidate in TreeKernels(forest, x.dtype.name, scores, device).candidates():
             for reversed_order in (False, True):
                 out = run_kernel(candidate.kernel, x, Emulated(reversed_order))
                 got = out.reshape(want.shape) if scores else out.T
@@ -61,7 +58,7 @@ def test_any_forest(forest, dtype, seed):
 def test_tiles_that_are_not_full(n):
     rng = np.random.default_rng(n)
     forest = random_forest(rng, 37, 3, 5, n_outputs=2)
-    assert check(forest, hostile_rows(rng, forest, "float32", n)) == {"bin", "bits", "walk", "few"}
+    assert check(forest, hostile_rows(rng, forest, "float32", n)) == {*BATCH, "terms", "few"}
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 4, 5, 6])
@@ -98,7 +95,7 @@ def test_many_columns_take_smaller_tiles(n_features, most):
 
 def bits_of(forest: Forest, device: Device) -> list[Candidate]:
     kernels = TreeKernels(forest, "float32", True, device)
-    return [c for c in kernels.candidates() if c.main.name == "bits"]
+    return [c for c in kernels.candidates() if c.main.name == "bits" and c.slices == 1]
 
 
 @pytest.mark.parametrize("n", [5, 1030])
@@ -108,16 +105,17 @@ def test_more_columns_than_fit_come_in_chunks(n):
     forest = random_forest(rng, 150, 300, 5, n_outputs=2)
     x = hostile_rows(rng, forest, "float32", n)
     kernels = TreeKernels(forest, "float32", True, H100)
-    assert min(candidate.chunks for candidate in kernels.candidates()) > 1
-    assert "chunks" in str(kernels.batch)
-    assert check(forest, x) == {"bin", "bits", "walk", "few"}
+    _, *batch = kernels.candidates()
+    assert min(candidate.chunks for candidate in batch) > 1
+    assert all("chunks" in str(candidate) for candidate in batch)
+    assert check(forest, x) == {*BATCH, "terms", "few"}
 
 
 def test_trees_of_more_columns_than_a_word_names_leave_the_kernel_for_few_rows():
     rng = np.random.default_rng(5)
     forest = random_forest(rng, 9, 5000, 20, missing="left", awkward=0)
     kernels = TreeKernels(forest, "float32", True, H100)
-    assert kernels.batch is kernels.few
+    assert kernels.forms == (kernels.few,)
     assert check(forest, hostile_rows(rng, forest, "float32", 5)) == {"few"}
 
 
@@ -125,8 +123,8 @@ def test_the_kernel_for_few_rows_takes_batches_where_it_is_faster():
     """Columns that each row reads once are not worth their codes."""
     forest = random_forest(np.random.default_rng(5), 150, 30_000, 6, missing="left", awkward=0)
     kernels = TreeKernels(forest, "float32", True, H100)
-    assert [c.main.name for c in kernels.candidates()] == ["bits", "walk"]
-    assert kernels.batch is kernels.few
+    assert {c.main.name for c in kernels.candidates()} == {"few", "bits", "walk"}
+    assert kernels.forms == (kernels.few,)
     assert str(kernels) == str(kernels.few)
 
 
@@ -171,10 +169,10 @@ def test_more_outputs_than_a_grid_has_passes(monkeypatch):
 
 def test_more_columns_than_a_grid_has_passes_leave_the_kernel_for_few_rows(monkeypatch):
     monkeypatch.setattr(choose, "MAX_PASSES", 2)
-    for n_features, names in ((40, ["bits", "bits", "walk"]), (70, [])):
+    for n_features, names in ((40, {"few", "bits", "walk"}), (70, {"few"})):
         forest = random_forest(np.random.default_rng(4), 80, n_features, 4, missing="left")
         kernels = TreeKernels(forest, "float32", True, H100)
-        assert [candidate.main.name for candidate in kernels.candidates()] == names
+        assert {candidate.main.name for candidate in kernels.candidates()} == names
 
 
 def test_an_older_device_takes_smaller_tiles_sooner():
@@ -185,6 +183,37 @@ def test_an_older_device_takes_smaller_tiles_sooner():
         assert (large.chunks == 1, small.chunks) == (fits, 1)
         assert max(large.shared_bytes, small.shared_bytes) <= device.shared_bytes
     check(forest, hostile_rows(rng, forest, "float32", 20), A100)
+
+
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_slices_of_many_rows(n_outputs):
+    """Whole tiles, of which each multiprocessor has some, and sums of an output in several slices."""
+    rng = np.random.default_rng(11)
+    forest = random_forest(rng, 70, 3, 4, n_outputs=n_outputs, accumulate="float32")
+    x = hostile_rows(rng, forest, "float32", 4096)
+    for form in TreeKernels(forest, "float32", True, H100).candidates():
+        if form.slices > 1:
+            out = run_kernel(form.kernel, x, Emulated())
+            assert out.reshape(-1, n_outputs).tobytes() == forest.scores(x).tobytes(), str(form)
+
+
+def test_the_form_is_the_fastest_or_nearly_so_for_each_number_of_rows():
+    forest = random_forest(np.random.default_rng(0), 300, 28, 5, missing="left", awkward=0)
+    kernels = TreeKernels(forest, "float32", True, H100)
+    assert [kernels.choose(n) for n in (*kernels.limits, 1 << 40)] == list(kernels.forms)
+    assert kernels.choose(1) is kernels.few
+    assert {kernels.choose(n).slices > 1 for n in (4096, 1 << 20)} == {True, False}
+    for n in choose.STEPS:
+        best = min(form.seconds(n, H100) for form in kernels.candidates())
+        assert best <= kernels.choose(n).seconds(n, H100) <= choose.WORTH * best
+
+
+def test_rows_beyond_the_memory_of_terms_take_another_call():
+    forest = random_forest(np.random.default_rng(0), 300, 28, 5, missing="left", awkward=0)
+    form = max(TreeKernels(forest, "float32", True, H100).candidates(), key=lambda c: c.slices)
+    rows = form.kernel.plan.rows_at_once
+    assert rows < 1 << 20
+    assert form.seconds(2 * rows, H100) == 2 * form.seconds(rows, H100)
 
 
 def test_a_missing_barrier_is_noticed(monkeypatch):
@@ -198,7 +227,7 @@ def test_a_missing_barrier_is_noticed(monkeypatch):
     rng = np.random.default_rng(10)
     forest = random_forest(rng, 20, 4, 4, missing="left")
     x = hostile_rows(rng, forest, "float32", 600)
-    *_, bits, _ = TreeKernels(forest, "float32", True, H100).candidates()
+    _, bits = bits_of(forest, H100)
     monkeypatch.setattr(emulated_cuda, "source_of", without)
     emulated_cuda.compile_for_cpu.cache_clear()
     try:

@@ -56,18 +56,30 @@ def want(trees: DeviceTrees, x: Any) -> Any:
 
 @pytest.mark.parametrize("forest", [FOREST, VECTORS])
 @pytest.mark.parametrize("n", [0, 1, 5, 600])
-def test_the_kernels_of_few_rows_and_of_batches(monkeypatch, forest, n):
+def test_the_form_that_is_chosen_for_so_many_rows(monkeypatch, forest, n):
     x = rows(n)
     for trees in device_modules(forest):
         kernels = find_kernels(forest, "float32", trees.scores, DEVICE)
-        for few_rows in (0, 1000):
-            monkeypatch.setattr(kernels, "few_rows", few_rows)
+        for form in kernels.candidates():
+            monkeypatch.setattr(kernels, "choose", {n: form}.get)
             launched.clear()
             got = trees.compute(torch.tensor(x), DEVICE)
             np.testing.assert_array_equal(got, want(trees, x))
             assert got.shape == want(trees, x).shape
-            if n:
-                assert ("few" in launched) == (n <= few_rows)
+            assert {form.main.name} == launched & {"few", "bits", "walk"} or not n
+
+
+def test_forms_share_tables_on_a_device():
+    for trees in device_modules():
+        kernels = find_kernels(FOREST, "float32", trees.scores, DEVICE)
+        of_slices: dict[Any, list[set[int]]] = {}
+        for form in kernels.candidates():
+            tables, _ = trees._place(form, torch.device("cpu"))
+            addresses = {table.data_ptr() for table in tables if table.nbytes > 1000}
+            of_slices.setdefault((form.main.name, form.shared_bytes), []).append(addresses)
+        assert max(map(len, of_slices.values())) > 1
+        for first, *others in of_slices.values():
+            assert all(first == other for other in others)
 
 
 def test_rows_beyond_the_memory_between_kernels_come_in_chunks(monkeypatch):
@@ -136,11 +148,14 @@ def test_a_plan_names_the_kernels_and_what_they_should_take(monkeypatch):
         "compile_kernel",
         lambda kernel, name: Compiled(b"", f"Used {name[3:]} registers"),
     )
-    few, batch, *registers = device_trees.remark_kernels(FOREST, torch.device("cuda"))
-    assert [line.rpartition(": ")[2] for line in registers] == ["90 registers a thread"] * 2
-    assert few.startswith("up to ")
-    assert "bits<SUM=double, LEAVES=0, BITS=5" in batch
-    assert "predicted" in batch
+    remarks = device_trees.remark_kernels(FOREST, torch.device("cuda"))
+    kernels = find_kernels(FOREST, "float32", True, DEVICE)
+    assert remarks[: len(kernels.forms)] == tuple(str(kernels).splitlines())
+    assert remarks[0].startswith("up to ")
+    assert "bits<SUM=double, TERMS=0, BITS=5" in remarks[len(kernels.limits)]
+    registers = remarks[len(kernels.forms) :]
+    assert {line.rpartition(": ")[2] for line in registers} == {"90 registers a thread"}
+    assert len(registers) == len({form.main for form in kernels.forms})
     alone = random_forest(np.random.default_rng(0), 3, max_depth=0)
     assert device_trees.remark_kernels(alone, torch.device("cuda")) == (
         "plain operators: a forest without splits needs no kernel",

@@ -20,7 +20,7 @@ from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScale
 from sources import compared
 
 import hbconv
-from hbconv.backends.cuda.choose import TreeKernels
+from hbconv.backends.cuda import choose
 from hbconv.backends.tvm import BACKEND
 from hbconv.backends.tvm.cuda import plan
 from hbconv.errors import BackendError, OptionError
@@ -104,9 +104,9 @@ def test_answers_as_the_cpu_and_the_source(name, monkeypatch):
 @pytest.mark.parametrize("leaves", [6, 100])
 def test_few_rows_and_many_have_tables_of_their_own(leaves, monkeypatch):
     device = emulate_device(monkeypatch)
-    monkeypatch.setattr(TreeKernels, "few_rows", 10)
+    monkeypatch.setattr(choose, "STEPS", (10, 1 << 20))
     value = np.nan_to_num(X[:, 0] * X[:, 1]) + RNG.normal(size=len(X))
-    source = LGBMRegressor(n_estimators=3, num_leaves=leaves, min_child_samples=1, verbose=-1).fit(
+    source = LGBMRegressor(n_estimators=30, num_leaves=leaves, min_child_samples=1, verbose=-1).fit(
         X, value
     )
     model = hbconv.convert(source, backend="tvm", device="cuda")
