@@ -34,7 +34,14 @@ from hbconv.backends.cuda.times import (
     time_vectors,
 )
 from hbconv.backends.cuda.tree_order import TreeOrder, order_trees
-from hbconv.backends.cuda.walk import MAX_NODES, THREADS, WalkShape, chunk_walk, make_walk
+from hbconv.backends.cuda.walk import (
+    MAX_NODES,
+    THREADS,
+    WalkShape,
+    chunk_walk,
+    make_walk,
+    tabulate_walk,
+)
 from hbconv.backends.tvm.trees.bitwise.leaf_splits import split_leaves
 from hbconv.forest import Forest
 
@@ -45,6 +52,8 @@ MAX_NODES_OF_FEW = 1 << 30
 MAX_RESIDENT = 32
 """Blocks that a multiprocessor keeps at most."""
 SLICES = (2, 4, 8, 16, 32, 64)
+TREES_OF_SLICE = 8
+"""Trees worth a block of `walk`: one of depth 8 takes a third of what its codes do."""
 STEPS = tuple(int(2 ** (i / 4)) for i in range(8, 81))
 """Rows for which forms are compared, 4 to 1,048,576: the best of the most takes all beyond."""
 WORTH = 1.15
@@ -219,9 +228,11 @@ class TreeKernels:
                 ways.append((walk_clocks(nodes, chunks, threads), chunks, shape))
         if ways:
             clocks, chunks, shape = min(ways, key=lambda way: way[0].total)
-            kernel = make_walk(self.forest, self.trees, columns, cutoffs, nodes, chunks, shape)
-            turns = time_trees(2 * shape.threads, self.trees, clocks, 1, WALK_TAKEN)
-            yield self._batch(kernel, self.trees, clocks, turns, len(columns), chunks)
+            tables = tabulate_walk(self.trees, cutoffs, nodes, chunks)
+            for trees in self._orders(TREES_OF_SLICE):
+                kernel = make_walk(self.forest, trees, columns, chunks, shape, tables)
+                turns = time_trees(2 * shape.threads, trees, clocks, 1, WALK_TAKEN)
+                yield self._batch(kernel, trees, clocks, turns, len(columns), chunks)
 
     def _orders(self, teams: int) -> Iterator[TreeOrder]:
         """Yield the trees whole, then in slices of more trees than a block takes at once."""

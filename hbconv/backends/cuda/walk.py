@@ -12,11 +12,11 @@ from hbconv.backends.cuda.bits import out_buffer
 from hbconv.backends.cuda.chunks import ColumnChunks, chunk_columns
 from hbconv.backends.cuda.columns import CodeColumns, Cutoffs
 from hbconv.backends.cuda.nodes import Nodes
-from hbconv.backends.cuda.plan import CudaKernel, Grid, Launch, LaunchPlan, PlannedKernels
+from hbconv.backends.cuda.plan import CudaKernel, Grid, Launch, LaunchPlan, PlannedKernels, Tables
 from hbconv.backends.cuda.tree_order import TreeOrder, tables_of_values
 from hbconv.forest import Forest
 
-__all__ = ["MAX_NODES", "THREADS", "WalkShape", "chunk_walk", "make_walk"]
+__all__ = ["MAX_NODES", "THREADS", "WalkShape", "chunk_walk", "make_walk", "tabulate_walk"]
 
 MAX_COLUMNS = 256
 MAX_NODES = 1 << 14
@@ -62,18 +62,28 @@ def chunk_walk(
     return chunk_columns(nodes.tree[inner], column, len(nodes.depth), len(columns), room)
 
 
+def tabulate_walk(trees: TreeOrder, cutoffs: Cutoffs, nodes: Nodes, chunks: ColumnChunks) -> Tables:
+    """Return the tables, which do not depend on slices."""
+    values = np.zeros(len(nodes.child), trees.values.dtype)
+    values[~nodes.is_test] = trees.values[~nodes.child[~nodes.is_test]]
+    return {
+        **chunks.tables(),
+        **tables_of_values(values),
+        "nodes": _words(nodes, cutoffs, chunks),
+        "first": nodes.first.astype(np.int32),
+        "depth": nodes.depth,
+    }
+
+
 def make_walk(
     forest: Forest,
     trees: TreeOrder,
     columns: CodeColumns,
-    cutoffs: Cutoffs,
-    nodes: Nodes,
     chunks: ColumnChunks,
     shape: WalkShape,
+    tables: Tables,
 ) -> PlannedKernels:
     """Return the kernel for blocks of a shape."""
-    values = np.zeros(len(nodes.child), trees.values.dtype)
-    values[~nodes.is_test] = trees.values[~nodes.child[~nodes.is_test]]
     launch = Launch(
         CudaKernel("walk", (*trees.constants, ("THREADS", shape.threads))),
         (
@@ -81,20 +91,14 @@ def make_walk(
             *("of_output", *chunks.tables()),
             *("nodes", "first", "depth", "low", "high", "start", "out"),
         ),
-        Grid(2 * shape.threads),
+        Grid(2 * shape.threads, trees.slices),
         shape.threads,
         shape.shared_bytes(chunks.widest),
     )
-    tables = {
-        **trees.tables(),
-        **chunks.tables(),
-        **tables_of_values(values),
-        "nodes": _words(nodes, cutoffs, chunks),
-        "first": nodes.first.astype(np.int32),
-        "depth": nodes.depth,
-    }
-    mine = LaunchPlan((launch,), (("out", out_buffer(forest, trees)),), tuple(tables))
-    return bin_values(columns, forest.n_features).then(mine, tables)
+    return bin_values(columns, forest.n_features).then(
+        LaunchPlan((launch,), (("out", out_buffer(forest, trees)),), (*trees.tables(), *tables)),
+        {**trees.tables(), **tables},
+    )
 
 
 def _words(nodes: Nodes, cutoffs: Cutoffs, chunks: ColumnChunks) -> npt.NDArray[np.uint32]:

@@ -5,7 +5,8 @@
 // stand side by side, and a leaf leads to itself. The rows of a thread are those of its lane in the
 // two halves of its warp's 64. Their codes stand in words, [warp][column][64]: a bank is a row, so
 // no two lanes meet, and a lane reads only what it wrote. Trees pass through shared memory, two of
-// them in turn. They come in chunks, which read no more columns than there is room for.
+// them in turn. They come in chunks, which read no more columns than there is room for. Where terms
+// are written, an "output" is a slice of the trees, and blocks side by side take one each.
 enum { PARTS = sizeof(SUM) / 4, WARPS = THREADS / 32, BLOCK_ROWS = THREADS * 2 };
 
 __device__ __forceinline__ void
@@ -42,12 +43,13 @@ walk(const unsigned char* __restrict__ codes, int n, int columns, int room, int 
     word lane4 = lane * 4;
     word* own = all + warp * room * 64;
     const unsigned char* mine = (const unsigned char*)own;
-    for (int output = 0; output < outputs; ++output) {
+    for (int output = blockIdx.y; output < outputs; output += gridDim.y) {
 #if !TERMS
         SUM sums[2] = {start[output], start[output]};
 #endif
         for (int tree = of_output[output]; tree < of_output[output + 1]; ++tree) {
-            if (tree == ready) {
+            if (tree >= ready) {
+                while (chunk_end[chunk] <= tree) ++chunk;
                 int from = first_picked[chunk], count = first_picked[chunk + 1] - from;
                 copy_codes(codes, columns, picked + from, count, (n + GROUP - 1) / GROUP, own);
                 ready = chunk_end[chunk++];
