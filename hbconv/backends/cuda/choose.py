@@ -269,5 +269,9 @@ class TreeKernels:
 
     def __str__(self) -> str:
         *few, last = self.forms
-        lines = [f"up to {n:,} rows, {form}" for n, form in zip(self.limits, few, strict=True)]
-        return "\n".join([*lines, f"beyond, {last}" if few else str(last)])
+        lines = [
+            f"up to {n:,} rows, predicted {form.seconds(n, self.device) * 1e6:,.0f} microseconds: "
+            f"{form}"
+            for n, form in zip(self.limits, few, strict=True)
+        ]
+        return "\n".join([*lines, f"beyond: {last}" if few else str(last)])

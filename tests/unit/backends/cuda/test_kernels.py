@@ -108,7 +108,7 @@ def bits_of(forest: Forest, device: Device) -> list[Candidate]:
 def test_more_columns_than_fit_come_in_chunks(n):
     """Chunks end inside groups of trees, and inside outputs; tiles begin with the first again."""
     rng = np.random.default_rng(5)
-    forest = random_forest(rng, 150, 300, 5, n_outputs=2)
+    forest = random_forest(rng, 70, 300, 5, n_outputs=2)
     x = hostile_rows(rng, forest, "float32", n)
     kernels = TreeKernels(forest, "float32", True, H100)
     _, *batch = kernels.candidates()
@@ -191,12 +191,12 @@ def test_an_older_device_takes_smaller_tiles_sooner():
     check(forest, hostile_rows(rng, forest, "float32", 20), A100)
 
 
-@pytest.mark.parametrize("n_outputs", [1, 3])
-def test_slices_of_many_rows(n_outputs):
-    """Whole tiles, of which each multiprocessor has some, and sums of an output in several slices."""
+@pytest.mark.parametrize(("n", "n_trees", "n_outputs"), [(4096, 70, 3), (100_000, 6, 1)])
+def test_slices_of_many_rows(n, n_trees, n_outputs):
+    """Blocks go from tile to tile, and an output's sum is of several slices."""
     rng = np.random.default_rng(11)
-    forest = random_forest(rng, 70, 3, 4, n_outputs=n_outputs, accumulate="float32")
-    x = hostile_rows(rng, forest, "float32", 4096)
+    forest = random_forest(rng, n_trees, 3, 4, n_outputs=n_outputs, accumulate="float32")
+    x = hostile_rows(rng, forest, "float32", n)
     for form in TreeKernels(forest, "float32", True, H100).candidates():
         if form.slices > 1:
             out = run_kernel(form.kernel, x, Emulated())
