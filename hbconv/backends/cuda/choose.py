@@ -92,6 +92,10 @@ class Candidate:
     slices: int = 1
     chunks: int = 1
 
+    def fits(self, n_rows: int) -> bool:
+        """Whether memory allows the terms of so many rows; whole trees have none."""
+        return self.slices == 1 or n_rows <= self.kernel.plan.rows_at_once
+
     def seconds(self, n_rows: int, device: Device) -> float:
         """Predict the seconds of so many rows, for as many at a time as memory allows."""
         calls, rest = divmod(n_rows, self.kernel.plan.rows_at_once)
@@ -164,8 +168,9 @@ class TreeKernels:
         forms: list[Candidate] = []
         limits: list[int] = []
         for n_rows in reversed(STEPS):
-            seconds = {form: form.seconds(n_rows, self.device) for form in candidates}
-            best = min(candidates, key=seconds.__getitem__)
+            fitting = (form for form in candidates if form.fits(n_rows))
+            seconds = {form: form.seconds(n_rows, self.device) for form in fitting}
+            best = min(seconds, key=seconds.__getitem__)
             if not forms:
                 forms.append(best)
             elif seconds[forms[0]] > WORTH * seconds[best]:

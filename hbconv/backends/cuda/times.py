@@ -28,7 +28,7 @@ __all__ = [
 LAUNCH = 6000
 """Clocks of one launch more: the host's work, and the end of the kernel before."""
 BITS_TAKEN, WALK_TAKEN, BINNING_TAKEN = 1.5, 2.0, 2.5
-"""Clocks that were measured for each one that was counted."""
+"""Clocks that an H200 took for each one that was counted."""
 BEGINNING = 3000
 """Clocks until a block of many trees has its planes or codes, and the first trees."""
 EDGES_LATENCY = 2500

@@ -16,7 +16,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from hbconv.array import Array
-from hbconv.backends.cuda import choose, launch
+from hbconv.backends.cuda import choose, launch, plan
 from hbconv.backends.cuda.choose import Candidate, TreeKernels, refuse
 from hbconv.backends.cuda.clocks import A100, H100, Device
 from hbconv.backends.cuda.columns import ALL, join_columns
@@ -209,17 +209,19 @@ def test_the_form_is_the_fastest_or_nearly_so_for_each_number_of_rows():
     assert [kernels.choose(n) for n in (*kernels.limits, 1 << 40)] == list(kernels.forms)
     assert kernels.choose(1) is kernels.few
     assert {kernels.choose(n).slices > 1 for n in (4096, 1 << 20)} == {True, False}
+    candidates = list(kernels.candidates())
     for n in choose.STEPS:
-        best = min(form.seconds(n, H100) for form in kernels.candidates())
+        best = min(form.seconds(n, H100) for form in candidates if form.fits(n))
         assert best <= kernels.choose(n).seconds(n, H100) <= choose.WORTH * best
 
 
-def test_rows_beyond_the_memory_of_terms_take_another_call():
+def test_rows_whose_terms_exceed_the_memory_take_whole_trees(monkeypatch):
     forest = random_forest(np.random.default_rng(0), 300, 28, 5, missing="left", awkward=0)
-    form = max(TreeKernels(forest, "float32", True, H100).candidates(), key=lambda c: c.slices)
-    rows = form.kernel.plan.rows_at_once
-    assert rows < 1 << 20
-    assert form.seconds(2 * rows, H100) == 2 * form.seconds(rows, H100)
+    assert TreeKernels(forest, "float32", True, H100).choose(8192).slices > 1
+    monkeypatch.setattr(plan, "BUFFER_BYTES", 6000 * 300 * 8)
+    kernels = TreeKernels(forest, "float32", True, H100)
+    assert kernels.choose(8192).slices == 1
+    assert all(kernels.choose(n).fits(n) for n in choose.STEPS)
 
 
 def test_a_missing_barrier_is_noticed(monkeypatch):
