@@ -10,7 +10,9 @@ __all__ = ["add_terms", "add_vectors"]
 
 THREADS = 256
 ROWS_OF_TERMS = 32
-"""Rows of a block: a warp, so that few rows are spread over many multiprocessors."""
+THREADS_OF_TERMS = 32 * 9
+"""Rows of a block, so that few rows are spread over many multiprocessors, and its warps."""
+CHUNK_OF_TERMS = 128
 
 
 def add_terms(terms: PlannedKernels, trees: TreeOrder) -> PlannedKernels:
@@ -21,8 +23,8 @@ def add_terms(terms: PlannedKernels, trees: TreeOrder) -> PlannedKernels:
         CudaKernel("terms", (("SUM", NAMES[dtype]),)),
         ("terms", "n", trees.outputs, *tables, "out"),
         Grid(ROWS_OF_TERMS, trees.outputs),
-        ROWS_OF_TERMS,
-        0,
+        THREADS_OF_TERMS,
+        2 * CHUNK_OF_TERMS * ROWS_OF_TERMS * trees.values.itemsize,
     )
     out = Buffer(dtype, 1, 1, trees.outputs)
     return terms.renamed({"out": "terms"}).then(

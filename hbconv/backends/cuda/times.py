@@ -37,10 +37,10 @@ ROW_LATENCY = 1500
 READ_LATENCY = 250
 TERM_LATENCY = 15
 """Clocks of a row of ``few`` at least, of a node from the second cache, of a term in turn."""
-ADD_LATENCY = 14
-"""Clocks of a term that comes from memory: 64 at once take 700, and an addition 8."""
-TERMS_RESIDENT = 12
-"""Blocks of ``terms`` on a multiprocessor, for want of registers."""
+TERMS_LATENCY, ADD_LATENCY = 700, 13
+"""Clocks until the first terms are there, and of each: the machine code waits 12.4 for it."""
+TERMS_RESIDENT = 3
+"""Blocks of ``terms`` whose shared memory a multiprocessor has."""
 LEAF_LATENCY = 350
 """Clocks of a leaf whose vector is looked up: four at once wait twice for memory."""
 BYTES_PER_CLOCK = 18
@@ -110,7 +110,8 @@ def time_terms(trees: TreeOrder) -> Turns:
     """Predict kernel ``terms``, and the writing of what it reads."""
     n_trees = len(trees.number) / trees.outputs
     busy = 32 * n_trees * 2 * trees.values.itemsize / BYTES_PER_CLOCK
-    return Turns(32, busy, n_trees * ADD_LATENCY, trees.outputs, TERMS_RESIDENT)
+    latency = TERMS_LATENCY + n_trees * ADD_LATENCY
+    return Turns(32, busy, latency, trees.outputs, TERMS_RESIDENT)
 
 
 def time_vectors(forest: Forest) -> Turns:
