@@ -61,6 +61,8 @@ class Turns:
         Blocks for the same rows.
     resident : int
         Blocks that a multiprocessor keeps at once.
+    bytes_moved : float
+        Bytes of terms that a block reads or writes, while it does the rest.
     """
 
     rows: int
@@ -68,12 +70,14 @@ class Turns:
     latency: float = 0.0
     slices: int = 1
     resident: int = 1
+    bytes_moved: float = 0.0
 
     def clocks(self, n_rows: int, processors: int) -> float:
-        """Count the clocks of the multiprocessor that has most blocks."""
+        """Count the clocks of the multiprocessor that has most blocks, or those of the memory."""
         blocks = -(-n_rows // self.rows) * self.slices
         most = -(-blocks // processors)
-        return max(most * self.busy, -(-most // self.resident) * self.latency)
+        moved = blocks * self.bytes_moved / (BYTES_PER_CLOCK * processors)
+        return max(most * self.busy, -(-most // self.resident) * self.latency, moved)
 
 
 def add_seconds(turns: Iterable[Turns], n_rows: int, device: Device) -> float:
@@ -95,7 +99,8 @@ def time_trees(rows: int, trees: TreeOrder, clocks: Clocks, teams: int, taken: f
     groups = -(-n_trees // teams)
     own_groups = -(-n_trees // (trees.slices * teams))
     busy = BEGINNING + clocks.total * rows * taken * own_groups / groups
-    return Turns(rows, busy, slices=trees.slices)
+    written = rows * n_trees / trees.slices * trees.values.itemsize if trees.apart else 0.0
+    return Turns(rows, busy, slices=trees.slices, bytes_moved=written)
 
 
 def time_few(nodes: Nodes, clocks: Clocks, n_outputs: int, resident: int) -> Turns:
@@ -107,14 +112,14 @@ def time_few(nodes: Nodes, clocks: Clocks, n_outputs: int, resident: int) -> Tur
 
 
 def time_terms(trees: TreeOrder) -> Turns:
-    """Predict kernel ``terms``, and the writing of what it reads."""
+    """Predict kernel ``terms``."""
     n_trees = len(trees.number) / trees.outputs
-    busy = 32 * n_trees * 2 * trees.values.itemsize / BYTES_PER_CLOCK
     latency = TERMS_LATENCY + n_trees * ADD_LATENCY
-    return Turns(32, busy, latency, trees.outputs, TERMS_RESIDENT)
+    read = 32 * n_trees * trees.values.itemsize
+    return Turns(32, 0.0, latency, trees.outputs, TERMS_RESIDENT, read)
 
 
 def time_vectors(forest: Forest) -> Turns:
     """Predict kernel ``vectors``: each leaf's number comes first, then a value of its own."""
-    busy = 256 * forest.n_trees * (4 + 32) / BYTES_PER_CLOCK
-    return Turns(256, busy, forest.n_trees * LEAF_LATENCY, forest.n_outputs, 8)
+    latency = forest.n_trees * LEAF_LATENCY
+    return Turns(256, 0.0, latency, forest.n_outputs, 8, 256 * forest.n_trees * (4 + 32))
