@@ -137,7 +137,9 @@ def one_hot(codes: Tensor, first: Tensor, size: Tensor, width: int, dtype: str) 
     return zeros.scatter_(1, at, known.to(zeros.dtype))
 
 
-def prepare_sizes(sizes: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+def prepare_sizes(
+    sizes: npt.NDArray[Any], **_attributes: Any
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """Return the first column of each code, and the sizes.
 
     Examples
@@ -148,7 +150,9 @@ def prepare_sizes(sizes: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArra
     return np.cumsum(sizes, dtype=sizes.dtype) - sizes, sizes
 
 
-def prepare_edges(edges: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+def prepare_edges(
+    edges: npt.NDArray[Any], **_attributes: Any
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """Pad with infinity, for a binary search, and count the real edges of each column.
 
     Examples
@@ -188,9 +192,12 @@ FUNCTIONS: dict[str, Callable[..., Tensor]] = {
 An ``axis`` becomes torch's ``dim``, which counts the rows too.
 """
 
-PREPARED: dict[str, Callable[[npt.NDArray[Any]], tuple[npt.NDArray[Any], ...]]] = {
+PREPARED: dict[str, Callable[..., tuple[npt.NDArray[Any], ...]]] = {
     "bucketize": prepare_edges,
     "nearest": prepare_points,
     "one_hot": prepare_sizes,
 }
-"""Primitives whose constant last operand is replaced by others, computed once."""
+"""Primitives whose constant last operand is replaced by others, computed once.
+
+Attributes are keyword arguments.
+"""

@@ -214,7 +214,7 @@ class _FxWriter:
         last = self.program.instructions[op.operands[-1]]
         if op.primitive not in PREPARED or not isinstance(last, Constant):
             return operands
-        parts = PREPARED[op.primitive](last.value.data)
+        parts = PREPARED[op.primitive](last.value.data, **op.attributes)
         return (*operands[:-1], *(self.buffer(f"{name}_{k}", part) for k, part in enumerate(parts)))
 
     def buffer(self, name: str, array: npt.NDArray[Any]) -> fx.Node:

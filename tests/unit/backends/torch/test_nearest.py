@@ -32,14 +32,15 @@ def rows(points):
     return np.concatenate([some, between, RNG.normal(size=(20, points.shape[1])) * 3, odd])
 
 
+class SearchOfFive(torch.nn.Module):
+    def forward(self, x, *points):
+        return nearest(x, *points, k=5)
+
+
 @pytest.fixture(scope="module")
 def traced():
-    class Search(torch.nn.Module):
-        def forward(self, x, *points):
-            return nearest(x, *points, k=5)
-
-    points = torch_tuple(prepare_points(drawn("normal", 3)))
-    return trace(Search(), (torch.zeros(2, 3, dtype=torch.float64), *points))
+    points = torch_tuple(prepare_points(drawn("normal", 3), 5))
+    return trace(SearchOfFive(), (torch.zeros(2, 3, dtype=torch.float64), *points))
 
 
 def torch_tuple(arrays):
@@ -53,7 +54,7 @@ def test_boxes_find_what_a_search_of_all_finds(columns, dtype, kind):
     points = drawn(kind, columns).astype(dtype)
     with np.errstate(over="ignore"):
         x = rows(points).astype(dtype)
-    prepared = torch_tuple(prepare_points(points))
+    prepared = torch_tuple(prepare_points(points, 5))
     assert len(prepared) == 5
     for k in (1, 5, 40):
         with np.errstate(all="ignore"):
@@ -62,13 +63,40 @@ def test_boxes_find_what_a_search_of_all_finds(columns, dtype, kind):
         np.testing.assert_array_equal(found.numpy(), expected)
 
 
+@pytest.mark.parametrize("count", [2560, 2561, 2559])
+@pytest.mark.parametrize("kind", ["normal", "ties", "same"])
+@pytest.mark.parametrize("repeated", [2, 3])
+def test_runs_find_what_a_search_of_all_finds(repeated, kind, count):
+    """Ties within a run and between runs, of which the last may have to be filled up."""
+    points = np.repeat(drawn(kind, 6, count), repeated, axis=1)
+    points[7::11] = points[3]
+    prepared = torch_tuple(prepare_points(points, 5))
+    assert prepared[-1].shape[0] == (count if count < 2560 else -(-count // 64))
+    x = torch.from_numpy(np.concatenate([points[::97], points[-3:], 3 * points[:20] + 0.25]))
+    expected = torch.sort(squares_of(x, *prepared)[:, :count], stable=True, dim=1)[1][:, :5]
+    np.testing.assert_array_equal(nearest(x, *prepared, k=5), expected)
+    traced = trace(SearchOfFive(), (x[:2], *prepared))
+    np.testing.assert_array_equal(traced(x, *prepared), expected)
+    assert traced(x[:0], *prepared).shape == (0, 5)
+
+
+def squares_of(x, *prepared):
+    """Squared distances as they are computed, less what is the same for all points of a row."""
+    if len(prepared) == 3:
+        centre, weights, norms = prepared
+        return (x - centre) @ weights + norms.flatten()
+    return sum(
+        (x[:, i, None] - column) ** 2 for i, column in enumerate(prepared[0].flatten(0, -2).T)
+    )
+
+
 @pytest.mark.parametrize("kind", ["normal", "ties"])
 def test_a_traced_search_takes_any_rows(traced, kind):
     points = drawn(kind, 3)
     for x in (rows(points), rows(points)[:1], rows(points)[:0]):
         with np.errstate(all="ignore"):
             expected = products.nearest(x, points, 5)
-        found = traced(*torch_tuple((x, *prepare_points(points))))
+        found = traced(*torch_tuple((x, *prepare_points(points, 5))))
         np.testing.assert_array_equal(found.numpy(), expected)
 
 
@@ -83,7 +111,7 @@ def test_rows_that_few_boxes_do_not_settle_are_searched_in_many(monkeypatch):
     monkeypatch.setattr(nearest_points, "_search_boxes", search)
     points = drawn("normal", 6, 12_000)
     x = RNG.normal(size=(20, 6))
-    found = nearest(torch.from_numpy(x), *torch_tuple(prepare_points(points)), k=5)
+    found = nearest(torch.from_numpy(x), *torch_tuple(prepare_points(points, 5)), k=5)
     np.testing.assert_array_equal(found.numpy(), products.nearest(x, points, 5))
     assert [count for _, count in searched] == [32, nearest_points.MANY]
     assert 0 < searched[1][0] <= 20
@@ -100,4 +128,4 @@ def test_rows_that_few_boxes_do_not_settle_are_searched_in_many(monkeypatch):
     ids=["seven columns", "few points", "an infinite point", "wide"],
 )
 def test_other_points_lie_in_no_boxes(points, operands):
-    assert len(prepare_points(points)) == operands
+    assert len(prepare_points(points, 5)) == operands
