@@ -23,7 +23,8 @@ __all__ = ["export_compiled"]
 IF_ASKED = "env_var_value != nullptr && env_var_value[0] != '0'"
 """Where generated code asks whether to look at the dtypes, widths and strides of its inputs."""
 PORTABLE = {"cpp.march": "x86-64-v3", "cpp.simdlen": 256}
-"""Code that all processors with AVX2 run, wherever it was compiled."""
+"""Code that all processors with AVX2 run, wherever it was compiled. Before 2.13, torch knows no
+``cpp.march`` and compiles for the processor that is here."""
 _compiling = Lock()
 
 
@@ -57,7 +58,12 @@ def _require_device(target: Target) -> None:
 
 def _processor() -> dict[str, Any]:
     """Return options for processors: those like this one, if it lacks what most have."""
-    return PORTABLE if torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512") else {}
+    from torch._inductor import config
+
+    if torch.backends.cpu.get_cpu_capability() not in ("AVX2", "AVX512"):
+        return {}
+    known = config.get_config_copy()
+    return {name: value for name, value in PORTABLE.items() if name in known}
 
 
 def _compile(program: Any, path: Path, options: dict[str, Any]) -> None:

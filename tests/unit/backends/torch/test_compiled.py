@@ -81,6 +81,12 @@ def test_torch_alone_answers_and_refuses(tmp_path):
     assert [text.partition(":")[2].split()[0] for text in others] == ["unmatched"] * 3
 
 
+def test_options_that_this_torch_does_not_know_are_left_out(monkeypatch):
+    known = compiled._processor()
+    monkeypatch.setitem(compiled.PORTABLE, "cpp.of_another_version", 1)
+    assert compiled._processor() == known
+
+
 def test_without_a_device_or_a_compiler_it_is_refused(tmp_path):
     model = hbconv.convert(DummyRegressor().fit([[0.0]], [0.0]), backend="torch")
     if not torch.cuda.is_available():
