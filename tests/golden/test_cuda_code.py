@@ -13,6 +13,7 @@ from golden.conftest import CODE
 from hbconv.backends.cuda.choose import TreeKernels
 from hbconv.backends.cuda.clocks import A100, H100
 from hbconv.backends.cuda.compile import compile_kernel, find_nvrtc, nvrtc_version
+from hbconv.backends.cuda.pairwise import plan_pairwise
 from hbconv.backends.cuda.plan import CudaKernel
 from hbconv.backends.tvm.cuda.plan import plan_program
 from hbconv.errors import BackendError
@@ -42,6 +43,8 @@ def kernels() -> Iterator[CudaKernel]:
     yield CudaKernel("few", (("INPUT", "float"), *doubles))
     yield CudaKernel("vectors", (("SUM", "double"),))
     yield CudaKernel("terms", (("SUM", "double"),))
+    for dtype, kind in (("float32", "square"), ("float64", "square"), ("float64", "canberra")):
+        yield plan_pairwise(dtype, kind, 2.0, 1, 1).launches[0].kernel
 
 
 def bits_kernel(sums: tuple[tuple[str, str | int], ...], bits: int, lanes: int, lists: int):
