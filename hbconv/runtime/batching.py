@@ -18,7 +18,7 @@ DISTANCES = 3
 """Matrices of distances that are alive while one is computed: a sum, a term, and their sum."""
 
 
-def bytes_per_row(program: TensorProgram) -> int:
+def bytes_per_row(program: TensorProgram, device: str = "cpu") -> int:
     """Return the bytes of one row in all values of a program: an upper bound, if none is freed.
 
     Examples
@@ -29,7 +29,7 @@ def bytes_per_row(program: TensorProgram) -> int:
     >>> bytes_per_row(b.program({"y": x + x}))
     48
     """
-    return sum(_row_bytes(program, instruction) for instruction in program.instructions)
+    return sum(_row_bytes(program, instruction, device) for instruction in program.instructions)
 
 
 def bytes_given(program: TensorProgram) -> int:
@@ -50,7 +50,7 @@ def bytes_given(program: TensorProgram) -> int:
     )
 
 
-def bytes_alive(program: TensorProgram) -> int:
+def bytes_alive(program: TensorProgram, device: str = "cpu") -> int:
     """Return the most bytes of one row that are alive at once, without the caller's inputs.
 
     Each value is freed after its last use.
@@ -68,7 +68,7 @@ def bytes_alive(program: TensorProgram) -> int:
     ending: dict[int, int] = {}
     for position, op in enumerate(program.instructions):
         if isinstance(op, Op):
-            most = max(most, alive + _row_bytes(program, op))
+            most = max(most, alive + _row_bytes(program, op, device))
             result = _value_bytes(op.type)
             alive += result
             end = last.get(position, position)
@@ -80,8 +80,8 @@ def bytes_alive(program: TensorProgram) -> int:
 def rows_per_chunk(program: TensorProgram, target: Target) -> int:
     """Rows of which the values fit in memory, and the living ones in the cache."""
     return min(
-        max(1, target.memory // max(1, bytes_per_row(program))),
-        target.rows_at_once(bytes_alive(program)),
+        max(1, target.memory // max(1, bytes_per_row(program, target.device))),
+        target.rows_at_once(bytes_alive(program, target.device)),
     )
 
 
@@ -92,9 +92,9 @@ def chunks(rows: int, size: int) -> Iterator[slice]:
         yield slice(start, min(start + size, rows))
 
 
-def _row_bytes(program: TensorProgram, instruction: Instruction) -> int:
+def _row_bytes(program: TensorProgram, instruction: Instruction, device: str) -> int:
     """Return the bytes of one row of a value, and of what computes it."""
-    work = _work_bytes(program, instruction) if isinstance(instruction, Op) else 0
+    work = _work_bytes(program, instruction, device) if isinstance(instruction, Op) else 0
     return work + _value_bytes(instruction.type)
 
 
@@ -103,16 +103,18 @@ def _value_bytes(kind: TensorType) -> int:
     return np.dtype(kind.dtype).itemsize * math.prod(kind.shape) if kind.rows else 0
 
 
-def _work_bytes(program: TensorProgram, op: Op) -> int:
+def _work_bytes(program: TensorProgram, op: Op, device: str) -> int:
     """Return the bytes of one row that an operator holds beside its result.
 
-    A native tree kernel adds a leaf number and a value for each tree. A repeated program adds all
-    its values. Distances are sums of terms, and the nearest points are found among all distances.
+    A native tree kernel adds a leaf number and a value for each tree; those of a GPU add a code for
+    each column, and chunk what else they hold. A repeated program adds all its values. Distances
+    are sums of terms, and the nearest points are found among all distances.
     """
     if op.kind is OpKind.TREES:
-        return 16 * int(op.attributes["forest"].n_trees)
+        forest = op.attributes["forest"]
+        return int(16 * forest.n_trees if device == "cpu" else forest.n_features)
     if op.body:
-        return bytes_per_row(op.body)
+        return bytes_per_row(op.body, device)
     if op.primitive not in ("pairwise", "nearest"):
         return 0
     x, points = (program.instructions[operand].type for operand in op.operands[:2])

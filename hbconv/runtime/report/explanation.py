@@ -36,12 +36,13 @@ class ProgramSize:
     bytes_per_row: int
 
     @staticmethod
-    def of(method: str, program: TensorProgram) -> ProgramSize:
-        """Measure a program."""
+    def of(method: str, program: TensorProgram, device: str) -> ProgramSize:
+        """Measure a program for a device."""
         constants = sum(
             i.value.data.nbytes for i in program.instructions if isinstance(i, Constant)
         )
-        return ProgramSize(method, len(program.instructions), constants, bytes_per_row(program))
+        a_row = bytes_per_row(program, device)
+        return ProgramSize(method, len(program.instructions), constants, a_row)
 
     def __str__(self) -> str:
         return (
@@ -79,7 +80,10 @@ class Explanation:
             show(graph),
             trace(planned.typed, planned.target, planned.optimization),
             planned.optimization,
-            tuple(ProgramSize.of(name, m.lowered.program) for name, m in methods.items()),
+            tuple(
+                ProgramSize.of(name, m.lowered.program, planned.target.device)
+                for name, m in methods.items()
+            ),
             methods,
             planned.row_plans,
             _show_tuning(planned),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from forests import random_forest
 
 from hbconv.runtime.batching import bytes_alive, bytes_per_row, rows_per_chunk
 from hbconv.target import Target
@@ -37,3 +38,14 @@ def test_a_chunk_holds_the_distances_of_its_rows_alone() -> None:
     chunk = rows_per_chunk(neighbors("nearest", k=5), target)
     assert chunk * 3 * POINTS * 8 <= 32 << 20
     assert chunk >= 64
+
+
+def test_kernels_of_a_gpu_hold_a_code_for_each_column() -> None:
+    """A million rows of 500 trees came in eight chunks, each with its launches."""
+    forest = random_forest(np.random.default_rng(0), 500, 28, 2)
+    b = Builder()
+    x = b.input("x", "float32", 28)
+    program = b.program({"y": b.op("tree_scores", x, forest=forest, strategy="tree_traversal")})
+    assert bytes_alive(program, "cuda") == 28 + 8
+    assert bytes_alive(program) == 16 * 500 + 8
+    assert rows_per_chunk(program, Target("torch", device="cuda")) > 10_000_000
