@@ -1,0 +1,102 @@
+"""The command line of the check."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from benchmarks.gpu import environment, page
+from benchmarks.gpu.parts import PARTS, PREDICTED, Part
+from benchmarks.gpu.processes import ROOT, find_paths
+from benchmarks.gpu.record import Record, State
+from benchmarks.gpu.runner import run_child, run_parts
+from benchmarks.gpu.shown import last_lines, lines_of
+
+BUDGET = 480.0
+MODELS = ROOT / "build" / "gpu" / "models"
+CACHE = ROOT / "build" / "gpu" / "cache"
+
+
+def main() -> int:
+    """Run what is asked for; 1, where a part did not end well."""
+    chosen = options().parse_args()
+    if chosen.environment:
+        print(environment.describe())
+        return 0
+    if chosen.prepare:
+        prepare(chosen.prepare)
+        return 0
+    os.environ.setdefault("HBCONV_CACHE", str(CACHE))
+    record = Record.read(chosen.json)
+    record.facts |= facts()
+    parts = chosen.parts or PARTS
+    words = ["--models", str(chosen.models), *["--rehearse"] * chosen.rehearse]
+
+    def tell(line: str) -> None:
+        name = line.partition(":")[0]
+        print("\n".join(lines_of(name, record)), line, sep="\n", flush=True)
+
+    run_parts(parts, record, chosen.budget, run_child(words), tell)
+    print(last_lines(parts, record), flush=True)
+    if chosen.write:
+        page.write(chosen.write, record)
+    return int(any(record.state(part.name) != State.DONE for part in parts))
+
+
+def options() -> argparse.ArgumentParser:
+    """Return the arguments."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
+    parser.add_argument("--json", type=Path, help="results, of an earlier call too")
+    parser.add_argument("--parts", type=find_parts, help="parts to run, separated by commas")
+    parser.add_argument("--budget", type=float, default=BUDGET, help="seconds of all parts")
+    parser.add_argument("--models", type=Path, default=MODELS, help="folder of prepared models")
+    parser.add_argument("--write", type=Path, help="page whose tables to replace")
+    parser.add_argument("--environment", action="store_true", help="say what is there")
+    parser.add_argument("--prepare", type=Path, metavar="FOLDER", help="fit the models, and end")
+    parser.add_argument("--rehearse", action="store_true", help="without a device: tiny sizes")
+    return parser
+
+
+def find_parts(names: str) -> list[Part]:
+    """Return parts by their names.
+
+    >>> [part.name for part in find_parts("calls,memory")]
+    ['calls', 'memory']
+    """
+    known = {part.name: part for part in (*PARTS, PREDICTED)}
+    asked = names.split(",")
+    unknown = [name for name in asked if name not in known]
+    if unknown:
+        raise argparse.ArgumentTypeError(
+            f"no part {', '.join(unknown)}; there are {', '.join(known)}"
+        )
+    return [known[name] for name in asked]
+
+
+def facts() -> dict[str, object]:
+    """Return where and when the run is, and of which commit."""
+    git = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
+    found = environment.facts()
+    date = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+    return {"device": found["device"], "environment": found, "commit": commit, "date": date}
+
+
+def prepare(folder: Path) -> None:
+    """Fit all models that are not kept yet."""
+    from benchmarks.gpu.fitted import MODELS as NAMES
+    from benchmarks.gpu.fitted import find
+    from benchmarks.gpu.place import Cuda
+
+    for name in NAMES:
+        path = find(name, folder, Cuda()).path
+        print(f"{path.name}: {path.stat().st_size:,} bytes", flush=True)
+
+
+if __name__ == "__main__":
+    sys.path[:0] = find_paths()
+    sys.exit(main())

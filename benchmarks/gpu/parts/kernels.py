@@ -1,0 +1,89 @@
+"""Every kernel of trees: its bits first, then its time, beside its prediction and its peers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+
+from benchmarks.gpu.device_kernels import PlacedForest, microseconds
+from benchmarks.gpu.figures import figure, named, on_device
+from benchmarks.gpu.fitted import DEEP, KERNELS, Fitted, find
+from benchmarks.gpu.peers import peers
+from benchmarks.gpu.place import Place
+from benchmarks.gpu.record import Row
+from benchmarks.gpu.tests_apart import run_tests
+
+__all__ = ["TESTS", "run"]
+
+ROWS = (1, 16, 256, 4096, 16_384, 100_000, 1_000_000)
+PEER_ROWS = (1, 4096, 100_000, 1_000_000)
+CHECKED_ROWS = (1, 33, 1025, 3000)
+FEW_ROWS = 100_000
+"""Rows up to which the kernel for few rows is timed."""
+PLAIN_ROWS = 100_000
+"""Rows up to which plain operators of torch are: more take a quarter of a second a call."""
+FILE = "tests/gpu/test_trees.py"
+SECONDS = 35
+TESTS = {
+    f"{FILE}::{test}": SECONDS
+    for test in (
+        "test_every_kernel",
+        "test_plain_operators_on_the_device",
+        "test_modules_made_for_the_cpu_add_in_order_after_a_move",
+        "test_models_answer_as_on_the_cpu",
+        "test_a_call_is_captured_in_a_graph",
+        "test_another_stream_is_the_one_that_is_used",
+    )
+}
+
+
+def run(place: Place, models: Path) -> Iterator[Row]:
+    """Yield times of a model after another, then what became of the tests."""
+    for name in place.some((*KERNELS, DEEP)):
+        yield from named(name, lambda name=name: model_rows(find(name, models, place), place))
+    yield from run_tests(TESTS, place)
+
+
+def model_rows(model: Fitted, place: Place) -> Iterator[Row]:
+    """Check the kernels of a model, and time those that are right."""
+    forest = model.forest()
+    placed = PlacedForest(forest, place)
+    right = {}
+    for way, candidate in placed.candidates.items():
+        wrong = placed.differing(candidate, CHECKED_ROWS[: place.rows(4)], place)
+        yield {"what": model.name, "way": f"{way}, bits", "differing": wrong}
+        if not wrong:
+            right[way] = candidate
+    for count in dict.fromkeys(map(place.rows, ROWS)):
+        x = torch.randn(count, forest.n_features, device=place.name)
+        call = lambda x=x: placed.call(x)  # noqa: E731
+        yield on_device(place, figure(place, model.name, count, "chosen", call), call)
+        for way, candidate in right.items():
+            if candidate is placed.kernels.few and count > FEW_ROWS:
+                continue
+            predicted = {"predicted": microseconds(candidate, count, placed.sizes)}
+            call = lambda x=x, candidate=candidate: placed.run(x, candidate)  # noqa: E731
+            found = figure(place, model.name, count, way, call, **predicted)
+            yield on_device(place, found, call)
+    yield from peer_rows(model, forest, place)
+
+
+def peer_rows(model: Fitted, forest: object, place: Place) -> Iterator[Row]:
+    """Time what else computes the model; what fails is named, and the others go on."""
+    for name, make in peers(model, forest, place):
+        most = PLAIN_ROWS if name.startswith("torch") else max(PEER_ROWS)
+        if model.name == DEEP and name.startswith("torch, gemm"):
+            continue  # a matrix of all nodes and all leaves of a tree
+        asked = (model, name, make, most, place)
+        yield from named(model.name, lambda asked=asked: one_peer(*asked))
+
+
+def one_peer(model: Fitted, name: str, make: object, most: int, place: Place) -> Iterator[Row]:
+    """Time one peer."""
+    call = make()
+    width = model.rows(1).shape[1]
+    for count in dict.fromkeys(place.rows(n) for n in PEER_ROWS if n <= most):
+        x = torch.randn(count, width, device=place.name)
+        yield figure(place, model.name, count, name, lambda x=x: call(x), peer=True)
