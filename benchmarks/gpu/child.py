@@ -1,6 +1,6 @@
 """Run one part, and write each result as a line the moment it is known.
 
-python -m benchmarks.gpu.child PART FILE --models FOLDER [--rehearse]
+python -m benchmarks.gpu.child PART FILE --models FOLDER [--rehearse] [--known NAMES]
 """
 
 from __future__ import annotations
@@ -30,8 +30,10 @@ def main() -> None:
     options.add_argument("file", type=Path)
     options.add_argument("--models", type=Path, required=True)
     options.add_argument("--rehearse", action="store_true")
+    options.add_argument("--known", nargs="*", default=[], help="what is not asked again")
     chosen = options.parse_args()
-    place = Rehearsal() if chosen.rehearse else Cuda()
+    known = frozenset(chosen.known)
+    place = Rehearsal(known) if chosen.rehearse else Cuda(known)
     with chosen.file.open("a", encoding="utf-8") as lines:
         for row in results(chosen.part, place, chosen.models):
             print(json.dumps(row, default=str), file=lines, flush=True)

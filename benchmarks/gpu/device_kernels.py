@@ -15,7 +15,7 @@ from hbconv.backends.torch.module import TensorModule
 from hbconv.forest import Forest
 from hbconv.tensor import Builder
 
-__all__ = ["PlacedForest", "candidates", "hard_rows", "kernel_of", "microseconds"]
+__all__ = ["PlacedForest", "hard_rows", "microseconds", "named_candidates"]
 
 CLOCK = 1.755e9
 """Clocks a second that predictions assume, of an H100."""
@@ -36,7 +36,7 @@ class PlacedForest:
         self.forest = forest
         self.sizes = place.sizes()
         self.kernels = find_kernels(forest, "float32", True, self.sizes)
-        self.candidates = {kernel_of(found): found for found in candidates(self.kernels)}
+        self.candidates = named_candidates(self.kernels)
         self._trees = _module(forest, place)
 
     def run(self, x: Tensor, candidate: Candidate) -> Tensor:
@@ -58,9 +58,13 @@ class PlacedForest:
         return wrong
 
 
-def candidates(kernels: TreeKernels) -> list[Candidate]:
-    """Return all kernels that take a forest."""
-    return [kernels.few, *kernels.candidates()]
+def named_candidates(kernels: TreeKernels) -> dict[str, Candidate]:
+    """Return all kernels that take a forest; two of one name by their constants too."""
+    found: dict[str, Candidate] = {}
+    for candidate in (kernels.few, *kernels.candidates()):
+        name = kernel_of(candidate)
+        found[name if name not in found else str(candidate.main)] = candidate
+    return found
 
 
 def kernel_of(candidate: Candidate) -> str:

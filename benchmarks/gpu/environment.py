@@ -14,7 +14,6 @@ PACKAGES = {
     "torch": ("torch", "all parts"),
     "scikit-learn": ("sklearn", "all parts"),
     "scipy": ("scipy", "all parts"),
-    "joblib": ("joblib", "all parts"),
     "safetensors": ("safetensors", "prepared models"),
     "pytest": ("pytest", "unproven, kernels"),
     "hypothesis": ("hypothesis", "unproven, kernels, sanitize"),
@@ -74,7 +73,8 @@ def _device() -> str:
     if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)) or not count.value:
         return "missing: the driver sees no device"
     driver.cuDeviceGetName(name, len(name), 0)
-    return f"{name.value.decode()}, {count.value} in all"
+    others = f" and {count.value - 1} more" if count.value > 1 else ""
+    return name.value.decode() + others
 
 
 def _nvrtc() -> str:

@@ -51,8 +51,13 @@ def caller_seconds(place: Place, call: Call) -> list[float]:
     return times
 
 
-def named(what: str, find: Callable[[], Iterable[Row]]) -> Iterator[Row]:
-    """Yield what a function finds; where an error ends it, yield the error as the last result."""
+def named(place: Place, what: str, find: Callable[[], Iterable[Row]]) -> Iterator[Row]:
+    """Yield what a function finds, unless that is known.
+
+    Where an error ends it, the error is the last result, and the part goes on.
+    """
+    if what in place.known:
+        return
     try:
         yield from find()
     except Exception as error:

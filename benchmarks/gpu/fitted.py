@@ -1,22 +1,23 @@
 """The models that parts ask: fitted beforehand on any machine, or where a part needs one.
 
 A file of LightGBM or XGBoost, or a saved model of hbconv, needs no library of the machine that
-reads it. A pickle beside it is for peers alone, and for one version of scikit-learn.
+reads it. Forests of scikit-learn are kept for peers too, as Treelite writes them.
 """
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
-from importlib.metadata import version
+from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 import numpy.typing as npt
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression
 
 import hbconv
@@ -31,6 +32,8 @@ from hbconv_datasets import generated
 __all__ = ["DEEP", "KERNELS", "LINEAR", "MIXED", "MIXED_TREES", "MODELS", "PAPER", "Fitted", "find"]
 
 FORMATS = (".txt", ".ubj", ".hbc")
+TREELITE = ".tl"
+FORESTS = (RandomForestClassifier, RandomForestRegressor)
 FIT_ROWS = 3000
 """Rows that the paper's models are fitted to: seconds, where its own rows take hours."""
 
@@ -71,10 +74,15 @@ class Fitted:
         width = len(self.on_host().parsed.schema.columns)
         return np.random.default_rng(seed).standard_normal((count, width), np.float32)
 
-    def estimator(self) -> Any:
-        """Return the estimator, if it was pickled with this version of its library; else None."""
-        path = _pickle(self.path)
-        return joblib.load(path) if path.exists() else None
+    def for_peers(self) -> Path | None:
+        """Return the file that peers read: of its library, or of Treelite, if there is one."""
+        if self.path.suffix != ".hbc":
+            return self.path
+        path = self.path.with_suffix(TREELITE)
+        packed = path.with_suffix(f"{TREELITE}.gz")
+        if not path.exists() and packed.exists():
+            path.write_bytes(gzip.decompress(packed.read_bytes()))
+        return path if path.exists() else None
 
 
 @cache
@@ -94,7 +102,7 @@ def find(name: str, folder: Path, place: Place) -> Fitted:
 
 
 def keep(name: str, model: Any, folder: Path) -> Fitted:
-    """Write a model in its library's own format, or in hbconv's, with a pickle for peers."""
+    """Write a model in its library's own format, or in hbconv's."""
     folder.mkdir(parents=True, exist_ok=True)
     library = type(model).__module__.partition(".")[0]
     if library == "lightgbm":
@@ -107,12 +115,12 @@ def keep(name: str, model: Any, folder: Path) -> Fitted:
         return Fitted(name, path)
     path = folder / f"{name}.hbc"
     hbconv.convert(model, backend="reference").save(path)
-    joblib.dump(model, _pickle(path), compress=3)
+    if isinstance(model, FORESTS) and find_spec("treelite"):
+        import treelite
+
+        packed = gzip.compress(treelite.sklearn.import_model(model).serialize_bytes(), 6)
+        path.with_suffix(f"{TREELITE}.gz").write_bytes(packed)
     return Fitted(name, path)
-
-
-def _pickle(path: Path) -> Path:
-    return path.with_suffix(f".sklearn-{version('scikit-learn')}.joblib")
 
 
 def _boosted(fit: Callable[..., Any], *settings: Any) -> Recipe:

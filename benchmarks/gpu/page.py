@@ -29,23 +29,23 @@ def predicted(record: Record) -> Iterator[Row]:
 
 
 def beside(record: Record) -> Iterator[Row]:
-    """Yield a million rows of each model: predicted of an H100 beside measured."""
-    measured = {
-        (row["what"], row["way"]): row["microseconds"]
-        for row in record.rows("kernels")
-        if row.get("rows") == BATCH and "microseconds" in row
+    """Yield a million rows by each kernel: predicted, of an H100 or the device, and measured."""
+    known = {
+        (row["what"], row["kernel"]): (row["microseconds"], "")
+        for row in record.rows("predicted")
+        if row["device"] == H100
     }
-    for row in record.rows("predicted"):
-        if row["device"] == H100:
-            found = measured.get((row["what"], row["kernel"]), "")
-            yield {
-                "model": row["what"],
-                "kernel": row["kernel"],
-                "chosen": row["chosen"],
-                "predicted microseconds, H100": row["microseconds"],
-                "measured microseconds": found,
-                "times the prediction": round(found / row["microseconds"], 1) if found else "",
-            }
+    for row in record.rows("kernels"):
+        if row.get("rows") == BATCH and "predicted" in row and "microseconds" in row:
+            known[row["what"], row["way"]] = row["predicted"], row["microseconds"]
+    for (model, kernel), (expected, found) in known.items():
+        yield {
+            "model": model,
+            "kernel": kernel,
+            "predicted microseconds": expected,
+            "measured microseconds": found,
+            "times the prediction": round(found / expected, 1) if found else "",
+        }
 
 
 def kernels(record: Record) -> Iterator[Row]:
@@ -191,7 +191,8 @@ def _shown(value: Any) -> str:
 def write(page: Path, record: Record) -> None:
     """Replace the tables of a page; one for which nothing is known stays as it is."""
     text = page.read_text(encoding="utf-8")
-    device = record.facts.get("device", "")
+    told = [record.facts.get(name, "") for name in ("device", "date")]
+    device = ", ".join(filter(None, told))
     for title, find in TABLES.items():
         rows = list(find(record))
         if rows:

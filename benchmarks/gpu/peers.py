@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from torch import Tensor
@@ -21,7 +22,10 @@ __all__ = ["find_nvforest", "peers", "plain_operators"]
 Peer = Callable[[Tensor], Any]
 TRAVERSALS = ("gemm", "tree_traversal", "perfect_tree_traversal")
 """The programs of plain operators that Hummingbird published."""
-KINDS = {".ubj": "xgboost_ubj", ".txt": "lightgbm"}
+DEEP_TRAVERSALS = ("tree_traversal",)
+MOST_TESTS = 1000
+"""Tests a tree up to which the others are made: matrices and full trees grow beyond memory."""
+KINDS = {".ubj": "xgboost_ubj", ".txt": "lightgbm", ".tl": "treelite_checkpoint"}
 """Formats of nvForest, by suffix."""
 
 
@@ -30,16 +34,18 @@ def peers(model: Fitted, forest: Forest, place: Place) -> Iterator[tuple[str, Ca
     yield from find_nvforest(model)
     if model.path.suffix == ".ubj" and find_spec("xgboost"):
         yield "xgboost", lambda: _xgboost(model, place)
-    for strategy in TRAVERSALS:
+    per_tree = forest.n_tests / forest.n_trees
+    for strategy in TRAVERSALS if per_tree <= MOST_TESTS else DEEP_TRAVERSALS:
         name = f"torch, {strategy}"
         yield name, lambda strategy=strategy: plain_operators(forest, strategy).to(place.name)
 
 
 def find_nvforest(model: Fitted) -> Iterator[tuple[str, Callable[[], Peer]]]:
     """Yield nvForest in the model's precision and in float32, if it is installed and reads it."""
-    if find_spec("nvforest") is not None:
-        yield "nvforest", lambda: _nvforest(model, None)
-        yield "nvforest, float32", lambda: _nvforest(model, "single")
+    path = model.for_peers()
+    if path is not None and find_spec("nvforest"):
+        yield "nvforest", lambda: _nvforest(path, None)
+        yield "nvforest, float32", lambda: _nvforest(path, "single")
 
 
 def plain_operators(forest: Forest, strategy: str) -> TensorModule:
@@ -57,19 +63,16 @@ def _xgboost(model: Fitted, place: Place) -> Peer:
 
     booster = xgboost.Booster(model_file=model.path)
     booster.set_param({"device": place.name})
-    return lambda x: booster.inplace_predict(x, predict_type="margin", validate_features=False)
+    settings = {"predict_type": "margin", "validate_features": False}
+    return lambda x: booster.inplace_predict(place.foreign(x), **settings)
 
 
-def _nvforest(model: Fitted, precision: str | None) -> Peer:
+def _nvforest(path: Path, precision: str | None) -> Peer:
     """Return nvForest's predictor, which it tunes for each number of rows."""
     import nvforest
 
-    if model.path.suffix in KINDS:
-        kind = KINDS[model.path.suffix]
-        path = str(model.path)
-        loaded = nvforest.load_model(path, model_type=kind, device="gpu", precision=precision)
-    else:
-        loaded = nvforest.load_from_sklearn(model.estimator(), device="gpu", precision=precision)
+    kind = KINDS[path.suffix]
+    loaded = nvforest.load_model(str(path), model_type=kind, device="gpu", precision=precision)
     tuned: dict[int, Any] = {}
 
     def predict(x: Tensor) -> Any:

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from threading import Thread
 from typing import IO
 from uuid import uuid4
 
-__all__ = ["ROOT", "Ended", "find_paths", "run_limited"]
+__all__ = ["ROOT", "Ended", "find_paths", "python", "run_limited"]
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = (".", "strategies", "datasets", "tests", "tests/support")
@@ -50,7 +50,10 @@ def find_paths() -> list[str]:
 
 
 def run_limited(
-    words: Sequence[str], seconds: float, look: Callable[[], None] = lambda: None
+    words: Sequence[str],
+    seconds: float,
+    look: Callable[[], None] = lambda: None,
+    environment: Mapping[str, str] = {},
 ) -> Ended:
     """Run a command for some seconds at most, and call a function now and then meanwhile.
 
@@ -59,7 +62,7 @@ def run_limited(
     mark = f"HBCONV_LIMITED_{uuid4().hex}"
     began = time.monotonic()
     process = subprocess.Popen(
-        words, cwd=ROOT, env=_environment(mark), stdin=subprocess.DEVNULL,
+        words, cwd=ROOT, env={**_environment(mark), **environment}, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     said = bytearray()
@@ -88,9 +91,10 @@ def _environment(mark: str) -> dict[str, str]:
 
 def _keep_end(pipe: IO[bytes], said: bytearray) -> None:
     """Read all that is written, and keep its end."""
-    while block := os.read(pipe.fileno(), 1 << 16):
-        said += block
-        del said[:-SAID_BYTES]
+    with pipe:
+        while block := os.read(pipe.fileno(), 1 << 16):
+            said += block
+            del said[:-SAID_BYTES]
 
 
 def _kill(mark: str) -> None:

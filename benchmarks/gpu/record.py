@@ -58,6 +58,13 @@ class Record:
         """Return the results of a part."""
         return list(self.parts.get(part, {}).get("rows", []))
 
+    def known(self, part: str) -> list[str]:
+        """Return what a part that was cut need not ask again: all but the last, and cut tests."""
+        rows = self.rows(part)
+        asked = dict.fromkeys(row["what"] for row in rows)
+        again = {row["what"] for row in rows if row.get("outcome") == State.CUT}
+        return [what for what in asked if what not in again | {rows[-1]["what"]}]
+
     def set(self, part: str, **facts: Any) -> None:
         """Write facts of a part."""
         self.parts.setdefault(part, {"rows": []}).update(facts)

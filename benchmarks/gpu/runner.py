@@ -14,8 +14,8 @@ from benchmarks.gpu.record import Record, Row, State
 
 __all__ = ["Run", "in_order", "run_child", "run_parts"]
 
-Run = Callable[[Part, Callable[[Row], None]], Ended]
-"""Runs a part, and hands each result over as it comes."""
+Run = Callable[[Part, Sequence[str], Callable[[Row], None]], Ended]
+"""Runs a part but for what is known, and hands each result over as it comes."""
 
 
 def in_order(parts: Iterable[Part], record: Record) -> list[Part]:
@@ -41,8 +41,9 @@ def run_parts(
                 record.set(part.name, state=State.LEFT)
             tell(f"{part.name}: left, {part.seconds:g} s do not fit {left:.0f} s")
             continue
+        known = record.known(part.name)
         record.set(part.name, state=State.BEGUN)
-        ended = run(part, lambda row, name=part.name: record.add(name, row))
+        ended = run(part, known, lambda row, name=part.name: record.add(name, row))
         record.set(part.name, state=judge(ended), seconds=ended.seconds, said=ended.said)
         tell(part.name)
 
@@ -57,10 +58,11 @@ def judge(ended: Ended) -> str:
 def run_child(words: Sequence[str]) -> Run:
     """Return what runs a part by ``child`` with these words, in a process of its own."""
 
-    def run(part: Part, take: Callable[[Row], None]) -> Ended:
+    def run(part: Part, known: Sequence[str], take: Callable[[Row], None]) -> Ended:
         with TemporaryDirectory() as folder:
             lines = Lines(Path(folder, "rows.jsonl"), take)
-            command = python("benchmarks.gpu.child", part.name, str(lines.path), *words)
+            asked = [part.name, str(lines.path), *words, "--known", *known]
+            command = python("benchmarks.gpu.child", *asked)
             return run_limited(command, part.seconds, lines.read)
 
     return run

@@ -31,7 +31,9 @@ METHODS = {
 def run(place: Place, models: Path) -> Iterator[Row]:
     """Yield the pipeline, its trees alone and trees of LightGBM, by backend; then copies."""
     for name in METHODS:
-        yield from named(name, lambda name=name: model_rows(find(name, models, place), place))
+        yield from named(
+            place, name, lambda name=name: model_rows(find(name, models, place), place)
+        )
 
 
 def model_rows(model: Fitted, place: Place) -> Iterator[Row]:
@@ -41,10 +43,10 @@ def model_rows(model: Fitted, place: Place) -> Iterator[Row]:
     counts = list(dict.fromkeys([*map(place.rows, ROWS), len(rows)]))
     for backend in BACKENDS:
         asked = (model, backend, rows, counts, place)
-        yield from named(name, lambda asked=asked: backend_rows(*asked))
+        yield from named(place, name, lambda asked=asked: backend_rows(*asked))
     for way, make in find_nvforest(model):
         asked = (name, way, make, rows, counts, place)
-        yield from named(name, lambda asked=asked: nvforest_rows(*asked))
+        yield from named(place, name, lambda asked=asked: nvforest_rows(*asked))
     yield from copies(name, rows, counts, place)
 
 

@@ -33,7 +33,7 @@ def run(place: Place, models: Path) -> Iterator[Row]:
     device_model = model.convert(place, "torch")
     for way, give in (("host arrays", np.ascontiguousarray), ("tensors", _tensors(place))):
         asked = (way, give, device_model, rows, want, place)
-        yield from named(MODEL, lambda asked=asked: [ask(*asked)])
+        yield from named(place, MODEL, lambda asked=asked: [ask(*asked)])
 
 
 def ask(way: str, give: Any, model: Any, rows: Any, want: Any, place: Place) -> Row:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.gpu.device_kernels import candidates, kernel_of, microseconds
+from benchmarks.gpu.device_kernels import microseconds, named_candidates
 from benchmarks.gpu.figures import named
 from benchmarks.gpu.fitted import DEEP, KERNELS, Fitted, find
 from benchmarks.gpu.place import Place
@@ -21,7 +21,7 @@ ROWS = 1_000_000
 def run(place: Place, models: Path) -> Iterator[Row]:
     """Yield the kernels of each model."""
     for name in place.some((*KERNELS, DEEP)):
-        yield from named(name, lambda name=name: predictions(find(name, models, place)))
+        yield from named(place, name, lambda name=name: predictions(find(name, models, place)))
 
 
 def predictions(model: Fitted) -> Iterator[Row]:
@@ -29,14 +29,15 @@ def predictions(model: Fitted) -> Iterator[Row]:
     forest = model.forest()
     for label, device in (("H100", H100), ("A100", A100)):
         kernels = TreeKernels(forest, "float32", True, device)
-        batches = [found for found in candidates(kernels) if found is not kernels.few]
-        for found in batches or [kernels.few]:
+        for way, found in named_candidates(kernels).items():
+            if found is kernels.few and kernels.batch is not found:
+                continue
             yield {
                 "what": model.name,
-                "way": f"{kernel_of(found)}, {label}",
+                "way": f"{way}, {label}",
                 "device": label,
-                "kernel": kernel_of(found),
-                "chosen": "yes" if kernel_of(kernels.batch) == kernel_of(found) else "",
+                "kernel": way,
+                "chosen": "yes" if str(found) == str(kernels.batch) else "",
                 "clocks a row": round(found.clocks.total, 1),
                 "limit": found.clocks.limit,
                 "shared bytes": found.shared_bytes,

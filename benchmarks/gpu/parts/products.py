@@ -85,7 +85,7 @@ def run(place: Place, models: Path) -> Iterator[Row]:  # noqa: ARG001
     """Yield each product: backends, then by hand."""
     warnings.simplefilter("ignore")  # models need not converge
     for product in PRODUCTS:
-        yield from named(product.name, lambda product=product: product_rows(product, place))
+        yield from named(place, product.name, lambda product=product: product_rows(product, place))
 
 
 def product_rows(product: Product, place: Place) -> Iterator[Row]:
@@ -110,7 +110,7 @@ def product_rows(product: Product, place: Place) -> Iterator[Row]:
     for backend in ("torch", "tvm"):
         if find_spec(backend):
             asked = (product, model, backend, rows, judge, place)
-            yield from named(product.name, lambda asked=asked: backend_rows(*asked))
+            yield from named(place, product.name, lambda asked=asked: backend_rows(*asked))
 
 
 def backend_rows(

@@ -40,7 +40,7 @@ def run(place: Place, models: Path) -> Iterator[Row]:
         write_rows(few, place.rows(CPU_ROWS))
         for name in place.some(MODELS):
             yield from named(
-                name, lambda name=name: scored(find(name, models, place), many, few, place)
+                place, name, lambda name=name: scored(find(name, models, place), many, few, place)
             )
 
 
