@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 from contextlib import suppress
@@ -20,9 +21,9 @@ from benchmarks.gpu import environment, figures, page, peers, place
 from benchmarks.gpu.__main__ import find_parts, main
 from benchmarks.gpu.child import results
 from benchmarks.gpu.fitted import MODELS, find
-from benchmarks.gpu.parts import PARTS, PREDICTED, Part
+from benchmarks.gpu.parts import PARTS, PREDICTED, Part, kernels, unproven
 from benchmarks.gpu.place import Cuda, Rehearsal
-from benchmarks.gpu.processes import SAID_BYTES, Ended, run_limited
+from benchmarks.gpu.processes import ROOT, SAID_BYTES, Ended, run_limited
 from benchmarks.gpu.record import Record, State
 from benchmarks.gpu.runner import Lines, in_order, run_parts
 from benchmarks.gpu.sanitizer import find_sanitizer
@@ -229,6 +230,16 @@ def test_the_last_lines_come_back_whole_with_every_state():
 
 def test_limits_fit_the_time():
     assert sum(part.seconds for part in PARTS) <= MINUTES * 60
+
+
+def test_every_test_of_devices_is_asked():
+    asked = {test.partition("[")[0] for test in (*unproven.TESTS, *kernels.TESTS)}
+    there = {
+        f"tests/gpu/{path.name}::{name}"
+        for path in (ROOT / "tests/gpu").glob("test_*.py")
+        for name in re.findall(r"^def (test_\w+)", path.read_text(), re.MULTILINE)
+    }
+    assert asked == there
 
 
 def test_unknown_parts_are_named():

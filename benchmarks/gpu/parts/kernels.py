@@ -10,6 +10,7 @@ import torch
 from benchmarks.gpu.device_kernels import PlacedForest, microseconds
 from benchmarks.gpu.figures import figure, named, on_device
 from benchmarks.gpu.fitted import DEEP, KERNELS, Fitted, find
+from benchmarks.gpu.parts.unproven import NAMES
 from benchmarks.gpu.peers import peers
 from benchmarks.gpu.place import Place
 from benchmarks.gpu.record import Row
@@ -24,19 +25,29 @@ FEW_ROWS = 100_000
 """Rows up to which the kernel for few rows is timed."""
 PLAIN_ROWS = 100_000
 """Rows up to which plain operators of torch are: more take a quarter of a second a call."""
-FILE = "tests/gpu/test_trees.py"
 SECONDS = 45
 TESTS = {
-    f"{FILE}::{test}": SECONDS
+    f"tests/gpu/{test}": SECONDS
     for test in (
-        "test_every_kernel",
-        "test_plain_operators_on_the_device",
-        "test_modules_made_for_the_cpu_add_in_order_after_a_move",
-        "test_models_answer_as_on_the_cpu",
-        "test_a_call_is_captured_in_a_graph",
-        "test_another_stream_is_the_one_that_is_used",
+        "test_trees.py::test_every_kernel",
+        "test_trees.py::test_plain_operators_on_the_device",
+        "test_trees.py::test_modules_made_for_the_cpu_add_in_order_after_a_move",
+        "test_trees.py::test_models_answer_as_on_the_cpu",
+        "test_trees.py::test_a_call_is_captured_in_a_graph",
+        "test_trees.py::test_another_stream_is_the_one_that_is_used",
+        "test_tvm.py::test_trees_are_those_of_the_reference",
+        "test_tvm.py::test_tensors_chunks_and_graphs_answer_alike",
+        "test_tvm.py::test_the_driver_alone_answers_alike",
+        "test_tvm.py::test_neighbours_are_those_of_the_reference",
+        "test_tvm.py::test_products_are_near_the_reference",
+        "test_cuda.py::test_every_strategy_reaches_the_same_leaves_on_cuda",
+        "test_cuda.py::test_a_model_moves_between_devices",
+        "test_cuda.py::test_arrays_of_cupy_are_answered_by_cupy",
+        "test_cuda.py::test_chunks_and_graphs_answer_as_one_call",
+        *(f"test_cuda.py::test_cuda_answers_as_the_cpu[{name}-torch]" for name in NAMES),
     )
 }
+"""Those that passed on a device before: kernels change."""
 
 
 def run(place: Place, models: Path) -> Iterator[Row]:
