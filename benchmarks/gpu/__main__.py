@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -17,6 +18,7 @@ from benchmarks.gpu.runner import run_child, run_parts
 from benchmarks.gpu.shown import last_lines, lines_of
 
 BUDGET = 480.0
+TERMINATED = 143
 MODELS = ROOT / "build" / "gpu" / "models"
 CACHE = ROOT / "build" / "gpu" / "cache"
 
@@ -99,4 +101,5 @@ def prepare(folder: Path) -> None:
 
 if __name__ == "__main__":
     sys.path[:0] = find_paths()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))  # so that parts are killed too
     sys.exit(main())

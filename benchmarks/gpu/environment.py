@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import shutil
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
@@ -49,8 +50,11 @@ def describe() -> str:
 def facts() -> dict[str, str]:
     """Return what is there, by name; nothing heavy is imported."""
     packages = {name: _package(name, *about) for name, about in PACKAGES.items()}
-    sanitizer = find_sanitizer() or "missing; asked for by sanitize"
-    return {"device": _device(), "NVRTC": _nvrtc(), "compute-sanitizer": sanitizer, **packages}
+    programs = {
+        "compute-sanitizer": find_sanitizer() or "missing; asked for by sanitize",
+        "g++": shutil.which("g++") or "missing; asked for by unproven, which compiles files",
+    }
+    return {"device": _device(), "NVRTC": _nvrtc(), **programs, **packages}
 
 
 def _package(name: str, module: str, asks: str) -> str:

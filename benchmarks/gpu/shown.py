@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
 
 from benchmarks.gpu.parts import Part
 from benchmarks.gpu.record import NAMES, Record, Row, State
@@ -22,9 +21,12 @@ def lines_of(part: str, record: Record) -> Iterator[str]:
     yield f"{part}: {record.state(part)}, {held.get('seconds', 0)} s"
     if record.state(part) in (State.FAILED, State.CUT):
         yield f"  said: {held.get('said', '')[-SHOWN_CHARACTERS:]!r}"
-    for (what, rows), found in groupby(record.rows(part), key=_asked):
+    ways: dict[tuple[object, object], list[str]] = {}
+    for row in record.rows(part):
+        ways.setdefault(_asked(row), []).append(_shown(row))
+    for (what, rows), found in ways.items():
         size = f" {rows:,}" if isinstance(rows, int) else ""
-        yield f"  {what}{size}: {'; '.join(map(_shown, found))}"
+        yield f"  {what}{size}: {'; '.join(found)}"
 
 
 def last_lines(parts: Sequence[Part], record: Record) -> str:
