@@ -29,7 +29,7 @@ def run_parts(
     record: Record,
     budget: float,
     run: Run,
-    tell: Callable[[str], None],
+    tell: Callable[[str, str], None],
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
     """Run the parts whose limits fit what is left of the budget, and name the others."""
@@ -39,13 +39,13 @@ def run_parts(
         if part.seconds > left:
             if record.state(part.name) == State.LEFT:
                 record.set(part.name, state=State.LEFT)
-            tell(f"{part.name}: left, {part.seconds:g} s do not fit {left:.0f} s")
+            tell(part.name, f"  its {part.seconds:g} s do not fit the {left:.0f} s that are left")
             continue
         known = record.known(part.name)
         record.set(part.name, state=State.BEGUN)
         ended = run(part, known, lambda row, name=part.name: record.add(name, row))
         record.set(part.name, state=judge(ended), seconds=ended.seconds, said=ended.said)
-        tell(part.name)
+        tell(part.name, f"  {max(ends - clock(), 0):.0f} s are left")
 
 
 def judge(ended: Ended) -> str:

@@ -37,7 +37,10 @@ def last_lines(parts: Sequence[Part], record: Record) -> str:
         share = MOST_CHARACTERS // len(lines)
         text = "\n".join(_cut(lines, max(share, 40)))[:MOST_CHARACTERS]
     states = ", ".join(f"{part.name} {record.state(part.name)}" for part in parts)
-    return f"{text}\n{states}"
+    environment = record.facts.get("environment", {})
+    missing = [name for name, told in environment.items() if told.startswith("missing")]
+    without = f"\nmissing, so left out: {', '.join(missing)}" if missing else ""
+    return f"{text}{without}\n{states}"
 
 
 def _cut(lines: Iterable[str], share: int) -> Iterator[str]:

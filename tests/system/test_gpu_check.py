@@ -68,7 +68,7 @@ def run(record, budget=100.0, **seconds):
     clock = Clock()
     fakes = Fakes(clock, **seconds)
     told = []
-    run_parts(THREE, record, budget, fakes, told.append, clock)
+    run_parts(THREE, record, budget, fakes, lambda *words: told.append(words), clock)
     return fakes.ran, told
 
 
@@ -88,7 +88,7 @@ def test_a_part_that_no_longer_fits_is_named_and_a_shorter_one_behind_it_runs():
     ran, told = run(record, budget=31.0, first=2)
     assert ran == ["first", "second"]
     assert states(record) == [State.DONE, State.DONE, State.LEFT]
-    assert told[-1] == "third: left, 30 s do not fit 28 s"
+    assert told[-1] == ("third", "  its 30 s do not fit the 28 s that are left")
     record = Record()
     record.set("second", state=State.DONE)
     assert run(record, budget=29.0)[0] == ["first"]
@@ -134,7 +134,7 @@ def test_a_part_that_was_cut_does_not_ask_again_what_it_knows():
     record.add("first", {"what": "e", "way": "test", "outcome": "passed"})
     record.set("first", state=State.CUT)
     fakes = Fakes(Clock())
-    run_parts(THREE, record, 100, fakes, lambda line: None, fakes.clock)
+    run_parts(THREE, record, 100, fakes, lambda name, line: None, fakes.clock)
     assert fakes.known == {"first": ["a", "b", "d"], "second": [], "third": []}
     place = Rehearsal(frozenset(["a"]))
     assert [*figures.named(place, "a", lambda: [{"what": "a"}])] == []
@@ -145,7 +145,11 @@ def test_a_part_that_was_cut_does_not_ask_again_what_it_knows():
 def test_a_part_that_dies_has_failed():
     record = Record()
     run_parts(
-        THREE, record, 100, lambda part, known, take: Ended(-11, 1.0, "fault"), lambda line: None
+        THREE,
+        record,
+        100,
+        lambda part, known, take: Ended(-11, 1.0, "fault"),
+        lambda name, line: None,
     )
     assert states(record) == [State.FAILED] * 3
     assert "said: 'fault'" in last_lines(THREE, record)
@@ -223,8 +227,10 @@ def test_the_last_lines_come_back_whole_with_every_state():
         for number in range(300):
             record.add(part.name, {"what": f"model {number}", "way": "x" * 40, "microseconds": 1})
         record.set(part.name, state=State.DONE)
+    record.facts["environment"] = {"nvforest": "missing; asked for by a peer", "torch": "2.11"}
     text = last_lines(THREE, record)
     assert len(text) < RETURNED
+    assert "\nmissing, so left out: nvforest\n" in text
     assert text.endswith("first done, second done, third done")
 
 
@@ -370,6 +376,15 @@ def test_every_part_is_rehearsed(part, models):
     assert [row for row in rows if "failed" in row] == []
     assert [row for row in rows if row.get("differing")] == []
     assert json.loads(json.dumps(rows)) == rows
+
+
+def test_without_a_device_the_environment_is_told(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(environment, "_device", lambda: "missing: there is no driver")
+    found = tmp_path / "found.json"
+    monkeypatch.setattr(sys, "argv", ["gpu", "--json", str(found), "--parts", "calls"])
+    assert main() == 1
+    assert capsys.readouterr().out.startswith("device             missing: there is no driver\n")
+    assert not found.exists()
 
 
 @pytest.mark.rooms(*ROOMS)
