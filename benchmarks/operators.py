@@ -15,8 +15,8 @@ from typing import Any
 
 from comparing import compare, options
 from models import Subject
+from paper_models import OPERATORS
 from results import parse_options, save
-from sklearn import linear_model, naive_bayes, neural_network, preprocessing, svm, tree
 
 from hbconv_datasets import generated
 
@@ -28,21 +28,6 @@ PEERS = (
     "hbconv torchscript",
     "hbconv tvm",
     "hbconv tvm fast",
-)
-OPERATORS = (
-    linear_model.LogisticRegression(),
-    linear_model.SGDClassifier(),
-    svm.LinearSVC(),
-    svm.NuSVC(),
-    svm.SVC(),
-    naive_bayes.BernoulliNB(),
-    neural_network.MLPClassifier(max_iter=2000),
-    tree.DecisionTreeClassifier(),
-    preprocessing.Binarizer(),
-    preprocessing.MinMaxScaler(),
-    preprocessing.Normalizer(),
-    preprocessing.PolynomialFeatures(),
-    preprocessing.StandardScaler(),
 )
 
 

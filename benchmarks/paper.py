@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from operators import OPERATORS
+from paper_models import OPERATORS
 from paper_plots import draw
 from paper_trees import Figure, beside, figure, strategies, trees
 from plots import metadata

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from paper_models import make_trees
 from published import TABLE_7, TABLE_8, TABLE_10, ratio
 from timing import least_processor_seconds
 
@@ -20,28 +21,8 @@ __all__ = ["strategies", "trees"]
 Figure = dict[str, Any]
 
 BATCH = 10_000
-DEPTH = 8
 BACKENDS = ("torchscript", "tvm")
 STRATEGIES = ("gemm", "tree_traversal", "perfect_tree_traversal", "select")
-
-
-def make(library: str, task: str, trees: int) -> Any:
-    """Return an estimator with the paper's settings."""
-    suffix = "Regressor" if task == "regression" else "Classifier"
-    if library == "RF":
-        from sklearn import ensemble
-
-        forest = getattr(ensemble, f"RandomForest{suffix}")
-        return forest(trees, max_depth=DEPTH, random_state=0)
-    if library == "LGBM":
-        import lightgbm
-
-        settings = {"max_depth": DEPTH, "num_leaves": 256, "reg_lambda": 1, "verbose": -1}
-        return getattr(lightgbm, f"LGBM{suffix}")(n_estimators=trees, n_jobs=1, **settings)
-    import xgboost
-
-    settings = {"max_depth": DEPTH, "max_leaves": 256, "tree_method": "hist", "n_jobs": 1}
-    return getattr(xgboost, f"XGB{suffix}")(n_estimators=trees, **settings)
 
 
 def trees(count: int, fit_rows: int, seconds: float) -> Iterator[Figure]:
@@ -51,7 +32,7 @@ def trees(count: int, fit_rows: int, seconds: float) -> Iterator[Figure]:
         data = generated.make(shape, fit_rows + BATCH)
         labels = np.unique(data.y, return_inverse=True)[1]
         y = data.y if data.task == "regression" else labels
-        model = make(library, data.task, count).fit(data.X[:fit_rows], y[:fit_rows])
+        model = make_trees(library, data.task, count).fit(data.X[:fit_rows], y[:fit_rows])
         yield from measure(name, model, np.ascontiguousarray(data.X[fit_rows:]), seconds)
 
 

@@ -2,37 +2,56 @@
 where there is one.
 """
 
+from functools import cache
+
 import numpy as np
 import pytest
 import torch
-from lightgbm import LGBMClassifier
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sources import dense
 from torch.export.passes import move_to_device_pass
-from xgboost import XGBClassifier
 
 import hbconv
 from hbconv.backends.torch import host_arrays, jit
 
 X = np.random.default_rng(0).normal(size=(500, 8)).astype(np.float32)
 Y = (X[:, 0] + X[:, 1] * X[:, 2] > 0).astype(int)
+
+
+def lightgbm():
+    from lightgbm import LGBMClassifier
+
+    return LGBMClassifier(n_estimators=20, verbose=-1)
+
+
+def xgboost():
+    from xgboost import XGBClassifier
+
+    return XGBClassifier(n_estimators=20)
+
+
 ESTIMATORS = {
-    "linear": make_pipeline(
+    "linear": lambda: make_pipeline(
         StandardScaler(), PolynomialFeatures(), LogisticRegression(max_iter=500)
     ),
-    "forest": RandomForestRegressor(n_estimators=20, max_depth=6, random_state=0),
-    "lightgbm": LGBMClassifier(n_estimators=20, verbose=-1),
-    "xgboost": XGBClassifier(n_estimators=20),
+    "forest": lambda: RandomForestRegressor(n_estimators=20, max_depth=6, random_state=0),
+    "lightgbm": lightgbm,
+    "xgboost": xgboost,
 }
+
+
+@cache
+def fitted(name):
+    return ESTIMATORS[name]().fit(X, Y)
 
 
 @pytest.mark.parametrize("backend", ["torch", "torchscript"])
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_cuda_answers_as_the_cpu(name, backend):
-    estimator = ESTIMATORS[name].fit(X, Y)
+    estimator = fitted(name)
     model = hbconv.convert(estimator, backend=backend, device="cuda")
     on_cpu = hbconv.convert(estimator, backend=backend)
     for rows in (X, X[:1], X[:0], X.astype(np.float64)):
@@ -48,13 +67,13 @@ def test_cuda_answers_as_the_cpu(name, backend):
 
 @pytest.mark.parametrize("strategy", ["gemm", "tree_traversal", "perfect_tree_traversal", "select"])
 def test_every_strategy_reaches_the_same_leaves_on_cuda(strategy):
-    forest = ESTIMATORS["forest"].fit(X, Y)
+    forest = fitted("forest")
     model = hbconv.convert(forest, backend="torch", device="cuda", strategy=strategy)
     np.testing.assert_array_equal(model.apply(X), forest.apply(X))
 
 
 def test_a_model_moves_between_devices():
-    model = hbconv.convert(ESTIMATORS["linear"].fit(X, Y), backend="torch")
+    model = hbconv.convert(fitted("linear"), backend="torch")
     before = model.predict_proba(X)
     np.testing.assert_allclose(model.to("cuda").predict_proba(X), before, rtol=1e-4, atol=1e-5)
     np.testing.assert_array_equal(model.to("cpu").predict_proba(X), before)
@@ -62,7 +81,7 @@ def test_a_model_moves_between_devices():
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_tensors_are_answered_on_the_device(name):
-    model = hbconv.convert(ESTIMATORS[name].fit(X, Y), backend="torch", device="cuda")
+    model = hbconv.convert(fitted(name), backend="torch", device="cuda")
     for rows in (X, X[:1], X[:0]):
         for method in model.methods:
             if method == "decision_path":
@@ -74,7 +93,7 @@ def test_tensors_are_answered_on_the_device(name):
 
 def test_arrays_of_cupy_are_answered_by_cupy():
     cupy = pytest.importorskip("cupy", reason="cupy is optional: its wheels are for one CUDA each")
-    model = hbconv.convert(ESTIMATORS["xgboost"].fit(X, Y), backend="torch", device="cuda")
+    model = hbconv.convert(fitted("xgboost"), backend="torch", device="cuda")
     got = model.predict_proba(cupy.asarray(X))
     assert isinstance(got, cupy.ndarray)
     np.testing.assert_array_equal(cupy.asnumpy(got), model.predict_proba(X))
@@ -82,7 +101,7 @@ def test_arrays_of_cupy_are_answered_by_cupy():
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_chunks_and_graphs_answer_as_one_call(name, monkeypatch):
-    source = ESTIMATORS[name].fit(X, Y)
+    source = fitted(name)
     model = hbconv.convert(source, backend="torch", device="cuda")
     method = "predict_proba" if hasattr(source, "predict_proba") else "predict"
     rows = np.random.default_rng(1).normal(size=(20_000, 8)).astype(np.float32)
@@ -97,7 +116,7 @@ def test_chunks_and_graphs_answer_as_one_call(name, monkeypatch):
 
 
 def test_a_moved_torchscript_file_adds_in_order(tmp_path):
-    source = ESTIMATORS["lightgbm"].fit(X, Y)
+    source = fitted("lightgbm")
     model = hbconv.convert(source, backend="torch")
     model.export(tmp_path / "model.pt")
     rows = X.astype(model.dtypes[0])
@@ -111,7 +130,7 @@ def test_a_moved_torchscript_file_adds_in_order(tmp_path):
 
 
 def test_a_program_written_for_devices_runs_after_a_move(tmp_path):
-    source = ESTIMATORS["forest"].fit(X, Y)
+    source = fitted("forest")
     model = hbconv.convert(source, backend="torch")
     model.export(tmp_path / "model.pt2", device="cuda")
     program = torch.export.load(tmp_path / "model.pt2")
@@ -123,7 +142,7 @@ def test_a_program_written_for_devices_runs_after_a_move(tmp_path):
 
 @pytest.mark.parametrize("name", ["linear", "lightgbm"])
 def test_a_compiled_program_answers_as_the_source(name, tmp_path):
-    source = ESTIMATORS[name].fit(X, Y)
+    source = fitted(name)
     model = hbconv.convert(source, backend="torch", device="cuda")
     model.export(tmp_path / "model.pt2", methods=["predict_proba"], compiled=True)
     program = torch._inductor.aoti_load_package(str(tmp_path / "model.pt2"))

@@ -4,11 +4,9 @@
 
 from __future__ import annotations
 
-import lightgbm as lgb
 import numpy as np
 import pytest
 import torch
-import xgboost as xgb
 from forests import hostile_rows, random_forest
 from sklearn import ensemble
 
@@ -33,10 +31,30 @@ FORESTS = {
     "wide": {"n_trees": 60, "max_depth": 4, "n_features": 60, "missing": "left"},
     "very wide": {"n_trees": 300, "max_depth": 5, "n_features": 300},
 }
+
+
+def lightgbm():
+    from lightgbm import LGBMRegressor
+
+    return LGBMRegressor(n_estimators=30, verbose=-1).fit(HOLES, VALUE)
+
+
+def lightgbm_classes():
+    from lightgbm import LGBMClassifier
+
+    return LGBMClassifier(n_estimators=9, verbose=-1).fit(X, THREE)
+
+
+def xgboost():
+    from xgboost import XGBRegressor
+
+    return XGBRegressor(n_estimators=30).fit(HOLES, VALUE)
+
+
 MODELS = {
-    "lightgbm": lambda: lgb.LGBMRegressor(n_estimators=30, verbose=-1).fit(HOLES, VALUE),
-    "lightgbm classes": lambda: lgb.LGBMClassifier(n_estimators=9, verbose=-1).fit(X, THREE),
-    "xgboost": lambda: xgb.XGBRegressor(n_estimators=30).fit(HOLES, VALUE),
+    "lightgbm": lightgbm,
+    "lightgbm classes": lightgbm_classes,
+    "xgboost": xgboost,
     "forest": lambda: ensemble.RandomForestClassifier(20, random_state=0).fit(X, THREE),
     "extra trees": lambda: ensemble.ExtraTreesRegressor(9, random_state=0).fit(HOLES, VALUE),
 }
