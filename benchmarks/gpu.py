@@ -33,7 +33,8 @@ from models import SUBJECTS
 import hbconv
 from hbconv.backends.cuda.choose import Candidate, TreeKernels
 from hbconv.backends.cuda.clocks import A100, H100, Device
-from hbconv.backends.torch.device_trees import DeviceTrees, describe_device, find_kernels
+from hbconv.backends.torch.device_trees import DeviceTrees, find_kernels
+from hbconv.backends.torch.launches import describe_device
 from hbconv.backends.torch.module import TensorModule
 from hbconv.containers import TreeEnsemble
 from hbconv.forest import Forest

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from hbconv.backends.base import Arrays, Artifact, contiguous
 from hbconv.backends.cuda.plan import MAX_ROWS, PlannedKernels
-from hbconv.backends.torch.device_trees import current_stream, run_kernels, to_tensor
 from hbconv.backends.torch.host_arrays import Cuda, HostArrays, Streams
+from hbconv.backends.torch.launches import PlacedKernels, to_tensor
 from hbconv.tensor import TensorType
 
 __all__ = ["PlannedArtifact", "device_of_torch"]
@@ -58,7 +58,13 @@ class PlannedArtifact(Artifact):
     ) -> None:
         self.plan = plan
         self.device = device
+        self._dtypes = [getattr(torch, kind.dtype) for _, kind in plan.inputs.values()]
+        self._results_of = {
+            name: (getattr(torch, kind.dtype), (-1, *kind.shape))
+            for name, kind in plan.outputs.values()
+        }
         self._tables: dict[str, Tensor] = {}
+        self._placed: dict[PlannedKernels, PlacedKernels] = {}
         self._lock = Lock()
         self._host_arrays = HostArrays(streams or Cuda(device), self._results)
 
@@ -81,8 +87,8 @@ class PlannedArtifact(Artifact):
     def _results(self, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Compute tensors in the program's order, for as many rows at a time as memory allows."""
         given = [
-            tensor.to(dtype=getattr(torch, kind.dtype)).contiguous()
-            for tensor, (_, kind) in zip(tensors, self.plan.inputs.values(), strict=True)
+            tensor.to(dtype).contiguous()
+            for tensor, dtype in zip(tensors, self._dtypes, strict=True)
         ]
         rows = self.plan.choose(min(len(given[0]), MAX_ROWS)).plan.rows_at_once
         if len(given[0]) <= rows:
@@ -93,19 +99,17 @@ class PlannedArtifact(Artifact):
     def _launch(self, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
         n_rows = len(tensors[0])
         kernels = self.plan.choose(n_rows)
-        names = (name for name, _ in self.plan.inputs.values())
-        with current_stream(self.device) as stream:
-            given = {**self._place(kernels), **dict(zip(names, tensors, strict=True))}
-            found = run_kernels(kernels.plan, given, n_rows, stream)
-        return tuple(
-            found[name].view(n_rows, *kind.shape).view(getattr(torch, kind.dtype))
-            for name, kind in self.plan.outputs.values()
-        )
+        placed = self._placed.get(kernels) or self._place(kernels)
+        found = dict(zip(self._results_of, placed(n_rows, tensors), strict=True))
+        return tuple(found[name] for name, _ in self.plan.outputs.values())
 
-    def _place(self, kernels: PlannedKernels) -> dict[str, Tensor]:
-        """Return the tables on the device, which the first call puts there."""
+    def _place(self, kernels: PlannedKernels) -> PlacedKernels:
+        """Put the tables on the device that no other kernels have put there, at the first call."""
+        names = [name for name, _ in self.plan.inputs.values()]
         with self._lock:
             for name in kernels.plan.tables:
                 if name not in self._tables:
                     self._tables[name] = to_tensor(kernels.tables[name]).to(self.device)
-            return {name: self._tables[name] for name in kernels.plan.tables}
+            tables = {name: self._tables[name] for name in kernels.plan.tables}
+            made = PlacedKernels(kernels.plan, names, self._results_of, tables, self.device)
+            return self._placed.setdefault(kernels, made)

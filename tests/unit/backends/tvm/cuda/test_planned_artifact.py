@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-
 import numpy as np
 import pytest
 import torch
@@ -14,7 +12,7 @@ from forests import hostile_rows, random_forest
 from hbconv.backends.cuda.clocks import H100
 from hbconv.backends.cuda.plan import GROUP
 from hbconv.backends.reference import evaluate
-from hbconv.backends.torch import host_arrays, planned_artifact
+from hbconv.backends.torch import host_arrays, launches, planned_artifact
 from hbconv.backends.torch.planned_artifact import PlannedArtifact
 from hbconv.backends.tvm import BACKEND
 from hbconv.backends.tvm.cuda.plan import plan_program
@@ -41,14 +39,10 @@ def given(n: int) -> dict[str, np.ndarray]:
 
 @pytest.fixture
 def emulated(monkeypatch):
-    """Let torch's current stream launch kernels on the CPU."""
+    """Let kernels run on the CPU, on its tensors."""
     device = EmulatedDevice()
 
-    @contextmanager
-    def stream(_):
-        yield device.launcher
-
-    monkeypatch.setattr(planned_artifact, "current_stream", stream)
+    monkeypatch.setattr(launches, "find_launcher", lambda _: device.launcher)
     return device
 
 
