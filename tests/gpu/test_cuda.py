@@ -15,7 +15,7 @@ from torch.export.passes import move_to_device_pass
 from xgboost import XGBClassifier
 
 import hbconv
-from hbconv.backends.torch import host_arrays, jit
+from hbconv.backends.torch import device_calls, jit
 
 X = np.random.default_rng(0).normal(size=(500, 8)).astype(np.float32)
 Y = (X[:, 0] + X[:, 1] * X[:, 2] > 0).astype(int)
@@ -87,7 +87,7 @@ def test_chunks_and_graphs_answer_as_one_call(name, monkeypatch):
     method = "predict_proba" if hasattr(source, "predict_proba") else "predict"
     rows = np.random.default_rng(1).normal(size=(20_000, 8)).astype(np.float32)
     want = getattr(model, method)(torch.tensor(rows, device="cuda")).cpu().numpy()
-    monkeypatch.setattr(host_arrays, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(device_calls, "CHUNK_BYTES", 1)
     for _ in range(2):
         # Products of matrices may add in another order for another number of rows.
         np.testing.assert_allclose(getattr(model, method)(rows), want, rtol=1e-5, atol=1e-6)

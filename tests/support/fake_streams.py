@@ -35,9 +35,13 @@ class FakeDevice:
 
     def __init__(self, *, captures: bool = True) -> None:
         self.captures = captures
+        self.capturing = False
         self.told: list[str] = []
         self.streams: list[FakeStream] = []
         self.pinned_bytes = 0
+
+    def current(self) -> int | None:
+        return None if self.capturing else (current.streams[-1].name if current.streams else -1)
 
     def stream(self) -> FakeStream:
         self.streams.append(FakeStream(len(self.streams), self.told))

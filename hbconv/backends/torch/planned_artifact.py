@@ -13,8 +13,9 @@ from torch import Tensor
 
 from hbconv.backends.base import Arrays, Artifact, contiguous
 from hbconv.backends.cuda.plan import MAX_ROWS, PlannedKernels
-from hbconv.backends.torch.host_arrays import Cuda, HostArrays, Streams
+from hbconv.backends.torch.device_calls import DeviceCalls
 from hbconv.backends.torch.launches import PlacedKernels, to_tensor
+from hbconv.backends.torch.streams import Cuda, Streams
 from hbconv.tensor import TensorType
 
 __all__ = ["PlannedArtifact", "device_of_torch"]
@@ -22,9 +23,9 @@ __all__ = ["PlannedArtifact", "device_of_torch"]
 
 def device_of_torch(name: str) -> torch.device | None:
     """Return torch's device of this name; None where torch does not see it."""
-    device = torch.device(name)
+    number = torch.device(name).index or 0
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    return device if (device.index or 0) < count else None
+    return torch.device("cuda", number) if number < count else None
 
 
 class ChosenKernels(Protocol):
@@ -66,13 +67,14 @@ class PlannedArtifact(Artifact):
         self._tables: dict[str, Tensor] = {}
         self._placed: dict[PlannedKernels, PlacedKernels] = {}
         self._lock = Lock()
-        self._host_arrays = HostArrays(streams or Cuda(device), self._results)
+        operators = len(plan.choose(1).plan.launches)
+        self._calls = DeviceCalls(streams or Cuda(device), self._results, operators)
 
     def run(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
         """Compute the outputs: large batches in chunks, small ones as graphs."""
         arrays = [contiguous(inputs[name]) for name in self.plan.inputs]
         with torch.inference_mode():
-            found = self._host_arrays.run(arrays)
+            found = self._calls.run(arrays)
         return {
             name: np.ascontiguousarray(array, dtype=kind.dtype)
             for array, (name, (_, kind)) in zip(found, self.plan.outputs.items(), strict=True)
@@ -81,7 +83,7 @@ class PlannedArtifact(Artifact):
     def compute(self, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Compute the outputs for tensors on the device, where they stay."""
         with torch.no_grad():
-            found = self._results([inputs[name].to(self.device) for name in self.plan.inputs])
+            found = self._calls.compute([inputs[name].to(self.device) for name in self.plan.inputs])
         return dict(zip(self.plan.outputs, found, strict=True))
 
     def _results(self, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
