@@ -61,6 +61,8 @@ def look_up(labels: Array, codes: Any) -> Any:
         return codes.astype(labels.data.dtype) if counts else np.asarray(labels.data.take(codes))
     if labels.data.dtype.kind in NO_TENSOR:
         return labels.data.take(on_host(codes))
+    if labels.is_count:
+        return cast(codes, labels.data.dtype)
     return _table(labels, codes.device)[codes.long()]
 
 
