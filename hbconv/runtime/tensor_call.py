@@ -25,7 +25,7 @@ from hbconv.runtime.inputs.reading import reads_rows
 from hbconv.runtime.inputs.table import Reads, Table
 from hbconv.runtime.outputs.answers import join, part_decoder, whole
 from hbconv.runtime.outputs.dataframes import library_of
-from hbconv.runtime.outputs.tensors import as_tensors, from_array, on_host
+from hbconv.runtime.outputs.tensors import as_tensors, from_array, on_host, typed
 from hbconv.runtime.program import Program
 from hbconv.runtime.programs import Programs
 
@@ -103,7 +103,8 @@ class _Input:
         """Return the input for some rows."""
         if self.columns is not None:
             matrix = matrix.index_select(1, self.columns)
-        return matrix.to(self.dtype).contiguous()
+        found: Tensor = typed(matrix, self.dtype).contiguous()
+        return found
 
 
 @dataclass(frozen=True)
@@ -172,7 +173,7 @@ class TensorCall:
         route = route or self._find_route(x)
         if route is None:
             return None
-        matrix = x.to(route.dtype)
+        matrix = typed(x, route.dtype)
         rows = x.shape[0]
         if rows <= route.program.chunk:
             found = self._decode(self._values(route, matrix))
@@ -196,7 +197,7 @@ class TensorCall:
 
         The route is that of all such rows if no value has a say in it.
         """
-        if not self._takes(x):
+        if not (_dtype_of(x) in DTYPES and self._takes(x)):
             return None
         method = (self._method,)
         given = self._table(x)
@@ -285,8 +286,8 @@ def _is_plain(x: Tensor) -> bool:
     """Whether a tensor is a matrix that is read as an array of numpy is."""
     import torch
 
-    plain = type(x) is torch.Tensor and not x.is_nested and x.layout == torch.strided
-    return plain and x.dim() == 2 and _dtype_of(x) in DTYPES
+    strided = type(x) is torch.Tensor and not x.is_nested and x.layout == torch.strided
+    return strided and x.dim() == 2
 
 
 def _dtype_of(x: Tensor) -> str:

@@ -49,13 +49,15 @@ class TorchArtifact(Artifact):
     ----------
     module : torch.nn.Module
         Takes and returns tensors; users may build on it.
-    call : torch.nn.Module
-        The module, or a faster form of it, which ``run`` calls.
+    call : callable
+        The module, or a faster form of it: its body, whose inputs are known to fit.
     """
 
     def __init__(self, module: torch.nn.Module, types: ProgramTypes, target: Target) -> None:
         keep_memory()
-        self.module, self.call = module, module
+        self.module = module
+        own = isinstance(module, TensorModule)
+        self.call: Callable[..., Any] = module.body.forward if own else module
         self._device, self._threads = find_device(target), target.threads
         self._inputs = dict(types.inputs)
         self._outputs = dict(types.outputs)
@@ -80,12 +82,11 @@ class TorchArtifact(Artifact):
         """Compute the outputs as ``run`` does, for tensors on the device, where they stay."""
         tensors = [inputs[name].to(self._device) for name in self._inputs]
         found: Sequence[Tensor]
-        with torch.no_grad():
-            if self._calls is not None:
-                found = self._calls.compute(tensors)
-            else:
-                with threads(self._threads):
-                    found = self._typed_results(tensors)
+        if self._calls is not None:
+            found = self._calls.compute(tensors)
+        else:
+            with threads(self._threads):
+                found = self._typed_results(tensors)
         return dict(zip(self._outputs, found, strict=True))
 
     def _on_cpu(self, arrays: list[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
@@ -101,7 +102,7 @@ class TorchArtifact(Artifact):
     def _typed_results(self, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Compute the outputs in the dtypes of the program; the module has codes of int64."""
         pairs = zip(self._results(tensors), self._dtypes, strict=True)
-        return tuple(found.to(dtype) for found, dtype in pairs)
+        return tuple(y if y.dtype == dtype else y.to(dtype) for y, dtype in pairs)
 
     def bind(self, rows: int) -> Bound | None:
         """Keep tensors that share memory with the buffers of the inputs and the outputs."""

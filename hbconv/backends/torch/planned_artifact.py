@@ -82,14 +82,13 @@ class PlannedArtifact(Artifact):
 
     def compute(self, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Compute the outputs for tensors on the device, where they stay."""
-        with torch.no_grad():
-            found = self._calls.compute([inputs[name].to(self.device) for name in self.plan.inputs])
+        found = self._calls.compute([inputs[name].to(self.device) for name in self.plan.inputs])
         return dict(zip(self.plan.outputs, found, strict=True))
 
     def _results(self, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Compute tensors in the program's order, for as many rows at a time as memory allows."""
         given = [
-            tensor.to(dtype).contiguous()
+            (tensor if tensor.dtype == dtype else tensor.to(dtype)).contiguous()
             for tensor, dtype in zip(tensors, self._dtypes, strict=True)
         ]
         rows = self.plan.choose(min(len(given[0]), MAX_ROWS)).plan.rows_at_once
