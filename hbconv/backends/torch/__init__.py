@@ -50,14 +50,13 @@ class TorchArtifact(Artifact):
     module : torch.nn.Module
         Takes and returns tensors; users may build on it.
     call : callable
-        The module, or a faster form of it: its body, whose inputs are known to fit.
+        The module, or a faster form of it, which ``run`` calls.
     """
 
     def __init__(self, module: torch.nn.Module, types: ProgramTypes, target: Target) -> None:
         keep_memory()
         self.module = module
-        own = isinstance(module, TensorModule)
-        self.call: Callable[..., Any] = module.body.forward if own else module
+        self.call: Callable[..., Any] = module
         self._device, self._threads = find_device(target), target.threads
         self._inputs = dict(types.inputs)
         self._outputs = dict(types.outputs)
@@ -65,7 +64,10 @@ class TorchArtifact(Artifact):
         self._dtypes = [getattr(torch, kind.dtype) for kind in self._outputs.values()]
         self._calls: DeviceCalls | None = None
         if self._device.type == "cuda":
-            operators = _count_operators(module)
+            operators = sys.maxsize  # of a traced module, which does not tell
+            if isinstance(module, TensorModule):
+                operators = sum(node.op.startswith("call_") for node in module.body.graph.nodes)
+                self.call = module.body.forward  # inputs fit: not to look at them saves 3 us
             self._calls = DeviceCalls(Cuda(self._device), self._typed_results, operators)
 
     def run(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
@@ -124,14 +126,6 @@ class TorchArtifact(Artifact):
 
 def _buffers(types: Mapping[str, TensorType], rows: int) -> dict[str, npt.NDArray[Any]]:
     return {name: np.zeros((rows, *kind.shape), kind.dtype) for name, kind in types.items()}
-
-
-def _count_operators(module: torch.nn.Module) -> int:
-    """Count the operators that a call launches; a traced module does not tell, and has many."""
-    body = getattr(module, "body", None)
-    if not isinstance(body, torch.fx.GraphModule):
-        return sys.maxsize
-    return sum(node.op.startswith("call_") for node in body.graph.nodes)
 
 
 @cache

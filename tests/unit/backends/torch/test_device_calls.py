@@ -42,6 +42,7 @@ def check(host: DeviceCalls, n: int) -> None:
 @pytest.fixture(autouse=True)
 def _small(monkeypatch) -> None:
     monkeypatch.setattr(device_calls, "CHUNK_BYTES", 400)
+    monkeypatch.setattr(device_calls, "PAGEABLE_BYTES", 400)
     monkeypatch.setattr(device_calls, "LEAST_ROWS", 8)
     monkeypatch.setattr(graphs, "GRAPH_ROWS", 8)
 
@@ -66,6 +67,16 @@ def test_pinned_memory_is_made_once(n):
     check(host, n)
     assert device.pinned_bytes == pinned
     assert len(device.streams) == 2
+
+
+def test_less_than_a_chunk_is_pinned_too(monkeypatch):
+    monkeypatch.setattr(device_calls, "CHUNK_BYTES", 4000)
+    device = FakeDevice()
+    check(DeviceCalls(device, double, MANY), 45)
+    assert device.told == ["use 0", "wait 0"]
+    device.told.clear()
+    check(DeviceCalls(device, double, MANY), 10)
+    assert not device.told
 
 
 def test_threads_have_memory_of_their_own():

@@ -87,6 +87,7 @@ def test_rows_beyond_the_memory_come_in_parts(n, emulated, monkeypatch):
 
 def test_arrays_come_in_chunks_on_two_streams(emulated, monkeypatch):
     monkeypatch.setattr(device_calls, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(device_calls, "PAGEABLE_BYTES", 1)
     monkeypatch.setattr(device_calls, "LEAST_ROWS", 100)
     streams = FakeDevice()
     check(make(streams).run(given(350)), evaluate(program(), given(350)))
