@@ -155,10 +155,14 @@ class LaunchPlan:
         )
 
     @cached_property
+    def bytes_per_row(self) -> float:
+        """Return the bytes of all buffers that a row takes."""
+        return sum(buffer.bytes_per_row for _, buffer in self.buffers)
+
+    @property
     def rows_at_once(self) -> int:
         """Return the rows of a chunk, the memory of whose buffers is bounded."""
-        per_row = sum(buffer.bytes_per_row for _, buffer in self.buffers)
-        rows = int(BUFFER_BYTES / max(per_row, 1.0))
+        rows = int(BUFFER_BYTES / max(self.bytes_per_row, 1.0))
         return min(MAX_ROWS, max(1, rows // GROUP) * GROUP)
 
     def renamed(self, names: Mapping[str, str]) -> LaunchPlan:

@@ -24,7 +24,7 @@ from hbconv.backends.torch.device_trees import remark_kernels
 from hbconv.backends.torch.forest import NATIVE
 from hbconv.backends.torch.functions import FUNCTIONS
 from hbconv.backends.torch.module import TensorModule
-from hbconv.backends.torch.streams import Cuda
+from hbconv.backends.torch.streams import Cuda, Streams
 from hbconv.backends.torch.tree_work import count_tree_work
 from hbconv.cost_model import Work
 from hbconv.errors import BackendError
@@ -45,6 +45,14 @@ BOUND_ROWS = 16
 class TorchArtifact(Artifact):
     """A module on its device.
 
+    Parameters
+    ----------
+    module : torch.nn.Module
+    types : ProgramTypes
+    target : Target
+    streams : Streams, optional
+        Those of the device; by default torch's, on a CUDA device.
+
     Attributes
     ----------
     module : torch.nn.Module
@@ -53,7 +61,13 @@ class TorchArtifact(Artifact):
         The module, or a faster form of it, which ``run`` calls.
     """
 
-    def __init__(self, module: torch.nn.Module, types: ProgramTypes, target: Target) -> None:
+    def __init__(
+        self,
+        module: torch.nn.Module,
+        types: ProgramTypes,
+        target: Target,
+        streams: Streams | None = None,
+    ) -> None:
         keep_memory()
         self.module = module
         self.call: Callable[..., Any] = module
@@ -64,14 +78,16 @@ class TorchArtifact(Artifact):
         self._dtypes = [getattr(torch, kind.dtype) for kind in self._outputs.values()]
         self._calls: DeviceCalls | None = None
         if self._device.type == "cuda":
+            streams = Cuda(self._device)
+        if streams is not None:
             operators = sys.maxsize  # of a traced module, which does not tell
             if isinstance(module, TensorModule):
                 operators = sum(node.op.startswith("call_") for node in module.body.graph.nodes)
                 self.call = module.body.forward  # inputs fit: not to look at them saves 3 us
-            self._calls = DeviceCalls(Cuda(self._device), self._typed_results, operators)
+            self._calls = DeviceCalls(streams, self._typed_results, operators)
 
     def run(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
-        """Compute the outputs on the device, with the target's number of threads."""
+        """Compute the outputs on the device; on the CPU with the target's number of threads."""
         arrays = [contiguous(inputs[name]) for name in self._inputs]
         with torch.inference_mode():
             results = self._on_cpu(arrays) if self._calls is None else self._calls.run(arrays)

@@ -91,17 +91,18 @@ class PlannedArtifact(Artifact):
             (tensor if tensor.dtype == dtype else tensor.to(dtype)).contiguous()
             for tensor, dtype in zip(tensors, self._dtypes, strict=True)
         ]
-        rows = self.plan.choose(min(len(given[0]), MAX_ROWS)).plan.rows_at_once
-        if len(given[0]) <= rows:
-            return self._launch(given)
+        kernels = self.plan.choose(min(given[0].shape[0], MAX_ROWS))
+        rows = kernels.plan.rows_at_once
+        if given[0].shape[0] <= rows:
+            return self._launch(kernels, given)
         parts = zip(*(torch.split(tensor, rows) for tensor in given), strict=True)
-        return tuple(map(torch.cat, zip(*map(self._launch, parts), strict=True)))
+        found = [self._launch(self.plan.choose(len(part[0])), part) for part in parts]
+        return tuple(map(torch.cat, zip(*found, strict=True)))
 
-    def _launch(self, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        n_rows = len(tensors[0])
-        kernels = self.plan.choose(n_rows)
+    def _launch(self, kernels: PlannedKernels, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
         placed = self._placed.get(kernels) or self._place(kernels)
-        found = dict(zip(self._results_of, placed(n_rows, tensors), strict=True))
+        results = placed(tensors[0].shape[0], tensors)
+        found = dict(zip(self._results_of, results, strict=True))
         return tuple(found[name] for name, _ in self.plan.outputs.values())
 
     def _place(self, kernels: PlannedKernels) -> PlacedKernels:
