@@ -91,7 +91,7 @@ class DeviceTrees(nn.Module):
     def run(self, x: Tensor, candidate: Candidate) -> Tensor:
         """Call some kernels for rows that fit their memory."""
         placed = self._placed.get((candidate, x.device)) or self._place(candidate, x.device)
-        (found,) = placed(x.shape[0], (x.contiguous(),))
+        (found,) = placed(x.shape[0], (x,))
         return found if self.scores else found.t().to(torch.int64)
 
     def _find_kernels(self, device: Device) -> TreeKernels:

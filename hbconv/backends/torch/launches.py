@@ -107,7 +107,7 @@ class PlacedKernels:
         self._launches = PreparedLaunches(plan, names, fixed, self._launcher)
 
     def __call__(self, n_rows: int, given: Sequence[Tensor]) -> list[Tensor]:
-        """Compute the results for contiguous tensors of so many rows."""
+        """Compute the results for tensors of so many rows."""
         results = [
             torch.empty([n_rows if n < 0 else n for n in shape], dtype=dtype, device=self._device)
             for dtype, shape in self._results
@@ -117,6 +117,8 @@ class PlacedKernels:
         ends = [0]
         for buffer in self._scratch:
             ends.append(ends[-1] + -(-buffer.n_bytes(n_rows) // ALIGNMENT) * ALIGNMENT)
+        # Kernels read memory, not what a view makes of it: another order, or minus signs.
+        given = [tensor.resolve_neg().contiguous() for tensor in given]
         addresses = [tensor.data_ptr() for tensor in (*given, *results)]
         if self._scratch:
             scratch = torch.empty(ends[-1], dtype=torch.uint8, device=self._device)

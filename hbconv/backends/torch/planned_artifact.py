@@ -88,7 +88,7 @@ class PlannedArtifact(Artifact):
     def _results(self, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Compute tensors in the program's order, for as many rows at a time as memory allows."""
         given = [
-            (tensor if tensor.dtype == dtype else tensor.to(dtype)).contiguous()
+            tensor if tensor.dtype == dtype else tensor.to(dtype)
             for tensor, dtype in zip(tensors, self._dtypes, strict=True)
         ]
         kernels = self.plan.choose(min(given[0].shape[0], MAX_ROWS))

@@ -81,11 +81,13 @@ def test_rows_beyond_the_memory_between_kernels_come_in_chunks(monkeypatch):
         )
 
 
-def test_rows_that_are_not_contiguous():
+def test_rows_that_are_not_what_their_memory_holds():
     x = rows(40)
     wide = torch.tensor(np.repeat(x, 2, axis=1))[:, ::2]
+    negated = torch._neg_view(torch.tensor(-x))
     for trees in device_modules():
-        np.testing.assert_array_equal(trees.compute(wide, DEVICE), want(trees, x))
+        for given in (wide, negated):
+            np.testing.assert_array_equal(trees.compute(given, DEVICE), want(trees, x))
 
 
 def test_other_devices_tracers_and_exports_take_plain_operators():

@@ -74,8 +74,10 @@ def test_tensors_of_other_dtypes_and_strides_are_read_alike(emulated):
         "codes": torch.tensor(inputs["codes"], dtype=torch.int32),
         "x": torch.tensor(np.asfortranarray(inputs["x"])),
     }
-    found = make().compute(tensors)
-    check({name: tensor.numpy() for name, tensor in found.items()}, evaluate(program(), inputs))
+    negated = {**tensors, "x": torch._neg_view(-tensors["x"])}
+    for given_as in (tensors, negated):
+        found = make().compute(given_as)
+        check({name: tensor.numpy() for name, tensor in found.items()}, evaluate(program(), inputs))
 
 
 @pytest.mark.parametrize("n", [0, 1, 300])
