@@ -134,8 +134,8 @@ class DeviceCalls:
 
 
 def to_host(tensor: Tensor) -> npt.NDArray[Any]:
-    """Return a tensor as an array, once its stream has computed it."""
-    return tensor.cpu().numpy()
+    """Return a copy of a tensor as an array, once its stream has computed it."""
+    return tensor.to("cpu", copy=True).numpy()
 
 
 def _empty(like: Tensor, rows: int) -> npt.NDArray[Any]:

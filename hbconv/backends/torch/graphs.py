@@ -38,9 +38,9 @@ T = TypeVar("T")
 class _Graph:
     """A captured call, and its memory on the device, which one thread at a time may use."""
 
-    inputs: list[Tensor]
-    outputs: list[Tensor] = field(default_factory=list)
-    replay: Callable[[], None] = lambda: None
+    inputs: Sequence[Tensor]
+    outputs: Sequence[Tensor]
+    replay: Callable[[], None]
     lock: Lock = field(default_factory=Lock)
 
 
@@ -110,14 +110,9 @@ class Graphs:
                 torch.zeros(bucket, *tensor.shape[1:], dtype=tensor.dtype, device=device)
                 for tensor in given
             ]
-            graph = _Graph(inputs)
-
-            def run() -> None:
-                graph.outputs = list(self._call(inputs))
-
             try:
-                graph.replay = self._streams.capture(run)
+                outputs, replay = self._streams.capture(lambda: self._call(inputs))
             except RuntimeError as error:  # as torch raises of operators that wait for the host
                 log_no_graph(bucket, str(error))
                 return None
-        return graph
+        return _Graph(inputs, outputs, replay)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from threading import Lock
 from typing import Any, Protocol
@@ -14,6 +14,8 @@ __all__ = ["Cuda", "Streams"]
 
 CAPTURING = Lock()
 """Torch captures one graph of a process at a time."""
+
+Run = Callable[[], Sequence[Tensor]]
 
 
 class Streams(Protocol):
@@ -33,8 +35,8 @@ class Streams(Protocol):
     def pinned(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
         """Return memory of the host that the device copies by itself."""
 
-    def capture(self, run: Callable[[], Any]) -> Callable[[], None]:
-        """Return what repeats the operators of a function, in the same memory."""
+    def capture(self, run: Run) -> tuple[Sequence[Tensor], Callable[[], None]]:
+        """Return the tensors of a function, and what computes them again in the same memory."""
 
 
 class Cuda:
@@ -65,8 +67,8 @@ class Cuda:
         """Return memory of the host that the device copies by itself."""
         return torch.empty(shape, dtype=dtype, pin_memory=True)
 
-    def capture(self, run: Callable[[], Any]) -> Callable[[], None]:
-        """Return what repeats the operators of a function, in the same memory."""
+    def capture(self, run: Run) -> tuple[Sequence[Tensor], Callable[[], None]]:
+        """Return the tensors of a function, and what computes them again in the same memory."""
         with CAPTURING:
             stream = self.stream()
             with self.on(stream):
@@ -76,5 +78,5 @@ class Cuda:
             # Threads may go on to use the device: only what this one calls is captured.
             captured = torch.cuda.graph(graph, capture_error_mode="thread_local")
             with torch.cuda.device(self.device), captured:
-                run()
-            return graph.replay
+                found = run()
+            return found, graph.replay

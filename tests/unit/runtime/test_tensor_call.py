@@ -14,6 +14,7 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.tree import DecisionTreeRegressor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import hbconv
@@ -150,6 +151,18 @@ def test_large_ints_have_a_program_of_their_own():
     small = np.arange(8).reshape(2, 4)
     for rows in (small, small, np.full((2, 4), 2**60 + 1), small, small[:0]):
         np.testing.assert_array_equal(model.predict(torch.tensor(rows)), model.predict(rows))
+
+
+def test_large_ints_are_looked_for_in_each_call():
+    """Trees read float32. These ints round to another one where they are float64 first."""
+    twice_rounded = 2**60 + 2**36 + 1
+    values = np.array([[2**60], [2**60 + 2**37]])
+    source = DecisionTreeRegressor().fit(values, [0.0, 1.0])
+    model = hbconv.convert(source, backend="torch")
+    model.predict(values.astype(float))
+    for rows in ([[1]], [[1]], [[twice_rounded]]):
+        found = model.predict(torch.tensor(rows))
+        np.testing.assert_array_equal(found, source.predict(np.array(rows)))
 
 
 def test_names_are_missed_once_a_call():
