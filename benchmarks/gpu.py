@@ -48,6 +48,8 @@ CLOCK = 1.755e9
 REPEATS = 15
 PEER_ROWS = (1, 1024, 100_000, 1_000_000)
 CHECKED_ROWS = (1, 33, 1025, 3000)
+FEW_ROWS = (1, 256, 4096)
+"""Rows of calls of pipelines that are mostly the host's work."""
 
 
 def main() -> None:
@@ -160,9 +162,10 @@ def timed_pipelines() -> Iterator[dict[str, Any]]:
             (f"its trees alone, {backend}", source[-1], source[:-1].transform(data)),
         ):
             on_device = hbconv.convert(model, backend=backend, device="cuda")
-            x = torch.tensor(rows, device="cuda")
-            call = lambda m=on_device, x=x: m.decision_function(x)  # noqa: E731
-            yield row_of(label, len(rows), "tensors", call)
+            for count in (*FEW_ROWS, len(rows)):
+                x = torch.tensor(rows[:count], device="cuda")
+                call = lambda m=on_device, x=x: m.decision_function(x)  # noqa: E731
+                yield row_of(label, count, "tensors", call)
         on_device = hbconv.convert(source, backend=backend, device="cuda")
         call = lambda m=on_device: m.decision_function(data)  # noqa: E731
         yield row_of(f"mixed pipeline, {backend}", len(data), "host arrays", call)
@@ -229,8 +232,11 @@ def check(trees: DeviceTrees, candidate: Candidate, forest: Forest) -> None:
 
 
 def caller_seconds(call: Callable[[], Any]) -> list[float]:
-    """Return seconds of calls by the host's clock, each until the device has done everything."""
-    for _ in range(3):
+    """Return seconds of calls by the host's clock, each until the device has done everything.
+
+    The third call may capture a graph.
+    """
+    for _ in range(4):
         call()
     seconds = []
     for _ in range(REPEATS):
