@@ -14,7 +14,7 @@ from torch import Tensor
 from benchmarks.gpu.processes import python
 from benchmarks.gpu.sanitizer import find_sanitizer
 from hbconv.backends.cuda.clocks import Device
-from hbconv.backends.torch.device_trees import describe_device
+from hbconv.backends.torch.launches import describe_device
 
 __all__ = ["Cuda", "Place", "Rehearsal"]
 

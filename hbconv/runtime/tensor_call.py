@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,12 +19,13 @@ from hbconv.backends import find_backend
 from hbconv.containers import Graph
 from hbconv.lower import FLAGGED, Feed
 from hbconv.runtime.batching import chunks
+from hbconv.runtime.inputs.places import unnamed_rows, warn
 from hbconv.runtime.inputs.read import read_table
 from hbconv.runtime.inputs.reading import reads_rows
 from hbconv.runtime.inputs.table import Reads, Table
-from hbconv.runtime.outputs.answers import answer, join, whole
+from hbconv.runtime.outputs.answers import join, part_decoder, whole
 from hbconv.runtime.outputs.dataframes import library_of
-from hbconv.runtime.outputs.tensors import as_tensors, from_array, on_host
+from hbconv.runtime.outputs.tensors import as_tensors, from_array, on_host, typed
 from hbconv.runtime.program import Program
 from hbconv.runtime.programs import Programs
 
@@ -89,10 +90,50 @@ class _TensorTable(Table):
                 return int(position)
         return None
 
-    def on_host(self) -> Table:
-        """Return a copy whose matrix is an array."""
-        rows = on_host(self.matrix)
-        return Table(self.reads, self.rows, self.dtypes, rows, padding=self.padding)
+
+@dataclass(frozen=True)
+class _Input:
+    """An input of a program: its name, its columns on the device (None for all), its dtype."""
+
+    name: str
+    columns: Tensor | None
+    dtype: Any
+
+    def of(self, matrix: Tensor) -> Tensor:
+        """Return the input for some rows."""
+        if self.columns is not None:
+            matrix = matrix.index_select(1, self.columns)
+        found: Tensor = typed(matrix, self.dtype).contiguous()
+        return found
+
+
+@dataclass(frozen=True)
+class _Route:
+    """How rows of one dtype and width are answered. To find out takes 30 us, so it is kept.
+
+    Parameters
+    ----------
+    table : Table
+        Rows like them, as the program reads them.
+    dtype : torch.dtype
+        That rows are read in.
+    program : Program
+    inputs : tuple of _Input
+    for_host, looks, flags : bool
+        The host evaluates checks, asks for ordinary rows, or reads the program's flags.
+    """
+
+    table: Table
+    dtype: Any
+    program: Program
+    inputs: tuple[_Input, ...]
+    for_host: bool
+    looks: bool
+    flags: bool
+
+    def on_host(self, matrix: Tensor) -> Table:
+        """Return a copy of some rows, for checks."""
+        return replace(self.table, rows=len(matrix), matrix=on_host(matrix))
 
 
 class TensorCall:
@@ -112,6 +153,10 @@ class TensorCall:
         self._programs = programs
         self._reads = reads
         self._method = method
+        self._output = graph.outputs[method].for_rows(sparse=False)
+        self._decode = part_decoder(self._output)
+        self._warning = unnamed_rows(reads) if reads.schema.named else ""
+        self._routes: dict[Any, _Route] = {}
         self._constants: dict[Any, Tensor] = {}
 
     def __call__(self, x: Tensor) -> Any:
@@ -120,40 +165,65 @@ class TensorCall:
         It must for other devices than the program's, dtypes that numpy does not have, subclasses
         of tensors, texts, and frames.
         """
-        if not (self._reads_matrices() and self._takes(x)):
+        if not (self._reads_matrices() and _is_plain(x)):
             return None
-        method = (self._method,)
-        table = self._programs.converted(method, self._table(x))
-        program = self._programs.program(method, table.dtypes, table.padding)
-        output = self._graph.outputs[self._method].for_rows(sparse=False)
-        parts = [
-            answer(output.in_parts, self._values(program, table.part(rows)))
-            for rows in chunks(table.rows, program.chunk)
-        ]
-        return as_tensors(whole(output, join(parts)), x)
+        route = self._routes.get((x.dtype, x.shape[1], x.device))
+        if route is not None and self._warning:
+            warn(self._warning)
+        route = route or self._find_route(x)
+        if route is None:
+            return None
+        matrix = typed(x, route.dtype)
+        rows = x.shape[0]
+        if rows <= route.program.chunk:
+            found = self._decode(self._values(route, matrix))
+        else:
+            parts = (matrix[part] for part in chunks(rows, route.program.chunk))
+            found = join([self._decode(self._values(route, part)) for part in parts])
+        return as_tensors(whole(self._output, found), x)
 
     def _reads_matrices(self) -> bool:
         """Whether the method reads a matrix, and returns no frame and nothing sparse."""
         conventions = self._graph.schema.conventions
         if conventions.tables_only or conventions.items or conventions.sequence:
             return False
-        if self._reads.text or self._reads.entries:
+        if self._reads.text or self._reads.entries or self._output.returns_sparse:
             return False
         frames = self._graph.traits.frame_format if self._method == "transform" else None
-        output = self._graph.outputs[self._method].for_rows(sparse=False)
-        return not library_of(frames, None) and not output.returns_sparse
+        return frames is None or not library_of(frames, None)
+
+    def _find_route(self, x: Tensor) -> _Route | None:
+        """Choose the program for rows; None where it does not read them where they lie.
+
+        The route is that of all such rows if no value has a say in it.
+        """
+        if not (_dtype_of(x) in DTYPES and self._takes(x)):
+            return None
+        method = (self._method,)
+        given = self._table(x)
+        table = self._programs.converted(method, given)
+        program = self._programs.program(method, table.dtypes, table.padding)
+        guard = program.guard
+        inputs = tuple(self._input(feed, x) for feed in program.host.feeds)
+        route = _Route(
+            replace(table, matrix=None),
+            table.matrix.dtype,
+            program,
+            inputs,
+            guard.needs_host,
+            guard.looks_at_rows,
+            guard.flags_rows,
+        )
+        choice = self._programs.choices.remembered(method, given.dtypes, given.padding)
+        if choice is not None and not choice.small:
+            self._routes[x.dtype, x.shape[1], x.device] = route
+        return route
 
     def _takes(self, x: Tensor) -> bool:
-        """Whether a program can read the rows where they lie."""
+        """Whether a program can read rows on this device."""
         target = self._programs.target
-        import torch
-
-        plain = type(x) is torch.Tensor and not x.is_nested and x.layout == torch.strided
-        plain = plain and _dtype_of(x) in DTYPES
         here = x.device.type == target.device.partition(":")[0]
-        return (
-            plain and here and x.dim() == 2 and find_backend(target.backend).takes_tensors(target)
-        )
+        return here and find_backend(target.backend).takes_tensors(target)
 
     def _table(self, x: Tensor) -> _TensorTable:
         """Return the rows in the dtype that an empty matrix like them would be read in."""
@@ -164,32 +234,31 @@ class TensorCall:
             self._reads, len(x), read.dtypes, x.to(like.dtype), padding=read.padding
         )
 
-    def _values(self, program: Program, table: Any) -> Tensor:
+    def _input(self, feed: Any, x: Tensor) -> _Input:
+        """Return a program's input of rows like x."""
+        import torch
+
+        whole = feed.columns == tuple(range(x.shape[1]))
+        columns = None if whole else self._constant(feed.columns, x.device)
+        return _Input(feed.name, columns, getattr(torch, feed.dtype))
+
+    def _values(self, route: _Route, matrix: Tensor) -> Tensor:
         """Compute the values of some rows, and let the host see those that a check may refuse."""
-        guard = program.guard
-        if guard.needs_host or (guard.looks_at_rows and not self._are_ordinary(program, table)):
-            program.check(table.on_host())
-        inputs = {feed.name: self._feed(table, feed) for feed in program.host.feeds}
-        artifact: Any = program.artifact.for_rows(table.rows)
+        program = route.program
+        if route.for_host or (route.looks and not self._are_ordinary(program, matrix)):
+            program.check(route.on_host(matrix))
+        inputs = {each.name: each.of(matrix) for each in route.inputs}
+        artifact: Any = program.artifact.for_rows(matrix.shape[0])
         values: dict[str, Tensor] = artifact.compute(inputs)
-        if guard.flags_rows and self._are_flagged(values):
-            program.check.flagged(table.on_host())
+        if route.flags and self._are_flagged(values):
+            program.check.flagged(route.on_host(matrix))
         return values[self._method]
 
     def _are_flagged(self, values: Mapping[str, Tensor]) -> bool:
         """Ask the device whether a check may refuse any row."""
         return bool(values[FLAGGED].any())
 
-    def _feed(self, table: Table, feed: Any) -> Tensor:
-        """Return a program's input on the device."""
-        matrix: Tensor = table.matrix
-        if feed.columns != tuple(range(matrix.shape[1])):
-            matrix = matrix.index_select(1, self._constant(feed.columns, matrix.device))
-        import torch
-
-        return matrix.to(getattr(torch, feed.dtype)).contiguous()
-
-    def _are_ordinary(self, program: Program, table: Table) -> bool:
+    def _are_ordinary(self, program: Program, matrix: Tensor) -> bool:
         """Ask the device whether all values are within the guard's bound, and none NaN amiss."""
         import torch
 
@@ -197,7 +266,7 @@ class TensorCall:
         odd = []
         for feed in program.check.feeds:
             assert isinstance(feed, Feed)  # noqa: S101  (rows are dense)
-            values = self._feed(table, feed)
+            values = self._input(feed, matrix).of(matrix)
             within = values.abs() <= guard.bound
             may_miss = tuple(column not in guard.without_nan for column in feed.columns)
             if any(may_miss):
@@ -211,6 +280,14 @@ class TensorCall:
         if key not in self._constants:
             self._constants[key] = from_array(np.array(values), device)
         return self._constants[key]
+
+
+def _is_plain(x: Tensor) -> bool:
+    """Whether a tensor is a matrix that is read as an array of numpy is."""
+    import torch
+
+    strided = type(x) is torch.Tensor and not x.is_nested and x.layout == torch.strided
+    return strided and x.dim() == 2
 
 
 def _dtype_of(x: Tensor) -> str:

@@ -2,6 +2,7 @@
 where there is one.
 """
 
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
 import numpy as np
@@ -15,7 +16,7 @@ from sources import dense
 from torch.export.passes import move_to_device_pass
 
 import hbconv
-from hbconv.backends.torch import host_arrays, jit
+from hbconv.backends.torch import device_calls, jit
 
 X = np.random.default_rng(0).normal(size=(500, 8)).astype(np.float32)
 Y = (X[:, 0] + X[:, 1] * X[:, 2] > 0).astype(int)
@@ -106,13 +107,65 @@ def test_chunks_and_graphs_answer_as_one_call(name, monkeypatch):
     method = "predict_proba" if hasattr(source, "predict_proba") else "predict"
     rows = np.random.default_rng(1).normal(size=(20_000, 8)).astype(np.float32)
     want = getattr(model, method)(torch.tensor(rows, device="cuda")).cpu().numpy()
-    monkeypatch.setattr(host_arrays, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(device_calls, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(device_calls, "PAGEABLE_BYTES", 1)
     for _ in range(2):
         # Products of matrices may add in another order for another number of rows.
         np.testing.assert_allclose(getattr(model, method)(rows), want, rtol=1e-5, atol=1e-6)
     for n in (100, 100, 100, 90, 128):
         got = getattr(model, method)(rows[:n])
         np.testing.assert_allclose(got, want[:n], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("backend", ["torch", "tvm"])
+@pytest.mark.parametrize("name", ["linear", "lightgbm"])
+def test_tensors_that_come_again_are_answered_alike(name, backend):
+    """By graphs, of which no answer that is held may change."""
+    model = hbconv.convert(fitted(name), backend=backend, device="cuda")
+    given = torch.tensor(X, device="cuda")
+    want = model.predict_proba(X)
+    held = [(n, model.predict_proba(given[:n])) for n in (100, 100, 100, 90, 128, 1, 1, 1, 1)]
+    for _ in range(3):
+        model.predict_proba(given[300:400])
+    for n, got in held:
+        # Products of matrices may add in another order for another number of rows.
+        np.testing.assert_allclose(got.cpu().numpy(), want[:n], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("backend", ["torch", "tvm"])
+@pytest.mark.parametrize("name", ["linear", "lightgbm"])
+def test_threads_and_streams_answer_alike(name, backend):
+    """Each thread is fresh, so torch may give it memory before it has a context."""
+    model = hbconv.convert(fitted(name), backend=backend, device="cuda")
+    given = torch.tensor(X, device="cuda")
+    want = model.predict_proba(X)
+
+    def answer(n: int) -> list[torch.Tensor]:
+        stream = torch.cuda.Stream() if n % 2 else torch.cuda.current_stream()
+        stream.wait_stream(torch.cuda.default_stream())
+        with torch.cuda.stream(stream):
+            found = [model.predict_proba(given[:n]) for _ in range(20)]
+            stream.synchronize()
+        return found
+
+    sizes = (7, 8, 100, 65, 33, 128)
+    with ThreadPoolExecutor(len(sizes)) as pool:
+        found = list(pool.map(answer, sizes))
+    for n, answers in zip(sizes, found, strict=True):
+        for got in answers:
+            np.testing.assert_allclose(got.cpu().numpy(), want[:n], rtol=1e-5, atol=1e-6)
+
+
+def test_a_call_of_trees_is_captured_by_its_caller():
+    model = hbconv.convert(fitted("lightgbm"), backend="torch", device="cuda")
+    given = torch.tensor(X[:64], device="cuda")
+    model.raw_scores(given)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        found = model.raw_scores(given)
+    given.copy_(torch.tensor(X[64:128]))
+    graph.replay()
+    np.testing.assert_array_equal(found.cpu().numpy(), model.raw_scores(X[64:128]))
 
 
 def test_a_moved_torchscript_file_adds_in_order(tmp_path):

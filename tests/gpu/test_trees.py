@@ -12,7 +12,8 @@ from sklearn import ensemble
 
 import hbconv
 from hbconv.backends.torch import TensorModule
-from hbconv.backends.torch.device_trees import DeviceTrees, describe_device, find_kernels
+from hbconv.backends.torch.device_trees import DeviceTrees, find_kernels
+from hbconv.backends.torch.launches import describe_device
 from hbconv.tensor import Builder
 
 RNG = np.random.default_rng(0)

@@ -49,8 +49,9 @@ def test_tensors_chunks_and_graphs_answer_alike(monkeypatch):
     assert found.cpu().numpy().tobytes() == want.tobytes()
     for n in (100, 100, 100, 90, 128):
         assert model.decision_function(X[:n]).tobytes() == want[:n].tobytes()
-    monkeypatch.setattr("hbconv.backends.torch.host_arrays.CHUNK_BYTES", 1)
-    monkeypatch.setattr("hbconv.backends.torch.host_arrays.GRAPH_ROWS", 1000)
+    for limit in ("CHUNK_BYTES", "PAGEABLE_BYTES"):
+        monkeypatch.setattr(f"hbconv.backends.torch.device_calls.{limit}", 1)
+    monkeypatch.setattr("hbconv.backends.torch.device_calls.LEAST_ROWS", 1000)
     assert model.decision_function(X).tobytes() == want.tobytes()
 
 

@@ -7,10 +7,11 @@ import hashlib
 import os
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ SHIM = Path(__file__).parent / "cuda_shim.h"
 OPTIONS = ("-std=c++17", "-shared", "-fPIC", "-ffp-contract=off", "-w", "-x", "c++")
 SHARED_BYTES = 227 << 10
 """Shared memory of a block of an H100."""
+EMULATING = Lock()
+"""Fibres are those of the process: one kernel runs at a time."""
 
 
 class Emulated:
@@ -43,12 +46,24 @@ class Emulated:
         self.reversed_order = reversed_order
         self.launched: list[str] = []
 
-    def launch(self, launch: Launch, blocks: tuple[int, int], arguments: Any) -> None:
-        """Run the kernel, block after block."""
+    def load(self, launch: Launch) -> Any:
+        """Return what runs the kernel, block after block."""
         assert launch.shared_bytes <= SHARED_BYTES
-        self.launched.append(str(launch.kernel))
-        run = compile_for_cpu(launch.kernel).run
-        run(arguments, *map(ctypes.c_uint, (*blocks, launch.threads)), self.reversed_order)
+        kernel = compile_for_cpu(launch.kernel)
+
+        def run(stream: Any, blocks: int, passes: int, arguments: Any) -> None:
+            self.launched.append(str(launch.kernel))
+            sizes = map(ctypes.c_uint, (blocks, passes, launch.threads))
+            with EMULATING:
+                kernel.run(arguments, *sizes, self.reversed_order)
+
+        return run
+
+    def stream(self) -> None:
+        """Return none: kernels run at once."""
+
+    def opened(self) -> AbstractContextManager[Any]:
+        return nullcontext()
 
 
 @cache

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-from itertools import count
 from typing import Any
 
 import pytest
@@ -12,44 +10,46 @@ from emulated_cuda import Emulated
 from torch import Tensor
 
 from hbconv.backends.cuda.clocks import Device
-from hbconv.backends.cuda.plan import LaunchPlan
-from hbconv.backends.torch import Torch, module
-from hbconv.backends.torch.device_trees import (
-    OPERATOR,
-    DeviceTrees,
-    compute_trees,
-    find_kernels,
-)
+from hbconv.backends.cuda.plan import Launch
+from hbconv.backends.torch import Torch, launches, module
+from hbconv.backends.torch.device_trees import DeviceTrees, find_kernels
 from hbconv.strategy import strategies
 
-__all__ = ["DEVICE", "answer_by_all_kernels", "emulate_operator", "launched"]
+__all__ = ["DEVICE", "answer_by_all_kernels", "emulate_launches", "launched"]
 
 DEVICE = Device(processors=2, shared_bytes=227 << 10)
 SLICES = 2
 """Slices that are tried; more of them take the same kernels, and time."""
 launched: set[str] = set()
 """Names of the kernels that have run."""
-_calls = count()
 
 
-@cache
-def emulate_operator() -> None:
-    """Let the operator run on the CPU; a second import of this file must not take its place."""
-    torch.library.impl(OPERATOR, "CPU", _emulated)
+class EmulatedLauncher(Emulated):
+    """Starts threads in one order at even calls, in the other at odd ones."""
+
+    def load(self, launch: Launch) -> Any:
+        run = super().load(launch)
+
+        def noted(*sizes: Any) -> None:
+            launched.add(launch.kernel.name)
+            run(*sizes)
+
+        return noted
+
+    def stream(self) -> None:
+        self.reversed_order = not self.reversed_order
 
 
-def _emulated(x: Tensor, tables: list[Tensor], plan: str) -> Tensor:
-    """Run the kernels, with threads started in one order at even calls, in the other at odd ones."""
-    device = Emulated(reversed_order=next(_calls) % 2 == 1)
-    found = compute_trees(x, tables, LaunchPlan.from_text(plan), device)
-    launched.update(name.partition("<")[0] for name in device.launched)
-    return found
+def emulate_launches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let kernels run on the CPU, on its tensors."""
+    launcher = EmulatedLauncher()
+    launched.clear()
+    monkeypatch.setattr(launches, "find_launcher", lambda device: launcher)
 
 
 def answer_by_all_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let backend ``torch`` compute trees by each kernel that takes them, on the CPU."""
-    emulate_operator()
-    launched.clear()
+    emulate_launches(monkeypatch)
     monkeypatch.setattr(Torch, "native_trees", lambda self, target: frozenset(strategies()))
     monkeypatch.setattr(module, "_cpu_trees", module._device_trees)
     monkeypatch.setattr(DeviceTrees, "forward", _forward)

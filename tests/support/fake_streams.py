@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -35,9 +35,13 @@ class FakeDevice:
 
     def __init__(self, *, captures: bool = True) -> None:
         self.captures = captures
+        self.capturing = False
         self.told: list[str] = []
         self.streams: list[FakeStream] = []
         self.pinned_bytes = 0
+
+    def current(self) -> int | None:
+        return None if self.capturing else (current.streams[-1].name if current.streams else -1)
 
     def stream(self) -> FakeStream:
         self.streams.append(FakeStream(len(self.streams), self.told))
@@ -58,17 +62,18 @@ class FakeDevice:
         self.pinned_bytes += found.nbytes
         return found
 
-    def capture(self, run: Callable[[], Any]) -> Callable[[], None]:
+    def capture(self, run: Callable[[], Sequence[Tensor]]) -> tuple[Any, Callable[[], None]]:
         self.told.append("capture")
         if not self.captures:
             raise RuntimeError("operation not permitted when stream is capturing")
-        run()
+        found = run()
 
         def replay() -> None:
             self.told.append("replay")
-            run()
+            for memory, again in zip(found, run(), strict=True):
+                memory.copy_(again)
 
-        return replay
+        return found, replay
 
 
 class Current(threading.local):

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy.typing as npt
 
 from hbconv.backends.cuda.clocks import Device
-from hbconv.backends.cuda.driver import Stream, call_driver
+from hbconv.backends.cuda.driver import DriverLauncher, call_driver
 from hbconv.backends.cuda.launch import Launcher
 
 __all__ = ["DeviceMemory", "DriverDevice", "count_devices"]
@@ -55,12 +55,13 @@ class DriverDevice:
         call_driver("cuDeviceGet", ctypes.byref(self._device), ctypes.c_int(number))
         call_driver("cuDevicePrimaryCtxRetain", ctypes.byref(self._context), self._device)
         major, minor = self._attribute(MAJOR), self._attribute(MINOR)
-        self._stream = Stream(0, number, f"sm_{major}{minor}", self._attribute(PROCESSORS))
+        processors = self._attribute(PROCESSORS)
+        self._launcher = DriverLauncher(number, f"sm_{major}{minor}", processors)
 
     @property
     def architecture(self) -> str:
         """The architecture that kernels are compiled for, such as ``"sm_90"``."""
-        return self._stream.architecture
+        return self._launcher.architecture
 
     @property
     def sizes(self) -> Device:
@@ -80,7 +81,7 @@ class DriverDevice:
         before = ctypes.c_void_p()
         call_driver("cuCtxPushCurrent_v2", self._context)
         try:
-            yield self._stream
+            yield self._launcher
         finally:
             call_driver("cuCtxPopCurrent_v2", ctypes.byref(before))
 

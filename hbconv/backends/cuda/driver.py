@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any
 
@@ -10,7 +11,7 @@ from hbconv.backends.cuda.compile import compile_kernel
 from hbconv.backends.cuda.plan import CudaKernel, Launch
 from hbconv.errors import BackendError
 
-__all__ = ["Stream", "call_driver"]
+__all__ = ["DriverLauncher", "call_driver"]
 
 MAX_DYNAMIC_SHARED_SIZE = 8
 """CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES of the driver's header."""
@@ -18,13 +19,11 @@ UNASKED_SHARED_BYTES = 48 << 10
 """Shared memory that a block may have without asking."""
 
 
-class Stream:
-    """A stream of a device, whose context is the current one.
+class DriverLauncher:
+    """Loads kernels into a device, and puts them on its default stream.
 
     Parameters
     ----------
-    handle : int
-        The driver's stream.
     device : int
         Number of the device.
     architecture : str
@@ -33,18 +32,44 @@ class Stream:
         Multiprocessors of the device.
     """
 
-    def __init__(self, handle: int, device: int, architecture: str, processors: int) -> None:
-        self.handle = handle
+    def __init__(self, device: int, architecture: str, processors: int) -> None:
         self.device = device
         self.architecture = architecture
         self.processors = processors
 
-    def launch(self, launch: Launch, blocks: tuple[int, int], arguments: Any) -> None:
-        """Put a kernel on the stream."""
+    def stream(self) -> ctypes.c_void_p:
+        """Return the default stream."""
+        return ctypes.c_void_p(0)
+
+    def load(self, launch: Launch) -> Callable[[ctypes.c_void_p, int, int, Any], None]:
+        """Return what puts a kernel on a stream; a thread loads what it launches."""
+        _open_context(self.device)
         function = _load(launch.kernel, self.architecture, self.device, launch.shared_bytes)
-        sizes = (*blocks, 1, launch.threads, 1, 1, launch.shared_bytes)
-        stream = ctypes.c_void_p(self.handle)
-        call_driver("cuLaunchKernel", function, *sizes, stream, arguments, None)
+        launch_kernel = _driver().cuLaunchKernel
+        threads = launch.threads
+        shared_bytes = launch.shared_bytes
+
+        def run(stream: ctypes.c_void_p, blocks: int, passes: int, arguments: Any) -> None:
+            sizes = (blocks, passes, 1, threads, 1, 1, shared_bytes)
+            status = launch_kernel(function, *sizes, stream, arguments, None)
+            if status:
+                raise _refused("cuLaunchKernel", status)
+
+        return run
+
+
+def _open_context(device: int) -> None:
+    """Let a thread that has no context use the device's own, which torch uses too.
+
+    Torch does so at its first call of CUDA, but a thread may take memory that torch kept.
+    """
+    context = ctypes.c_void_p()
+    call_driver("cuCtxGetCurrent", ctypes.byref(context))
+    if not context.value:
+        number = ctypes.c_int()
+        call_driver("cuDeviceGet", ctypes.byref(number), ctypes.c_int(device))
+        call_driver("cuDevicePrimaryCtxRetain", ctypes.byref(context), number)
+        call_driver("cuCtxSetCurrent", context)
 
 
 @lru_cache(maxsize=1024)
@@ -75,7 +100,11 @@ def call_driver(name: str, *arguments: Any) -> None:
     """Call a function of the driver, whose errors are raised."""
     status = getattr(_driver(), name)(*arguments)
     if status:
-        text = ctypes.c_char_p()
-        _driver().cuGetErrorString(status, ctypes.byref(text))
-        reason = (text.value or b"unknown error").decode()
-        raise BackendError(f"The CUDA driver refused {name}: {reason} ({status}).")
+        raise _refused(name, status)
+
+
+def _refused(name: str, status: int) -> BackendError:
+    text = ctypes.c_char_p()
+    _driver().cuGetErrorString(status, ctypes.byref(text))
+    reason = (text.value or b"unknown error").decode()
+    return BackendError(f"The CUDA driver refused {name}: {reason} ({status}).")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -121,6 +120,11 @@ class Buffer:
         """Return the shape for so many rows."""
         return self.leading, -(-n_rows // self.rows_per_unit) * self.trailing
 
+    def n_bytes(self, n_rows: int) -> int:
+        """Return the bytes for so many rows."""
+        leading, width = self.shape(n_rows)
+        return leading * width * np.dtype(self.dtype).itemsize
+
     @property
     def bytes_per_row(self) -> float:
         """Return the bytes that a row takes."""
@@ -151,11 +155,15 @@ class LaunchPlan:
             (*self.launches, *other.launches), (*self.buffers, *other.buffers), tables
         )
 
+    @cached_property
+    def bytes_per_row(self) -> float:
+        """Return the bytes of all buffers that a row takes."""
+        return sum(buffer.bytes_per_row for _, buffer in self.buffers)
+
     @property
     def rows_at_once(self) -> int:
         """Return the rows of a chunk, the memory of whose buffers is bounded."""
-        per_row = sum(buffer.bytes_per_row for _, buffer in self.buffers)
-        rows = int(BUFFER_BYTES / max(per_row, 1.0))
+        rows = int(BUFFER_BYTES / max(self.bytes_per_row, 1.0))
         return min(MAX_ROWS, max(1, rows // GROUP) * GROUP)
 
     def renamed(self, names: Mapping[str, str]) -> LaunchPlan:
@@ -166,20 +174,6 @@ class LaunchPlan:
         )
         buffers = tuple((names.get(name, name), buffer) for name, buffer in self.buffers)
         return LaunchPlan(launches, buffers, tuple(names.get(name, name) for name in self.tables))
-
-    @cached_property
-    def text(self) -> str:
-        """The plan as text, which ``from_text`` reads: an operator of torch takes no other."""
-        return json.dumps(asdict(self))
-
-    @staticmethod
-    @lru_cache(maxsize=1024)
-    def from_text(text: str) -> LaunchPlan:
-        """Read a plan's ``text``."""
-        read = json.loads(text)
-        launches = tuple(_launch(**launch) for launch in read["launches"])
-        buffers = tuple((name, Buffer(**buffer)) for name, buffer in read["buffers"])
-        return LaunchPlan(launches, buffers, tuple(read["tables"]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,11 +191,3 @@ class PlannedKernels:
         """Return the same computation with other names of buffers and tables."""
         tables = {names.get(name, name): table for name, table in self.tables.items()}
         return PlannedKernels(self.plan.renamed(names), tables)
-
-
-def _launch(
-    kernel: dict[str, Any], arguments: list[str | int], grid: dict[str, int], **sizes: int
-) -> Launch:
-    constants = tuple((name, value) for name, value in kernel["constants"])
-    made = CudaKernel(kernel["name"], constants, kernel["text"])
-    return Launch(made, tuple(arguments), Grid(**grid), **sizes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from threading import Lock
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,8 +12,9 @@ from torch import Tensor
 
 from hbconv.backends.base import Arrays, Artifact, contiguous
 from hbconv.backends.cuda.plan import MAX_ROWS, PlannedKernels
-from hbconv.backends.torch.device_trees import current_stream, run_kernels, to_tensor
-from hbconv.backends.torch.host_arrays import Cuda, HostArrays, Streams
+from hbconv.backends.torch.device_calls import DeviceCalls
+from hbconv.backends.torch.launches import PlacedKernels, PlacedTables
+from hbconv.backends.torch.streams import Cuda, Streams
 from hbconv.tensor import TensorType
 
 __all__ = ["PlannedArtifact", "device_of_torch"]
@@ -22,9 +22,9 @@ __all__ = ["PlannedArtifact", "device_of_torch"]
 
 def device_of_torch(name: str) -> torch.device | None:
     """Return torch's device of this name; None where torch does not see it."""
-    device = torch.device(name)
+    number = torch.device(name).index or 0
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    return device if (device.index or 0) < count else None
+    return torch.device("cuda", number) if number < count else None
 
 
 class ChosenKernels(Protocol):
@@ -58,15 +58,21 @@ class PlannedArtifact(Artifact):
     ) -> None:
         self.plan = plan
         self.device = device
-        self._tables: dict[int, tuple[Any, Tensor]] = {}
-        self._lock = Lock()
-        self._host_arrays = HostArrays(streams or Cuda(device), self._results)
+        self._dtypes = [getattr(torch, kind.dtype) for _, kind in plan.inputs.values()]
+        self._results_of = {
+            name: (getattr(torch, kind.dtype), (-1, *kind.shape))
+            for name, kind in plan.outputs.values()
+        }
+        self._tables = PlacedTables()
+        self._placed: dict[PlannedKernels, PlacedKernels] = {}
+        operators = len(plan.choose(1).plan.launches)
+        self._calls = DeviceCalls(streams or Cuda(device), self._results, operators)
 
     def run(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
         """Compute the outputs: large batches in chunks, small ones as graphs."""
         arrays = [contiguous(inputs[name]) for name in self.plan.inputs]
         with torch.inference_mode():
-            found = self._host_arrays.run(arrays)
+            found = self._calls.run(arrays)
         return {
             name: np.ascontiguousarray(array, dtype=kind.dtype)
             for array, (name, (_, kind)) in zip(found, self.plan.outputs.items(), strict=True)
@@ -74,41 +80,32 @@ class PlannedArtifact(Artifact):
 
     def compute(self, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Compute the outputs for tensors on the device, where they stay."""
-        with torch.no_grad():
-            found = self._results([inputs[name].to(self.device) for name in self.plan.inputs])
+        found = self._calls.compute([inputs[name].to(self.device) for name in self.plan.inputs])
         return dict(zip(self.plan.outputs, found, strict=True))
 
     def _results(self, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Compute tensors in the program's order, for as many rows at a time as memory allows."""
         given = [
-            tensor.to(dtype=getattr(torch, kind.dtype)).contiguous()
-            for tensor, (_, kind) in zip(tensors, self.plan.inputs.values(), strict=True)
+            tensor if tensor.dtype == dtype else tensor.to(dtype)
+            for tensor, dtype in zip(tensors, self._dtypes, strict=True)
         ]
-        rows = self.plan.choose(min(len(given[0]), MAX_ROWS)).plan.rows_at_once
-        if len(given[0]) <= rows:
-            return self._launch(given)
+        kernels = self.plan.choose(min(given[0].shape[0], MAX_ROWS))
+        rows = kernels.plan.rows_at_once
+        if given[0].shape[0] <= rows:
+            return self._launch(kernels, given)
         parts = zip(*(torch.split(tensor, rows) for tensor in given), strict=True)
-        return tuple(map(torch.cat, zip(*map(self._launch, parts), strict=True)))
+        found = [self._launch(self.plan.choose(len(part[0])), part) for part in parts]
+        return tuple(map(torch.cat, zip(*found, strict=True)))
 
-    def _launch(self, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        n_rows = len(tensors[0])
-        kernels = self.plan.choose(n_rows)
-        names = (name for name, _ in self.plan.inputs.values())
-        with current_stream(self.device) as stream:
-            given = {**self._place(kernels), **dict(zip(names, tensors, strict=True))}
-            found = run_kernels(kernels.plan, given, n_rows, stream)
-        return tuple(
-            found[name].view(n_rows, *kind.shape).view(getattr(torch, kind.dtype))
-            for name, kind in self.plan.outputs.values()
-        )
+    def _launch(self, kernels: PlannedKernels, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        placed = self._placed.get(kernels) or self._place(kernels)
+        results = placed(tensors[0].shape[0], tensors)
+        found = dict(zip(self._results_of, results, strict=True))
+        return tuple(found[name] for name, _ in self.plan.outputs.values())
 
-    def _place(self, kernels: PlannedKernels) -> dict[str, Tensor]:
-        """Return the tables on the device, which the first call that reads them puts there."""
-        with self._lock:
-            return {name: self._on_device(kernels.tables[name]) for name in kernels.plan.tables}
-
-    def _on_device(self, table: npt.NDArray[Any]) -> Tensor:
-        """Return a table on the device. It is kept beside its copy, so that no other is it."""
-        if id(table) not in self._tables:
-            self._tables[id(table)] = table, to_tensor(table).to(self.device)
-        return self._tables[id(table)][1]
+    def _place(self, kernels: PlannedKernels) -> PlacedKernels:
+        """Put the tables on the device, at the first call."""
+        names = [name for name, _ in self.plan.inputs.values()]
+        tables = self._tables.of(kernels, self.device)
+        made = PlacedKernels(kernels.plan, names, self._results_of, tables, self.device)
+        return self._placed.setdefault(kernels, made)

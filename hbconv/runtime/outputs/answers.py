@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
@@ -37,7 +38,16 @@ from hbconv.runtime.outputs.adjacency import list_adjacent
 from hbconv.runtime.outputs.inverted import look_up_categories, name_rows
 from hbconv.runtime.outputs.tensors import cast, concatenate, look_up, on_host, stack
 
-__all__ = ["answer", "decoder", "in_form", "in_order", "join", "row_decoder", "whole"]
+__all__ = [
+    "answer",
+    "decoder",
+    "in_form",
+    "in_order",
+    "join",
+    "part_decoder",
+    "row_decoder",
+    "whole",
+]
 
 
 def answer(output: Output, values: Any) -> Any:
@@ -84,6 +94,14 @@ def decoder(output: Output) -> Callable[[npt.NDArray[Any]], Any]:
     if isinstance(form, Matrix):
         return np.ndarray.copy if dtype is None else lambda values: values.astype(dtype)
     return lambda values: whole(output, answer(output, values.copy()))
+
+
+def part_decoder(output: Output) -> Callable[[Any], Any]:
+    """Return ``answer`` for some of the rows, of arrays or tensors, specialised for the output."""
+    output = output.in_parts
+    if type(output.form) in (Labels, Vector, Matrix):
+        return partial(_array, output.form, output.dtype)
+    return partial(answer, output)
 
 
 def row_decoder(output: Output) -> Callable[[npt.NDArray[Any]], Any]:

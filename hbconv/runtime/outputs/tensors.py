@@ -11,7 +11,16 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 
-__all__ = ["as_tensors", "cast", "concatenate", "from_array", "look_up", "on_host", "stack"]
+__all__ = [
+    "as_tensors",
+    "cast",
+    "concatenate",
+    "from_array",
+    "look_up",
+    "on_host",
+    "stack",
+    "typed",
+]
 
 NO_TENSOR = "OUSmM"
 """Kinds of dtypes that torch lacks: text and objects, durations and dates."""
@@ -50,8 +59,13 @@ def cast(values: Any, dtype: npt.DTypeLike | None) -> Any:
     if dtype is None:
         return values
     if hasattr(values, "detach"):
-        return values.to(_torch_dtype(np.dtype(dtype)))
+        return typed(values, _torch_dtype(np.dtype(dtype)))
     return values.astype(dtype, copy=False)
+
+
+def typed(tensor: Any, dtype: Any) -> Any:
+    """Return a tensor in a dtype of torch; ``to`` takes a microsecond even where it is that."""
+    return tensor if tensor.dtype == dtype else tensor.to(dtype)
 
 
 def look_up(labels: Array, codes: Any) -> Any:
@@ -61,6 +75,8 @@ def look_up(labels: Array, codes: Any) -> Any:
         return codes.astype(labels.data.dtype) if counts else np.asarray(labels.data.take(codes))
     if labels.data.dtype.kind in NO_TENSOR:
         return labels.data.take(on_host(codes))
+    if labels.is_count:
+        return cast(codes, labels.data.dtype)
     return _table(labels, codes.device)[codes.long()]
 
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import sys
 import types
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from lightgbm import LGBMRegressor
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.tree import DecisionTreeRegressor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import hbconv
 from hbconv import pipeline
@@ -144,8 +148,21 @@ def test_stages_and_columns_that_are_not_contiguous():
 def test_large_ints_have_a_program_of_their_own():
     source = LinearRegression().fit(X, X[:, 0])
     model = hbconv.convert(source, backend="torch")
-    for rows in (np.arange(8).reshape(2, 4), np.full((2, 4), 2**60 + 1)):
+    small = np.arange(8).reshape(2, 4)
+    for rows in (small, small, np.full((2, 4), 2**60 + 1), small, small[:0]):
         np.testing.assert_array_equal(model.predict(torch.tensor(rows)), model.predict(rows))
+
+
+def test_large_ints_are_looked_for_in_each_call():
+    """Trees read float32. These ints round to another one where they are float64 first."""
+    twice_rounded = 2**60 + 2**36 + 1
+    values = np.array([[2**60], [2**60 + 2**37]])
+    source = DecisionTreeRegressor().fit(values, [0.0, 1.0])
+    model = hbconv.convert(source, backend="torch")
+    model.predict(values.astype(float))
+    for rows in ([[1]], [[1]], [[twice_rounded]]):
+        found = model.predict(torch.tensor(rows))
+        np.testing.assert_array_equal(found, source.predict(np.array(rows)))
 
 
 def test_names_are_missed_once_a_call():
@@ -153,9 +170,10 @@ def test_names_are_missed_once_a_call():
 
     source = LinearRegression().fit(pd.DataFrame(X, columns=list("abcd")), X[:, 0])
     model = hbconv.convert(source, backend="torch")
-    with pytest.warns(UserWarning, match="feature names") as caught:
-        model.predict(torch.tensor(X))
-    assert len(caught) == 1
+    for _ in range(2):
+        with pytest.warns(UserWarning, match="feature names") as caught:
+            model.predict(torch.tensor(X))
+        assert len(caught) == 1
 
 
 def test_sparse_answers_stay_sparse():
@@ -244,6 +262,53 @@ def test_rows_that_the_program_flags_are_refused(flagging):
     rows[3, 1] = np.nan
     with pytest.raises(InputError):
         flagging.predict_proba(torch.tensor(rows))
+
+
+class Syncs(TorchDispatchMode):
+    """Counts operators for which the host waits, since their answer is a number or a size."""
+
+    WAITING = ("_local_scalar_dense", "nonzero", "equal", "masked_select", "unique")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.count += func.name().partition("::")[2].partition(".")[0] in self.WAITING
+        return func(*args, **kwargs or {})
+
+
+@pytest.fixture(params=["trees alone", "labels", "unknown categories"])
+def waiting(request, forest, flagging) -> tuple[Any, Any, int]:
+    """A method, rows, and how often a call waits: never where the source refuses no rows."""
+    alone = LGBMRegressor(n_estimators=3, verbose=-1).fit(X, X[:, 0])
+    return {
+        "trees alone": (hbconv.convert(alone, backend="torch").predict, X, 0),
+        "labels": (forest.predict, X, 1),
+        "unknown categories": (flagging.predict_proba, CODES, 1),
+    }[request.param]
+
+
+def test_the_host_waits_for_nothing_but_one_flag(waiting, no_host):
+    method, rows, expected = waiting
+    given = torch.tensor(rows)
+    for _ in range(3):
+        with Syncs() as syncs:
+            method(given)
+        assert syncs.count == expected
+
+
+def test_rows_of_one_kind_are_read_alike_in_all_calls(flagging):
+    """Flags, dtypes and widths count in each call, though the first one decides the way."""
+    for _ in range(3):
+        want = flagging.predict_proba(CODES)
+        for dtype in (torch.float64, torch.float32, torch.int64):
+            found = flagging.predict_proba(torch.tensor(CODES, dtype=dtype))
+            np.testing.assert_allclose(found.numpy(), want, rtol=1e-6)
+        with pytest.raises(InputError, match="unknown categories"):
+            flagging.predict_proba(torch.tensor(CODES + 50))
+        with pytest.raises(InputError):
+            flagging.predict_proba(torch.tensor(CODES[:, :3]))
 
 
 def test_flags_need_no_copy_to_the_host(no_host, flagging):

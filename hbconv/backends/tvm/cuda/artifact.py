@@ -56,7 +56,7 @@ class CudaArtifact(Artifact):
         """Compute some rows."""
         n_rows = len(next(iter(inputs.values())))
         kernels = self.plan.choose(n_rows)
-        sizes = {name: _bytes(buffer, n_rows) for name, buffer in kernels.plan.buffers}
+        sizes = {name: buffer.n_bytes(n_rows) for name, buffer in kernels.plan.buffers}
         sizes |= {self.plan.inputs[name][0]: array.nbytes for name, array in inputs.items()}
         with self._room(sizes) as memory:
             for name, array in inputs.items():
@@ -98,8 +98,3 @@ def _give_all(device: DeviceMemory, tables: Mapping[int, int]) -> None:
     with device.opened():
         for address in tables.values():
             device.give(address)
-
-
-def _bytes(buffer: Any, n_rows: int) -> int:
-    leading, trailing = buffer.shape(n_rows)
-    return int(leading * trailing * np.dtype(buffer.dtype).itemsize)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 from hbconv.backends.cuda.choose import Candidate, TreeKernels
 from hbconv.backends.cuda.clocks import Device
@@ -113,11 +113,15 @@ class DevicePlan:
         }
 
     def choose(self, n_rows: int) -> PlannedKernels:
-        """Return all kernels for so many rows."""
-        return _join(tuple(step.choose(n_rows) for step in self.steps))
+        """Return all kernels for so many rows, joined once: artifacts know them by identity."""
+        kernels = tuple(step.choose(n_rows) for step in self.steps)
+        return self._joined.get(kernels) or self._joined.setdefault(kernels, _join(kernels))
+
+    @cached_property
+    def _joined(self) -> dict[tuple[PlannedKernels, ...], PlannedKernels]:
+        return {}
 
 
-@lru_cache(maxsize=64)
 def _join(kernels: tuple[PlannedKernels, ...]) -> PlannedKernels:
     """Return kernels that run one after another."""
     joined = PlannedKernels(LaunchPlan((), (), ()), {})

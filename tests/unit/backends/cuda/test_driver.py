@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from hbconv.backends.cuda import driver
 from hbconv.backends.cuda.compile import Compiled
-from hbconv.backends.cuda.launch import launch_all
+from hbconv.backends.cuda.launch import PreparedLaunches, launch_all
 from hbconv.backends.cuda.plan import Buffer, CudaKernel, Grid, Launch, LaunchPlan
 from hbconv.errors import BackendError
 
@@ -57,7 +59,9 @@ def recorder(monkeypatch):
 
 
 def test_a_launch_hands_over_sizes_stream_and_arguments(recorder):
-    launch_all(PLAN, {"x": 4096, "out": 8192}, 100, driver.Stream(77, 0, "sm_90", 132))
+    launcher = driver.DriverLauncher(0, "sm_90", 132)
+    launcher.stream = lambda: ctypes.c_void_p(77)
+    launch_all(PLAN, {"x": 4096, "out": 8192}, 100, launcher)
     _, *sizes, stream, got, extra = recorder.calls["cuLaunchKernel"]
     assert sizes == [2, 3, 1, 128, 1, 1, 100_000]
     assert (stream.value, extra) == (77, None)
@@ -65,7 +69,7 @@ def test_a_launch_hands_over_sizes_stream_and_arguments(recorder):
 
 
 def test_more_shared_memory_than_usual_is_asked_for(recorder):
-    launch_all(PLAN, {"x": 1, "out": 1}, 1, driver.Stream(0, 0, "sm_90", 132))
+    launch_all(PLAN, {"x": 1, "out": 1}, 1, driver.DriverLauncher(0, "sm_90", 132))
     _, attribute, size = recorder.calls["cuFuncSetAttribute"]
     assert (attribute.value, size.value) == (8, 100_000)
     assert recorder.calls["cuModuleGetFunction"][2] == b"few"
@@ -74,7 +78,7 @@ def test_more_shared_memory_than_usual_is_asked_for(recorder):
 def test_a_refused_call_is_named(recorder):
     recorder.status = 700
     with pytest.raises(BackendError, match=r"refused cuLaunchKernel: unknown error .700."):
-        launch_all(PLAN, {"x": 1, "out": 1}, 1, driver.Stream(0, 0, "sm_90", 132))
+        launch_all(PLAN, {"x": 1, "out": 1}, 1, driver.DriverLauncher(0, "sm_90", 132))
 
 
 def test_a_missing_driver_is_named(monkeypatch):
@@ -93,5 +97,37 @@ def test_resident_blocks_take_rows_in_turn():
     assert Grid(1024).blocks(10**7, 132) == 9766
 
 
-def test_plans_are_read_back_from_text():
-    assert LaunchPlan.from_text(PLAN.text) == PLAN
+def test_a_thread_without_a_context_takes_that_of_the_device(recorder, monkeypatch):
+    launcher = driver.DriverLauncher(1, "sm_90", 132)
+    launcher.load(LAUNCH)
+    assert "cuDevicePrimaryCtxRetain" in recorder.calls
+    assert "cuCtxSetCurrent" in recorder.calls
+    recorder.calls.clear()
+    monkeypatch.setattr(recorder, "cuCtxGetCurrent", _answer_context, raising=False)
+    launcher.load(LAUNCH)
+    assert "cuCtxSetCurrent" not in recorder.calls
+
+
+def _answer_context(place: Any) -> int:
+    ctypes.cast(place, ctypes.POINTER(ctypes.c_void_p)).contents.value = 99
+    return 0
+
+
+def test_threads_share_launches_and_keep_arguments_apart():
+    """Each launch waits until the other thread has written its own arguments."""
+    both = threading.Barrier(2)
+    seen: list[list[int]] = []
+
+    class Waiting:
+        processors = 132
+
+        def stream(self) -> None:
+            both.wait(10)
+
+        def load(self, launch: Launch) -> Any:
+            return lambda stream, x, y, arguments: seen.append(_values(arguments))
+
+    prepared = PreparedLaunches(PLAN, ("x", "out"), {}, Waiting())
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda n: prepared.run(n, (n, 2 * n)), (5, 7)))
+    assert sorted(seen) == [[5, 5, 28, 10], [7, 7, 28, 14]]

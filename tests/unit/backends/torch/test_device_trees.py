@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import io
+from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from emulated_device import DEVICE, emulate_operator, launched
+from emulated_device import DEVICE, emulate_launches, launched
 from forests import hostile_rows, random_forest
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from hbconv.backends import find_backend
 from hbconv.backends.cuda.compile import Compiled
@@ -28,8 +30,8 @@ ON_CUDA = Target("torch", device="cuda")
 
 
 @pytest.fixture(autouse=True)
-def _emulated() -> None:
-    emulate_operator()
+def _emulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    emulate_launches(monkeypatch)
 
 
 def module(forest: Any = FOREST) -> TensorModule:
@@ -74,7 +76,7 @@ def test_forms_share_tables_on_a_device():
         kernels = find_kernels(FOREST, "float32", trees.scores, DEVICE)
         of_slices: dict[Any, list[set[int]]] = {}
         for form in kernels.candidates():
-            tables, _ = trees._place(form, torch.device("cpu"))
+            tables = trees._tables.of(form.kernel, torch.device("cpu")).values()
             addresses = {table.data_ptr() for table in tables if table.nbytes > 1000}
             of_slices.setdefault((form.main.name, form.shared_bytes), []).append(addresses)
         assert max(map(len, of_slices.values())) > 1
@@ -91,11 +93,13 @@ def test_rows_beyond_the_memory_between_kernels_come_in_chunks(monkeypatch):
         )
 
 
-def test_rows_that_are_not_contiguous():
+def test_rows_that_are_not_what_their_memory_holds():
     x = rows(40)
     wide = torch.tensor(np.repeat(x, 2, axis=1))[:, ::2]
+    negated = torch._neg_view(torch.tensor(-x))
     for trees in device_modules():
-        np.testing.assert_array_equal(trees.compute(wide, DEVICE), want(trees, x))
+        for given in (wide, negated):
+            np.testing.assert_array_equal(trees.compute(given, DEVICE), want(trees, x))
 
 
 def test_other_devices_tracers_and_exports_take_plain_operators():
@@ -110,13 +114,23 @@ def test_other_devices_tracers_and_exports_take_plain_operators():
     assert not launched
 
 
-def test_shapes_are_known_without_computing():
-    for trees in device_modules():
-        few = find_kernels(FOREST, "float32", trees.scores, DEVICE).few
-        tables, plan = trees._place(few, torch.device("meta"))
-        got = torch.ops.hbconv.trees(torch.empty(7, FOREST.n_features, device="meta"), tables, plan)
-        assert got.shape == ((1, 21) if trees.scores else (30, 7))
-        assert got.dtype == (torch.float64 if trees.scores else torch.int32)
+def test_what_records_operators_sees_plain_ones(monkeypatch):
+    """A launch would leave a trace whose result nothing computes."""
+    (_, scores) = device_modules()
+    monkeypatch.setattr(torch.Tensor, "is_cuda", True)
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    seen = make_fx(scores)(torch.tensor(rows(7)))
+    np.testing.assert_array_equal(seen(torch.tensor(rows(9)[:7])), FOREST.scores(rows(9)[:7]))
+    assert not launched
+
+
+def test_threads_launch_at_the_same_time():
+    (_, scores) = device_modules()
+    given = [rows(n) for n in (1, 40, 7, 33)] * 8
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda x: scores.compute(torch.tensor(x), DEVICE), given))
+    for x, got in zip(given, found, strict=True):
+        np.testing.assert_array_equal(got, FOREST.scores(x))
 
 
 def test_copies_and_files_leave_the_tables_out():

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from emulated_device import DEVICE, emulate_launches, launched
+from fake_streams import FakeDevice
 from forests import random_forest
 from primitive_cases import CASES, Case
 from sklearn.linear_model import LogisticRegression
@@ -23,7 +25,8 @@ from sklearn.preprocessing import StandardScaler
 import hbconv
 from hbconv.backends import find_backend
 from hbconv.backends.reference import evaluate
-from hbconv.backends.torch import TensorModule, export_module
+from hbconv.backends.torch import TensorModule, TorchArtifact, export_module
+from hbconv.backends.torch.device_trees import DeviceTrees
 from hbconv.backends.torch.jit import without_deprecation
 from hbconv.backends.torchscript import FILE
 from hbconv.errors import BackendError, InputError, StoreError
@@ -230,6 +233,44 @@ def test_answers_belong_to_the_caller(name: str, n: int) -> None:
     second = artifact.run({"x": given})
     np.testing.assert_array_equal(second["same"], given)
     np.testing.assert_array_equal(second["constant"], np.tile(np.float32([1, 2]), (n, 1)))
+
+
+def on_recorder(program: TensorProgram) -> tuple[Any, FakeDevice]:
+    """Return an artifact as it is on a device, and what its streams were told."""
+    device = FakeDevice()
+    module = TensorModule(program, "cuda").eval()
+    return TorchArtifact(module, program.types, Target("torch"), device), device
+
+
+def test_a_device_replays_programs_of_many_operators(monkeypatch: pytest.MonkeyPatch) -> None:
+    emulate_launches(monkeypatch)
+    monkeypatch.setattr(DeviceTrees, "forward", lambda trees, x: trees.compute(x, DEVICE))
+    artifact, device = on_recorder(pipeline())
+    for n in (7, 8, 5, 6):
+        want = evaluate(pipeline(), rows(n))
+        tensors = {name: torch.tensor(array) for name, array in rows(n).items()}
+        answers = (artifact.run(rows(n)), artifact.compute(tensors))
+        for name, expected in want.items():
+            for found in (answers[0][name], answers[1][name].numpy()):
+                assert found.dtype == expected.dtype
+                np.testing.assert_array_equal(found, expected)
+    assert device.told == ["capture", *["replay"] * 6]
+    assert "few" in launched
+
+
+def test_a_device_launches_a_forest_directly(monkeypatch: pytest.MonkeyPatch) -> None:
+    emulate_launches(monkeypatch)
+    monkeypatch.setattr(DeviceTrees, "forward", lambda trees, x: trees.compute(x, DEVICE))
+    forest = random_forest(np.random.default_rng(0), n_trees=8, n_features=3, n_outputs=2)
+    b = Builder()
+    x = b.input("x", "float32", 3)
+    scores = b.op("tree_scores", x, forest=forest, strategy="tree_traversal")
+    artifact, device = on_recorder(b.program({"scores": scores}))
+    given = rows(5)["x"]
+    for _ in range(4):
+        found = artifact.compute({"x": torch.tensor(given)})["scores"]
+        np.testing.assert_array_equal(found.numpy(), forest.scores(given))
+    assert not device.told
 
 
 def test_number_of_threads_is_put_back() -> None:

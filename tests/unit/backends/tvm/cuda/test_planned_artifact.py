@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from forests import hostile_rows, random_forest
 from hbconv.backends.cuda.clocks import H100
 from hbconv.backends.cuda.plan import GROUP
 from hbconv.backends.reference import evaluate
-from hbconv.backends.torch import host_arrays, planned_artifact
+from hbconv.backends.torch import device_calls, launches, planned_artifact
 from hbconv.backends.torch.planned_artifact import PlannedArtifact
 from hbconv.backends.tvm import BACKEND
 from hbconv.backends.tvm.cuda.plan import plan_program
@@ -41,14 +41,10 @@ def given(n: int) -> dict[str, np.ndarray]:
 
 @pytest.fixture
 def emulated(monkeypatch):
-    """Let torch's current stream launch kernels on the CPU."""
+    """Let kernels run on the CPU, on its tensors."""
     device = EmulatedDevice()
 
-    @contextmanager
-    def stream(_):
-        yield device.launcher
-
-    monkeypatch.setattr(planned_artifact, "current_stream", stream)
+    monkeypatch.setattr(launches, "find_launcher", lambda _: device.launcher)
     return device
 
 
@@ -78,8 +74,10 @@ def test_tensors_of_other_dtypes_and_strides_are_read_alike(emulated):
         "codes": torch.tensor(inputs["codes"], dtype=torch.int32),
         "x": torch.tensor(np.asfortranarray(inputs["x"])),
     }
-    found = make().compute(tensors)
-    check({name: tensor.numpy() for name, tensor in found.items()}, evaluate(program(), inputs))
+    negated = {**tensors, "x": torch._neg_view(-tensors["x"])}
+    for given_as in (tensors, negated):
+        found = make().compute(given_as)
+        check({name: tensor.numpy() for name, tensor in found.items()}, evaluate(program(), inputs))
 
 
 @pytest.mark.parametrize("n", [0, 1, 300])
@@ -90,19 +88,46 @@ def test_rows_beyond_the_memory_come_in_parts(n, emulated, monkeypatch):
 
 
 def test_arrays_come_in_chunks_on_two_streams(emulated, monkeypatch):
-    monkeypatch.setattr(host_arrays, "CHUNK_BYTES", 1)
-    monkeypatch.setattr(host_arrays, "GRAPH_ROWS", 100)
+    monkeypatch.setattr(device_calls, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(device_calls, "PAGEABLE_BYTES", 1)
+    monkeypatch.setattr(device_calls, "LEAST_ROWS", 100)
     streams = FakeDevice()
     check(make(streams).run(given(350)), evaluate(program(), given(350)))
     assert len(streams.streams) == 2
 
 
-def test_small_batches_become_graphs(emulated):
+@pytest.mark.parametrize("as_given", [lambda rows: rows, torch.tensor])
+def test_small_batches_of_many_kernels_become_graphs(emulated, monkeypatch, as_given):
+    monkeypatch.setattr(device_calls, "DIRECT_OPERATORS", 1)
     streams = FakeDevice()
     own = make(streams)
+    answer = own.run if as_given is not torch.tensor else own.compute
     for n in (30, 25, 32, 17):
-        check(own.run(given(n)), evaluate(program(), given(n)))
+        found = answer({name: as_given(rows) for name, rows in given(n).items()})
+        check(
+            {name: np.asarray(rows) for name, rows in found.items()}, evaluate(program(), given(n))
+        )
     assert streams.told == ["capture", "replay", "replay"]
+
+
+def test_few_kernels_are_launched_directly(emulated):
+    streams = FakeDevice()
+    own = make(streams)
+    for _ in range(4):
+        check(own.run(given(30)), evaluate(program(), given(30)))
+    assert not streams.told
+
+
+def test_threads_compute_at_the_same_time(emulated):
+    own = make()
+    sizes = [30, 1, 7, 32, 300] * 4
+
+    def answer(n: int) -> None:
+        found = own.compute({name: torch.tensor(rows) for name, rows in given(n).items()})
+        check({name: rows.numpy() for name, rows in found.items()}, evaluate(program(), given(n)))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(answer, sizes))
 
 
 def test_torch_without_cuda_has_no_device():

@@ -1,0 +1,153 @@
+"""Kernels in memory of torch, on its current stream: the hot path of a call on a CUDA device."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import cache
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hbconv.backends.cuda.clocks import Device
+from hbconv.backends.cuda.driver import DriverLauncher
+from hbconv.backends.cuda.launch import Launcher, PreparedLaunches
+from hbconv.backends.cuda.plan import LaunchPlan, PlannedKernels
+
+__all__ = ["PlacedKernels", "PlacedTables", "architecture_of", "describe_device", "find_launcher"]
+
+ALIGNMENT = 256
+"""Bytes at whose multiples a buffer begins, as memory of its own does."""
+
+Result = tuple[torch.dtype, tuple[int, ...]]
+
+
+class OpenedLauncher(Launcher, Protocol):
+    """A launcher whose device may not be the current one."""
+
+    def opened(self) -> AbstractContextManager[Any]:
+        """Let kernels run on the device in a block."""
+
+
+class CurrentStream(DriverLauncher):
+    """Puts kernels on torch's current stream of a device."""
+
+    def stream(self) -> ctypes.c_void_p:
+        """Return the stream by its number, as compiled code of torch does: no object is made."""
+        return ctypes.c_void_p(torch._C._cuda_getCurrentRawStream(self.device))  # noqa: SLF001
+
+    def opened(self) -> AbstractContextManager[Any]:
+        """Let kernels run on the device in a block."""
+        return torch.cuda.device(self.device)
+
+
+@cache
+def find_launcher(device: torch.device) -> OpenedLauncher:
+    """Return the launcher of a CUDA device."""
+    processors = describe_device(device).processors
+    return CurrentStream(device.index or 0, architecture_of(device), processors)
+
+
+@cache
+def describe_device(device: torch.device) -> Device:
+    """Return the sizes of a CUDA device."""
+    found = torch.cuda.get_device_properties(device)
+    return Device(
+        found.multi_processor_count,
+        found.shared_memory_per_block_optin,  # type: ignore[attr-defined]
+        found.max_threads_per_multi_processor,
+    )
+
+
+@cache
+def architecture_of(device: torch.device) -> str:
+    """Return the architecture of a CUDA device, such as ``"sm_90"``."""
+    major, minor = torch.cuda.get_device_capability(device)
+    return f"sm_{major}{minor}"
+
+
+class PlacedKernels:
+    """The kernels of a plan with their tables on a device, for calls from any thread.
+
+    Memory is torch's own: it is given back when no one holds the tensors, after what was launched.
+    A result has memory of its own, since callers keep it. All other buffers are one piece, which
+    is given back at once.
+
+    Parameters
+    ----------
+    plan : LaunchPlan
+    inputs : sequence of str
+        Names of the tensors that a call gives.
+    results : mapping of str to (torch.dtype, tuple of int)
+        Buffers that a call returns: their dtypes and shapes, where -1 stands for the rows.
+    tables : mapping of str to Tensor
+        On the device.
+    device : torch.device
+    """
+
+    def __init__(
+        self,
+        plan: LaunchPlan,
+        inputs: Sequence[str],
+        results: Mapping[str, Result],
+        tables: Mapping[str, Tensor],
+        device: torch.device,
+    ) -> None:
+        self._device = device
+        self._launcher = find_launcher(device)
+        self._results = tuple(results.values())
+        self._tables = tables
+        scratch = {name: buffer for name, buffer in plan.buffers if name not in results}
+        self._scratch = tuple(scratch.values())
+        fixed = {name: table.data_ptr() for name, table in tables.items()}
+        names = (*inputs, *results, *scratch)
+        self._launches = PreparedLaunches(plan, names, fixed, self._launcher)
+
+    def __call__(self, n_rows: int, given: Sequence[Tensor]) -> list[Tensor]:
+        """Compute the results for tensors of so many rows."""
+        results = [
+            torch.empty([n_rows if n < 0 else n for n in shape], dtype=dtype, device=self._device)
+            for dtype, shape in self._results
+        ]
+        if not n_rows:
+            return results
+        ends = [0]
+        for buffer in self._scratch:
+            ends.append(ends[-1] + -(-buffer.n_bytes(n_rows) // ALIGNMENT) * ALIGNMENT)
+        # Kernels read memory, not what a view makes of it: another order, or minus signs.
+        given = [tensor.resolve_neg().contiguous() for tensor in given]
+        addresses = [tensor.data_ptr() for tensor in (*given, *results)]
+        if self._scratch:
+            scratch = torch.empty(ends[-1], dtype=torch.uint8, device=self._device)
+            addresses += [scratch.data_ptr() + start for start in ends[:-1]]
+        with self._launcher.opened():
+            self._launches.run(n_rows, addresses)
+        return results
+
+
+class PlacedTables:
+    """Tables on devices, each put there once: forms of a kernel share theirs."""
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[int, torch.device], tuple[Any, Tensor]] = {}
+
+    def of(self, kernels: PlannedKernels, device: torch.device) -> dict[str, Tensor]:
+        """Return the tables of kernels on a device."""
+        return {name: self._on(device, kernels.tables[name]) for name in kernels.plan.tables}
+
+    def _on(self, device: torch.device, table: Any) -> Tensor:
+        """Return a table's copy. The table is kept beside it, so that no other has its number."""
+        key = id(table), device
+        _, tensor = self._held.get(key) or self._held.setdefault(
+            key, (table, to_tensor(table).to(device))
+        )
+        return tensor
+
+
+def to_tensor(table: Any) -> Tensor:
+    """Return a table as a tensor: torch cannot index uint32, but keeps its bits in int32."""
+    own = np.ascontiguousarray(table)
+    return torch.tensor(own.view(np.int32) if own.dtype == np.uint32 else own)
