@@ -34,7 +34,8 @@ def kernels() -> Iterator[CudaKernel]:
     yield bits_kernel(doubles, 6, 32, 1)
     yield bits_kernel((("SUM", "float"), ("LEAVES", 0)), 6, 16, 1)
     yield bits_kernel((("SUM", "int"), ("LEAVES", 1)), 6, 32, 1)
-    yield CudaKernel("walk", (*doubles, ("THREADS", 512)))
+    yield CudaKernel("walk", (*doubles, ("THREADS", 256)))
+    yield CudaKernel("walk", (("SUM", "int"), ("LEAVES", 1), ("THREADS", 256)))
     yield CudaKernel("few", (("INPUT", "float"), *doubles))
     yield CudaKernel("vectors", (("SUM", "double"),))
 

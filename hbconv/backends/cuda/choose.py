@@ -151,7 +151,8 @@ class TreeKernels:
             shape = WalkShape(threads, largest, self.trees.words)
             chunks = chunk_walk(nodes, columns, cutoffs, shape.room(self.device.shared_bytes))
             if chunks is not None:
-                ways.append((walk_clocks(nodes, chunks, len(columns), threads), chunks, shape))
+                clocks = walk_clocks(nodes, chunks, len(columns), shape, self.device)
+                ways.append((clocks, chunks, shape))
         if ways:
             clocks, chunks, shape = min(ways, key=lambda way: way[0].total)
             kernel = make_walk(self.forest, self.trees, columns, cutoffs, nodes, chunks, shape)

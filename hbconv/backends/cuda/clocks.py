@@ -1,7 +1,8 @@
 """Clocks: what each kernel is predicted to cost a multiprocessor, from counted instructions.
 
 The counts are of the machine code for cc 9.0, and of what a multiprocessor does in a clock. An H200
-took 1.8 to 2.5 times as long (docs/gpu.md), and chose alike.
+took 1.8 to 2.5 times as long (docs/gpu.md), and chose alike. `walk` was not counted as waiting for
+trees then: a block whose trees came between barriers took 1,900 clocks for each of 8 levels.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from hbconv.backends.cuda.bits import BitsShape, TreePrograms
 from hbconv.backends.cuda.chunks import ColumnChunks
 from hbconv.backends.cuda.nodes import Nodes
 from hbconv.backends.cuda.tree_order import TreeOrder
+from hbconv.backends.cuda.walk import WalkShape
 
 __all__ = [
     "A100",
@@ -51,13 +53,22 @@ LATENCY_PER_CUTOFF = 65
 LATENCY_PER_GROUP = 500
 LATENCY_PER_PLANES = 700
 """Clocks of a cutoff, of a group of trees beside its cutoffs, and of planes that a team writes."""
-ISSUED_PER_LEVEL, INTEGER_PER_LEVEL, SHARED_PER_LEVEL = 9.1, 5.1, 2.25
-LATENCY_PER_LEVEL = 60
-ISSUED_PER_WALK, INTEGER_PER_WALK, SHARED_PER_WALK = 5.0, 3.3, 2.2
-"""Warp instructions of a level, and of a tree beside its levels."""
-ISSUED_PER_COPY, INTEGER_PER_COPY, SHARED_PER_COPY = 3, 1, 2
-LATENCY_PER_COPY = 500 / 16
-"""Those of a column that a chunk of trees reads, and what a warp waits for it: 16 come at once."""
+ISSUED_PER_LEVEL, INTEGER_PER_LEVEL, SHARED_PER_LEVEL = 6.3, 3.1, 2.35
+ISSUED_PER_WALK, INTEGER_PER_WALK, SHARED_PER_VALUE = 8.0, 4.0, 2.6
+"""Warp instructions of a level, and of a tree beside its levels; reads of each word of a value."""
+SHARED_AT_TOP = 0.6
+"""Reads of each of the first two levels, whose nodes and codes serve eight rows."""
+LATENCY_PER_LEVEL = 100
+LATENCY_PER_WALK = 400
+"""Clocks that a block waits in a level, and for the next tree and its other threads."""
+ISSUED_PER_WORD, SHARED_PER_WORD = 0.1, 1 / 32
+"""Those of a tree's word that a block copies."""
+ISSUED_PER_COPY, INTEGER_PER_COPY, SHARED_PER_COPY = 4, 2, 0.25
+LATENCY_PER_COPY = 300
+"""Those of a column that a chunk of trees reads, and what a block waits for two at once."""
+RESERVED_BYTES = 1 << 10
+WALK_THREADS = 768
+"""Shared memory that a block takes beside its own, and threads whose registers fit."""
 READ_LATENCY = 250
 ADD_LATENCY = 8
 LAUNCH = 4000
@@ -177,20 +188,34 @@ def _bits_latency(
     return float(waits + turns.sum() * LATENCY_PER_PLANES)
 
 
-def walk_clocks(nodes: Nodes, chunks: ColumnChunks, n_columns: int, threads: int) -> Clocks:
+def walk_clocks(
+    nodes: Nodes, chunks: ColumnChunks, n_columns: int, shape: WalkShape, device: Device
+) -> Clocks:
     """Predict kernel ``walk``."""
     levels = int(nodes.depth.sum())
     n_trees = len(nodes.depth)
     copies = len(chunks.column)
+    words = len(nodes.child) * (1 + shape.words) * WARP / shape.rows
+    top = int(np.minimum(nodes.depth, 2).sum())
+    shared = (levels - top) * SHARED_PER_LEVEL + top * SHARED_AT_TOP + words * SHARED_PER_WORD
+    shared += n_trees * SHARED_PER_VALUE * shape.words
     pipes = Clocks.of(
-        (levels * ISSUED_PER_LEVEL + n_trees * ISSUED_PER_WALK + copies * ISSUED_PER_COPY) / WARP,
+        (
+            levels * ISSUED_PER_LEVEL
+            + n_trees * ISSUED_PER_WALK
+            + words * ISSUED_PER_WORD
+            + copies * ISSUED_PER_COPY
+        )
+        / WARP,
         (levels * INTEGER_PER_LEVEL + n_trees * INTEGER_PER_WALK + copies * INTEGER_PER_COPY)
         / WARP,
-        (levels * SHARED_PER_LEVEL + n_trees * SHARED_PER_WALK + copies * SHARED_PER_COPY) / WARP,
+        (shared + copies * SHARED_PER_COPY) / WARP,
         n_columns * BINNING,
     )
-    waits = levels * LATENCY_PER_LEVEL / 2 + copies * LATENCY_PER_COPY
-    return replace(pipes, latency=waits / threads)
+    waits = levels * LATENCY_PER_LEVEL + n_trees * LATENCY_PER_WALK + copies * LATENCY_PER_COPY
+    block = shape.shared_bytes(chunks.widest) + RESERVED_BYTES
+    blocks = min((device.shared_bytes + RESERVED_BYTES) // block, WALK_THREADS // shape.threads)
+    return replace(pipes, latency=waits / (blocks * shape.rows))
 
 
 def few_clocks(depth: npt.NDArray[np.int32], n_outputs: int, device: Device) -> Clocks:

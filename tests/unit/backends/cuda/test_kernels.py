@@ -187,22 +187,32 @@ def test_an_older_device_takes_smaller_tiles_sooner():
     check(forest, hostile_rows(rng, forest, "float32", 20), A100)
 
 
-def test_a_missing_barrier_is_noticed(monkeypatch):
-    def without(kernel: CudaKernel) -> str:
-        return source_of(kernel).replace(
-            "ready = chunk_end[chunk++];\n                    __syncthreads();",
-            "ready = chunk_end[chunk++];",
-        )
+WAITS = [
+    (
+        "bits",
+        "ready = chunk_end[chunk++];\n                    __syncthreads();",
+        "__syncthreads();",
+    ),
+    ("walk", "wait_for_copies();\n            __syncthreads();", "__syncthreads();"),
+    ("walk", "wait_for_copies();\n            __syncthreads();", "wait_for_copies();"),
+]
 
-    assert without(CudaKernel("bits")) != source_of(CudaKernel("bits"))
+
+@pytest.mark.parametrize(("name", "lines", "left_out"), WAITS)
+def test_a_missing_wait_is_noticed(monkeypatch, name, lines, left_out):
+    def without(kernel: CudaKernel) -> str:
+        return source_of(kernel).replace(lines, lines.replace(left_out, ""))
+
+    assert without(CudaKernel(name)) != source_of(CudaKernel(name))
     rng = np.random.default_rng(10)
     forest = random_forest(rng, 20, 4, 4, missing="left")
     x = hostile_rows(rng, forest, "float32", 600)
-    *_, bits, _ = TreeKernels(forest, "float32", True, H100).candidates()
+    kernels = TreeKernels(forest, "float32", True, H100)
+    *_, candidate = (c for c in kernels.candidates() if c.main.name == name)
     monkeypatch.setattr(emulated_cuda, "source_of", without)
     emulated_cuda.compile_for_cpu.cache_clear()
     try:
-        answers = [run_kernel(bits.kernel, x, Emulated(order)) for order in (False, True)]
+        answers = [run_kernel(candidate.kernel, x, Emulated(order)) for order in (False, True)]
     finally:
         emulated_cuda.compile_for_cpu.cache_clear()
     assert any(answer.tobytes() != forest.scores(x).tobytes() for answer in answers)
