@@ -121,12 +121,19 @@ static void unpack(void (*kernel)(A...), void** arguments, std::index_sequence<I
 template <class... A> static void call(void (*kernel)(A...), void** arguments) {
     unpack(kernel, arguments, std::index_sequence_for<A...>());
 }
+// Returns whether all blocks kept to their shared memory.
 template <auto KERNEL>
-static void run_grid(void** arguments, unsigned x, unsigned y, unsigned threads, bool reversed) {
+static bool run_grid(void** arguments, unsigned x, unsigned y, unsigned threads, unsigned shared,
+                     bool reversed) {
+    bool kept = true;
     e.body = [](void* given) { call(KERNEL, (void**)given); };
     e.given = arguments;
     gridDim = {x, y};
     blockDim = {threads, 1};
     for (blockIdx.y = 0; blockIdx.y < y; ++blockIdx.y)
-        for (blockIdx.x = 0; blockIdx.x < x; ++blockIdx.x) run_block(threads, reversed);
+        for (blockIdx.x = 0; blockIdx.x < x; ++blockIdx.x) {
+            run_block(threads, reversed);
+            for (unsigned i = shared; i < SHARED; ++i) kept &= shared_memory[i] == 0xAB;
+        }
+    return kept;
 }
