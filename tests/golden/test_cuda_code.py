@@ -36,6 +36,9 @@ def kernels() -> Iterator[CudaKernel]:
     yield bits_kernel((("SUM", "int"), ("LEAVES", 1)), 6, 32, 1)
     yield CudaKernel("walk", (*doubles, ("THREADS", 256)))
     yield CudaKernel("walk", (("SUM", "int"), ("LEAVES", 1), ("THREADS", 256)))
+    for dtype, staged in (("float", 1), ("float", 0), ("double", 1)):
+        sizes = (("THREADS", 256), ("STAGED", staged))
+        yield CudaKernel("deep", (("INPUT", dtype), *doubles, *sizes))
     yield CudaKernel("few", (("INPUT", "float"), *doubles))
     yield CudaKernel("vectors", (("SUM", "double"),))
 

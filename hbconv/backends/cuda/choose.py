@@ -12,15 +12,17 @@ from hbconv.backends.cuda.clocks import (
     Clocks,
     Device,
     bits_clocks,
+    deep_clocks,
     few_clocks,
     walk_clocks,
 )
 from hbconv.backends.cuda.columns import join_columns, split_columns
+from hbconv.backends.cuda.deep import deep_shapes, make_deep, node_bytes, pair_bits
 from hbconv.backends.cuda.few import make_few
 from hbconv.backends.cuda.launch import MAX_PASSES
 from hbconv.backends.cuda.leaf_sums import add_vectors
 from hbconv.backends.cuda.nodes import order_nodes
-from hbconv.backends.cuda.plan import CudaKernel, PlannedKernels
+from hbconv.backends.cuda.plan import CudaKernel, Launch, PlannedKernels
 from hbconv.backends.cuda.tree_order import order_trees
 from hbconv.backends.cuda.walk import MAX_NODES, THREADS, WalkShape, chunk_walk, make_walk
 from hbconv.backends.tvm.trees.bitwise.leaf_splits import split_leaves
@@ -57,11 +59,17 @@ class Candidate:
     @property
     def main(self) -> CudaKernel:
         """The kernel that goes through the trees."""
-        return next(
-            launch.kernel
-            for launch in self.kernel.plan.launches
-            if launch.kernel.name in ("bits", "walk", "few")
-        )
+        return self._main.kernel
+
+    @property
+    def rows(self) -> int:
+        """Rows of a block of that kernel."""
+        return self._main.grid.rows
+
+    @property
+    def _main(self) -> Launch:
+        names = ("bits", "walk", "deep", "few")
+        return next(one for one in self.kernel.plan.launches if one.kernel.name in names)
 
     def __str__(self) -> str:
         chunks = f"; columns in {self.chunks:,} chunks" if self.chunks > 1 else ""
@@ -117,7 +125,7 @@ class TreeKernels:
 
     def candidates(self) -> Iterator[Candidate]:
         """Make the kernels for batches that fit the device; a grid has so many passes of `bin`."""
-        for candidate in (*self._bits(), *self._walk()):
+        for candidate in (*self._bits(), *self._walk(), *self._deep()):
             if candidate.kernel.plan.launches[0].grid.passes <= MAX_PASSES:
                 yield candidate
 
@@ -158,6 +166,19 @@ class TreeKernels:
             kernel = make_walk(self.forest, self.trees, columns, cutoffs, nodes, chunks, shape)
             yield Candidate(self._summed(kernel), clocks, len(chunks.end))
 
+    def _deep(self) -> Iterator[Candidate]:
+        nodes = order_nodes(self.forest, self.trees.number)
+        bits = pair_bits(self.forest, nodes, self.dtype)
+        if bits is None:
+            return
+        shapes = deep_shapes(self.forest.n_features, self.dtype, self.device.shared_bytes)
+        clocks, shape = min(
+            ((deep_clocks(nodes, s, node_bytes(self.dtype), self.device), s) for s in shapes),
+            key=lambda way: way[0].total,
+        )
+        kernel = make_deep(self.forest, self.trees, nodes, self.dtype, bits, shape)
+        yield Candidate(self._summed(kernel), clocks)
+
     def _summed(self, kernel: PlannedKernels) -> PlannedKernels:
         return add_vectors(kernel, self.forest) if self.adds_vectors else kernel
 
@@ -167,7 +188,7 @@ class TreeKernels:
         return LAUNCH + max(per_processor, resident) * self.few.clocks.total
 
     def _batch_clocks(self, rows: int) -> float:
-        block = self.batch.kernel.plan.launches[1].grid.rows
+        block = self.batch.rows
         turns = -(-rows // (block * self.device.processors))
         return 2 * LAUNCH + turns * block * self.batch.clocks.total
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from hbconv.backends.cuda.bits import BitsShape, TreePrograms
 from hbconv.backends.cuda.chunks import ColumnChunks
+from hbconv.backends.cuda.deep import DeepShape
 from hbconv.backends.cuda.nodes import Nodes
 from hbconv.backends.cuda.tree_order import TreeOrder
 from hbconv.backends.cuda.walk import WalkShape
@@ -24,6 +25,7 @@ __all__ = [
     "Clocks",
     "Device",
     "bits_clocks",
+    "deep_clocks",
     "few_clocks",
     "memory_clocks",
     "walk_clocks",
@@ -67,8 +69,17 @@ ISSUED_PER_COPY, INTEGER_PER_COPY, SHARED_PER_COPY = 4, 2, 0.25
 LATENCY_PER_COPY = 300
 """Those of a column that a chunk of trees reads, and what a block waits for two at once."""
 RESERVED_BYTES = 1 << 10
-WALK_THREADS = 768
+WALK_THREADS, DEEP_THREADS = 768, 1024
 """Shared memory that a block takes beside its own, and threads whose registers fit."""
+ISSUED_PER_BRANCH, INTEGER_PER_BRANCH = 19, 12.5
+"""Warp instructions of a level of a tree of any depth."""
+FIRST_CACHE_BYTES = 29 << 10
+"""What the first cache has at least: all that no block takes for itself."""
+SECTOR = 32
+SECTORS_PER_CLOCK, SECTORS_OF_SECOND_CACHE = 4, 3 / 4
+"""Bytes that caches hand over together, and how many of them in a clock."""
+FIRST_CACHE_LATENCY, SECOND_CACHE_LATENCY = 110, 370
+"""Clocks of a level whose node comes from either cache."""
 READ_LATENCY = 250
 ADD_LATENCY = 8
 LAUNCH = 4000
@@ -108,28 +119,35 @@ class Clocks:
         Of issuing instructions, of the pipe of whole numbers, and of shared memory.
     latency : float
         Of waiting, where too few threads are there.
+    cache : float
+        Of reading sectors from the second cache.
     """
 
     issue: float
     integer: float
     shared: float
     latency: float = 0.0
+    cache: float = 0.0
 
     @property
     def total(self) -> float:
-        """Clocks of the pipe that limits."""
-        return max(self.issue, self.integer, self.shared, self.latency)
+        """Clocks of what limits."""
+        return max(self._pipes.values())
 
     @property
     def limit(self) -> str:
         """Name what limits."""
-        pipes = {
+        return max(self._pipes, key=lambda name: self._pipes[name])
+
+    @property
+    def _pipes(self) -> dict[str, float]:
+        return {
             "issue": self.issue,
             "integer": self.integer,
             "shared memory": self.shared,
             "latency": self.latency,
+            "second cache": self.cache,
         }
-        return max(pipes, key=lambda name: pipes[name])
 
     @staticmethod
     def of(issued: float, integer: float, shared: float, binning: float) -> Clocks:
@@ -216,6 +234,39 @@ def walk_clocks(
     block = shape.shared_bytes(chunks.widest) + RESERVED_BYTES
     blocks = min((device.shared_bytes + RESERVED_BYTES) // block, WALK_THREADS // shape.threads)
     return replace(pipes, latency=waits / (blocks * shape.rows))
+
+
+def deep_clocks(nodes: Nodes, shape: DeepShape, node_bytes: int, device: Device) -> Clocks:
+    """Predict kernel ``deep``.
+
+    1. As many rows reach a leaf as another, so what share of them reads a level is counted.
+    2. A level comes from the first cache if it fits, with those above it.
+    3. A warp goes on until the last row of its threads is at a leaf.
+    """
+    widths = nodes.widths
+    leaves = widths - np.append(widths[1:], np.zeros_like(widths[:1]), axis=0) // 2
+    share = np.cumsum(leaves[::-1], axis=0)[::-1] / leaves.sum(axis=0)  # 1
+    per_block = shape.shared_bytes + RESERVED_BYTES
+    blocks = min(device.shared_bytes // per_block, DEEP_THREADS // shape.threads)
+    cache_bytes = FIRST_CACHE_BYTES + device.shared_bytes - blocks * per_block
+    near = np.cumsum(widths, axis=0) * node_bytes <= cache_bytes  # 2
+    sectors = np.minimum(WARP * share, np.ceil(widths * node_bytes / SECTOR))
+    far = np.sum(sectors * ~near) / SECTORS_OF_SECOND_CACHE
+    if not shape.shared_bytes:
+        far += share.sum() * WARP * memory_clocks(SECTOR)
+    turns = int(np.count_nonzero(share * shape.rows > shape.threads // WARP))  # 3
+    pipes = Clocks.of(
+        turns * ISSUED_PER_BRANCH / WARP,
+        turns * INTEGER_PER_BRANCH / WARP,
+        float(turns + np.sum(share + sectors / SECTORS_PER_CLOCK)) / WARP,
+        0.0,
+    )
+    waits = np.sum(np.where(near, FIRST_CACHE_LATENCY, SECOND_CACHE_LATENCY) * (share > 0))
+    return replace(
+        pipes,
+        latency=float(waits / (blocks * shape.rows)),
+        cache=float(far / WARP),
+    )
 
 
 def few_clocks(depth: npt.NDArray[np.int32], n_outputs: int, device: Device) -> Clocks:

@@ -45,6 +45,19 @@ class Nodes:
         """Tree of each."""
         return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
 
+    @property
+    def widths(self) -> Ints:
+        """Nodes of each level of each tree: (n_levels, n_trees)."""
+        at = self.first[:-1]
+        tree = np.arange(len(at))
+        found = []
+        while len(at):
+            found.append(np.bincount(tree, minlength=len(self.depth)))
+            inner = self.is_test[at]
+            at = (self.left[at[inner], None] + np.arange(2)).ravel()
+            tree = np.repeat(tree[inner], 2)
+        return np.stack(found)
+
 
 def order_nodes(forest: Forest, trees: npt.NDArray[np.int32]) -> Nodes:
     """Lay out some trees, a level of all of them at a time.

@@ -4,27 +4,53 @@ started in either order over poisoned memory.
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import replace
 from typing import Any
 
 import emulated_cuda
 import numpy as np
 import pytest
-from emulated_cuda import Emulated, run_kernel
+from emulated_cuda import Emulated, GuardedArray, run_kernel
 from forests import forests, hostile_rows, random_forest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from sklearn.ensemble import RandomForestRegressor
 
 from hbconv.array import Array
 from hbconv.backends.cuda import choose, launch
 from hbconv.backends.cuda.choose import Candidate, TreeKernels, refuse
 from hbconv.backends.cuda.clocks import A100, H100, Device
 from hbconv.backends.cuda.columns import ALL, join_columns
+from hbconv.backends.cuda.deep import pair_bits
+from hbconv.backends.cuda.nodes import order_nodes
 from hbconv.backends.cuda.plan import CudaKernel
 from hbconv.backends.cuda.source import source_of
+from hbconv.containers import TreeEnsemble
 from hbconv.forest import CategoryTables, Forest
+from hbconv.parse import parse
 
+ALL_KERNELS = {"bin", "bits", "walk", "deep", "few"}
 DTYPES = st.sampled_from(["float32", "float64"])
+
+
+@pytest.mark.parametrize("name", ["bits", "walk", "deep"])
+@pytest.mark.parametrize("n", [3000, 4096, 100_000])
+def test_many_rows(n, name):
+    rng = np.random.default_rng(15)
+    forest = random_forest(rng, 2, 3, 4)
+    x = hostile_rows(rng, forest, "float32", n)
+    kernels = TreeKernels(forest, "float32", True, H100)
+    candidate, *_ = (c for c in kernels.candidates() if c.main.name == name)
+    out = run_kernel(candidate.kernel, x, Emulated())
+    assert out.tobytes() == forest.scores(x).tobytes()
+
+
+def test_a_write_beside_an_array_is_noticed():
+    memory = GuardedArray((3,), "uint8")
+    assert memory.kept
+    ctypes.memset(memory.array.ctypes.data + 3, 0, 1)
+    assert not memory.kept
 
 
 def kernel_names(candidate: Candidate) -> list[str]:
@@ -57,11 +83,11 @@ def test_any_forest(forest, dtype, seed):
     check(forest, hostile_rows(np.random.default_rng(seed), forest, dtype, 40))
 
 
-@pytest.mark.parametrize("n", [1, 31, 33, 1025])
+@pytest.mark.parametrize("n", [1, 7, 31, 33, 1025])
 def test_tiles_that_are_not_full(n):
     rng = np.random.default_rng(n)
     forest = random_forest(rng, 37, 3, 5, n_outputs=2)
-    assert check(forest, hostile_rows(rng, forest, "float32", n)) == {"bin", "bits", "walk", "few"}
+    assert check(forest, hostile_rows(rng, forest, "float32", n)) == ALL_KERNELS
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 4, 5, 6])
@@ -74,7 +100,7 @@ def test_every_number_of_bits(depth):
 def test_deep_trees_are_walked():
     rng = np.random.default_rng(0)
     forest = random_forest(rng, 9, 4, 30, awkward=0.1)
-    assert check(forest, hostile_rows(rng, forest, "float64", 90)) == {"bin", "walk", "few"}
+    assert check(forest, hostile_rows(rng, forest, "float64", 90)) == ALL_KERNELS - {"bits"}
 
 
 @pytest.mark.parametrize("missing", ["left", "right", "mixed"])
@@ -108,22 +134,59 @@ def test_more_columns_than_fit_come_in_chunks(n):
     forest = random_forest(rng, 150, 300, 5, n_outputs=2)
     x = hostile_rows(rng, forest, "float32", n)
     kernels = TreeKernels(forest, "float32", True, H100)
-    assert min(candidate.chunks for candidate in kernels.candidates()) > 1
+    assert {c.main.name for c in kernels.candidates() if c.chunks > 1} == {"bits", "walk"}
     assert "chunks" in str(kernels.batch)
-    assert check(forest, x) == {"bin", "bits", "walk", "few"}
+    assert check(forest, x) == ALL_KERNELS
 
 
-def test_trees_of_more_columns_than_a_word_names_leave_the_kernel_for_few_rows():
+def test_a_forest_as_deep_as_it_grows_is_compared_with_thresholds():
+    """It has too many thresholds for codes, and more nodes than shared memory holds."""
+    rng = np.random.default_rng(11)
+    x = rng.standard_normal((4000, 6)).astype("float32")
+    y = x[:, 0] * x[:, 1] + rng.standard_normal(4000)
+    model = RandomForestRegressor(12, max_features=2, random_state=0).fit(x, y)
+    (forest,) = (n.forest for n in parse(model).nodes() if isinstance(n, TreeEnsemble))
+    kernels = TreeKernels(forest, "float32", True, H100)
+    assert kernels.batch.main.name == "deep"
+    assert kernels.few_rows < 100_000
+    check(forest, hostile_rows(rng, forest, "float32", 300))
+
+
+@pytest.mark.parametrize("change", ["categories", "no number is at or below it", "features"])
+def test_what_no_branch_holds_is_left_to_other_kernels(change):
+    rng = np.random.default_rng(12)
+    forest = random_forest(rng, 5, 3, 3, n_categorical=change == "categories", missing="left")
+    if change == "features":
+        forest = replace(forest, n_features=1 << 28)
+    if change == "no number is at or below it":
+        thresholds = forest.threshold.data.copy()
+        thresholds[0] = np.nan
+        forest = replace(forest, threshold=Array(thresholds))
+    nodes = order_nodes(forest, np.arange(5, dtype=np.int32))
+    assert pair_bits(forest, nodes, "float32") is None
+
+
+def test_rows_that_shared_memory_does_not_hold_stay_where_they_are():
+    rng = np.random.default_rng(13)
+    forest = random_forest(rng, 9, 400, 8)
+    *_, deep = TreeKernels(forest, "float32", True, H100).candidates()
+    assert dict(deep.main.constants)["STAGED"] == 0
+    assert deep.shared_bytes == 0
+    check(forest, hostile_rows(rng, forest, "float64", 33))
+
+
+def test_trees_of_more_columns_than_a_word_names_have_no_codes():
     rng = np.random.default_rng(5)
     forest = random_forest(rng, 9, 5000, 20, missing="left", awkward=0)
     kernels = TreeKernels(forest, "float32", True, H100)
-    assert kernels.batch is kernels.few
-    assert check(forest, hostile_rows(rng, forest, "float32", 5)) == {"few"}
+    assert kernels.batch.main.name == "deep"
+    assert check(forest, hostile_rows(rng, forest, "float32", 5)) == {"deep", "few"}
 
 
 def test_the_kernel_for_few_rows_takes_batches_where_it_is_faster():
     """Columns that each row reads once are not worth their codes."""
-    forest = random_forest(np.random.default_rng(5), 150, 30_000, 6, missing="left", awkward=0)
+    rng = np.random.default_rng(5)
+    forest = random_forest(rng, 150, 30_000, 6, missing="left", awkward=0, n_categorical=15_000)
     kernels = TreeKernels(forest, "float32", True, H100)
     assert [c.main.name for c in kernels.candidates()] == ["bits", "walk"]
     assert kernels.batch is kernels.few
@@ -171,7 +234,7 @@ def test_more_outputs_than_a_grid_has_passes(monkeypatch):
 
 def test_more_columns_than_a_grid_has_passes_leave_the_kernel_for_few_rows(monkeypatch):
     monkeypatch.setattr(choose, "MAX_PASSES", 2)
-    for n_features, names in ((40, ["bits", "bits", "walk"]), (70, [])):
+    for n_features, names in ((40, ["bits", "bits", "walk", "deep"]), (70, ["deep"])):
         forest = random_forest(np.random.default_rng(4), 80, n_features, 4, missing="left")
         kernels = TreeKernels(forest, "float32", True, H100)
         assert [candidate.main.name for candidate in kernels.candidates()] == names
