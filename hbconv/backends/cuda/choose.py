@@ -17,14 +17,21 @@ from hbconv.backends.cuda.clocks import (
     walk_clocks,
 )
 from hbconv.backends.cuda.columns import join_columns, split_columns
-from hbconv.backends.cuda.deep import deep_shapes, make_deep, node_bytes, pair_bits
+from hbconv.backends.cuda.deep import deep_shapes, make_deep, node_bytes, pair_bits, tabulate_deep
 from hbconv.backends.cuda.few import make_few
 from hbconv.backends.cuda.launch import MAX_PASSES
 from hbconv.backends.cuda.leaf_sums import add_vectors
 from hbconv.backends.cuda.nodes import order_nodes
 from hbconv.backends.cuda.plan import CudaKernel, Launch, PlannedKernels
 from hbconv.backends.cuda.tree_order import order_trees
-from hbconv.backends.cuda.walk import MAX_NODES, THREADS, WalkShape, chunk_walk, make_walk
+from hbconv.backends.cuda.walk import (
+    MAX_NODES,
+    THREADS,
+    WalkShape,
+    chunk_walk,
+    make_walk,
+    tabulate_walk,
+)
 from hbconv.backends.tvm.trees.bitwise.leaf_splits import split_leaves
 from hbconv.forest import Forest
 
@@ -163,7 +170,8 @@ class TreeKernels:
                 ways.append((clocks, chunks, shape))
         if ways:
             clocks, chunks, shape = min(ways, key=lambda way: way[0].total)
-            kernel = make_walk(self.forest, self.trees, columns, cutoffs, nodes, chunks, shape)
+            tables = tabulate_walk(self.trees, cutoffs, nodes, chunks)
+            kernel = make_walk(self.forest, self.trees, columns, chunks, shape, tables)
             yield Candidate(self._summed(kernel), clocks, len(chunks.end))
 
     def _deep(self) -> Iterator[Candidate]:
@@ -176,7 +184,8 @@ class TreeKernels:
             ((deep_clocks(nodes, s, node_bytes(self.dtype), self.device), s) for s in shapes),
             key=lambda way: way[0].total,
         )
-        kernel = make_deep(self.forest, self.trees, nodes, self.dtype, bits, shape)
+        tables = tabulate_deep(self.forest, self.trees, nodes, self.dtype, bits)
+        kernel = make_deep(self.forest, self.trees, self.dtype, bits, shape, tables)
         yield Candidate(self._summed(kernel), clocks)
 
     def _summed(self, kernel: PlannedKernels) -> PlannedKernels:

@@ -9,11 +9,11 @@ import numpy.typing as npt
 
 from hbconv.backends.cuda.bits import out_buffer
 from hbconv.backends.cuda.nodes import Nodes
-from hbconv.backends.cuda.plan import CudaKernel, Grid, Launch, LaunchPlan, PlannedKernels
+from hbconv.backends.cuda.plan import CudaKernel, Grid, Launch, LaunchPlan, PlannedKernels, Tables
 from hbconv.backends.cuda.tree_order import NAMES, TreeOrder
 from hbconv.forest import Forest
 
-__all__ = ["DeepShape", "deep_shapes", "make_deep", "node_bytes", "pair_bits"]
+__all__ = ["DeepShape", "deep_shapes", "make_deep", "node_bytes", "pair_bits", "tabulate_deep"]
 
 ROWS = 4
 """Rows of a thread."""
@@ -74,8 +74,17 @@ def pair_bits(forest: Forest, nodes: Nodes, dtype: str) -> int | None:
     return bits if feature_bits + FLAG_BITS + bits <= BRANCH_BITS else None
 
 
+def tabulate_deep(forest: Forest, trees: TreeOrder, nodes: Nodes, dtype: str, bits: int) -> Tables:
+    """Return the tables of the trees, for values of a dtype."""
+    first = nodes.first[:-1] + np.arange(len(nodes.depth))
+    return {
+        "nodes": _words(forest, trees, nodes, dtype, bits),
+        "first": first.astype(np.int32),
+    }
+
+
 def make_deep(
-    forest: Forest, trees: TreeOrder, nodes: Nodes, dtype: str, bits: int, shape: DeepShape
+    forest: Forest, trees: TreeOrder, dtype: str, bits: int, shape: DeepShape, tables: Tables
 ) -> PlannedKernels:
     """Return the kernel for values of a dtype."""
     constants = (("THREADS", shape.threads), ("STAGED", int(shape.shared_bytes > 0)))
@@ -83,17 +92,13 @@ def make_deep(
         CudaKernel("deep", (("INPUT", NAMES[dtype]), *trees.constants, *constants)),
         (
             *("x", "n", forest.n_features, trees.outputs, bits),
-            *("of_output", "number", "nodes", "first", "start", "out"),
+            *("of_output", "nodes", "first", "start", "out"),
         ),
         Grid(shape.rows),
         shape.threads,
         shape.shared_bytes,
     )
-    tables = {
-        **trees.tables(),
-        "nodes": _words(forest, trees, nodes, dtype, bits),
-        "first": (nodes.first[:-1] + np.arange(len(nodes.depth))).astype(np.int32),
-    }
+    tables = {**trees.tables(), **tables}
     out = (("out", out_buffer(forest, trees)),)
     return PlannedKernels(LaunchPlan((launch,), out, tuple(tables)), tables)
 

@@ -20,6 +20,7 @@ __all__ = [
     "Launch",
     "LaunchPlan",
     "PlannedKernels",
+    "Tables",
 ]
 
 Tables = Mapping[str, npt.NDArray[Any]]

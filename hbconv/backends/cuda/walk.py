@@ -12,11 +12,11 @@ from hbconv.backends.cuda.bits import out_buffer
 from hbconv.backends.cuda.chunks import ColumnChunks, chunk_columns
 from hbconv.backends.cuda.columns import CodeColumns, Cutoffs
 from hbconv.backends.cuda.nodes import Nodes
-from hbconv.backends.cuda.plan import CudaKernel, Grid, Launch, LaunchPlan, PlannedKernels
+from hbconv.backends.cuda.plan import CudaKernel, Grid, Launch, LaunchPlan, PlannedKernels, Tables
 from hbconv.backends.cuda.tree_order import TreeOrder, tables_of_values
 from hbconv.forest import Forest
 
-__all__ = ["MAX_NODES", "THREADS", "WalkShape", "chunk_walk", "make_walk"]
+__all__ = ["MAX_NODES", "THREADS", "WalkShape", "chunk_walk", "make_walk", "tabulate_walk"]
 
 MAX_COLUMNS = 256
 MAX_NODES = 1 << 16
@@ -76,35 +76,32 @@ def chunk_walk(
     return chunk_columns(nodes.tree[inner], column, len(nodes.depth), len(columns), room)
 
 
+def tabulate_walk(trees: TreeOrder, cutoffs: Cutoffs, nodes: Nodes, chunks: ColumnChunks) -> Tables:
+    """Return the tables of the trees."""
+    first, words = _trees(nodes, trees, cutoffs, chunks)
+    return {**chunks.tables(), "words": words, "first": first, "depth": nodes.depth}
+
+
 def make_walk(
     forest: Forest,
     trees: TreeOrder,
     columns: CodeColumns,
-    cutoffs: Cutoffs,
-    nodes: Nodes,
     chunks: ColumnChunks,
     shape: WalkShape,
+    tables: Tables,
 ) -> PlannedKernels:
     """Return the kernel for blocks of a shape."""
-    first, words = _trees(nodes, trees, cutoffs, chunks)
     launch = Launch(
         CudaKernel("walk", (*trees.constants, ("THREADS", shape.threads))),
         (
             *("codes", "n", len(columns), chunks.widest, trees.outputs, shape.words_of_largest),
-            *("of_output", "number", *chunks.tables()),
-            *("words", "first", "depth", "start", "out"),
+            *("of_output", *chunks.tables(), "words", "first", "depth", "start", "out"),
         ),
         Grid(shape.rows),
         shape.threads,
         shape.shared_bytes(chunks.widest),
     )
-    tables = {
-        **trees.tables(),
-        **chunks.tables(),
-        "words": words,
-        "first": first,
-        "depth": nodes.depth,
-    }
+    tables = {**trees.tables(), **tables}
     plan, tables_of_bins = bin_values(columns, forest.n_features)
     mine = LaunchPlan((launch,), (("out", out_buffer(forest, trees)),), tuple(tables))
     return PlannedKernels(plan, tables_of_bins).then(mine, tables)

@@ -23,7 +23,6 @@ __device__ __forceinline__ word branch_of(uint4 node) { return node.z; }
 extern "C" __global__ void __launch_bounds__(THREADS)
 deep(const INPUT* __restrict__ x, int n, int features, int outputs, int bits,
      const int* __restrict__ of_output,     // (outputs + 1): first tree of each
-     const int* __restrict__ number,        // (trees): as the forest counts
      const Node* __restrict__ nodes,        // tree after tree, level after level
      const int* __restrict__ first,         // (trees): first node of each
      const SUM* __restrict__ start,           // (outputs)
@@ -44,7 +43,7 @@ deep(const INPUT* __restrict__ x, int n, int features, int outputs, int bits,
     for (int k = 0; k < ROWS; ++k)
         own[k] = x + (long long)min(row + k * THREADS, n - 1) * features;
 #endif
-    for (int output = 0; output < outputs; ++output) {
+    for (int output = blockIdx.y; output < outputs; output += gridDim.y) {
 #if !LEAVES
         SUM sums[ROWS];
 #pragma unroll
@@ -90,7 +89,7 @@ deep(const INPUT* __restrict__ x, int n, int features, int outputs, int bits,
                 SUM value = value_of<SUM>(&at[k].x, &at[k].y, 0);
                 int mine = row + k * THREADS;
 #if LEAVES
-                if (mine < n) out[(long long)number[tree] * n + mine] = value;
+                if (mine < n) out[(long long)tree * n + mine] = value;
 #else
                 sums[k] = plus(sums[k], value);
 #endif

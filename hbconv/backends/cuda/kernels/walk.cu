@@ -44,7 +44,6 @@ __device__ __forceinline__ word place_of(word step) { return __byte_perm(step, 0
 extern "C" __global__ void __launch_bounds__(THREADS, 768 / THREADS)
 walk(const unsigned char* __restrict__ codes, int n, int columns, int room, int outputs, int largest,
      const int* __restrict__ of_output,     // (outputs + 1): first tree of each
-     const int* __restrict__ number,        // (trees): as the forest counts
      const int* __restrict__ chunk_end,     // (chunks): the tree behind each
      const int* __restrict__ first_picked,  // (chunks + 1): first column of each
      const int* __restrict__ picked,        // columns, chunk after chunk
@@ -59,16 +58,22 @@ walk(const unsigned char* __restrict__ codes, int n, int columns, int room, int 
     word* to = trees + 2 * largest + warp * 2 * room * 32 + lane;
     word own[2] = {word((unsigned char*)to - shared_memory), own[0] + room * 128};
     int group = (blockIdx.x * WARPS + warp) * ROWS, row = group * GROUP + lane;
-    int end = of_output[outputs], chunk = 0, ready = 0;
-    copy_tree(words, first[min(1, end)], trees);
-    for (int output = 0; output < outputs; ++output) {
+    int chunk = 0, ready = 0;
+    for (int output = blockIdx.y; output < outputs; output += gridDim.y) {
+        int end = of_output[output + 1];
 #if !LEAVES
         SUM sums[ROWS];
 #pragma unroll
         for (int k = 0; k < ROWS; ++k) sums[k] = start[output];
 #endif
-        for (int tree = of_output[output]; tree < of_output[output + 1]; ++tree) {
-            if (tree == ready) {
+        int tree = of_output[output];
+        __syncthreads();  // the last tree of another output may be there
+        if (tree < end)
+            copy_tree(words + first[tree], first[tree + 1] - first[tree],
+                      trees + (tree & 1) * largest);
+        for (; tree < end; ++tree) {
+            if (tree >= ready) {
+                while (chunk_end[chunk] <= tree) ++chunk;
                 int from = first_picked[chunk], count = first_picked[chunk + 1] - from;
                 copy_codes(codes, columns, picked + from, count, group, (n + GROUP - 1) / GROUP,
                            room, to);
@@ -113,7 +118,7 @@ walk(const unsigned char* __restrict__ codes, int n, int columns, int room, int 
                 SUM value = value_of<SUM>(low, high, place_of(at[k]) * 4);
 #if LEAVES
                 int mine = row + k * 32;
-                if (mine < n) out[(long long)number[tree] * n + mine] = value;
+                if (mine < n) out[(long long)tree * n + mine] = value;
 #else
                 sums[k] = plus(sums[k], value);
 #endif
