@@ -68,9 +68,10 @@ ISSUED_PER_WORD, SHARED_PER_WORD = 0.1, 1 / 32
 ISSUED_PER_COPY, INTEGER_PER_COPY, SHARED_PER_COPY = 4, 2, 0.25
 LATENCY_PER_COPY = 300
 """Those of a column that a chunk of trees reads, and what a block waits for two at once."""
-RESERVED_BYTES = 1 << 10
 WALK_THREADS, DEEP_THREADS = 768, 1024
-"""Shared memory that a block takes beside its own, and threads whose registers fit."""
+"""Threads of a multiprocessor whose registers fit."""
+RESERVED_BYTES = 1 << 10
+"""Shared memory that a block takes beside its own."""
 ISSUED_PER_BRANCH, INTEGER_PER_BRANCH = 19, 12.5
 """Warp instructions of a level of a tree of any depth."""
 FIRST_CACHE_BYTES = 29 << 10
@@ -103,6 +104,11 @@ class Device:
     processors: int
     shared_bytes: int
     threads: int = 2048
+
+    def blocks(self, shared_bytes: int, most: int) -> int:
+        """Count the blocks of so much shared memory that a multiprocessor keeps, at most some."""
+        all_bytes = self.shared_bytes + RESERVED_BYTES
+        return min(most, all_bytes // (shared_bytes + RESERVED_BYTES))
 
 
 H100 = Device(132, 227 << 10)
@@ -231,8 +237,7 @@ def walk_clocks(
         n_columns * BINNING,
     )
     waits = levels * LATENCY_PER_LEVEL + n_trees * LATENCY_PER_WALK + copies * LATENCY_PER_COPY
-    block = shape.shared_bytes(chunks.widest) + RESERVED_BYTES
-    blocks = min((device.shared_bytes + RESERVED_BYTES) // block, WALK_THREADS // shape.threads)
+    blocks = device.blocks(shape.shared_bytes(chunks.widest), WALK_THREADS // shape.threads)
     return replace(pipes, latency=waits / (blocks * shape.rows))
 
 
@@ -246,9 +251,8 @@ def deep_clocks(nodes: Nodes, shape: DeepShape, node_bytes: int, device: Device)
     widths = nodes.widths
     leaves = widths - np.append(widths[1:], np.zeros_like(widths[:1]), axis=0) // 2
     share = np.cumsum(leaves[::-1], axis=0)[::-1] / leaves.sum(axis=0)  # 1
-    per_block = shape.shared_bytes + RESERVED_BYTES
-    blocks = min(device.shared_bytes // per_block, DEEP_THREADS // shape.threads)
-    cache_bytes = FIRST_CACHE_BYTES + device.shared_bytes - blocks * per_block
+    blocks = device.blocks(shape.shared_bytes, DEEP_THREADS // shape.threads)
+    cache_bytes = FIRST_CACHE_BYTES + device.shared_bytes - blocks * shape.shared_bytes
     near = np.cumsum(widths, axis=0) * node_bytes <= cache_bytes  # 2
     sectors = np.minimum(WARP * share, np.ceil(widths * node_bytes / SECTOR))
     far = np.sum(sectors * ~near) / SECTORS_OF_SECOND_CACHE

@@ -70,7 +70,7 @@ def pair_bits(forest: Forest, nodes: Nodes, dtype: str) -> int | None:
     if forest.on_category.any() or never.any():
         return None
     bits = (int(np.diff(nodes.first).max()) // 2).bit_length()
-    feature_bits = (forest.n_features - 1).bit_length()
+    feature_bits = forest.n_features.bit_length()
     return bits if feature_bits + FLAG_BITS + bits <= BRANCH_BITS else None
 
 
