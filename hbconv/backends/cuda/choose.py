@@ -17,7 +17,14 @@ from hbconv.backends.cuda.clocks import (
     walk_clocks,
 )
 from hbconv.backends.cuda.columns import join_columns, split_columns
-from hbconv.backends.cuda.deep import deep_shapes, make_deep, node_bytes, pair_bits, tabulate_deep
+from hbconv.backends.cuda.deep import (
+    deep_shapes,
+    make_deep,
+    node_bytes,
+    pair_bits,
+    place_pairs,
+    tabulate_deep,
+)
 from hbconv.backends.cuda.few import make_few
 from hbconv.backends.cuda.launch import MAX_PASSES
 from hbconv.backends.cuda.leaf_sums import add_vectors
@@ -179,12 +186,12 @@ class TreeKernels:
         bits = pair_bits(self.forest, nodes, self.dtype)
         if bits is None:
             return
+        pairs = place_pairs(nodes)
         shapes = deep_shapes(self.forest.n_features, self.dtype, self.device.shared_bytes)
-        clocks, shape = min(
-            ((deep_clocks(nodes, s, node_bytes(self.dtype), self.device), s) for s in shapes),
-            key=lambda way: way[0].total,
-        )
-        tables = tabulate_deep(self.forest, self.trees, nodes, self.dtype, bits)
+        size = node_bytes(self.dtype)
+        ways = [(deep_clocks(nodes, pairs, s, size, self.device), s) for s in shapes]
+        clocks, shape = min(ways, key=lambda way: (way[0].total, way[0].cache))
+        tables = tabulate_deep(self.forest, self.trees, nodes, pairs, self.dtype, bits)
         kernel = make_deep(self.forest, self.trees, self.dtype, bits, shape, tables)
         yield Candidate(self._summed(kernel), clocks)
 
@@ -199,7 +206,9 @@ class TreeKernels:
     def _batch_clocks(self, rows: int) -> float:
         block = self.batch.rows
         turns = -(-rows // (block * self.device.processors))
-        return 2 * LAUNCH + turns * block * self.batch.clocks.total
+        clocks = self.batch.clocks
+        waits = clocks.resident * block * clocks.latency
+        return 2 * LAUNCH + max(turns * block * clocks.total, waits)
 
     def __str__(self) -> str:
         if self.batch is self.few:

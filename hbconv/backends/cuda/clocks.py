@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from hbconv.backends.cuda.bits import BitsShape, TreePrograms
 from hbconv.backends.cuda.chunks import ColumnChunks
-from hbconv.backends.cuda.deep import DeepShape
+from hbconv.backends.cuda.deep import DeepShape, PairPlaces
 from hbconv.backends.cuda.nodes import Nodes
 from hbconv.backends.cuda.tree_order import TreeOrder
 from hbconv.backends.cuda.walk import WalkShape
@@ -127,6 +127,8 @@ class Clocks:
         Of waiting, where too few threads are there.
     cache : float
         Of reading sectors from the second cache.
+    resident : int
+        Blocks of a multiprocessor that wait at the same time; a block alone waits as long.
     """
 
     issue: float
@@ -134,6 +136,7 @@ class Clocks:
     shared: float
     latency: float = 0.0
     cache: float = 0.0
+    resident: int = 1
 
     @property
     def total(self) -> float:
@@ -238,15 +241,18 @@ def walk_clocks(
     )
     waits = levels * LATENCY_PER_LEVEL + n_trees * LATENCY_PER_WALK + copies * LATENCY_PER_COPY
     blocks = device.blocks(shape.shared_bytes(chunks.widest), WALK_THREADS // shape.threads)
-    return replace(pipes, latency=waits / (blocks * shape.rows))
+    return replace(pipes, latency=waits / (blocks * shape.rows), resident=blocks)
 
 
-def deep_clocks(nodes: Nodes, shape: DeepShape, node_bytes: int, device: Device) -> Clocks:
+def deep_clocks(
+    nodes: Nodes, pairs: PairPlaces, shape: DeepShape, node_bytes: int, device: Device
+) -> Clocks:
     """Predict kernel ``deep``.
 
     1. As many rows reach a leaf as another, so what share of them reads a level is counted.
     2. A level comes from the first cache if it fits, with those above it.
-    3. A warp goes on until the last row of its threads is at a leaf.
+    3. A sector holds two pairs of small nodes, and brings some from the second cache ahead.
+    4. A warp goes on until the last row of its threads is at a leaf.
     """
     widths = nodes.widths
     leaves = widths - np.append(widths[1:], np.zeros_like(widths[:1]), axis=0) // 2
@@ -255,21 +261,24 @@ def deep_clocks(nodes: Nodes, shape: DeepShape, node_bytes: int, device: Device)
     cache_bytes = FIRST_CACHE_BYTES + device.shared_bytes - blocks * shape.shared_bytes
     near = np.cumsum(widths, axis=0) * node_bytes <= cache_bytes  # 2
     sectors = np.minimum(WARP * share, np.ceil(widths * node_bytes / SECTOR))
-    far = np.sum(sectors * ~near) / SECTORS_OF_SECOND_CACHE
+    fresh = pairs.fresh if 4 * node_bytes <= SECTOR else 1.0  # 3
+    far = np.sum(sectors * ~near) * fresh / SECTORS_OF_SECOND_CACHE
     if not shape.shared_bytes:
         far += share.sum() * WARP * memory_clocks(SECTOR)
-    turns = int(np.count_nonzero(share * shape.rows > shape.threads // WARP))  # 3
+    turns = int(np.count_nonzero(share * shape.rows > shape.threads // WARP))  # 4
     pipes = Clocks.of(
         turns * ISSUED_PER_BRANCH / WARP,
         turns * INTEGER_PER_BRANCH / WARP,
         float(turns + np.sum(share + sectors / SECTORS_PER_CLOCK)) / WARP,
         0.0,
     )
-    waits = np.sum(np.where(near, FIRST_CACHE_LATENCY, SECOND_CACHE_LATENCY) * (share > 0))
+    later = fresh * SECOND_CACHE_LATENCY + (1 - fresh) * FIRST_CACHE_LATENCY
+    waits = np.sum(np.where(near, FIRST_CACHE_LATENCY, later) * (share > 0))
     return replace(
         pipes,
         latency=float(waits / (blocks * shape.rows)),
         cache=float(far / WARP),
+        resident=blocks,
     )
 
 

@@ -13,7 +13,16 @@ from hbconv.backends.cuda.plan import CudaKernel, Grid, Launch, LaunchPlan, Plan
 from hbconv.backends.cuda.tree_order import NAMES, TreeOrder
 from hbconv.forest import Forest
 
-__all__ = ["DeepShape", "deep_shapes", "make_deep", "node_bytes", "pair_bits", "tabulate_deep"]
+__all__ = [
+    "DeepShape",
+    "PairPlaces",
+    "deep_shapes",
+    "make_deep",
+    "node_bytes",
+    "pair_bits",
+    "place_pairs",
+    "tabulate_deep",
+]
 
 ROWS = 4
 """Rows of a thread."""
@@ -74,12 +83,84 @@ def pair_bits(forest: Forest, nodes: Nodes, dtype: str) -> int | None:
     return bits if feature_bits + FLAG_BITS + bits <= BRANCH_BITS else None
 
 
-def tabulate_deep(forest: Forest, trees: TreeOrder, nodes: Nodes, dtype: str, bits: int) -> Tables:
+@dataclass(frozen=True, eq=False)
+class PairPlaces:
+    """Where the children of each test lie, as pairs of their tree.
+
+    Parameters
+    ----------
+    place : int64 (n_nodes,)
+        Of a test's pair. That of the first node and the root is 0.
+    first : int64 (n_trees,)
+        First node of each tree, at a sector's beginning.
+    n_nodes : int
+    fresh : float
+        Share of the pairs that rows read which share no sector with the one before.
+    """
+
+    place: Ints
+    first: Ints
+    n_nodes: int
+    fresh: float
+
+    def slots(self, nodes: Nodes) -> Ints:
+        """Return the place of each node in the table."""
+        found = np.empty(len(nodes.child), np.int64)
+        found[nodes.first[:-1]] = self.first + 1
+        inner = nodes.is_test
+        left = self.first[nodes.tree[inner]] + 2 * self.place[inner]
+        found[nodes.left[inner]] = left
+        found[nodes.left[inner] + 1] = left + 1
+        return found
+
+
+def place_pairs(nodes: Nodes) -> PairPlaces:
+    """Let two pairs share a sector where most rows go on from one to the other.
+
+    1. From the root down, a pair that is not joined yet takes that of its child with most leaves.
+    2. Sectors of two pairs come first, level after level, then pairs of leaves.
+    """
+    inner = nodes.is_test
+    leaf_counts = nodes.leaf_counts
+    joined = np.zeros(len(inner), bool)
+    joined[nodes.first[:-1]] = inner[nodes.first[:-1]]
+    partner = np.full(len(inner), -1)
+    for at in nodes.levels:  # 1
+        alone = at[inner[at] & ~joined[at]]
+        left = nodes.left[alone]
+        heavy = left + (leaf_counts[left + 1] > leaf_counts[left])
+        takes = inner[heavy]
+        partner[alone[takes]] = heavy[takes]
+        joined[heavy[takes]] = True
+    place = np.zeros(len(inner), np.int64)  # 2
+    place[nodes.first[:-1]] = 1
+    takers = np.flatnonzero(partner >= 0)
+    turn, n_takers = _turns(nodes, takers)
+    place[takers] = 2 * turn + 2
+    place[partner[takers]] = 2 * turn + 3
+    rest = np.flatnonzero(inner & ~joined & (partner < 0))
+    turn, n_rest = _turns(nodes, rest)
+    place[rest] = 2 * n_takers[nodes.tree[rest]] + 2 + turn
+    n_pairs = 2 * n_takers + 2 + n_rest
+    ends = np.cumsum(-(-n_pairs // 2) * 4)
+    fresh = leaf_counts[inner & ~joined].sum() / leaf_counts[inner].sum()
+    return PairPlaces(place, np.append(0, ends[:-1]), int(ends[-1]), float(fresh))
+
+
+def _turns(nodes: Nodes, at: Ints) -> tuple[Ints, Ints]:
+    """Return the number of each of some nodes within its tree, and how many each tree has."""
+    tree = nodes.tree[at]
+    counts = np.bincount(tree, minlength=len(nodes.depth))
+    return np.arange(len(at)) - (np.cumsum(counts) - counts)[tree], counts
+
+
+def tabulate_deep(
+    forest: Forest, trees: TreeOrder, nodes: Nodes, pairs: PairPlaces, dtype: str, bits: int
+) -> Tables:
     """Return the tables of the trees, for values of a dtype."""
-    first = nodes.first[:-1] + np.arange(len(nodes.depth))
     return {
-        "nodes": _words(forest, trees, nodes, dtype, bits),
-        "first": first.astype(np.int32),
+        "nodes": _words(forest, trees, nodes, pairs, dtype, bits),
+        "first": pairs.first.astype(np.int32),
     }
 
 
@@ -104,33 +185,30 @@ def make_deep(
 
 
 def _words(
-    forest: Forest, trees: TreeOrder, nodes: Nodes, dtype: str, bits: int
+    forest: Forest, trees: TreeOrder, nodes: Nodes, pairs: PairPlaces, dtype: str, bits: int
 ) -> npt.NDArray[np.uint32]:
     """Write the nodes, a tree's after one that all rows pass to the right.
 
     1. A leaf is its value.
-    2. A test is its threshold and its branch, and a pair starts at an even place of its tree.
+    2. A test is its threshold and its branch.
     """
-    tree = nodes.tree
-    place = np.arange(len(tree)) + tree + 1
+    slots = pairs.slots(nodes)
     thresholds = forest.less_equal_thresholds(dtype)
     parts = thresholds.itemsize // 4
-    words = np.zeros((len(tree) + len(nodes.depth), 2 * parts), np.uint32)
+    words = np.zeros((pairs.n_nodes, 2 * parts), np.uint32)
     inner = np.flatnonzero(nodes.is_test)
     leaves = np.flatnonzero(~nodes.is_test)
     values = trees.values[~nodes.child[leaves]]
-    words[place[leaves], : trees.words] = values.view(np.uint32).reshape(-1, trees.words)  # 1
+    words[slots[leaves], : trees.words] = values.view(np.uint32).reshape(-1, trees.words)  # 1
     test = nodes.child[inner]  # 2
-    words[place[inner], :parts] = thresholds[test].view(np.uint32).reshape(-1, parts)
+    words[slots[inner], :parts] = thresholds[test].view(np.uint32).reshape(-1, parts)
     left = nodes.left[inner]
     flags = np.where(forest.default_left.data[test], 0, MISSING_RIGHT)
     flags |= np.where(nodes.is_test[left], 0, LEFT_IS_LEAF)
     flags |= np.where(nodes.is_test[left + 1], 0, RIGHT_IS_LEAF)
     branch = forest.feature.data[test].astype(np.int64) << FLAG_BITS | flags
-    words[place[inner], parts] = branch << bits | (left - nodes.first[tree[inner]] + 1) // 2
-    root = nodes.first[:-1]
-    above = root + np.arange(len(root))
-    words[above, :parts] = np.full(1, np.nan, dtype).view(np.uint32)
-    flags = MISSING_RIGHT | np.where(nodes.is_test[root], 0, RIGHT_IS_LEAF)
-    words[above, parts] = flags << bits
+    words[slots[inner], parts] = branch << bits | pairs.place[inner]
+    words[pairs.first, :parts] = np.full(1, np.nan, dtype).view(np.uint32)
+    flags = MISSING_RIGHT | np.where(nodes.is_test[nodes.first[:-1]], 0, RIGHT_IS_LEAF)
+    words[pairs.first, parts] = flags << bits
     return words

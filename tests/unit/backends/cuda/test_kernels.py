@@ -22,7 +22,7 @@ from hbconv.backends.cuda import choose, launch
 from hbconv.backends.cuda.choose import Candidate, TreeKernels, refuse
 from hbconv.backends.cuda.clocks import A100, H100, Device
 from hbconv.backends.cuda.columns import ALL, join_columns
-from hbconv.backends.cuda.deep import pair_bits
+from hbconv.backends.cuda.deep import pair_bits, place_pairs
 from hbconv.backends.cuda.nodes import order_nodes
 from hbconv.backends.cuda.plan import CudaKernel
 from hbconv.backends.cuda.source import source_of
@@ -150,6 +150,20 @@ def test_a_forest_as_deep_as_it_grows_is_compared_with_thresholds():
     assert kernels.batch.main.name == "deep"
     assert kernels.few_rows < 100_000
     check(forest, hostile_rows(rng, forest, "float32", 300))
+
+
+def test_most_rows_go_on_within_a_sector():
+    forest = random_forest(np.random.default_rng(16), 9, 4, 30, awkward=0.1)
+    nodes = order_nodes(forest, np.arange(9, dtype=np.int32))
+    pairs = place_pairs(nodes)
+    slots = pairs.slots(nodes)
+    assert len(np.unique(slots)) == len(slots)
+    assert not np.isin(slots, pairs.first).any()
+    sector = slots // 4
+    inner = np.flatnonzero(nodes.is_test)
+    fresh = sector[nodes.left[inner]] != sector[inner]
+    leaves = nodes.leaf_counts[inner]
+    assert leaves[fresh].sum() / leaves.sum() == pairs.fresh < 0.7
 
 
 @pytest.mark.parametrize("change", ["categories", "no number is at or below it", "features"])
