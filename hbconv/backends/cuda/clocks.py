@@ -2,7 +2,7 @@
 
 The counts are of the machine code for cc 9.0, and of what a multiprocessor does in a clock. An H200
 took 1.8 to 2.5 times as long (docs/gpu.md), and chose alike. `walk` was not counted as waiting for
-trees then: a block whose trees came between barriers took 1,900 clocks for each of 8 levels.
+trees then: a block whose trees came between barriers took 1,900 clocks for a tree of 8 levels.
 """
 
 from __future__ import annotations
