@@ -38,8 +38,12 @@ def kernels() -> Iterator[CudaKernel]:
     terms = (("SUM", "double"), ("TERMS", 1))
     yield bits_kernel(terms, 5, 32, 0)
     yield bits_kernel(terms, 6, 16, 1)
-    yield CudaKernel("walk", (*doubles, ("THREADS", 512)))
-    yield CudaKernel("walk", (*terms, ("THREADS", 512)))
+    for sums in (doubles, terms, (("SUM", "int"), ("TERMS", 1))):
+        yield CudaKernel("walk", (*sums, ("THREADS", 256)))
+    for dtype, staged in (("float", 1), ("float", 0), ("double", 1)):
+        sizes = (("THREADS", 256), ("STAGED", staged))
+        yield CudaKernel("deep", (("INPUT", dtype), *doubles, *sizes))
+    yield CudaKernel("deep", (("INPUT", "float"), *terms, ("THREADS", 64), ("STAGED", 1)))
     yield CudaKernel("few", (("INPUT", "float"), *doubles))
     yield CudaKernel("vectors", (("SUM", "double"),))
     yield CudaKernel("terms", (("SUM", "double"),))

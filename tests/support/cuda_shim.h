@@ -6,6 +6,7 @@
 #include <cstring>
 #include <ucontext.h>
 #include <utility>
+#include <vector>
 
 struct uint2 { unsigned x, y; };
 struct uint4 { unsigned x, y, z, w; };
@@ -46,12 +47,25 @@ static void wait_at(Barrier& b) {
 static void __syncthreads() { wait_at(e.block); }
 static void __syncwarp() { wait_at(e.warps[threadIdx.x / 32]); }
 
+// Copies of sixteen bytes arrive when their thread waits for them, no sooner.
+struct Copy { void* to; const void* from; };
+static std::vector<Copy> copies[MAX_THREADS];
+static void copy_later(void* to, const void* from) { copies[threadIdx.x].push_back({to, from}); }
+static void wait_for_copies() {
+    for (Copy copy : copies[threadIdx.x]) memcpy(copy.to, copy.from, 16);
+    copies[threadIdx.x].clear();
+}
+
 static inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
     uint64_t bytes = uint64_t(b) << 32 | a;
     unsigned result = 0;
     for (int i = 0; i < 4; ++i)
         result |= unsigned(bytes >> 8 * (selector >> 4 * i & 7) & 255) << 8 * i;
     return result;
+}
+static inline unsigned __dp4a(unsigned a, unsigned b, unsigned sum) {
+    for (int shift = 0; shift < 32; shift += 8) sum += (a >> shift & 255) * (b >> shift & 255);
+    return sum;
 }
 static inline double __hiloint2double(int high, int low) {
     uint64_t bits = uint64_t(uint32_t(high)) << 32 | uint32_t(low);
@@ -107,12 +121,19 @@ static void unpack(void (*kernel)(A...), void** arguments, std::index_sequence<I
 template <class... A> static void call(void (*kernel)(A...), void** arguments) {
     unpack(kernel, arguments, std::index_sequence_for<A...>());
 }
+// Returns whether all blocks kept to their shared memory.
 template <auto KERNEL>
-static void run_grid(void** arguments, unsigned x, unsigned y, unsigned threads, bool reversed) {
+static bool run_grid(void** arguments, unsigned x, unsigned y, unsigned threads, unsigned shared,
+                     bool reversed) {
+    bool kept = true;
     e.body = [](void* given) { call(KERNEL, (void**)given); };
     e.given = arguments;
     gridDim = {x, y};
     blockDim = {threads, 1};
     for (blockIdx.y = 0; blockIdx.y < y; ++blockIdx.y)
-        for (blockIdx.x = 0; blockIdx.x < x; ++blockIdx.x) run_block(threads, reversed);
+        for (blockIdx.x = 0; blockIdx.x < x; ++blockIdx.x) {
+            run_block(threads, reversed);
+            for (unsigned i = shared; i < SHARED; ++i) kept &= shared_memory[i] == 0xAB;
+        }
+    return kept;
 }

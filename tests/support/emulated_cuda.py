@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import mmap
 import os
 import subprocess
 from collections.abc import Iterator
@@ -21,10 +22,15 @@ from hbconv.backends.cuda.launch import launch_all
 from hbconv.backends.cuda.plan import CudaKernel, Launch, PlannedKernels
 from hbconv.backends.cuda.source import macros, source_of
 
-__all__ = ["Emulated", "EmulatedMemory", "run_kernel"]
+__all__ = ["Emulated", "EmulatedMemory", "GuardedArray", "run_kernel"]
 
 SHIM = Path(__file__).parent / "cuda_shim.h"
 OPTIONS = ("-std=c++17", "-shared", "-fPIC", "-ffp-contract=off", "-w", "-x", "c++")
+LIBC = ctypes.CDLL(None)
+PROT_NONE = 0
+RUBBISH = 0xAB
+ALIGNMENT = 16
+"""Bytes that a kernel may read at once."""
 SHARED_BYTES = 227 << 10
 """Shared memory of a block of an H100."""
 EMULATING = Lock()
@@ -53,9 +59,10 @@ class Emulated:
 
         def run(stream: Any, blocks: int, passes: int, arguments: Any) -> None:
             self.launched.append(str(launch.kernel))
-            sizes = map(ctypes.c_uint, (blocks, passes, launch.threads))
+            sizes = map(ctypes.c_uint, (blocks, passes, launch.threads, launch.shared_bytes))
             with EMULATING:
-                kernel.run(arguments, *sizes, self.reversed_order)
+                kept = kernel.run(arguments, *sizes, self.reversed_order)
+            assert kept, f"{launch.kernel}: shared memory"
 
         return run
 
@@ -70,8 +77,9 @@ class Emulated:
 def compile_for_cpu(kernel: CudaKernel) -> ctypes.CDLL:
     """Compile a kernel; all processes of a test run share what one has compiled."""
     source = source_of(kernel) + (
-        'extern "C" void run(void** arguments, unsigned x, unsigned y, unsigned threads, bool last)'
-        f" {{ run_grid<&{kernel.name}>(arguments, x, y, threads, last); }}\n"
+        'extern "C" int run(void** arguments, unsigned x, unsigned y, unsigned threads,'
+        " unsigned shared, bool last)"
+        f" {{ return run_grid<&{kernel.name}>(arguments, x, y, threads, shared, last); }}\n"
     )
     level = "-O0" if kernel.text else "-O1"  # compiling takes longer than a kernel of one model
     options = [level, *OPTIONS, *macros(kernel), "-include", str(SHIM)]
@@ -110,7 +118,7 @@ class EmulatedMemory:
         yield self.launcher
 
     def take(self, n_bytes: int) -> int:
-        memory = np.full(n_bytes + 1, 0xAB, np.uint8)
+        memory = np.full(n_bytes + 1, RUBBISH, np.uint8)
         self.taken[memory.ctypes.data] = memory
         return memory.ctypes.data
 
@@ -125,13 +133,53 @@ class EmulatedMemory:
         ctypes.memmove(array.ctypes.data, address, array.nbytes)
 
 
+class GuardedArray:
+    """An array between two pages that nothing may touch: a read or write of them ends the process.
+
+    The array ends at the second page, but for the bytes that keep it aligned. These, and what is
+    left before the array, are rubbish, which nothing may write.
+
+    Parameters
+    ----------
+    shape, dtype
+        Of the array, which is rubbish at first.
+
+    Attributes
+    ----------
+    array : ndarray
+    """
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
+        n_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        behind = -n_bytes % ALIGNMENT
+        inside = -(-(n_bytes + behind) // mmap.PAGESIZE) * mmap.PAGESIZE
+        memory = np.frombuffer(mmap.mmap(-1, inside + 2 * mmap.PAGESIZE), np.uint8)
+        for page in (0, mmap.PAGESIZE + inside):
+            address = ctypes.c_void_p(memory.ctypes.data + page)
+            assert LIBC.mprotect(address, ctypes.c_size_t(mmap.PAGESIZE), PROT_NONE) == 0
+        parts = np.split(
+            memory[mmap.PAGESIZE :], [inside - behind - n_bytes, inside - behind, inside]
+        )
+        self._before, own, self._behind, _ = parts
+        memory[mmap.PAGESIZE :][:inside] = RUBBISH
+        self.array = own.view(dtype).reshape(shape)
+
+    @property
+    def kept(self) -> bool:
+        """Whether nothing was written beside the array."""
+        return bool((self._before == RUBBISH).all() and (self._behind == RUBBISH).all())
+
+
 def run_kernel(kernel: PlannedKernels, x: npt.NDArray[Any], device: Emulated) -> npt.NDArray[Any]:
-    """Run a plan over rows; return what it computes, in memory that was filled with rubbish."""
-    arrays = {name: np.ascontiguousarray(table) for name, table in kernel.tables.items()}
-    arrays["x"] = np.ascontiguousarray(x)
+    """Run a plan over rows; return what it computes, in guarded memory full of rubbish."""
+    guarded = {}
+    for name, given in (*kernel.tables.items(), ("x", x)):
+        guarded[name] = GuardedArray(given.shape, given.dtype)
+        guarded[name].array[...] = given
     for name, buffer in kernel.plan.buffers:
-        arrays[name] = np.empty(buffer.shape(len(x)), buffer.dtype)
-        arrays[name].view(np.uint8).fill(0xAB)
-    addresses = {name: array.ctypes.data for name, array in arrays.items()}
+        guarded[name] = GuardedArray(buffer.shape(len(x)), buffer.dtype)
+    addresses = {name: memory.array.ctypes.data for name, memory in guarded.items()}
     launch_all(kernel.plan, addresses, len(x), device)
-    return arrays["out"]
+    for name, memory in guarded.items():
+        assert memory.kept, (str(kernel.plan.launches), name)
+    return guarded["out"].array

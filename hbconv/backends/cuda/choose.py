@@ -15,8 +15,23 @@ from hbconv.backends.cuda.bits import (
     write_programs,
 )
 from hbconv.backends.cuda.chunks import ColumnChunks
-from hbconv.backends.cuda.clocks import Clocks, Device, bits_clocks, few_clocks, walk_clocks
+from hbconv.backends.cuda.clocks import (
+    Clocks,
+    Device,
+    bits_clocks,
+    deep_clocks,
+    few_clocks,
+    walk_clocks,
+)
 from hbconv.backends.cuda.columns import join_columns, split_columns
+from hbconv.backends.cuda.deep import (
+    deep_shapes,
+    make_deep,
+    node_bytes,
+    pair_bits,
+    place_pairs,
+    tabulate_deep,
+)
 from hbconv.backends.cuda.few import make_few
 from hbconv.backends.cuda.launch import MAX_PASSES
 from hbconv.backends.cuda.leaf_sums import add_terms, add_vectors
@@ -24,6 +39,7 @@ from hbconv.backends.cuda.nodes import order_nodes
 from hbconv.backends.cuda.plan import CudaKernel, PlannedKernels
 from hbconv.backends.cuda.times import (
     BITS_TAKEN,
+    DEEP_TAKEN,
     WALK_TAKEN,
     Turns,
     add_seconds,
@@ -110,11 +126,9 @@ class Candidate:
     @property
     def main(self) -> CudaKernel:
         """The kernel that goes through the trees."""
-        return next(
-            launch.kernel
-            for launch in self.kernel.plan.launches
-            if launch.kernel.name in ("bits", "walk", "few")
-        )
+        names = ("bits", "walk", "deep", "few")
+        kernels = (launch.kernel for launch in self.kernel.plan.launches)
+        return next(kernel for kernel in kernels if kernel.name in names)
 
     def __str__(self) -> str:
         slices = f" in {self.slices} slices" if self.slices > 1 else ""
@@ -181,7 +195,7 @@ class TreeKernels:
     def candidates(self) -> Iterator[Candidate]:
         """Make the forms that fit the device; a grid has so many passes of `bin`."""
         yield self.few
-        for candidate in (*self._bits(), *self._walk()):
+        for candidate in (*self._bits(), *self._walk(), *self._deep()):
             if candidate.kernel.plan.launches[0].grid.passes <= MAX_PASSES:
                 yield candidate
 
@@ -230,14 +244,31 @@ class TreeKernels:
             shape = WalkShape(threads, largest, self.trees.words)
             chunks = chunk_walk(nodes, columns, cutoffs, shape.room(self.device.shared_bytes))
             if chunks is not None:
-                ways.append((walk_clocks(nodes, chunks, threads), chunks, shape))
+                clocks = walk_clocks(nodes, chunks, shape, self.device)
+                ways.append((clocks, chunks, shape))
         if ways:
             clocks, chunks, shape = min(ways, key=lambda way: way[0].total)
             tables = tabulate_walk(self.trees, cutoffs, nodes, chunks)
             for trees in self._orders(TREES_OF_SLICE):
                 kernel = make_walk(self.forest, trees, columns, chunks, shape, tables)
-                turns = time_trees(2 * shape.threads, trees, clocks, 1, WALK_TAKEN)
+                turns = time_trees(shape.rows, trees, clocks, 1, WALK_TAKEN)
                 yield self._batch(kernel, trees, clocks, turns, len(columns), chunks)
+
+    def _deep(self) -> Iterator[Candidate]:
+        nodes = order_nodes(self.forest, self.trees.number)
+        bits = pair_bits(self.forest, nodes, self.dtype)
+        if bits is None:
+            return
+        pairs = place_pairs(nodes)
+        shapes = deep_shapes(self.forest.n_features, self.dtype, self.device.shared_bytes)
+        size = node_bytes(self.dtype)
+        ways = [(deep_clocks(nodes, pairs, s, size, self.device), s) for s in shapes]
+        clocks, shape = min(ways, key=lambda way: (way[0].total, way[0].cache))
+        tables = tabulate_deep(self.forest, self.trees, nodes, pairs, self.dtype, bits)
+        for trees in self._orders(TREES_OF_SLICE):
+            kernel = make_deep(self.forest, trees, self.dtype, bits, shape, tables)
+            turns = time_trees(shape.rows, trees, clocks, 1, DEEP_TAKEN)
+            yield self._added(Candidate(kernel, clocks, (turns,), trees.slices), trees)
 
     def _orders(self, teams: int) -> Iterator[TreeOrder]:
         """Yield the trees whole, then in slices of more trees than a block takes at once."""

@@ -48,6 +48,33 @@ class Nodes:
         """Tree of each."""
         return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
 
+    @property
+    def levels(self) -> list[Ints]:
+        """Places of the nodes of each level."""
+        at = self.first[:-1]
+        found = []
+        while len(at):
+            found.append(at)
+            inner = at[self.is_test[at]]
+            at = (self.left[inner, None] + np.arange(2)).ravel()
+        return found
+
+    @property
+    def widths(self) -> Ints:
+        """Nodes of each level of each tree: (n_levels, n_trees)."""
+        tree = self.tree
+        return np.stack([np.bincount(tree[at], minlength=len(self.depth)) for at in self.levels])
+
+    @property
+    def leaf_counts(self) -> Ints:
+        """Leaves below each."""
+        inner = self.is_test
+        counts = (~inner).astype(np.int64)
+        for at in reversed(self.levels):
+            tests = at[inner[at]]
+            counts[tests] = counts[self.left[tests]] + counts[self.left[tests] + 1]
+        return counts
+
 
 def order_nodes(forest: Forest, trees: npt.NDArray[np.int32]) -> Nodes:
     """Lay out some trees, a level of all of them at a time.

@@ -27,8 +27,10 @@ __all__ = [
 
 LAUNCH = 6000
 """Clocks of one launch more: the host's work, and the end of the kernel before."""
-BITS_TAKEN, WALK_TAKEN, BINNING_TAKEN = 1.5, 2.0, 2.5
+BITS_TAKEN, BINNING_TAKEN = 1.5, 2.5
 """Clocks that an H200 took for each one that was counted."""
+WALK_TAKEN, DEEP_TAKEN = 1.3, 1.3
+"""As much is guessed: both were never measured."""
 BEGINNING = 3000
 """Clocks until a block of many trees has its planes or codes, and the first trees."""
 EDGES_LATENCY = 2500
@@ -98,9 +100,11 @@ def time_trees(rows: int, trees: TreeOrder, clocks: Clocks, teams: int, taken: f
     n_trees = len(trees.number)
     groups = -(-n_trees // teams)
     own_groups = -(-n_trees // (trees.slices * teams))
-    busy = BEGINNING + clocks.total * rows * taken * own_groups / groups
+    share = own_groups / groups
+    busy = BEGINNING + clocks.total * rows * taken * share
+    alone = BEGINNING + clocks.latency * clocks.resident * rows * share
     written = rows * n_trees / trees.slices * trees.values.itemsize if trees.apart else 0.0
-    return Turns(rows, busy, slices=trees.slices, bytes_moved=written)
+    return Turns(rows, busy, alone, trees.slices, clocks.resident, written)
 
 
 def time_few(nodes: Nodes, clocks: Clocks, n_outputs: int, resident: int) -> Turns:

@@ -19,10 +19,14 @@ from hbconv.forest import Forest
 __all__ = ["MAX_NODES", "THREADS", "WalkShape", "chunk_walk", "make_walk", "tabulate_walk"]
 
 MAX_COLUMNS = 256
-MAX_NODES = 1 << 14
+MAX_NODES = 1 << 16
 """Columns of a chunk, and nodes of a tree, that a word can name."""
-THREADS = (512, 256, 128, 64, 32)
-"""Threads of a block, each of two rows."""
+ROWS = 8
+"""Rows of a thread, whose codes of a column take as many bytes."""
+THREADS = (256, 128, 64, 32)
+"""Threads of a block."""
+QUAD = 4
+"""Words that are copied at once."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,7 @@ class WalkShape:
     Parameters
     ----------
     threads : int
-        Of a block, each of two rows.
+        Of a block.
     largest : int
         Nodes of the largest tree.
     words : int
@@ -43,14 +47,24 @@ class WalkShape:
     largest: int
     words: int
 
+    @property
+    def rows(self) -> int:
+        """Rows of a block."""
+        return ROWS * self.threads
+
+    @property
+    def words_of_largest(self) -> int:
+        """Words of the largest tree, its values included."""
+        return -(-self.largest // QUAD) * QUAD * (1 + self.words)
+
     def room(self, shared_bytes: int) -> int:
         """Count the columns whose codes fit the shared memory of a block."""
         free = shared_bytes - self.shared_bytes(0)
-        return min(MAX_COLUMNS, max(0, free // (8 * self.threads)))
+        return min(MAX_COLUMNS, max(0, free // self.rows))
 
     def shared_bytes(self, n_columns: int) -> int:
         """Count the shared memory of a block: codes, and two trees."""
-        return 8 * n_columns * self.threads + 8 * (1 + self.words) * self.largest
+        return n_columns * self.rows + 2 * 4 * self.words_of_largest
 
 
 def chunk_walk(
@@ -63,16 +77,9 @@ def chunk_walk(
 
 
 def tabulate_walk(trees: TreeOrder, cutoffs: Cutoffs, nodes: Nodes, chunks: ColumnChunks) -> Tables:
-    """Return the tables, which do not depend on slices."""
-    values = np.zeros(len(nodes.child), trees.values.dtype)
-    values[~nodes.is_test] = trees.values[~nodes.child[~nodes.is_test]]
-    return {
-        **chunks.tables(),
-        **tables_of_values(values),
-        "nodes": _words(nodes, cutoffs, chunks),
-        "first": nodes.first.astype(np.int32),
-        "depth": nodes.depth,
-    }
+    """Return the tables of the trees, which do not depend on slices."""
+    first, words = _trees(nodes, trees, cutoffs, chunks)
+    return {**chunks.tables(), "words": words, "first": first, "depth": nodes.depth}
 
 
 def make_walk(
@@ -87,11 +94,10 @@ def make_walk(
     launch = Launch(
         CudaKernel("walk", (*trees.constants, ("THREADS", shape.threads))),
         (
-            *("codes", "n", len(columns), chunks.widest, trees.outputs, shape.largest),
-            *("of_output", *chunks.tables()),
-            *("nodes", "first", "depth", "low", "high", "start", "out"),
+            *("codes", "n", len(columns), chunks.widest, trees.outputs, shape.words_of_largest),
+            *("of_output", *chunks.tables(), "words", "first", "depth", "start", "out"),
         ),
-        Grid(2 * shape.threads, trees.slices),
+        Grid(shape.rows, trees.slices),
         shape.threads,
         shape.shared_bytes(chunks.widest),
     )
@@ -101,13 +107,37 @@ def make_walk(
     )
 
 
-def _words(nodes: Nodes, cutoffs: Cutoffs, chunks: ColumnChunks) -> npt.NDArray[np.uint32]:
-    """Write the nodes.
+def _trees(
+    nodes: Nodes, trees: TreeOrder, cutoffs: Cutoffs, chunks: ColumnChunks
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint32]]:
+    """Write each tree: its nodes, then the words of their values, each padded to whole quads.
 
-    A leaf leads to its own place: its cutoff is 0, and so it is right of the place before.
+    Returns
+    -------
+    first : int32 (n_trees + 1,)
+        First quad of each tree.
+    words : uint32 (n_quads, 4)
+    """
+    values = np.zeros(len(nodes.child), trees.values.dtype)
+    values[~nodes.is_test] = trees.values[~nodes.child[~nodes.is_test]]
+    parts = (_words(nodes, cutoffs, chunks), *tables_of_values(values).values())[: 1 + trees.words]
+    quads = -(-np.diff(nodes.first) // QUAD)
+    first = np.append(0, np.cumsum(quads * len(parts)))
+    tree = nodes.tree
+    place = QUAD * first[tree] + np.arange(len(tree)) - nodes.first[tree]
+    words = np.zeros((first[-1], QUAD), np.uint32)
+    for turn, part in enumerate(parts):
+        words.ravel()[place + turn * QUAD * quads[tree]] = part
+    return first.astype(np.int32), words
+
+
+def _words(nodes: Nodes, cutoffs: Cutoffs, chunks: ColumnChunks) -> npt.NDArray[np.int64]:
+    """Write the nodes: a code carries into the place where it is not below the cutoff.
+
+    A leaf leads to its own place, into which no code carries.
     """
     inner = nodes.is_test
-    within = nodes.left - nodes.first[nodes.tree]
-    words = 4 * np.where(inner, within, np.maximum(within - 1, 0))
-    words[inner] |= cutoffs.cutoff[nodes.child[inner]] << 24 | chunks.place << 16
-    return words.astype(np.uint32)
+    words = (nodes.left - nodes.first[nodes.tree]) << 8
+    words[inner] += 256 - cutoffs.cutoff[nodes.child[inner]]
+    words[inner] |= chunks.place << 24
+    return words

@@ -50,6 +50,25 @@ __device__ __forceinline__ double value_of<double>(const word* low, const word* 
     return __hiloint2double(value_of<int>(high, 0, at4), value_of<int>(low, 0, at4));
 }
 
+// Sixteen bytes for shared memory, which have arrived when wait_for_copies returns. Tests have
+// their own.
+#ifdef __CUDA_ARCH__
+__device__ __forceinline__ void copy_later(void* to, const void* from) {
+#if __CUDA_ARCH__ >= 800
+    word at = word(__cvta_generic_to_shared(to));
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
+#else
+    *(uint4*)to = *(const uint4*)from;
+#endif
+}
+
+__device__ __forceinline__ void wait_for_copies() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+#endif
+
 // Sums that a compiler never fuses.
 __device__ __forceinline__ float plus(float a, float b) { return __fadd_rn(a, b); }
 __device__ __forceinline__ double plus(double a, double b) { return __dadd_rn(a, b); }

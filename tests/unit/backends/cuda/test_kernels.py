@@ -4,28 +4,53 @@ started in either order over poisoned memory.
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import replace
 from typing import Any
 
 import emulated_cuda
 import numpy as np
 import pytest
-from emulated_cuda import Emulated, run_kernel
+from emulated_cuda import Emulated, GuardedArray, run_kernel
 from forests import forests, hostile_rows, random_forest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from sklearn.ensemble import RandomForestRegressor
 
 from hbconv.array import Array
 from hbconv.backends.cuda import choose, launch, plan
 from hbconv.backends.cuda.choose import Candidate, TreeKernels, refuse
 from hbconv.backends.cuda.clocks import A100, H100, Device
 from hbconv.backends.cuda.columns import ALL, join_columns
+from hbconv.backends.cuda.deep import pair_bits, place_pairs
+from hbconv.backends.cuda.nodes import order_nodes
 from hbconv.backends.cuda.plan import CudaKernel
 from hbconv.backends.cuda.source import source_of
+from hbconv.containers import TreeEnsemble
 from hbconv.forest import CategoryTables, Forest
+from hbconv.parse import parse
 
+ALL_KERNELS = {"bin", "bits", "walk", "deep", "few"}
 DTYPES = st.sampled_from(["float32", "float64"])
-BATCH = ("bin", "bits", "walk")
+
+
+@pytest.mark.parametrize("name", ["bits", "walk", "deep"])
+@pytest.mark.parametrize("n", [3000, 4096, 100_000])
+def test_many_rows(n, name):
+    rng = np.random.default_rng(15)
+    forest = random_forest(rng, 2, 3, 4)
+    x = hostile_rows(rng, forest, "float32", n)
+    kernels = TreeKernels(forest, "float32", True, H100)
+    candidate, *_ = (c for c in kernels.candidates() if c.main.name == name)
+    out = run_kernel(candidate.kernel, x, Emulated())
+    assert out.tobytes() == forest.scores(x).tobytes()
+
+
+def test_a_write_beside_an_array_is_noticed():
+    memory = GuardedArray((3,), "uint8")
+    assert memory.kept
+    ctypes.memset(memory.array.ctypes.data + 3, 0, 1)
+    assert not memory.kept
 
 
 def kernel_names(candidate: Candidate) -> list[str]:
@@ -55,11 +80,11 @@ def test_any_forest(forest, dtype, seed):
     check(forest, hostile_rows(np.random.default_rng(seed), forest, dtype, 40))
 
 
-@pytest.mark.parametrize("n", [1, 31, 33, 1025])
+@pytest.mark.parametrize("n", [1, 7, 31, 33, 1025])
 def test_tiles_that_are_not_full(n):
     rng = np.random.default_rng(n)
     forest = random_forest(rng, 37, 3, 5, n_outputs=2)
-    assert check(forest, hostile_rows(rng, forest, "float32", n)) == {*BATCH, "terms", "few"}
+    assert check(forest, hostile_rows(rng, forest, "float32", n)) == {*ALL_KERNELS, "terms"}
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 4, 5, 6])
@@ -72,12 +97,8 @@ def test_every_number_of_bits(depth):
 def test_deep_trees_are_walked():
     rng = np.random.default_rng(0)
     forest = random_forest(rng, 9, 4, 30, awkward=0.1)
-    assert check(forest, hostile_rows(rng, forest, "float64", 90)) == {
-        "bin",
-        "walk",
-        "terms",
-        "few",
-    }
+    ran = check(forest, hostile_rows(rng, forest, "float64", 90))
+    assert ran == {*ALL_KERNELS, "terms"} - {"bits"}
 
 
 @pytest.mark.parametrize("missing", ["left", "right", "mixed"])
@@ -111,23 +132,72 @@ def test_more_columns_than_fit_come_in_chunks(n):
     forest = random_forest(rng, 70, 300, 5, n_outputs=2)
     x = hostile_rows(rng, forest, "float32", n)
     kernels = TreeKernels(forest, "float32", True, H100)
-    _, *batch = kernels.candidates()
-    assert min(candidate.chunks for candidate in batch) > 1
-    assert all("chunks" in str(candidate) for candidate in batch)
-    assert check(forest, x) == {*BATCH, "terms", "few"}
+    assert {c.main.name for c in kernels.candidates() if c.chunks > 1} == {"bits", "walk"}
+    assert all(("chunks" in str(c)) == (c.chunks > 1) for c in kernels.candidates())
+    assert check(forest, x) == {*ALL_KERNELS, "terms"}
 
 
-def test_trees_of_more_columns_than_a_word_names_leave_the_kernel_for_few_rows():
+def test_a_forest_as_deep_as_it_grows_is_compared_with_thresholds():
+    """It has too many thresholds for codes, and more nodes than shared memory holds."""
+    rng = np.random.default_rng(11)
+    x = rng.standard_normal((4000, 6)).astype("float32")
+    y = x[:, 0] * x[:, 1] + rng.standard_normal(4000)
+    model = RandomForestRegressor(12, max_features=2, random_state=0).fit(x, y)
+    (forest,) = (n.forest for n in parse(model).nodes() if isinstance(n, TreeEnsemble))
+    kernels = TreeKernels(forest, "float32", True, H100)
+    assert kernels.choose(100_000).main.name == "deep"
+    check(forest, hostile_rows(rng, forest, "float32", 300))
+
+
+def test_most_rows_go_on_within_a_sector():
+    forest = random_forest(np.random.default_rng(16), 9, 4, 30, awkward=0.1)
+    nodes = order_nodes(forest, np.arange(9, dtype=np.int32))
+    pairs = place_pairs(nodes)
+    slots = pairs.slots(nodes)
+    assert len(np.unique(slots)) == len(slots)
+    assert not np.isin(slots, pairs.first).any()
+    sector = slots // 4
+    inner = np.flatnonzero(nodes.is_test)
+    fresh = sector[nodes.left[inner]] != sector[inner]
+    leaves = nodes.leaf_counts[inner]
+    assert leaves[fresh].sum() / leaves.sum() == pairs.fresh < 0.7
+
+
+@pytest.mark.parametrize("change", ["categories", "no number is at or below it", "features"])
+def test_what_no_branch_holds_is_left_to_other_kernels(change):
+    rng = np.random.default_rng(12)
+    forest = random_forest(rng, 5, 3, 3, n_categorical=change == "categories", missing="left")
+    if change == "features":
+        forest = replace(forest, n_features=1 << 28)
+    if change == "no number is at or below it":
+        thresholds = forest.threshold.data.copy()
+        thresholds[0] = np.nan
+        forest = replace(forest, threshold=Array(thresholds))
+    nodes = order_nodes(forest, np.arange(5, dtype=np.int32))
+    assert pair_bits(forest, nodes, "float32") is None
+
+
+def test_rows_that_shared_memory_does_not_hold_stay_where_they_are():
+    rng = np.random.default_rng(13)
+    forest = random_forest(rng, 9, 400, 8)
+    *_, deep = (c for c in TreeKernels(forest, "float32", True, H100).candidates() if c.slices == 1)
+    assert dict(deep.main.constants)["STAGED"] == 0
+    assert deep.shared_bytes == 0
+    check(forest, hostile_rows(rng, forest, "float64", 33))
+
+
+def test_trees_of_more_columns_than_a_word_names_have_no_codes():
     rng = np.random.default_rng(5)
     forest = random_forest(rng, 9, 5000, 20, missing="left", awkward=0)
     kernels = TreeKernels(forest, "float32", True, H100)
-    assert kernels.forms == (kernels.few,)
-    assert check(forest, hostile_rows(rng, forest, "float32", 5)) == {"few"}
+    assert {candidate.main.name for candidate in kernels.candidates()} == {"deep", "few"}
+    assert check(forest, hostile_rows(rng, forest, "float32", 5)) == {"deep", "terms", "few"}
 
 
 def test_the_kernel_for_few_rows_takes_batches_where_it_is_faster():
     """Columns that each row reads once are not worth their codes."""
-    forest = random_forest(np.random.default_rng(5), 150, 30_000, 6, missing="left", awkward=0)
+    rng = np.random.default_rng(5)
+    forest = random_forest(rng, 150, 30_000, 6, missing="left", awkward=0, n_categorical=15_000)
     kernels = TreeKernels(forest, "float32", True, H100)
     assert {c.main.name for c in kernels.candidates()} == {"few", "bits", "walk"}
     assert kernels.forms == (kernels.few,)
@@ -175,7 +245,7 @@ def test_more_outputs_than_a_grid_has_passes(monkeypatch):
 
 def test_more_columns_than_a_grid_has_passes_leave_the_kernel_for_few_rows(monkeypatch):
     monkeypatch.setattr(choose, "MAX_PASSES", 2)
-    for n_features, names in ((40, {"few", "bits", "walk"}), (70, {"few"})):
+    for n_features, names in ((40, {"few", "bits", "walk", "deep"}), (70, {"few", "deep"})):
         forest = random_forest(np.random.default_rng(4), 80, n_features, 4, missing="left")
         kernels = TreeKernels(forest, "float32", True, H100)
         assert {candidate.main.name for candidate in kernels.candidates()} == names
@@ -224,22 +294,32 @@ def test_rows_whose_terms_exceed_the_memory_take_whole_trees(monkeypatch):
     assert all(kernels.choose(n).fits(n) for n in choose.STEPS)
 
 
-def test_a_missing_barrier_is_noticed(monkeypatch):
-    def without(kernel: CudaKernel) -> str:
-        return source_of(kernel).replace(
-            "ready = chunk_end[chunk++];\n                    __syncthreads();",
-            "ready = chunk_end[chunk++];",
-        )
+WAITS = [
+    (
+        "bits",
+        "ready = chunk_end[chunk++];\n                    __syncthreads();",
+        "__syncthreads();",
+    ),
+    ("walk", "wait_for_copies();\n            __syncthreads();", "__syncthreads();"),
+    ("walk", "wait_for_copies();\n            __syncthreads();", "wait_for_copies();"),
+]
 
-    assert without(CudaKernel("bits")) != source_of(CudaKernel("bits"))
+
+@pytest.mark.parametrize(("name", "lines", "left_out"), WAITS)
+def test_a_missing_wait_is_noticed(monkeypatch, name, lines, left_out):
+    def without(kernel: CudaKernel) -> str:
+        return source_of(kernel).replace(lines, lines.replace(left_out, ""))
+
+    assert without(CudaKernel(name)) != source_of(CudaKernel(name))
     rng = np.random.default_rng(10)
     forest = random_forest(rng, 20, 4, 4, missing="left")
     x = hostile_rows(rng, forest, "float32", 600)
-    _, bits = bits_of(forest, H100)
+    kernels = TreeKernels(forest, "float32", True, H100)
+    *_, candidate = (c for c in kernels.candidates() if c.main.name == name and c.slices == 1)
     monkeypatch.setattr(emulated_cuda, "source_of", without)
     emulated_cuda.compile_for_cpu.cache_clear()
     try:
-        answers = [run_kernel(bits.kernel, x, Emulated(order)) for order in (False, True)]
+        answers = [run_kernel(candidate.kernel, x, Emulated(order)) for order in (False, True)]
     finally:
         emulated_cuda.compile_for_cpu.cache_clear()
     assert any(answer.tobytes() != forest.scores(x).tobytes() for answer in answers)
