@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch._C import _len_torch_dispatch_stack
 
 from hbconv.backends.cuda.choose import Candidate, TreeKernels, refuse
 from hbconv.backends.cuda.clocks import Device
@@ -18,6 +17,7 @@ from hbconv.backends.torch.launches import (
     PlacedTables,
     architecture_of,
     describe_device,
+    takes_launches,
 )
 from hbconv.forest import Forest
 
@@ -74,8 +74,7 @@ class DeviceTrees(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the output for x (n_rows, columns)."""
-        # Devices of other makers say is_cuda too.
-        if x.is_cuda and torch.version.cuda and not _is_traced(x):
+        if takes_launches(x):
             return self.compute(x, describe_device(x.device))
         output: Tensor = self.portable(x)
         return output
@@ -114,13 +113,3 @@ class DeviceTrees(nn.Module):
     def __getstate__(self) -> dict[str, Any]:
         """Leave the tables on devices out: they are made again."""
         return {**self.__dict__, "_kernels": {}, "_placed": {}, "_tables": PlacedTables()}
-
-
-def _is_traced(x: Tensor) -> bool:
-    """Whether someone records operators, or runs them without values: a launch is none of them."""
-    return (
-        type(x) is not Tensor
-        or _len_torch_dispatch_stack() > 0
-        or torch.compiler.is_compiling()
-        or torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
-    )

@@ -10,6 +10,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from hbconv.backends.torch.device_pairwise import pairwise_on_device
+from hbconv.backends.torch.launches import takes_launches
 from hbconv.backends.torch.nearest import nearest, prepare_points, topk
 from hbconv.backends.torch.ordered import cumsum, ordered_logsumexp, ordered_sum
 
@@ -66,6 +68,8 @@ PAIRWISE: dict[str, Callable[[Tensor, Tensor, float], Tensor]] = {
 
 def pairwise(x: Tensor, points: Tensor, kind: str, p: float) -> Tensor:
     """Fold terms feature by feature: no temporary is larger than the result."""
+    if takes_launches(x):
+        return pairwise_on_device(x, points, kind, p)
     total = x.new_zeros(x.shape[0], points.shape[0])
     for feature, values in enumerate(points.unbind(1)):
         term = PAIRWISE[kind](x[:, feature : feature + 1], values, p)

@@ -11,13 +11,21 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from torch import Tensor
+from torch._C import _len_torch_dispatch_stack
 
 from hbconv.backends.cuda.clocks import Device
 from hbconv.backends.cuda.driver import DriverLauncher
 from hbconv.backends.cuda.launch import Launcher, PreparedLaunches
 from hbconv.backends.cuda.plan import LaunchPlan, PlannedKernels
 
-__all__ = ["PlacedKernels", "PlacedTables", "architecture_of", "describe_device", "find_launcher"]
+__all__ = [
+    "PlacedKernels",
+    "PlacedTables",
+    "architecture_of",
+    "describe_device",
+    "find_launcher",
+    "takes_launches",
+]
 
 ALIGNMENT = 256
 """Bytes at whose multiples a buffer begins, as memory of its own does."""
@@ -126,6 +134,21 @@ class PlacedKernels:
         with self._launcher.opened():
             self._launches.run(n_rows, addresses)
         return results
+
+
+def takes_launches(x: Tensor) -> bool:
+    """Whether a kernel may be launched for a tensor.
+
+    That is no operator: those who record operators, or run them without values, would miss it.
+    """
+    return (
+        x.is_cuda
+        and torch.version.cuda is not None  # devices of other makers say is_cuda too
+        and not torch.compiler.is_compiling()
+        and type(x) is Tensor
+        and not _len_torch_dispatch_stack()
+        and not torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
+    )
 
 
 class PlacedTables:

@@ -17,7 +17,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from hbconv.backends.torch.device_pairwise import pairwise_on_device
 from hbconv.backends.torch.jit import script
+from hbconv.backends.torch.launches import takes_launches
 
 __all__ = ["nearest", "prepare_points", "topk"]
 
@@ -91,6 +93,9 @@ def nearest(x: Tensor, *points: Tensor, k: int) -> Tensor:
         if norms.dim() == 1:
             return topk(squares, k)
         return _smallest(squares.reshape(-1, *norms.shape), k)
+    if takes_launches(x):
+        each = points[0].flatten(0, -2)
+        return _among(pairwise_on_device(x, each, "square", 2.0), points[0], k)
     if len(points) == 1 or torch.compiler.is_compiling():
         return _search_all(x, points[0], k)
     traced = torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
@@ -225,6 +230,11 @@ def _search_all(x: Tensor, points: Tensor, k: int) -> Tensor:
     total = x.new_zeros((x.shape[0], each.shape[0]))
     for column in range(each.shape[1]):
         total = total + torch.square(x[:, column, None] - each[:, column])
+    return _among(total, points, k)
+
+
+def _among(total: Tensor, points: Tensor, k: int) -> Tensor:
+    """Find the k smallest of the distances to all points, which may come in runs."""
     if points.dim() == 2:
         return topk(total, k)
     return _smallest(total.reshape(-1, points.shape[0], points.shape[1]), k)
