@@ -18,8 +18,8 @@ __all__ = ["PlacedForest", "form_of", "hard_rows", "named_forms"]
 
 TILES = {32: "1,024", 16: "512"}
 """Rows of a block of ``bits``, by its lanes."""
-FEW_ROWS, SLICED_ROWS, LEAST_ROWS = 16_384, (256, 65_536), 16_384
-"""Rows for which a form is worth timing: ``few`` up to some, slices between, whole trees from."""
+WORTH = 3
+"""A form is timed where the fastest is predicted at most so many times as fast."""
 
 
 class PlacedForest:
@@ -60,14 +60,15 @@ class PlacedForest:
         got = self.run(torch.tensor(rows, device=place.name), form).cpu().numpy()
         return bool(got.tobytes() != wanted)
 
-    def is_worth_timing(self, form: Candidate, count: int) -> bool:
-        """Whether a form may be the fastest for so many rows."""
-        if form.main.name == "few":
-            return count <= FEW_ROWS or len(self.forms) == 1
-        if form.slices == 1:
-            return count >= LEAST_ROWS
-        least, most = SLICED_ROWS
-        return least <= count <= most and form.fits(count)
+    def worth_timing(self, count: int) -> dict[str, Candidate]:
+        """Return the forms that may be the fastest for so many rows."""
+        seconds = {
+            name: form.seconds(count, self.sizes)
+            for name, form in self.forms.items()
+            if form.fits(count)
+        }
+        most = WORTH * min(seconds.values())
+        return {name: self.forms[name] for name, taken in seconds.items() if taken <= most}
 
 
 def named_forms(kernels: TreeKernels) -> dict[str, Candidate]:

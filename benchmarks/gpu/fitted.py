@@ -152,7 +152,7 @@ def _linear(place: Place) -> Any:
     return LogisticRegression(max_iter=200).fit(data.X, data.y)
 
 
-KERNELS = ("lightgbm-8", "lightgbm-31", "lightgbm-d8", "xgboost-d6")
+KERNELS = ("lightgbm-31", "lightgbm-d8", "xgboost-d6", "lightgbm-8")
 DEEP = "deep"
 MIXED = "mixed"
 MIXED_TREES = "mixed-trees"

@@ -26,11 +26,11 @@ class Part:
 PARTS = (
     Part("unproven", 100, "tests that have not ended on a device"),
     Part("calls", 50, "calls of one row and of few rows, and a mixed pipeline"),
-    Part("paper", 75, "what the Hummingbird paper measured"),
-    Part("score", 70, "files of rows: from which size of a model a device pays"),
-    Part("sanitize", 50, "wrong accesses and races, by compute-sanitizer"),
+    Part("paper", 65, "what the Hummingbird paper measured"),
+    Part("score", 60, "files of rows: from which size of a model a device pays"),
+    Part("sanitize", 45, "wrong accesses and races, by compute-sanitizer"),
     Part("memory", 20, "memory and bits of a thousand small batches"),
-    Part("kernels", 85, "bits and times of every kernel of trees"),
+    Part("kernels", 110, "bits and times of every kernel of trees"),
     Part("products", 30, "neighbours, kernels and networks beside the same lines by hand"),
 )
 """Together eight minutes at most."""
