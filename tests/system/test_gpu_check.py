@@ -266,11 +266,11 @@ def test_the_page_keeps_what_is_not_known(tmp_path):
     facts = {
         "device": "H100",
         "kernel": "walk",
-        "chosen": "yes",
+        "up to rows": 1_000_000,
         "clocks a row": 1,
         "limit": "integer",
     }
-    facts |= {"shared bytes": 1000, "rows before": 4096, "microseconds": 1.0}
+    facts |= {"shared bytes": 1000, "microseconds": 1.0}
     record.add("predicted", {"what": "m", "way": "walk, H100", **facts})
     record.add("predicted", {"what": "m", "way": "bits, H100", **facts, "kernel": "bits"})
     page.write(written, record)

@@ -44,7 +44,14 @@ TESTS = {
         "test_cuda.py::test_a_model_moves_between_devices",
         "test_cuda.py::test_arrays_of_cupy_are_answered_by_cupy",
         "test_cuda.py::test_chunks_and_graphs_answer_as_one_call",
+        "test_cuda.py::test_a_moved_torchscript_file_adds_in_order",
+        "test_cuda.py::test_a_program_written_for_devices_runs_after_a_move",
+        "test_cuda.py::test_tensors_are_answered_on_the_device",
         *(f"test_cuda.py::test_cuda_answers_as_the_cpu[{name}-torch]" for name in NAMES),
+        *(
+            f"test_cuda.py::test_cuda_answers_as_the_cpu[{name}-torchscript]"
+            for name in ("linear", "forest")
+        ),
     )
 }
 """Those that passed on a device before: kernels change."""
