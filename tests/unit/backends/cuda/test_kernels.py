@@ -5,6 +5,7 @@ started in either order over poisoned memory.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -34,16 +35,27 @@ ALL_KERNELS = {"bin", "bits", "walk", "deep", "few"}
 DTYPES = st.sampled_from(["float32", "float64"])
 
 
-@pytest.mark.parametrize("name", ["bits", "walk", "deep"])
-@pytest.mark.parametrize("n", [3000, 4096, 100_000])
-def test_many_rows(n, name):
+@pytest.mark.parametrize("n", [7, 4096, 100_000])
+def test_every_form_takes_any_rows(n):
+    """`few` takes a block a row: 100,000 of them are emulated apart."""
+    check_forms(n, lambda form: form.slices <= 2 and (form.main.name != "few" or n < 100_000))
+
+
+@pytest.mark.rooms("hbconv/backends/cuda/few.py", "hbconv/backends/cuda/kernels/few.cu")
+def test_a_block_for_each_of_many_rows():
+    check_forms(100_000, lambda form: form.main.name == "few")
+
+
+def check_forms(n: int, asked: Callable[[Candidate], bool]) -> None:
+    """Compare sums of two trees with their definition."""
     rng = np.random.default_rng(15)
     forest = random_forest(rng, 2, 3, 4)
     x = hostile_rows(rng, forest, "float32", n)
-    kernels = TreeKernels(forest, "float32", True, H100)
-    candidate, *_ = (c for c in kernels.candidates() if c.main.name == name)
-    out = run_kernel(candidate.kernel, x, Emulated())
-    assert out.tobytes() == forest.scores(x).tobytes()
+    want = forest.scores(x).tobytes()
+    forms = [f for f in TreeKernels(forest, "float32", True, H100).candidates() if asked(f)]
+    assert forms
+    for form in forms:
+        assert run_kernel(form.kernel, x, Emulated()).tobytes() == want, str(form)
 
 
 def test_a_write_beside_an_array_is_noticed():
