@@ -15,7 +15,7 @@ from hbconv.backends.torch import Torch, launches, module
 from hbconv.backends.torch.device_trees import DeviceTrees, find_kernels
 from hbconv.strategy import strategies
 
-__all__ = ["DEVICE", "answer_by_all_kernels", "emulate_launches", "launched"]
+__all__ = ["DEVICE", "EmulatedLauncher", "answer_by_all_kernels", "emulate_launches", "launched"]
 
 DEVICE = Device(processors=2, shared_bytes=227 << 10)
 SLICES = 2

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch._C import _len_torch_dispatch_stack
+from torch._C._functorch import is_functorch_wrapped_tensor
 
 from hbconv.backends.cuda.clocks import Device
 from hbconv.backends.cuda.driver import DriverLauncher
@@ -112,7 +113,8 @@ class PlacedKernels:
         self._scratch = tuple(scratch.values())
         fixed = {name: table.data_ptr() for name, table in tables.items()}
         names = (*inputs, *results, *scratch)
-        self._launches = PreparedLaunches(plan, names, fixed, self._launcher)
+        with self._launcher.opened():  # kernels are loaded into the current device
+            self._launches = PreparedLaunches(plan, names, fixed, self._launcher)
 
     def __call__(self, n_rows: int, given: Sequence[Tensor]) -> list[Tensor]:
         """Compute the results for tensors of so many rows."""
@@ -147,6 +149,7 @@ def takes_launches(x: Tensor) -> bool:
         and not torch.compiler.is_compiling()
         and type(x) is Tensor
         and not _len_torch_dispatch_stack()
+        and not is_functorch_wrapped_tensor(x)  # of vmap and torch.func: it has no memory
         and not torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
     )
 

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from emulated_device import DEVICE, emulate_launches, launched
+from emulated_device import DEVICE, EmulatedLauncher, emulate_launches, launched
 from forests import hostile_rows, random_forest
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from hbconv.backends import find_backend
 from hbconv.backends.cuda.compile import Compiled
-from hbconv.backends.torch import TensorModule, device_trees, export_module
+from hbconv.backends.torch import TensorModule, device_trees, export_module, launches
 from hbconv.backends.torch.device_trees import DeviceTrees, find_kernels
 from hbconv.backends.torch.jit import without_deprecation
 from hbconv.strategy import strategies
@@ -121,6 +123,37 @@ def test_what_records_operators_sees_plain_ones(monkeypatch):
     monkeypatch.setattr(torch.version, "cuda", "13.0")
     seen = make_fx(scores)(torch.tensor(rows(7)))
     np.testing.assert_array_equal(seen(torch.tensor(rows(9)[:7])), FOREST.scores(rows(9)[:7]))
+    assert not launched
+
+
+def test_kernels_are_loaded_while_their_device_is_the_current_one(monkeypatch):
+    """A module that is loaded into another device's context cannot be launched."""
+    opened: list[bool] = []
+
+    class Launcher(EmulatedLauncher):
+        @contextmanager
+        def opened(self) -> Iterator[None]:
+            opened.append(True)
+            yield
+            opened.pop()
+
+        def load(self, launch: Any) -> Any:
+            assert opened
+            return super().load(launch)
+
+    monkeypatch.setattr(launches, "find_launcher", lambda device: Launcher())
+    (_, scores) = device_modules()
+    got = scores.compute(torch.tensor(rows(7)), DEVICE)
+    np.testing.assert_array_equal(got, FOREST.scores(rows(7)))
+
+
+def test_wrapped_tensors_take_plain_operators(monkeypatch):
+    """Those of ``vmap`` have no memory that a kernel could read."""
+    (_, scores) = device_modules()
+    monkeypatch.setattr(torch.Tensor, "is_cuda", True)
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    got = torch.vmap(scores)(torch.tensor(rows(8)).reshape(2, 4, -1))
+    np.testing.assert_array_equal(got.flatten(0, 1), FOREST.scores(rows(8)))
     assert not launched
 
 
