@@ -68,8 +68,8 @@ PAIRWISE: dict[str, Callable[[Tensor, Tensor, float], Tensor]] = {
 
 def pairwise(x: Tensor, points: Tensor, kind: str, p: float) -> Tensor:
     """Fold terms feature by feature: no temporary is larger than the result."""
-    if takes_launches(x):
-        return pairwise_on_device(x, points, kind, p)
+    if takes_launches(x) and not (x.requires_grad and torch.is_grad_enabled()):
+        return pairwise_on_device(x, points, kind, p)  # which has no gradient
     total = x.new_zeros(x.shape[0], points.shape[0])
     for feature, values in enumerate(points.unbind(1)):
         term = PAIRWISE[kind](x[:, feature : feature + 1], values, p)

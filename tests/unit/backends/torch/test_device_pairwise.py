@@ -48,3 +48,14 @@ def test_the_nearest_are_those_of_the_reference(count):
     prepared = map(torch.from_numpy, prepare_points(points, 3))
     got = nearest.nearest(torch.from_numpy(X), *prepared, k=3)
     np.testing.assert_array_equal(got, products.nearest(X, points, 3))
+
+
+def test_terms_of_rows_with_a_gradient_keep_it():
+    x, points = torch.tensor(X, requires_grad=True), torch.tensor(POINTS[:70])
+    functions.pairwise(x, points, "square", 2.0).sum().backward()
+    want = 2 * (X[:, None] - POINTS[None, :70]).sum(axis=1)
+    np.testing.assert_allclose(x.grad, want, rtol=1e-9, atol=1e-9)
+    with torch.no_grad():
+        assert not launched
+        functions.pairwise(x, points, "square", 2.0)
+    assert launched
