@@ -177,16 +177,21 @@ def threads(count: int) -> Iterator[None]:
 
 
 def find_device(target: Target) -> torch.device:
-    """Return the target's device, or raise BackendError where this torch cannot use it."""
-    device = torch.device(target.device)
-    count = torch.cuda.device_count() if device.type == "cuda" else 0
-    if device.type == "cuda" and (device.index or 0) >= count:
+    """Return the target's device, or raise BackendError where this torch cannot use it.
+
+    Torch takes ``cuda`` for the current device, which may be another one at each call.
+    """
+    if target.device == "cpu":
+        return torch.device("cpu")
+    number = torch.device(target.device).index or 0
+    count = torch.cuda.device_count()
+    if number >= count:
         seen = f"torch {torch.__version__} sees {count} CUDA devices"
         raise BackendError(
             f"Device {target.device!r} does not exist: {seen}. "
             "Use device='cpu', or install a CUDA build of torch."
         )
-    return device
+    return torch.device("cuda", number)
 
 
 def export_module(module: Any) -> torch.export.ExportedProgram:

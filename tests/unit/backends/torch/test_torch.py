@@ -25,7 +25,7 @@ from sklearn.preprocessing import StandardScaler
 import hbconv
 from hbconv.backends import find_backend
 from hbconv.backends.reference import evaluate
-from hbconv.backends.torch import TensorModule, TorchArtifact, export_module
+from hbconv.backends.torch import TensorModule, TorchArtifact, export_module, find_device
 from hbconv.backends.torch.device_trees import DeviceTrees
 from hbconv.backends.torch.jit import without_deprecation
 from hbconv.backends.torchscript import FILE
@@ -361,3 +361,11 @@ def test_autocast_around_a_call_changes_no_answer(backend: str) -> None:
         if backend == "torch":
             found = model.module(torch.tensor(x))
             np.testing.assert_array_equal(found[1].numpy(), want)
+
+
+def test_a_device_has_a_number_whatever_the_current_one_is(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    for name, number in (("cuda", 0), ("cuda:0", 0), ("cuda:1", 1)):
+        assert find_device(Target(device=name)) == torch.device("cuda", number)
+    with pytest.raises(BackendError, match="sees 2 CUDA devices"):
+        find_device(Target(device="cuda:2"))
