@@ -62,7 +62,7 @@ class FakeDevice:
         self.pinned_bytes += found.nbytes
         return found
 
-    def capture(self, run: Callable[[], Sequence[Tensor]]) -> tuple[Any, Callable[[], None]]:
+    def capture(self, run: Callable[[], Sequence[Tensor]]) -> tuple[Any, Callable[[], None], int]:
         self.told.append("capture")
         if not self.captures:
             raise RuntimeError("operation not permitted when stream is capturing")
@@ -73,7 +73,7 @@ class FakeDevice:
             for memory, again in zip(found, run(), strict=True):
                 memory.copy_(again)
 
-        return found, replay
+        return found, replay, sum(tensor.nbytes for tensor in found)
 
 
 class Current(threading.local):

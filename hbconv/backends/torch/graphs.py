@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from hbconv.backends.torch.streams import Streams
+from hbconv.errors import BackendError
 from hbconv.log import log_no_graph
 
 __all__ = ["DIRECT_OPERATORS", "Call", "Graphs"]
@@ -27,6 +28,9 @@ CALLS_BEFORE_CAPTURE = 3
 """A bucket of rows that came so often is worth the memory of a graph."""
 MAX_GRAPHS = 64
 """Graphs of a program. A caller that makes stream after stream must not fill the memory."""
+MAX_BYTES = 256 << 20
+"""Bytes that the graphs of a program keep: each has memory of its own, which nothing else may use.
+Distances of 16,384 rows to 100,000 points take 6 GB, and the device longer than a launch does."""
 VARIABLE = "HBCONV_CUDA_GRAPHS"
 """Variable of the environment: ``0`` captures no graphs."""
 
@@ -63,6 +67,7 @@ class Graphs:
         self._call = call
         self._graphs: dict[Key, _Graph | None] = {}
         self._seen: Counter[Key] = Counter()
+        self._bytes_left = MAX_BYTES
         self._lock = Lock()
 
     def answer(self, given: Sequence[Tensor], take: Callable[[Tensor], T]) -> list[T] | None:
@@ -112,8 +117,15 @@ class Graphs:
                 for tensor in given
             ]
             try:
-                outputs, replay = self._streams.capture(lambda: self._call(inputs))
-            except RuntimeError as error:  # as torch raises of operators that wait for the host
+                outputs, replay, n_bytes = self._streams.capture(lambda: self._call(inputs))
+            except (
+                RuntimeError,
+                BackendError,
+            ) as error:  # such as operators that wait for the host
                 log_no_graph(bucket, str(error))
                 return None
+        if n_bytes > self._bytes_left:
+            log_no_graph(bucket, f"it would keep {n_bytes:,} bytes of the device")
+            return None
+        self._bytes_left -= n_bytes
         return _Graph(inputs, outputs, replay)

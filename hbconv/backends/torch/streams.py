@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from functools import cache
 from threading import Lock
 from typing import Any, Protocol
 
@@ -16,6 +17,7 @@ CAPTURING = Lock()
 """Torch captures one graph of a process at a time."""
 
 Run = Callable[[], Sequence[Tensor]]
+Captured = tuple[Sequence[Tensor], Callable[[], None], int]
 
 
 class Streams(Protocol):
@@ -35,8 +37,8 @@ class Streams(Protocol):
     def pinned(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
         """Return memory of the host that the device copies by itself."""
 
-    def capture(self, run: Run) -> tuple[Sequence[Tensor], Callable[[], None]]:
-        """Return the tensors of a function, and what computes them again in the same memory."""
+    def capture(self, run: Run) -> Captured:
+        """Return a function's tensors, what computes them again there, and the bytes it keeps."""
 
 
 class Cuda:
@@ -67,16 +69,31 @@ class Cuda:
         """Return memory of the host that the device copies by itself."""
         return torch.empty(shape, dtype=dtype, pin_memory=True)
 
-    def capture(self, run: Run) -> tuple[Sequence[Tensor], Callable[[], None]]:
-        """Return the tensors of a function, and what computes them again in the same memory."""
-        with CAPTURING:
-            stream = self.stream()
-            with self.on(stream):
-                run()  # loads kernels and makes tables, which no capture may
-            stream.synchronize()
-            graph = torch.cuda.CUDAGraph()
-            # Threads may go on to use the device: only what this one calls is captured.
-            captured = torch.cuda.graph(graph, capture_error_mode="thread_local")
-            with torch.cuda.device(self.device), captured:
+    def capture(self, run: Run) -> Captured:
+        """Return a function's tensors, what computes them again there, and the bytes it keeps."""
+        graph = torch.cuda.CUDAGraph()
+        # Where a capture fails, torch leaves its stream the current one: the outer block does not.
+        caller = torch.cuda.current_stream(self.device)
+        with CAPTURING, torch.cuda.device(self.device), self.on(caller):
+            run()  # loads kernels and makes tables, which no capture may
+            captured = torch.cuda.graph(
+                graph,
+                stream=_stream_of_captures(self.device, caller.cuda_stream),
+                capture_error_mode="thread_local",  # threads may go on to use the device
+            )
+            with captured:
+                before = torch.cuda.memory_reserved(self.device)
                 found = run()
-            return found, graph.replay
+                n_bytes = torch.cuda.memory_reserved(self.device) - before
+        return found, graph.replay, n_bytes
+
+
+@cache
+def _stream_of_captures(device: torch.device, caller: int) -> Any:  # noqa: ARG001  (a key)
+    """Return the stream that calls of a caller's stream are captured on.
+
+    Torch's own lies on the device that captured first. Graphs of one stream share memory of cuBLAS,
+    so they must not run at the same time, as those of one caller do not. Torch hands out 32 streams
+    in turn; those of another priority are handed to no chunk, whose work would be captured too.
+    """
+    return torch.cuda.Stream(device, priority=-1)  # type: ignore[no-untyped-call]

@@ -187,6 +187,23 @@ def test_streams_without_end_fill_no_memory(monkeypatch):
     assert device.told.count("capture") == 2
 
 
+def test_graphs_keep_no_more_memory_than_they_may(monkeypatch, caplog):
+    """A row's answers take 32 bytes: graphs of eight rows and of two fit, and one of four not."""
+    monkeypatch.setattr(graphs, "MAX_BYTES", 10 * 32)
+    device = FakeDevice()
+    calls = DeviceCalls(device, double, MANY)
+    with caplog.at_level(logging.INFO, "hbconv"):
+        for n in (8, 4, 2):
+            for _ in range(4):
+                check_tensors(calls, n)
+    assert device.told == [
+        *("capture", "replay", "replay"),
+        "capture",
+        *("capture", "replay", "replay"),
+    ]
+    assert "up to 4 rows run without a CUDA graph: it would keep 128 bytes" in caplog.text
+
+
 def test_a_caller_that_captures_is_left_alone():
     device = FakeDevice()
     calls = DeviceCalls(device, double, MANY)
