@@ -12,7 +12,7 @@ import torch
 
 from hbconv.backends.base import Artifact
 from hbconv.backends.torch import Torch, TorchArtifact, find_device
-from hbconv.backends.torch.jit import freeze, load, save, trace
+from hbconv.backends.torch.jit import freeze, load, save, trace, without_fusion
 from hbconv.backends.torch.module import TensorModule
 from hbconv.backends.torch.tracing import script_children
 from hbconv.errors import StoreError
@@ -29,7 +29,8 @@ class TorchScriptArtifact(TorchArtifact):
 
     def __init__(self, module: torch.jit.ScriptModule, types: ProgramTypes, target: Target) -> None:
         super().__init__(module, types, target)
-        self.call = freeze(module.eval())
+        frozen = freeze(module.eval())
+        self.call = frozen if self._device.type == "cpu" else without_fusion(frozen)
 
     def files(self) -> dict[str, bytes]:
         """Return ``model.pt``, for ``torch.jit.load``."""

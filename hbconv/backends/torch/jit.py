@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-__all__ = ["freeze", "load", "save", "script", "trace", "without_deprecation"]
+__all__ = ["freeze", "load", "save", "script", "trace", "without_deprecation", "without_fusion"]
 
 WRITERS_OWN = ("version", ".data/serialization_id")
 """Records that the writer of a file adds by itself."""
@@ -58,6 +58,21 @@ def save(module: Any, buffer: io.BytesIO, **options: Any) -> None:
             record = reader.get_record(name)
             writer.write_record(name, record, len(record))
     writer.write_end_of_file()
+
+
+def without_fusion(module: Any) -> Callable[..., Any]:
+    """Return what calls a module operator by operator, as eager torch does.
+
+    On a CUDA device torch else compiles a kernel for a chain of operators at the third call, and
+    may round a product and a sum once. It is likely why first calls of six methods took 40 to 60 s
+    on an H200, and 6 on a CPU. The setting is the thread's own, for the call alone.
+    """
+
+    def call(*inputs: Any) -> Any:
+        with torch.jit.optimized_execution(False):  # type: ignore[attr-defined]
+            return module(*inputs)
+
+    return call
 
 
 trace = partial(without_deprecation, torch.jit.trace, check_trace=False)

@@ -28,7 +28,7 @@ from hbconv.backends.reference import evaluate
 from hbconv.backends.torch import TensorModule, TorchArtifact, export_module, find_device
 from hbconv.backends.torch.device_trees import DeviceTrees
 from hbconv.backends.torch.jit import without_deprecation
-from hbconv.backends.torchscript import FILE
+from hbconv.backends.torchscript import FILE, TorchScriptArtifact
 from hbconv.errors import BackendError, InputError, StoreError
 from hbconv.target import Target
 from hbconv.tensor import PRIMITIVES, Builder, TensorProgram
@@ -369,3 +369,27 @@ def test_a_device_has_a_number_whatever_the_current_one_is(monkeypatch):
         assert find_device(Target(device=name)) == torch.device("cuda", number)
     with pytest.raises(BackendError, match="sees 2 CUDA devices"):
         find_device(Target(device="cuda:2"))
+
+
+@pytest.fixture
+def _fuser():
+    """Let torch compile chains of operators on the CPU too, of which its wheels are not able."""
+    before = torch._C._jit_can_fuse_on_cpu(), torch._C._jit_texpr_fuser_enabled()
+    torch._C._jit_override_can_fuse_on_cpu(True)
+    torch._C._jit_set_texpr_fuser_enabled(True)
+    yield
+    torch._C._jit_override_can_fuse_on_cpu(before[0])
+    torch._C._jit_set_texpr_fuser_enabled(before[1])
+
+
+@pytest.mark.usefixtures("_fuser")
+def test_a_traced_module_is_not_fused_on_a_device(monkeypatch):
+    """Torch compiles at the third call. The CPU stands for a device, and its answers are exact."""
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    traced = find_backend("torchscript").compile(pipeline(), Target("torchscript"))
+    target = Target("torchscript", device="cuda")
+    on_device = TorchScriptArtifact(traced.module, pipeline().types, target)
+    with torch.no_grad():
+        for _ in range(4):
+            check_answers(on_device.call(*tensors(9)), 9)
+    assert torch._C._get_graph_executor_optimize()
