@@ -24,8 +24,24 @@ PACKAGES = {
     "xgboost": ("xgboost", "fitting; prepared models need none; a peer"),
     "nvforest-cu13": ("nvforest", "a peer"),
     "cupy-cuda13x": ("cupy", "arrays of CuPy"),
+    "iniconfig": ("iniconfig", "pytest"),
+    "packaging": ("packaging", "pytest"),
+    "pluggy": ("pluggy", "pytest"),
+    "pygments": ("pygments", "pytest"),
+    "sortedcontainers": ("sortedcontainers", "hypothesis"),
+    "apache-tvm-ffi": ("tvm_ffi", "apache-tvm"),
+    "ml_dtypes": ("ml_dtypes", "apache-tvm"),
+    "narwhals": ("narwhals", "lightgbm"),
+    "libnvforest-cu13": ("libnvforest", "nvforest-cu13"),
+    "pylibraft-cu13": ("pylibraft", "nvforest-cu13"),
+    "libraft-cu13": ("libraft", "nvforest-cu13"),
+    "rmm-cu13": ("rmm", "nvforest-cu13"),
+    "librmm-cu13": ("librmm", "nvforest-cu13"),
+    "rapids-logger": ("rapids_logger", "nvforest-cu13"),
+    "treelite": ("treelite", "nvforest-cu13"),
 }
-"""By what pip calls them: the module, and what asks for it."""
+"""By what pip calls them: the module, and what asks for it. What torch brings is left out; all else
+that they load is here, since folders of wheels come without it, and then a library is not found."""
 
 
 def describe() -> str:

@@ -10,18 +10,21 @@ import re
 import sys
 import time
 from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 from unittest.mock import create_autospec
 
 import numpy as np
 import pytest
 import torch
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from benchmarks.gpu import environment, figures, page, peers, place
 from benchmarks.gpu.__main__ import find_parts, main
 from benchmarks.gpu.child import results
 from benchmarks.gpu.fitted import MODELS, find
-from benchmarks.gpu.parts import PARTS, PREDICTED, Part, kernels, unproven
+from benchmarks.gpu.parts import PARTS, PREDICTED, Part, kernels, sanitize, score, unproven
 from benchmarks.gpu.place import Cuda, Rehearsal
 from benchmarks.gpu.processes import ROOT, SAID_BYTES, Ended, run_limited
 from benchmarks.gpu.record import Record, State
@@ -32,6 +35,8 @@ from benchmarks.gpu.shown import last_lines
 ROOMS = ("benchmarks/gpu", "tests/gpu", "tests/support", "hbconv/backends/cuda")
 THREE = (Part("first", 10, ""), Part("second", 20, ""), Part("third", 30, ""))
 MINUTES = 8
+STARTING = 10
+"""Seconds that a process may take before it asks anything: 10 were measured, with 8 at once."""
 RETURNED = 12_000
 """Characters of the end of an output that come back from a machine that is rented."""
 
@@ -293,6 +298,35 @@ def test_the_environment_names_what_is_missing(monkeypatch, tmp_path):
     assert find_sanitizer(str(tmp_path)) is None
     program.touch()
     assert find_sanitizer(str(tmp_path)) == str(program)
+
+
+def test_the_environment_names_what_packages_load():
+    """A folder of wheels that lacks one fails on the device, and not before."""
+    there = set().union(*map(required, ("torch", "scikit-learn", "cupy-cuda13x")))
+    known = {canonicalize_name(name) for name in environment.PACKAGES} | there
+    for name in environment.PACKAGES:
+        left_out = {other for other in required(name) if not other.startswith("nvidia-")} - known
+        assert not left_out, name
+
+
+def required(package):
+    """Return what a package needs on Linux, extras aside; nothing, where it is not installed."""
+    with suppress(PackageNotFoundError):
+        found = map(Requirement, requires(package) or ())
+        asked = {"extra": "", "sys_platform": "linux", "platform_system": "Linux"}
+        return {
+            canonicalize_name(r.name) for r in found if not r.marker or r.marker.evaluate(asked)
+        }
+    return set()
+
+
+def test_what_a_part_waits_for_ends_before_the_part():
+    """A process takes seconds to import torch, and a part that is cut has told nothing."""
+    limits = {part.name: part.seconds - STARTING for part in PARTS}
+    assert max(unproven.TESTS.values()) <= limits["unproven"]
+    assert max(kernels.TESTS.values()) <= limits["kernels"]
+    assert limits["sanitize"] >= sanitize.SECONDS
+    assert limits["score"] >= score.SECONDS
 
 
 def test_a_device_is_asked_as_torch_allows(monkeypatch):
