@@ -17,6 +17,8 @@ from torch.export.passes import move_to_device_pass
 
 import hbconv
 from hbconv.backends.torch import device_calls, jit
+from hbconv.backends.torch.functions import pairwise
+from hbconv.backends.torch.streams import Cuda
 
 X = np.random.default_rng(0).normal(size=(500, 8)).astype(np.float32)
 Y = (X[:, 0] + X[:, 1] * X[:, 2] > 0).astype(int)
@@ -166,6 +168,31 @@ def test_a_call_of_trees_is_captured_by_its_caller():
     given.copy_(torch.tensor(X[64:128]))
     graph.replay()
     np.testing.assert_array_equal(found.cpu().numpy(), model.raw_scores(X[64:128]))
+
+
+def test_a_capture_that_fails_leaves_the_stream_and_later_captures_alone():
+    device = Cuda(torch.device("cuda", torch.cuda.current_device()))
+    given = torch.arange(4.0, device="cuda")
+    before = torch.cuda.current_stream()
+    with pytest.raises(RuntimeError):
+        device.capture(lambda: [(given + 1).cpu()])
+    assert torch.cuda.current_stream() == before
+    (found,), replay, n_bytes = device.capture(lambda: [given @ given.reshape(4, 1) + given])
+    assert n_bytes > 0
+    given += 1
+    replay()
+    np.testing.assert_array_equal(found.cpu(), [31.0, 32.0, 33.0, 34.0])
+
+
+def test_gradients_and_wrapped_tensors_take_plain_operators():
+    x = torch.tensor(X[:6], device="cuda", requires_grad=True)
+    points = torch.tensor(X[6:9], device="cuda")
+    pairwise(x, points, "square", 2.0).sum().backward()
+    want = 2 * (X[:6, None] - X[6:9]).sum(axis=1)
+    np.testing.assert_allclose(x.grad.cpu(), want, rtol=1e-5, atol=1e-5)
+    with torch.no_grad():
+        got = torch.vmap(lambda rows: pairwise(rows, points, "square", 2.0))(x.reshape(2, 3, 8))
+        assert torch.equal(got.flatten(0, 1), pairwise(x, points, "square", 2.0))
 
 
 def test_a_moved_torchscript_file_adds_in_order(tmp_path):
