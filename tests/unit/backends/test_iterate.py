@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import io
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import torch
 from primitive_cases import CASES
 
 from hbconv.backends import find_backend
-from hbconv.backends.torch import export_module
+from hbconv.backends.torch import count_operators, export_module
 from hbconv.backends.torch.module import TensorModule
 from hbconv.runtime.batching import bytes_per_row
 from hbconv.target import Target
@@ -70,3 +71,13 @@ def test_is_shown_counted_and_told_apart() -> None:
     b = Builder()
     x = b.input("x", "float64", 2)
     assert b.iterate(1, x, x, grows).index != b.iterate(2, x, x, grows).index
+
+
+def test_a_traced_loop_is_not_captured_as_a_graph() -> None:
+    """It asks the host whether to stop."""
+    backend = find_backend("torchscript")
+    b = Builder()
+    plain = b.program({"y": -b.input("x", "float64", 2)})
+    for traced, captured in ((program(1000), False), (plain, True)):
+        artifact: Any = backend.compile(traced, Target("torchscript"))
+        assert bool(count_operators(artifact.module)) == captured
