@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 import numpy as np
 
 from hbconv.target import Target
-from hbconv.tensor import Op, OpKind, TensorProgram, TensorType
+from hbconv.tensor import Op, OpKind, TensorProgram
 from hbconv.tensor.lifetimes import last_uses
 from hbconv.tensor.program import Instruction
 
@@ -45,8 +44,8 @@ def bytes_given(program: TensorProgram) -> int:
     """
     return max(
         1,
-        sum(_value_bytes(i.type) for i in program.inputs)
-        + sum(_value_bytes(program.instructions[i].type) for i in program.outputs.values()),
+        sum(i.type.row_bytes for i in program.inputs)
+        + sum(program.instructions[i].type.row_bytes for i in program.outputs.values()),
     )
 
 
@@ -69,7 +68,7 @@ def bytes_alive(program: TensorProgram, device: str = "cpu") -> int:
     for position, op in enumerate(program.instructions):
         if isinstance(op, Op):
             most = max(most, alive + _row_bytes(program, op, device))
-            result = _value_bytes(op.type)
+            result = op.type.row_bytes
             alive += result
             end = last.get(position, position)
             ending[end] = ending.get(end, 0) + result
@@ -95,12 +94,7 @@ def chunks(rows: int, size: int) -> Iterator[slice]:
 def _row_bytes(program: TensorProgram, instruction: Instruction, device: str) -> int:
     """Return the bytes of one row of a value, and of what computes it."""
     work = _work_bytes(program, instruction, device) if isinstance(instruction, Op) else 0
-    return work + _value_bytes(instruction.type)
-
-
-def _value_bytes(kind: TensorType) -> int:
-    """Return the bytes of one row of a value; a constant has none."""
-    return np.dtype(kind.dtype).itemsize * math.prod(kind.shape) if kind.rows else 0
+    return work + instruction.type.row_bytes
 
 
 def _work_bytes(program: TensorProgram, op: Op, device: str) -> int:

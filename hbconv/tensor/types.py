@@ -1,5 +1,6 @@
 """Types of values in a tensor program, and what the primitives' type rules share."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -41,6 +42,11 @@ class TensorType:
     dtype: str
     shape: tuple[int, ...]
     rows: bool = True
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of one row; a constant has none."""
+        return np.dtype(self.dtype).itemsize * math.prod(self.shape) if self.rows else 0
 
     def __str__(self) -> str:
         dims = (["n"] if self.rows else []) + [str(d) for d in self.shape]

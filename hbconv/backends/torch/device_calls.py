@@ -22,7 +22,8 @@ from hbconv.backends.torch.streams import Streams
 __all__ = ["DeviceCalls"]
 
 CHUNK_BYTES = 16 << 20
-"""Bytes of a chunk's inputs. A device takes 300 us for the copy, and Python 70 us for the calls."""
+"""Bytes of a chunk's inputs and outputs, which are pinned. A device takes 300 us for the copy, and
+Python 70 us for the calls."""
 PAGEABLE_BYTES = 1 << 20
 """Bytes up to which an array is copied from where it lies, by one thread of the driver."""
 LEAST_ROWS = 4096
@@ -51,11 +52,14 @@ class DeviceCalls:
         Computes tensors on the device.
     operators : int
         Operators or kernels that a call launches.
+    bytes_out : int
+        Bytes of a row of all outputs.
     """
 
-    def __init__(self, streams: Streams, call: Call, operators: int) -> None:
+    def __init__(self, streams: Streams, call: Call, operators: int, bytes_out: int) -> None:
         self._streams = streams
         self._call = call
+        self._bytes_out = bytes_out
         self._graphs = Graphs(streams, call) if operators > DIRECT_OPERATORS else None
         self._slots: deque[tuple[_Slot, _Slot]] = deque()
 
@@ -67,9 +71,10 @@ class DeviceCalls:
     def run(self, arrays: Arrays) -> list[npt.NDArray[Any]]:
         """Return the outputs for C-contiguous arrays."""
         rows = len(arrays[0])
-        bytes_per_row = sum(a[:1].nbytes for a in arrays) or 1
-        if rows > max(LEAST_ROWS, PAGEABLE_BYTES // bytes_per_row):
-            return self._in_chunks(arrays, rows, max(LEAST_ROWS, CHUNK_BYTES // bytes_per_row))
+        bytes_in = sum(a[:1].nbytes for a in arrays) or 1
+        if rows > max(LEAST_ROWS, PAGEABLE_BYTES // bytes_in):
+            chunk = CHUNK_BYTES // (bytes_in + self._bytes_out)
+            return self._in_chunks(arrays, rows, max(LEAST_ROWS, chunk))
         given = [torch.from_numpy(array) for array in arrays]
         found = None if self._graphs is None else self._graphs.answer(given, to_host)
         if found is None:

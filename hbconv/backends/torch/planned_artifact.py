@@ -66,7 +66,8 @@ class PlannedArtifact(Artifact):
         self._tables = PlacedTables()
         self._placed: dict[PlannedKernels, PlacedKernels] = {}
         operators = len(plan.choose(1).plan.launches)
-        self._calls = DeviceCalls(streams or Cuda(device), self._results, operators)
+        bytes_out = sum(kind.row_bytes for _, kind in plan.outputs.values())
+        self._calls = DeviceCalls(streams or Cuda(device), self._results, operators, bytes_out)
 
     def run(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
         """Compute the outputs: large batches in chunks, small ones as graphs."""

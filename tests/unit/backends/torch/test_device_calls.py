@@ -41,7 +41,7 @@ def check(host: DeviceCalls, n: int) -> None:
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch) -> None:
-    monkeypatch.setattr(device_calls, "CHUNK_BYTES", 400)
+    monkeypatch.setattr(device_calls, "CHUNK_BYTES", 720)
     monkeypatch.setattr(device_calls, "PAGEABLE_BYTES", 400)
     monkeypatch.setattr(device_calls, "LEAST_ROWS", 8)
     monkeypatch.setattr(graphs, "GRAPH_ROWS", 8)
@@ -49,7 +49,7 @@ def _small(monkeypatch) -> None:
 
 def test_chunks_take_two_streams_in_turn():
     device = FakeDevice()
-    check(DeviceCalls(device, double, MANY), 45)
+    check(DeviceCalls(device, double, MANY, 32), 45)
     assert device.told == [
         *("use 0", "use 1", "wait 0", "use 0", "wait 1", "use 1", "wait 0", "use 0"),
         *("wait 0", "wait 1"),
@@ -58,10 +58,18 @@ def test_chunks_take_two_streams_in_turn():
     assert not any(stream.late for stream in device.streams)
 
 
+def test_wide_answers_make_small_chunks():
+    device = FakeDevice()
+    check(DeviceCalls(device, double, MANY, 0), 1000)
+    pinned = device.pinned_bytes
+    check(DeviceCalls(device, double, MANY, 32), 1000)
+    assert device.pinned_bytes - pinned <= 2 * 720 < pinned
+
+
 @pytest.mark.parametrize("n", [11, 20, 21, 1000])
 def test_pinned_memory_is_made_once(n):
     device = FakeDevice()
-    host = DeviceCalls(device, double, MANY)
+    host = DeviceCalls(device, double, MANY, 32)
     check(host, n)
     pinned = device.pinned_bytes
     check(host, n)
@@ -70,17 +78,17 @@ def test_pinned_memory_is_made_once(n):
 
 
 def test_less_than_a_chunk_is_pinned_too(monkeypatch):
-    monkeypatch.setattr(device_calls, "CHUNK_BYTES", 4000)
+    monkeypatch.setattr(device_calls, "CHUNK_BYTES", 7200)
     device = FakeDevice()
-    check(DeviceCalls(device, double, MANY), 45)
+    check(DeviceCalls(device, double, MANY, 32), 45)
     assert device.told == ["use 0", "wait 0"]
     device.told.clear()
-    check(DeviceCalls(device, double, MANY), 10)
+    check(DeviceCalls(device, double, MANY, 32), 10)
     assert not device.told
 
 
 def test_threads_have_memory_of_their_own():
-    host = DeviceCalls(FakeDevice(), double, MANY)
+    host = DeviceCalls(FakeDevice(), double, MANY, 32)
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda n: check(host, n), [3, 50, 60, 5, 70, 80] * 3))
 
@@ -94,7 +102,7 @@ def test_a_failed_call_leaves_nothing_behind():
             raise ValueError("out of memory")
         return double(tensors)
 
-    host = DeviceCalls(FakeDevice(), failing, MANY)
+    host = DeviceCalls(FakeDevice(), failing, MANY, 32)
     with pytest.raises(ValueError, match="memory"):
         host.run(rows(45))
     check(host, 45)
@@ -102,7 +110,7 @@ def test_a_failed_call_leaves_nothing_behind():
 
 def test_small_batches_are_captured_by_buckets_of_rows():
     device = FakeDevice()
-    host = DeviceCalls(device, double, MANY)
+    host = DeviceCalls(device, double, MANY, 32)
     for n in (5, 8, 7, 5, 6):
         check(host, n)
     assert device.told == ["capture", "replay", "replay", "replay"]
@@ -113,7 +121,7 @@ def test_small_batches_are_captured_by_buckets_of_rows():
 
 def test_a_capture_that_fails_is_logged_and_not_tried_again(caplog):
     device = FakeDevice(captures=False)
-    host = DeviceCalls(device, double, MANY)
+    host = DeviceCalls(device, double, MANY, 32)
     with caplog.at_level(logging.INFO, "hbconv"):
         for _ in range(6):
             check(host, 5)
@@ -124,7 +132,7 @@ def test_a_capture_that_fails_is_logged_and_not_tried_again(caplog):
 def test_graphs_may_be_turned_off(monkeypatch):
     monkeypatch.setenv("HBCONV_CUDA_GRAPHS", "0")
     device = FakeDevice()
-    host = DeviceCalls(device, double, MANY)
+    host = DeviceCalls(device, double, MANY, 32)
     for _ in range(6):
         check(host, 5)
     assert not device.told
@@ -142,7 +150,7 @@ def check_tensors(device_calls: DeviceCalls, n: int) -> list[Tensor]:
 
 def test_tensors_are_captured_beside_arrays():
     device = FakeDevice()
-    calls = DeviceCalls(device, double, MANY)
+    calls = DeviceCalls(device, double, MANY, 32)
     for n in (5, 8):
         check_tensors(calls, n)
     check(calls, 7)
@@ -155,7 +163,7 @@ def test_tensors_are_captured_beside_arrays():
 
 
 def test_an_answer_is_not_changed_by_later_calls():
-    calls = DeviceCalls(FakeDevice(), double, MANY)
+    calls = DeviceCalls(FakeDevice(), double, MANY, 32)
     held = [check_tensors(calls, 5) for _ in range(6)]
     copies = [[tensor.clone() for tensor in answer] for answer in held]
     for n in (5, 6, 7, 8):
@@ -168,7 +176,7 @@ def test_an_answer_is_not_changed_by_later_calls():
 def test_each_stream_has_graphs_of_its_own():
     """Nothing else keeps the device from writing a graph's memory while another stream reads it."""
     device = FakeDevice()
-    calls = DeviceCalls(device, double, MANY)
+    calls = DeviceCalls(device, double, MANY, 32)
     for stream in (device.stream(), device.stream()):
         for _ in range(4):
             with device.on(stream):
@@ -179,7 +187,7 @@ def test_each_stream_has_graphs_of_its_own():
 def test_streams_without_end_fill_no_memory(monkeypatch):
     monkeypatch.setattr(graphs, "MAX_GRAPHS", 2)
     device = FakeDevice()
-    calls = DeviceCalls(device, double, MANY)
+    calls = DeviceCalls(device, double, MANY, 32)
     for stream in [device.stream() for _ in range(5)]:
         for _ in range(4):
             with device.on(stream):
@@ -191,7 +199,7 @@ def test_graphs_keep_no_more_memory_than_they_may(monkeypatch, caplog):
     """A row's answers take 32 bytes: graphs of eight rows and of two fit, and one of four not."""
     monkeypatch.setattr(graphs, "MAX_BYTES", 10 * 32)
     device = FakeDevice()
-    calls = DeviceCalls(device, double, MANY)
+    calls = DeviceCalls(device, double, MANY, 32)
     with caplog.at_level(logging.INFO, "hbconv"):
         for n in (8, 4, 2):
             for _ in range(4):
@@ -206,7 +214,7 @@ def test_graphs_keep_no_more_memory_than_they_may(monkeypatch, caplog):
 
 def test_a_caller_that_captures_is_left_alone():
     device = FakeDevice()
-    calls = DeviceCalls(device, double, MANY)
+    calls = DeviceCalls(device, double, MANY, 32)
     for _ in range(4):
         check_tensors(calls, 5)
     device.told.clear()
@@ -218,7 +226,7 @@ def test_a_caller_that_captures_is_left_alone():
 
 def test_few_operators_are_launched_directly():
     device = FakeDevice()
-    calls = DeviceCalls(device, double, graphs.DIRECT_OPERATORS)
+    calls = DeviceCalls(device, double, graphs.DIRECT_OPERATORS, 32)
     for _ in range(5):
         check_tensors(calls, 5)
         check(calls, 5)
@@ -228,7 +236,7 @@ def test_few_operators_are_launched_directly():
 def test_callers_may_be_in_inference_mode_or_not():
     """A graph's memory belongs to neither, whoever comes first."""
     for modes in ((True, False), (False, True)):
-        calls = DeviceCalls(FakeDevice(), double, MANY)
+        calls = DeviceCalls(FakeDevice(), double, MANY, 32)
         for mode in modes:
             with torch.inference_mode(mode):
                 for _ in range(3):
@@ -238,7 +246,7 @@ def test_callers_may_be_in_inference_mode_or_not():
 
 def test_threads_share_graphs():
     device = FakeDevice()
-    calls = DeviceCalls(device, double, MANY)
+    calls = DeviceCalls(device, double, MANY, 32)
     with ThreadPoolExecutor(4) as pool:
         held = list(pool.map(lambda n: check_tensors(calls, n), [1, 5, 8, 3, 2, 7] * 8))
         list(pool.map(lambda n: check(calls, n), [1, 5, 8, 3, 2, 7] * 8))
@@ -247,7 +255,7 @@ def test_threads_share_graphs():
 
 
 def test_an_error_in_a_replay_leaves_the_graph_to_others(monkeypatch):
-    calls = DeviceCalls(FakeDevice(), double, MANY)
+    calls = DeviceCalls(FakeDevice(), double, MANY, 32)
     for _ in range(3):
         check_tensors(calls, 5)
     with pytest.raises(RuntimeError):
