@@ -229,7 +229,7 @@ def _search_all(x: Tensor, points: Tensor, k: int) -> Tensor:
     each = points.flatten(0, -2)
     total = x.new_zeros((x.shape[0], each.shape[0]))
     for column in range(each.shape[1]):
-        total = total + torch.square(x[:, column, None] - each[:, column])
+        total += torch.square(x[:, column, None] - each[:, column])
     return _among(total, points, k)
 
 
