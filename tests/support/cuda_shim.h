@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-struct uint2 { unsigned x, y; };
-struct uint4 { unsigned x, y, z, w; };
+struct alignas(8) uint2 { unsigned x, y; };
+struct alignas(16) uint4 { unsigned x, y, z, w; };
 static inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
 struct Dim { unsigned x, y; };
 static Dim threadIdx, blockIdx, blockDim, gridDim;
