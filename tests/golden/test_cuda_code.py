@@ -68,11 +68,15 @@ def _nvrtc() -> None:
 @pytest.mark.usefixtures("_nvrtc")
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_cuda_code(architecture: str, golden: Callable[[str], None]) -> None:
-    """Registers a thread; nothing is spilled, so no kernel touches memory for want of them."""
+    """Registers a thread; nothing is spilled, so no kernel touches memory for want of them.
+
+    Nor does the compiler warn.
+    """
     lines = []
     for kernel in kernels():
         compiled = compile_kernel(kernel, architecture)
         log = compiled.log
+        assert "warning" not in log, log
         spilled = re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+)", log)
         assert spilled is not None, log
         assert set(spilled.groups()) == {"0"}, (str(kernel), log)

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-struct uint2 { unsigned x, y; };
-struct uint4 { unsigned x, y, z, w; };
+struct alignas(8) uint2 { unsigned x, y; };
+struct alignas(16) uint4 { unsigned x, y, z, w; };
 static inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
 struct Dim { unsigned x, y; };
 static Dim threadIdx, blockIdx, blockDim, gridDim;
@@ -30,6 +30,7 @@ struct Emulator {
     bool done[MAX_THREADS];
     Barrier warps[MAX_THREADS / 32], block;
     unsigned at;
+    bool reversed;
     void (*body)(void*);
     void* given;
 };
@@ -47,13 +48,17 @@ static void wait_at(Barrier& b) {
 static void __syncthreads() { wait_at(e.block); }
 static void __syncwarp() { wait_at(e.warps[threadIdx.x / 32]); }
 
-// Copies of sixteen bytes arrive when their thread waits for them, no sooner.
+// Copies of sixteen bytes arrive as late as may be, when their thread waits for them. In blocks that
+// start the last thread first they arrive at once, as on devices that do not copy apart.
 struct Copy { void* to; const void* from; };
 static std::vector<Copy> copies[MAX_THREADS];
-static void copy_later(void* to, const void* from) { copies[threadIdx.x].push_back({to, from}); }
 static void wait_for_copies() {
     for (Copy copy : copies[threadIdx.x]) memcpy(copy.to, copy.from, 16);
     copies[threadIdx.x].clear();
+}
+static void copy_later(void* to, const void* from) {
+    copies[threadIdx.x].push_back({to, from});
+    if (e.reversed) wait_for_copies();
 }
 
 static inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
@@ -90,6 +95,7 @@ static void enter() {
 // Poisons the shared memory, and starts the threads in either order, which shows missing barriers.
 static void run_block(unsigned threads, bool reversed) {
     memset(shared_memory, 0xAB, SHARED);
+    e.reversed = reversed;
     e.block = {0, 0, threads};
     for (unsigned w = 0; w < (threads + 31) / 32; ++w)
         e.warps[w] = {0, 0, threads - w * 32 < 32 ? threads - w * 32 : 32};

@@ -26,6 +26,8 @@ __all__ = ["Emulated", "EmulatedMemory", "GuardedArray", "run_kernel"]
 
 SHIM = Path(__file__).parent / "cuda_shim.h"
 OPTIONS = ("-std=c++17", "-shared", "-fPIC", "-ffp-contract=off", "-w", "-x", "c++")
+TRAPS = ("-fsanitize=alignment", "-fsanitize-undefined-trap-on-error")
+"""A device takes no value from an address that is no multiple of its size: it ends the process."""
 LIBC = ctypes.CDLL(None)
 PROT_NONE = 0
 RUBBISH = 0xAB
@@ -82,7 +84,7 @@ def compile_for_cpu(kernel: CudaKernel) -> ctypes.CDLL:
         f" {{ return run_grid<&{kernel.name}>(arguments, x, y, threads, shared, last); }}\n"
     )
     level = "-O0" if kernel.text else "-O1"  # compiling takes longer than a kernel of one model
-    options = [level, *OPTIONS, *macros(kernel), "-include", str(SHIM)]
+    options = [level, *OPTIONS, *TRAPS, *macros(kernel), "-include", str(SHIM)]
     key = hashlib.sha256(repr([options, source, SHIM.read_text()]).encode()).hexdigest()
     library = folder() / f"{key[:32]}.so"
     if not library.exists():

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from hbconv.backends.cuda.pairwise import plan_pairwise
+from hbconv.backends.cuda.plan import MAX_ROWS
 from hbconv.backends.torch.launches import PlacedKernels
 
 __all__ = ["pairwise_on_device"]
@@ -17,6 +18,9 @@ NAMES = {torch.float32: "float32", torch.float64: "float64"}
 
 def pairwise_on_device(x: Tensor, points: Tensor, kind: str, p: float) -> Tensor:
     """Compute primitive ``pairwise``: (rows, points) for x (rows, k) and points (points, k)."""
+    if len(x) > MAX_ROWS:
+        parts = torch.split(x, MAX_ROWS)
+        return torch.cat([pairwise_on_device(part, points, kind, p) for part in parts])
     n_points, n_features = points.shape
     placed = _placed(x.dtype, kind, p, n_features, n_points, x.device)
     (found,) = placed(x.shape[0], (x.contiguous(), points.contiguous()))

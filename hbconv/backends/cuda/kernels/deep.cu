@@ -88,8 +88,8 @@ deep(const INPUT* __restrict__ x, int n, int features, int outputs, int bits,
 #pragma unroll
             for (int k = 0; k < ROWS; ++k) {
                 SUM value = value_of<SUM>(&at[k].x, &at[k].y, 0);
-                int mine = row + k * THREADS;
 #if TERMS
+                int mine = row + k * THREADS;
                 if (mine < n) out[(long long)tree * n + mine] = value;
 #else
                 sums[k] = plus(sums[k], value);

@@ -56,7 +56,8 @@ walk(const unsigned char* __restrict__ codes, int n, int columns, int room, int 
     word* trees = (word*)shared_memory;                        // (2, largest)
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     word* to = trees + 2 * largest + warp * 2 * room * 32 + lane;
-    word own[2] = {word((unsigned char*)to - shared_memory), own[0] + room * 128};
+    word first_half = word((unsigned char*)to - shared_memory);
+    word own[2] = {first_half, first_half + room * 128};
     int group = (blockIdx.x * WARPS + warp) * ROWS, row = group * GROUP + lane;
     int chunk = 0, ready = 0;
     for (int output = blockIdx.y; output < outputs; output += gridDim.y) {

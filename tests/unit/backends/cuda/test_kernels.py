@@ -306,29 +306,32 @@ def test_rows_whose_terms_exceed_the_memory_take_whole_trees(monkeypatch):
     assert all(kernels.choose(n).fits(n) for n in choose.STEPS)
 
 
-WAITS = [
-    (
-        "bits",
-        "ready = chunk_end[chunk++];\n                    __syncthreads();",
-        "__syncthreads();",
-    ),
-    ("walk", "wait_for_copies();\n            __syncthreads();", "__syncthreads();"),
-    ("walk", "wait_for_copies();\n            __syncthreads();", "wait_for_copies();"),
-]
+BARRIER_OF_PLANES = "ready = chunk_end[chunk++];\n                    __syncthreads();"
+WAIT = "wait_for_copies();\n            "
+BARRIER = "__syncthreads();\n            "
+COPY = """if (tree + 1 < end)
+                copy_tree(words + behind, first[tree + 2] - behind, trees + (~tree & 1) * largest);
+            """
+WRONG = {
+    "no barrier behind planes": ("bits", BARRIER_OF_PLANES, "ready = chunk_end[chunk++];"),
+    "no wait for a tree": ("walk", WAIT + BARRIER, BARRIER),
+    "no barrier behind a tree": ("walk", WAIT + BARRIER, WAIT),
+    "a tree that is copied too early": ("walk", BARRIER + COPY, COPY + BARRIER),
+}
 
 
-@pytest.mark.parametrize(("name", "lines", "left_out"), WAITS)
-def test_a_missing_wait_is_noticed(monkeypatch, name, lines, left_out):
-    def without(kernel: CudaKernel) -> str:
-        return source_of(kernel).replace(lines, lines.replace(left_out, ""))
+@pytest.mark.parametrize(("name", "lines", "instead"), WRONG.values(), ids=WRONG)
+def test_a_wait_that_is_missing_or_too_late_is_noticed(monkeypatch, name, lines, instead):
+    def wrong(kernel: CudaKernel) -> str:
+        return source_of(kernel).replace(lines, instead)
 
-    assert without(CudaKernel(name)) != source_of(CudaKernel(name))
+    assert wrong(CudaKernel(name)) != source_of(CudaKernel(name))
     rng = np.random.default_rng(10)
     forest = random_forest(rng, 20, 4, 4, missing="left")
     x = hostile_rows(rng, forest, "float32", 600)
     kernels = TreeKernels(forest, "float32", True, H100)
     *_, candidate = (c for c in kernels.candidates() if c.main.name == name and c.slices == 1)
-    monkeypatch.setattr(emulated_cuda, "source_of", without)
+    monkeypatch.setattr(emulated_cuda, "source_of", wrong)
     emulated_cuda.compile_for_cpu.cache_clear()
     try:
         answers = [run_kernel(candidate.kernel, x, Emulated(order)) for order in (False, True)]

@@ -7,7 +7,8 @@ import pytest
 import torch
 from emulated_device import emulate_launches, launched
 
-from hbconv.backends.torch import functions, nearest
+from hbconv.backends.torch import device_pairwise, functions, nearest
+from hbconv.backends.torch.launches import PlacedKernels
 from hbconv.backends.torch.nearest import prepare_points
 from hbconv.tensor.primitives import products
 
@@ -39,6 +40,21 @@ def test_rows_and_points_that_are_views_are_read_as_they_are():
     x, points = torch.tensor(X.T.copy()).T, torch.tensor(POINTS[:70])[::2]
     got = functions.pairwise(x, points, "square", 2.0)
     np.testing.assert_array_equal(got, products.pairwise(X, POINTS[:70:2], "square", 2.0))
+
+
+def test_more_rows_than_a_kernel_numbers_come_in_parts(monkeypatch):
+    counts = []
+    call = PlacedKernels.__call__
+
+    def noted(placed, n_rows, given):
+        counts.append(n_rows)
+        return call(placed, n_rows, given)
+
+    monkeypatch.setattr(PlacedKernels, "__call__", noted)
+    monkeypatch.setattr(device_pairwise, "MAX_ROWS", 20)
+    got = functions.pairwise(torch.tensor(X), torch.tensor(POINTS[:70]), "square", 2.0)
+    np.testing.assert_array_equal(got, products.pairwise(X, POINTS[:70], "square", 2.0))
+    assert counts == [20, 20, 6]
 
 
 @pytest.mark.parametrize("count", [100, 2600])
