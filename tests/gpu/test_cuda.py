@@ -21,6 +21,7 @@ from hbconv.backends.torch.functions import pairwise
 from hbconv.backends.torch.streams import Cuda
 
 X = np.random.default_rng(0).normal(size=(500, 8)).astype(np.float32)
+ROOM = 1 << 30
 Y = (X[:, 0] + X[:, 1] * X[:, 2] > 0).astype(int)
 
 
@@ -175,9 +176,11 @@ def test_a_capture_that_fails_leaves_the_stream_and_later_captures_alone():
     given = torch.arange(4.0, device="cuda")
     before = torch.cuda.current_stream()
     with pytest.raises(RuntimeError):
-        device.capture(lambda: [(given + 1).cpu()])
+        device.capture(lambda: [(given + 1).cpu()], ROOM)
+    with pytest.raises(RuntimeError, match="would keep"):
+        device.capture(lambda: [given + 1], 0)
     assert torch.cuda.current_stream() == before
-    (found,), replay, n_bytes = device.capture(lambda: [given @ given.reshape(4, 1) + given])
+    (found,), replay, n_bytes = device.capture(lambda: [given @ given.reshape(4, 1) + given], ROOM)
     assert n_bytes > 0
     given += 1
     replay()

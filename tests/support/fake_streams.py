@@ -62,7 +62,9 @@ class FakeDevice:
         self.pinned_bytes += found.nbytes
         return found
 
-    def capture(self, run: Callable[[], Sequence[Tensor]]) -> tuple[Any, Callable[[], None], int]:
+    def capture(
+        self, run: Callable[[], Sequence[Tensor]], room: int
+    ) -> tuple[Any, Callable[[], None], int]:
         self.told.append("capture")
         if not self.captures:
             raise RuntimeError("operation not permitted when stream is capturing")
@@ -73,7 +75,10 @@ class FakeDevice:
             for memory, again in zip(found, run(), strict=True):
                 memory.copy_(again)
 
-        return found, replay, sum(tensor.nbytes for tensor in found)
+        n_bytes = sum(tensor.nbytes for tensor in found)
+        if n_bytes > room:
+            raise RuntimeError(f"it would keep {n_bytes} bytes of the device")
+        return found, replay, n_bytes
 
 
 class Current(threading.local):

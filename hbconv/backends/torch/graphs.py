@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Lock
 from typing import TypeVar
 
@@ -116,16 +117,11 @@ class Graphs:
                 torch.zeros(bucket, *tensor.shape[1:], dtype=tensor.dtype, device=device)
                 for tensor in given
             ]
+            run = partial(self._call, inputs)
             try:
-                outputs, replay, n_bytes = self._streams.capture(lambda: self._call(inputs))
-            except (
-                RuntimeError,
-                BackendError,
-            ) as error:  # such as operators that wait for the host
-                log_no_graph(bucket, str(error))
+                outputs, replay, n_bytes = self._streams.capture(run, self._bytes_left)
+            except (RuntimeError, BackendError) as error:
+                log_no_graph(bucket, str(error))  # such as operators that wait for the host
                 return None
-        if n_bytes > self._bytes_left:
-            log_no_graph(bucket, f"it would keep {n_bytes:,} bytes of the device")
-            return None
         self._bytes_left -= n_bytes
         return _Graph(inputs, outputs, replay)

@@ -37,8 +37,14 @@ class Streams(Protocol):
     def pinned(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
         """Return memory of the host that the device copies by itself."""
 
-    def capture(self, run: Run) -> Captured:
-        """Return a function's tensors, what computes them again there, and the bytes it keeps."""
+    def capture(self, run: Run, room: int) -> Captured:
+        """Return a function's tensors, what computes them again there, and the bytes it keeps.
+
+        Raises
+        ------
+        RuntimeError
+            It would keep more bytes than there is room, or does what no capture may.
+        """
 
 
 class Cuda:
@@ -69,8 +75,14 @@ class Cuda:
         """Return memory of the host that the device copies by itself."""
         return torch.empty(shape, dtype=dtype, pin_memory=True)
 
-    def capture(self, run: Run) -> Captured:
-        """Return a function's tensors, what computes them again there, and the bytes it keeps."""
+    def capture(self, run: Run, room: int) -> Captured:
+        """Return a function's tensors, what computes them again there, and the bytes it keeps.
+
+        Raises
+        ------
+        RuntimeError
+            It would keep more bytes than there is room, or does what no capture may.
+        """
         graph = torch.cuda.CUDAGraph()
         # Where a capture fails, torch leaves its stream the current one: the outer block does not.
         caller = torch.cuda.current_stream(self.device)
@@ -85,6 +97,11 @@ class Cuda:
                 before = torch.cuda.memory_reserved(self.device)
                 found = run()
                 n_bytes = torch.cuda.memory_reserved(self.device) - before
+            if n_bytes > room:
+                del found
+                graph.reset()
+                torch.cuda.empty_cache()  # else torch keeps the memory, for no one
+                raise RuntimeError(f"it would keep {n_bytes:,} bytes of the device")
         return found, graph.replay, n_bytes
 
 

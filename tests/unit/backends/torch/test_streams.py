@@ -42,6 +42,9 @@ class Recorder:
         if self.status:
             raise RuntimeError(self.status)
 
+    def reset(self) -> None:
+        self.reserved = 1000
+
     def replay(self) -> None:
         """Compute again."""
 
@@ -73,7 +76,7 @@ def test_a_call_is_captured_on_its_device_on_one_stream_for_each_caller(monkeypa
         return []
 
     for _ in range(2):
-        _, replay, n_bytes = Cuda(SECOND).capture(run)
+        _, replay, n_bytes = Cuda(SECOND).capture(run, 20)
         assert replay == recorder.replay
         assert n_bytes == 20
     first, second = recorder.captured
@@ -81,12 +84,24 @@ def test_a_call_is_captured_on_its_device_on_one_stream_for_each_caller(monkeypa
     assert (first.device, first.priority) == (SECOND, -1)
     assert seen == [CALLER, first, CALLER, first]
     recorder.stream = SimpleNamespace(device=SECOND, cuda_stream=9)
-    Cuda(SECOND).capture(run)
+    Cuda(SECOND).capture(run, 20)
     assert recorder.captured[2] is not first
 
 
 def test_a_capture_that_fails_leaves_the_caller_on_its_stream(monkeypatch):
     recorder = Recorder(monkeypatch, "operation failed due to a previous error during capture")
     with pytest.raises(RuntimeError, match="previous error"):
-        Cuda(SECOND).capture(list)
+        Cuda(SECOND).capture(list, 20)
     assert recorder.stream is CALLER
+
+
+def test_a_graph_without_room_is_given_back(monkeypatch):
+    recorder = Recorder(monkeypatch)
+
+    def run() -> list[Any]:
+        recorder.reserved += 20
+        return []
+
+    with pytest.raises(RuntimeError, match="would keep 20 bytes"):
+        Cuda(SECOND).capture(run, 19)
+    assert recorder.reserved == 1000
