@@ -192,9 +192,10 @@ def find_device(target: Target) -> torch.device:
 
     Torch takes ``cuda`` for the current device, which may be another one at each call.
     """
-    if target.device == "cpu":
-        return torch.device("cpu")
-    number = torch.device(target.device).index or 0
+    device = torch.device(target.device)
+    if device.type != "cuda":
+        return device
+    number = device.index or 0
     count = torch.cuda.device_count()
     if number >= count:
         seen = f"torch {torch.__version__} sees {count} CUDA devices"
