@@ -4,7 +4,6 @@ be written. No half file is left, what was there stays, and ``--resume`` goes on
 
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -47,13 +46,22 @@ def command(*argv):
     return [sys.executable, "-m", "hbconv.cli", "score", "m.hbc", *asked]
 
 
-def limited():
-    """Let files of this process grow to the limit alone, as on a disk that is full."""
-    resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT, LIMIT))
+FULL_DISK = f"""
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, ({LIMIT}, {LIMIT}))
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+"""Lets files of a process grow to the limit alone. A fork of this one may be ended by its threads'
+libraries before it is another program."""
 
 
-def run(*argv, **how):
-    return subprocess.run(command(*argv), capture_output=True, text=True, check=False, **how)
+def run(*argv):
+    return subprocess.run(command(*argv), capture_output=True, text=True, check=False)
+
+
+def run_on_a_full_disk(*argv):
+    asked = [sys.executable, "-c", FULL_DISK, *command(*argv)]
+    return subprocess.run(asked, capture_output=True, text=True, check=False)
 
 
 def strays(folder):
@@ -73,7 +81,7 @@ class TestFullDisk:
     def test_leaves_the_answers_of_yesterday(self, work, suffix):
         output = work / f"o{suffix}"
         output.write_text("the answers of yesterday")
-        done = run("-o", output.name, "--force", preexec_fn=limited)
+        done = run_on_a_full_disk("-o", output.name, "--force")
         assert (done.returncode, done.stdout) == (1, "")
         assert "File too large" in done.stderr
         assert len(done.stderr.splitlines()) == 1
@@ -82,7 +90,7 @@ class TestFullDisk:
 
     @pytest.mark.parametrize("devices", [[], ["--devices", "cpu,cpu"]], ids=["here", "processes"])
     def test_loses_no_finished_file(self, work, devices):
-        done = run("-o", "out/", *devices, preexec_fn=limited)
+        done = run_on_a_full_disk("-o", "out/", *devices)
         assert done.returncode == 1
         assert "1 of 3 files are done; --resume goes on." in done.stderr
         assert strays(work) == []
