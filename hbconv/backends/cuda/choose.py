@@ -35,7 +35,7 @@ from hbconv.backends.cuda.deep import (
 from hbconv.backends.cuda.few import make_few
 from hbconv.backends.cuda.launch import MAX_PASSES
 from hbconv.backends.cuda.leaf_sums import add_terms, add_vectors
-from hbconv.backends.cuda.nodes import order_nodes
+from hbconv.backends.cuda.nodes import Nodes, order_nodes
 from hbconv.backends.cuda.plan import CudaKernel, PlannedKernels
 from hbconv.backends.cuda.times import (
     BITS_TAKEN,
@@ -202,13 +202,18 @@ class TreeKernels:
     @cached_property
     def few(self) -> Candidate:
         """The kernel for few rows, which takes every forest."""
-        nodes = order_nodes(self.forest, self.trees.number)
+        nodes = self._nodes
         clocks = few_clocks(nodes)
         kernel = make_few(self.forest, self.trees, nodes, self.dtype)
         (launch,) = kernel.plan.launches
         resident = min(MAX_RESIDENT, self.device.threads // launch.threads)
         turns = time_few(nodes, clocks, self.trees.outputs, resident)
         return self._added(Candidate(kernel, clocks, (turns,)), self.trees)
+
+    @cached_property
+    def _nodes(self) -> Nodes:
+        """The trees' nodes, which all kernels but `bits` read in one order."""
+        return order_nodes(self.forest, self.trees.number)
 
     def _bits(self) -> Iterator[Candidate]:
         splits = split_leaves(self.forest)
@@ -235,7 +240,7 @@ class TreeKernels:
 
     def _walk(self) -> Iterator[Candidate]:
         columns, cutoffs = split_columns(self.forest, self.dtype)
-        nodes = order_nodes(self.forest, self.trees.number)
+        nodes = self._nodes
         largest = int((nodes.first[1:] - nodes.first[:-1]).max())
         if largest > MAX_NODES:
             return
@@ -255,7 +260,7 @@ class TreeKernels:
                 yield self._batch(kernel, trees, clocks, turns, len(columns), chunks)
 
     def _deep(self) -> Iterator[Candidate]:
-        nodes = order_nodes(self.forest, self.trees.number)
+        nodes = self._nodes
         bits = pair_bits(self.forest, nodes, self.dtype)
         if bits is None:
             return
