@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hbconv.forest import Forest
     from hbconv.strategy import Refusal
 
-__all__ = ["Artifact", "Backend", "KernelReport", "contiguous"]
+__all__ = ["SEARCHES_REFUSED", "Artifact", "Backend", "KernelReport", "contiguous"]
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -77,6 +77,12 @@ class Artifact(ABC):
     def files(self) -> dict[str, bytes]:
         """Return the files to store with a saved model; none if compiling again is as good."""
         return {}
+
+
+SEARCHES_REFUSED: Mapping[str, str] = dict.fromkeys(
+    ("heap_search", "tree_search"), "it decides among equal entries, row by row"
+)
+"""What backends refuse that run whole batches operator after operator."""
 
 
 @dataclass(frozen=True)

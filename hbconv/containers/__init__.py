@@ -39,7 +39,11 @@ from hbconv.containers.node import (
 )
 from hbconv.containers.nodes import *  # noqa: F403
 from hbconv.containers.output import Output
-from hbconv.containers.product_distances import ProductDistances, SharedProducts
+from hbconv.containers.product_distances import (
+    ProductDistances,
+    SharedProducts,
+    SparseProducts,
+)
 from hbconv.containers.row_forms import (
     AdjacencyLists,
     NameArrays,
@@ -53,6 +57,7 @@ from hbconv.containers.searches import (
     NearestSearch,
     PartitionSearch,
     TreeSearch,
+    WrittenSearch,
     are_often_tied,
 )
 from hbconv.containers.session import InputPort, OutputPort, PassedPort, Session
@@ -102,6 +107,7 @@ __all__ = [
     "Session",
     "SharedProducts",
     "Sparse",
+    "SparseProducts",
     "Stages",
     "Traits",
     "TreeSearch",
@@ -109,6 +115,7 @@ __all__ = [
     "Type",
     "Vector",
     "Vocabulary",
+    "WrittenSearch",
     "are_often_tied",
     "at_step",
     "container",

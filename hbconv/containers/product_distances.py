@@ -19,7 +19,7 @@ from hbconv.array import Array
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
 
-__all__ = ["ProductDistances", "SharedProducts"]
+__all__ = ["ProductDistances", "SharedProducts", "SparseProducts"]
 
 Rows = npt.NDArray[np.float64]
 
@@ -57,13 +57,26 @@ class ProductDistances:
         return np.nan_to_num(self.points.data.astype(np.float64), nan=0.0)
 
     @cached_property
-    def _lengths(self) -> Rows:
+    def _lengths(self) -> npt.NDArray[np.float64]:
         return _dots(self._known)
 
     @property
     def growth(self) -> int:
         """By how much distances are scaled up, at most."""
         return 1
+
+    def rounds(self, rows: npt.NDArray[Any]) -> bool:
+        """Whether distances of any of these rows may be rounded: those of small ints are not."""
+        if not self._are_ints:
+            return True
+        digits = np.finfo(np.result_type(rows, np.float32)).nmant
+        largest = max(np.abs(rows).max(initial=0.0), np.abs(self._known).max(initial=0.0))
+        is_small = self.terms * self.points.shape[1] * (2.0 * largest) ** 2 < 2.0**digits
+        return not (is_small and (rows == np.rint(rows)).all())
+
+    @cached_property
+    def _are_ints(self) -> bool:
+        return bool((self._known == np.rint(self._known)).all())
 
     def entries(self, rows: npt.NDArray[Any], batch: int) -> Rows:  # noqa: ARG002
         """Compute what the source's search compares, of all points.
@@ -74,10 +87,18 @@ class ProductDistances:
         batch : int
             Rows of the whole call.
         """
-        x, y = rows.astype(np.float64), self._known
-        parts = [_product(x, y[start : start + CHUNK]) for start in range(0, len(y), CHUNK)]
-        squares = _dots(x)[:, None] + -2.0 * np.concatenate(parts, axis=1) + self._lengths
+        x = rows.astype(np.float64)
+        squares = self._row_lengths(x)[:, None] + -2.0 * self._products(x) + self._lengths
         return np.maximum(squares, 0.0)
+
+    def _products(self, x: Rows) -> Rows:
+        """Multiply rows with the points."""
+        y = self._known
+        parts = [_product(x, y[start : start + CHUNK]) for start in range(0, len(y), CHUNK)]
+        return np.concatenate(parts, axis=1)
+
+    def _row_lengths(self, x: Rows) -> npt.NDArray[np.float64]:
+        return _dots(x)
 
     def squares(self, b: Builder, entries: Value) -> Value:  # noqa: ARG002
         """Return the squares of distances that a program has."""
@@ -100,6 +121,34 @@ class ProductDistances:
         scale = 4.0 * self.epsilon(rows.dtype) * sums * self.growth
         whole = b.reshape(size, 1) + b.constant([largest], x.dtype)
         return whole * b.constant([scale], x.dtype)
+
+
+@dataclass(frozen=True)
+class SparseProducts(ProductDistances):
+    """Squared distances where the rows or the points are a sparse matrix.
+
+    Products then add up term after term, each rounded; so do the lengths of what is sparse.
+
+    Parameters
+    ----------
+    rows_are_sparse, points_are_sparse : bool
+    """
+
+    rows_are_sparse: bool = True
+    points_are_sparse: bool = True
+
+    @cached_property
+    def _lengths(self) -> npt.NDArray[np.float64]:
+        return (_sums if self.points_are_sparse else _dots)(self._known)
+
+    def _row_lengths(self, x: Rows) -> npt.NDArray[np.float64]:
+        return (_sums if self.rows_are_sparse else _dots)(x)
+
+    def _products(self, x: Rows) -> Rows:
+        products = np.zeros((len(x), len(self._known)))
+        for column in np.flatnonzero(x.any(axis=0)):
+            products += x[:, column, None] * self._known[:, column]
+        return products
 
 
 @dataclass(frozen=True)
@@ -150,9 +199,14 @@ class SharedProducts(ProductDistances):
         return np.result_type(rows, self.points.data)
 
 
-def _dots(x: Rows) -> Rows:
+def _dots(x: Rows) -> npt.NDArray[np.float64]:
     """Return the squared length of each row, by the BLAS."""
     return np.array([np.dot(row, row) for row in x], np.float64)
+
+
+def _sums(x: Rows) -> npt.NDArray[np.float64]:
+    """Return the squared length of each row, term after term."""
+    return np.cumsum(x * x, axis=1)[:, -1]
 
 
 def _product(x: Rows, y: Rows, batch: int = 2) -> Rows:

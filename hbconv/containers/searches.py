@@ -1,4 +1,4 @@
-"""How a source chooses among fitted rows that are equally near: its search, step by step.
+"""How a source chooses among fitted rows that are equally near: its search.
 
 Each search is deterministic, so its choice follows from its steps alone. Programs order such rows
 by position; ``hbconv.runtime.tied_rows`` asks these for the rows in which that matters.
@@ -7,16 +7,26 @@ by position; ``hbconv.runtime.tied_rows`` asks these for the rows in which that 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers.heap import Heap, sorted_pairs
 
-__all__ = ["HeapSearch", "NearestSearch", "PartitionSearch", "TreeSearch", "are_often_tied"]
+if TYPE_CHECKING:
+    from hbconv.tensor.builder import Builder, Value
+
+__all__ = [
+    "HeapSearch",
+    "NearestSearch",
+    "PartitionSearch",
+    "TreeSearch",
+    "WrittenSearch",
+    "are_often_tied",
+]
 
 Entries = npt.NDArray[np.floating]
 Positions = npt.NDArray[np.int32]
@@ -43,7 +53,7 @@ def are_often_tied(points: npt.NDArray[np.floating]) -> bool:
     return any(repeats) and repeats.count(False) <= int(np.isnan(points).any())
 
 
-class NearestSearch(ABC):
+class NearestSearch:
     """What finds the nearest of the fitted rows."""
 
     def for_dtype(self, dtype: str) -> NearestSearch:  # noqa: ARG002
@@ -54,43 +64,54 @@ class NearestSearch(ABC):
         """Return why it does not fit so many rows and bounds so wide; None where it does."""
         return None
 
-    @abstractmethod
-    def choose(
-        self, entries: Entries, bounds: Sequence[Entries], count: int, batch: int
-    ) -> Positions:
+
+@dataclass(frozen=True)
+class PartitionSearch(NearestSearch):
+    """numpy's ``argpartition``, whose choice depends on the processor, then its ``argsort``."""
+
+    def choose(self, entries: Entries, count: int) -> Positions:
         """Choose the nearest fitted rows of each row, the nearest first.
 
         Parameters
         ----------
         entries : ndarray, shape (n_rows, n_fitted)
             What grows with the distance.
-        bounds : sequence of ndarray
-            What else the search reads of each row.
         count : int
             How many are chosen.
-        batch : int
-            Rows of the whole call.
         """
-
-
-@dataclass(frozen=True)
-class PartitionSearch(NearestSearch):
-    """numpy's ``argpartition``, whose choice depends on the processor, then its ``argsort``."""
-
-    def choose(
-        self,
-        entries: Entries,
-        bounds: Sequence[Entries],  # noqa: ARG002
-        count: int,
-        batch: int,  # noqa: ARG002
-    ) -> Positions:
         chosen = np.argpartition(entries, count - 1, axis=1)[:, :count]
         order = np.argsort(np.take_along_axis(entries, chosen, axis=1))
         return np.take_along_axis(chosen, order, axis=1).astype(np.int32)
 
 
+class WrittenSearch(NearestSearch, ABC):
+    """A search that programs make."""
+
+    def is_shared(self, width: int, batch: int) -> bool:  # noqa: ARG002
+        """Whether threads share so many fitted rows out in a call of so many rows."""
+        return False
+
+    @abstractmethod
+    def write(
+        self, b: Builder, entries: Value, bounds: Sequence[Value], count: int, *, shared: bool
+    ) -> Value:
+        """Write the positions of the nearest fitted rows of each row, the nearest first.
+
+        Parameters
+        ----------
+        entries : Value, shape (n_fitted,)
+            What grows with the distance.
+        bounds : sequence of Value
+            What else the search reads of each row.
+        count : int
+            How many are chosen.
+        shared : bool
+            Threads share the fitted rows out.
+        """
+
+
 @dataclass(frozen=True)
-class HeapSearch(NearestSearch):
+class HeapSearch(WrittenSearch):
     """scikit-learn's ArgKmin: a heap takes the fitted rows in their order.
 
     Parameters
@@ -111,47 +132,33 @@ class HeapSearch(NearestSearch):
     def misfit(self, width: int, bounds: Sequence[int]) -> str | None:  # noqa: ARG002
         return None if self.threads > 0 else f"{self.threads} threads"
 
-    def choose(
-        self,
-        entries: Entries,
-        bounds: Sequence[Entries],  # noqa: ARG002
-        count: int,
-        batch: int,
-    ) -> Positions:
-        width = entries.shape[1]
-        many = batch > width or batch > 4 * CHUNK * self.threads
-        parts = [] if many else list(self._parts(width))
-        chosen = [_of_parts(row, parts, count) for row in entries]
-        return np.array(chosen, np.int32).reshape(len(entries), count)
+    def is_shared(self, width: int, batch: int) -> bool:
+        return batch <= min(width, 4 * CHUNK * self.threads)
 
-    def _parts(self, width: int) -> Iterator[slice]:
+    def write(
+        self,
+        b: Builder,
+        entries: Value,
+        bounds: Sequence[Value],  # noqa: ARG002
+        count: int,
+        *,
+        shared: bool,
+    ) -> Value:
+        parts = self._parts(entries.shape[0]) if shared else ()
+        return b.op("heap_search", entries, k=count, parts=parts)
+
+    def _parts(self, width: int) -> tuple[tuple[int, int], ...]:
         """Share the chunks out among threads as OpenMP does: the first get one more."""
         chunks = -(-width // CHUNK)
         threads = min(self.threads, chunks)
         least, more = divmod(chunks, threads)
-        first = 0
-        for thread in range(threads):
-            after = first + least + (thread < more)
-            yield slice(first * CHUNK, min(after * CHUNK, width))
-            first = after
-
-
-def _of_parts(row: Entries, parts: Sequence[slice], count: int) -> list[int]:
-    """Choose by one heap, or by one that takes what a heap of each part holds."""
-    heap = Heap(count)
-    numbers = np.arange(len(row))
-    if not parts:
-        heap.offer(row, numbers)
-    for part in parts:
-        own = Heap(count)
-        own.offer(row[part], numbers[part])
-        for value, number in zip(own.values, own.numbers, strict=True):
-            heap.push(value, number)
-    return sorted_pairs(heap.values, heap.numbers)
+        ends = np.cumsum([least + (thread < more) for thread in range(threads)]) * CHUNK
+        starts = [0, *ends[:-1].tolist()]
+        return tuple(zip(starts, np.minimum(ends, width).tolist(), strict=True))
 
 
 @dataclass(frozen=True)
-class TreeSearch(NearestSearch):
+class TreeSearch(WrittenSearch):
     """scikit-learn's trees: a heap takes the leaves depth first, the nearer side first.
 
     The bounds are the least entry that each node may hold. Node i has the sides 2 i + 1 and
@@ -182,31 +189,16 @@ class TreeSearch(NearestSearch):
             return "leaves that do not follow one another"
         return None
 
-    def choose(
+    def write(
         self,
-        entries: Entries,
-        bounds: Sequence[Entries],
+        b: Builder,
+        entries: Value,
+        bounds: Sequence[Value],
         count: int,
-        batch: int,  # noqa: ARG002
-    ) -> Positions:
+        *,
+        shared: bool,  # noqa: ARG002
+    ) -> Value:
         (nearest,) = bounds
-        pairs = zip(entries, nearest.tolist(), strict=True)
-        chosen = [self._of_row(row, bound, count) for row, bound in pairs]
-        return np.array(chosen, np.int32).reshape(len(entries), count)
-
-    def _of_row(self, row: Entries, bounds: list[float], count: int) -> list[int]:
-        heap = Heap(count)
-        inner = len(bounds) // 2
-        order = self.order.data
-        waiting = [0]
-        while waiting:
-            node = waiting.pop()
-            if self.prunes and bounds[node] > heap.values[0]:
-                continue
-            if node >= inner:
-                held = order[self.starts[node - inner] : self.starts[node - inner + 1]]
-                heap.offer(row[held], held)
-                continue
-            sides = (2 * node + 1, 2 * node + 2)
-            waiting.extend(sides[::-1] if bounds[sides[0]] <= bounds[sides[1]] else sides)
-        return sorted_pairs(heap.values, heap.numbers)
+        order, starts = (b.constant(of, "int32") for of in (self.order, self.starts))
+        nearest = b.cast(nearest, entries.dtype)
+        return b.op("tree_search", entries, nearest, order, starts, k=count, prunes=self.prunes)

@@ -148,7 +148,7 @@ class Step:
 
     def by_form(self, dense: Node, sparse: Node) -> Node:
         """Return what the source model computes of a dense x, or of a sparse x."""
-        if self.x_sparse is None:
+        if self.x_sparse is None and dense != sparse:
             return ByForm(dense, sparse)
         return sparse if self.x_sparse else dense
 

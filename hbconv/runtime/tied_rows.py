@@ -8,20 +8,34 @@ the rest.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
+from hbconv.backends import find_backend
 from hbconv.backends.base import Arrays, Artifact, Bound
-from hbconv.containers import ChoosesNearest, EntriesAt, Node, ProductDistances, topological
+from hbconv.containers import (
+    Cast,
+    ChoosesNearest,
+    EntriesAt,
+    Node,
+    PartitionSearch,
+    ProductDistances,
+    WrittenSearch,
+    topological,
+)
+from hbconv.errors import MissingPackageError
 from hbconv.lower import TIED, lower_given, lower_nodes
 from hbconv.runtime.batching import chunks, rows_per_chunk
 from hbconv.runtime.outputs.tensors import from_array, on_host
 from hbconv.runtime.row_artifact import Variant
+from hbconv.target import Target
 from hbconv.tensor import TensorProgram
+from hbconv.tensor.evaluate import evaluate
 
 if TYPE_CHECKING:
     from hbconv.pipeline import Compilation
@@ -30,6 +44,8 @@ __all__ = ["Finisher", "TiedRows", "first_files", "rest_files", "rest_program"]
 
 MATRICES = 8
 """Matrices of all entries that a search and its products hold at once."""
+WORTH_COMPILING = 1000
+"""Rows that numpy searches in the time in which a search is compiled, half a second."""
 REST = "rest-"
 """What the names of the second program's files begin with."""
 
@@ -58,7 +74,7 @@ class Finisher:
         known: dict[str, ChoosesNearest] = {}
         rounds = []
         for nodes in _by_depth(stages.choosing):
-            rounds.append(Round.of(stages, nodes, known))
+            rounds.append(Round(stages, nodes, dict(known)))
             known |= nodes
         inputs = rest_program(stages).types.inputs
         return Finisher(rounds, rest, {name: kind.dtype for name, kind in inputs.items()})
@@ -72,64 +88,108 @@ class Finisher:
         return self.rest.run(given)
 
 
-@dataclass(frozen=True)
 class Round:
     """Nodes that choose at once: none of them reads another's choice.
 
     Parameters
     ----------
+    stages : Compilation
     nodes : mapping of str to ChoosesNearest
         By the names that their choices have as inputs.
-    program : TensorProgram
-        Computes what they choose by.
-    size : int
-        Rows that it takes at once.
+    known : mapping of str to ChoosesNearest
+        Those that have chosen before.
     """
 
-    nodes: Mapping[str, ChoosesNearest]
-    program: TensorProgram
-    size: int
-
-    @staticmethod
-    def of(
+    def __init__(
+        self,
         stages: Compilation,
         nodes: Mapping[str, ChoosesNearest],
         known: Mapping[str, ChoosesNearest],
-    ) -> Round:
-        """Write what some nodes choose by, where others have chosen."""
-        read = [(f"{part} of {name}", of) for name in nodes for part, of in _read(nodes[name])]
-        graph, _ = stages.written
-        lowered = lower_nodes(
-            graph, dict(read), padding=stages.padding, like=stages.lowered, given=known
-        )
+    ) -> None:
+        self._stages, self._nodes, self._known = stages, nodes, known
+        read = {f"{part} of {name}": of for name, node in nodes.items() for part, of in _read(node)}
+        self._program = self._lowered(read, known)
+        self._searches: dict[tuple[tuple[str, ...], tuple[bool, ...]], _Search] = {}
         widest = max(node.entries.type.width for node in nodes.values())
         most = max(1, stages.target.memory // (8 * MATRICES * widest))
-        return Round(
-            nodes, lowered.program, min(most, rows_per_chunk(lowered.program, stages.target))
-        )
+        self._size = min(most, rows_per_chunk(self._program, stages.target))
+
+    def _lowered(self, roots: dict[str, Node], given: Mapping[str, Node]) -> TensorProgram:
+        graph, _ = self._stages.written
+        padding, like = self._stages.padding, self._stages.lowered
+        return lower_nodes(graph, roots, padding=padding, like=like, given=given).program
 
     def chosen(self, inputs: Arrays, batch: int) -> dict[str, npt.NDArray[Any]]:
         """Choose for rows of a call of so many, and tell the entries at the choices."""
         rows = len(next(iter(inputs.values())))
         parts = [
             self._chosen({name: inputs[name][part] for name in inputs}, batch)
-            for part in chunks(rows, self.size)
+            for part in chunks(rows, self._size)
         ]
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def _chosen(self, inputs: Arrays, batch: int) -> dict[str, npt.NDArray[Any]]:
-        from hbconv.backends.reference import evaluate
-
-        values = evaluate(self.program, inputs)
+        values = evaluate(self._program, inputs)
         products = _Products(batch)
+        known: dict[str, npt.NDArray[Any]] = {}
         found: dict[str, npt.NDArray[Any]] = {}
-        for name, node in self.nodes.items():
+        for name, node in self._nodes.items():
             own = {part: values[f"{part} of {name}"] for part, _ in _read(node)}
-            if node.formula:
+            if node.formula and (not _is_written(node) or node.formula.rounds(own["rows"])):
                 own["entries"] = products.entries(node.formula, own["rows"])
-            found[name] = _choose(node, own, batch)
+            if _is_written(node):
+                known |= {name: own["entries"]} if "entries" in own else {}
+                continue
+            found[name] = _partitioned(node, own)
             found[_near(name)] = np.take_along_axis(own["entries"], found[name], axis=1)
-        return found
+        given = {f"entries of {name}": array for name, array in known.items()}
+        return found | self._search(tuple(known), batch)({**inputs, **given})
+
+    def _search(self, given: tuple[str, ...], batch: int) -> _Search:
+        """Return what searches where some entries are given, in a call of so many rows."""
+        nodes = {name: node for name, node in self._nodes.items() if _is_written(node)}
+        shared = tuple(node.is_shared(batch) for node in nodes.values())
+        if (given, shared) not in self._searches:
+            entries = {name: Cast(node.entries, "float64") for name, node in nodes.items()}
+            chosen = {name: node.searched(entries[name], batch) for name, node in nodes.items()}
+            near = {_near(name): EntriesAt(entries[name], node) for name, node in chosen.items()}
+            stand_in = {f"entries of {name}": entries[name] for name in given}
+            program = self._lowered({**chosen, **near}, {**self._known, **stand_in})
+            host = replace(self._stages.target, backend="tvm", device="cpu")
+            self._searches[given, shared] = _Search(program, host)
+        return self._searches[given, shared]
+
+
+class _Search:
+    """A program that searches: numpy runs it until its rows are worth compiling it.
+
+    Parameters
+    ----------
+    program : TensorProgram
+    target : Target
+    """
+
+    def __init__(self, program: TensorProgram, target: Target) -> None:
+        self._program, self._target = program, target
+        self._names = [given.name for given in program.inputs]
+        self._rows = 0
+
+    def __call__(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
+        """Choose, and tell the entries at the choices."""
+        if not self._program.outputs:
+            return {}
+        self._rows += len(next(iter(inputs.values())))
+        if self._rows < WORTH_COMPILING or self._artifact is None:
+            return evaluate(self._program, inputs)
+        return self._artifact.run({name: inputs[name] for name in self._names})
+
+    @cached_property
+    def _artifact(self) -> Artifact | None:
+        """The program compiled by the one backend that searches; None where that is missing."""
+        try:
+            return find_backend("tvm").compile(self._program, self._target)
+        except MissingPackageError:
+            return None
 
 
 class _Products:
@@ -148,23 +208,29 @@ class _Products:
         return whole if formula.of is None else whole[:, formula.of.data]
 
 
-def _choose(node: ChoosesNearest, values: Arrays, batch: int) -> npt.NDArray[np.int32]:
-    """Choose in the rows in which it matters; in others any will do."""
+def _partitioned(node: ChoosesNearest, values: Arrays) -> npt.NDArray[np.int32]:
+    """Choose by a partition in the rows in which it matters; in others any will do."""
+    assert isinstance(node.by_dtype, PartitionSearch)  # noqa: S101
     entries = values["entries"]
     rows = np.flatnonzero(values["where"]) if node.where else np.arange(len(entries))
-    bounds = [values[f"bound {i}"][rows] for i in range(len(node.bounds))]
     chosen = np.zeros((len(entries), node.count), np.int32)
     if len(rows):
-        chosen[rows] = node.chosen(entries[rows], bounds, batch)
+        chosen[rows] = node.by_dtype.choose(entries[rows], node.count)
     return chosen
 
 
+def _is_written(node: ChoosesNearest) -> bool:
+    return isinstance(node.by_dtype, WrittenSearch)
+
+
 def _read(node: ChoosesNearest) -> list[tuple[str, Node]]:
-    """Return what a node chooses by."""
-    bounds = [(f"bound {i}", bound) for i, bound in enumerate(node.bounds)]
-    where = [("where", node.where)] if node.where else []
-    compared = ("rows", node.rows) if node.formula and node.rows else ("entries", node.entries)
-    return [compared, *bounds, *where]
+    """Return what numpy reads of a node: the rows of products, else entries that it partitions."""
+    read: list[tuple[str, Node]] = []
+    if node.formula and node.rows:
+        read.append(("rows", node.rows))
+    elif not _is_written(node):
+        read.append(("entries", node.entries))
+    return read if node.where is None or _is_written(node) else [*read, ("where", node.where)]
 
 
 def _near(choice: str) -> str:

@@ -1,4 +1,4 @@
-"""What rounding alone decides: labels whose scores tie, and neighbours at one distance.
+"""What rounding alone decides: labels whose scores tie, and some neighbours at one distance.
 
 The source itself is asked for its scores, and for the distances of its neighbours.
 """
@@ -71,20 +71,24 @@ def _by_pairs(estimator: Any) -> Any:
 
 
 def _neighbors_tie(call: Call, dtype: str) -> npt.NDArray[np.bool_]:
-    """Rows two of whose neighbours, or the last and the next, are as near as each other.
+    """Rows whose neighbours the source's rounding decides (docs/fidelity.md).
 
-    By brute force, also rows that lie on one fitted on: products of matrices leave some distance.
+    They are those that lie on one fitted on, by brute force: products of matrices leave some
+    distance. By metrics with weights they are those two of whose neighbours, or the last and the
+    next, are as near as each other.
     """
     last, rows = _last(call.estimator, call.rows)
     searcher = _searcher(last)
-    if not hasattr(searcher, "kneighbors"):
+    if not (_is_brute(searcher) or _is_weighted(searcher)):
         return np.zeros(1, bool)
     distances, _ = searcher.kneighbors(rows, min(_asked(searcher) + 1, searcher.n_samples_fit_))
-    limit = max(1e-8, TOLERANCE[dtype]) * np.maximum(1.0, distances[:, 1:])
-    ties = np.asarray((np.diff(distances) <= limit).any(axis=1))
-    return (
-        ties | (distances[:, 0] <= _own_distance(searcher, rows)) if _is_brute(searcher) else ties
-    )
+    found = np.zeros(len(distances), bool)
+    if _is_brute(searcher):
+        found |= distances[:, 0] <= _own_distance(searcher, rows)
+    if _is_weighted(searcher):
+        limit = max(1e-8, TOLERANCE[dtype]) * np.maximum(1.0, distances[:, 1:])
+        found |= (np.diff(distances) <= limit).any(axis=1)
+    return found
 
 
 def _searcher(estimator: Any) -> Any:
@@ -112,6 +116,13 @@ def _is_brute(searcher: Any) -> bool:
     """Whether distances come from products: not from a tree, and not given."""
     given = getattr(searcher, "effective_metric_", "") == "precomputed"
     return getattr(searcher, "_fit_method", "") == "brute" and not given
+
+
+def _is_weighted(searcher: Any) -> bool:
+    """Whether a metric has weights, which hbconv multiplies into the columns."""
+    params = getattr(searcher, "effective_metric_params_", None) or {}
+    named = getattr(searcher, "effective_metric_", "") in ("seuclidean", "mahalanobis")
+    return named or params.get("w") is not None
 
 
 def _last(estimator: Any, rows: Any) -> tuple[Any, Any]:

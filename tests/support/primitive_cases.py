@@ -566,6 +566,50 @@ ALONG = [
 ]  # fmt: skip
 
 
+def against_medians(rng: Rng, shape: tuple[int, ...], dtype: str) -> NumpyArray:
+    """Values whose medians of three are always among the smallest, so that heapsort takes over."""
+    half = shape[-1] // 2
+    low = np.arange(half)
+    values = np.concatenate([np.where(low % 2, half + low, low), 2 * low])
+    return np.broadcast_to(values, shape).astype(dtype)
+
+
+def tree_search(k: int, leaves: int, prunes: bool) -> Case:
+    """Search leaves of five entries, whose bounds and entries are often equal."""
+    width, nodes = 5 * leaves, 2 * leaves - 1
+    order = np.random.default_rng(leaves).permutation(width)
+
+    def write(b: Builder, x: Value, bounds: Value) -> Value:
+        leaf = [b.constant(of, "int32") for of in (order, np.arange(0, width + 1, 5))]
+        return b.op("tree_search", x, bounds, *leaf, k=k, prunes=prunes)
+
+    name = f"{k} in {leaves} leaves, {'pruned' if prunes else 'whole'}"
+    return Case("tree_search", name, write, (Input(ties, width), Input(ties, nodes)))
+
+
+def heap_search(k: int, width: int, values: Values, *ends: int) -> Case:
+    """Search entries at once, or in parts."""
+    parts = tuple(zip((0, *ends), ends, strict=False))
+    name = f"{k} of {width} {values.__name__}, {len(parts)} parts"
+
+    def write(b: Builder, x: Value) -> Value:
+        return b.op("heap_search", x, k=k, parts=parts)
+
+    return Case("heap_search", name, write, (Input(values, width),))
+
+
+SEARCHES = [
+    heap_search(1, 1, ties),
+    heap_search(5, 100, ties),
+    heap_search(5, 100, anything, 40, 80, 100),
+    heap_search(15, 60, whole),
+    heap_search(16, 60, ties),
+    heap_search(40, 200, whole, 100, 200),
+    heap_search(100, 100, against_medians),
+    *(tree_search(k, leaves, prunes) for k, leaves, prunes in ((3, 1, True), (5, 8, True), (17, 4, False))),
+]  # fmt: skip
+
+
 def trees(primitive: str, strategy: str) -> Case:
     """Build the case of random forests of every shape, each over its own thresholds and their
     neighbours.
@@ -695,6 +739,7 @@ CASES = [
     *PAIRWISE,
     *NEAREST,
     *ALONG,
+    *SEARCHES,
     *TREES,
     explained("tree_contributions", "scalars"),
     explained("tree_contributions", "vectors", vector=True, n_categorical=2),

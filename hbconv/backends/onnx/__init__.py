@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from hbconv.backends.base import Artifact, Backend
+from hbconv.backends.base import SEARCHES_REFUSED, Artifact, Backend
 from hbconv.backends.onnx.emit import EMITS, emit_model
 from hbconv.backends.onnx.rewrites import REWRITES
 from hbconv.backends.onnx.tree_work import count_tree_work
@@ -39,6 +39,7 @@ class Onnx(Backend):
     stored_with = ("onnx", "onnxruntime")
     emits = EMITS
     rewrites = REWRITES
+    refuses = SEARCHES_REFUSED
 
     def require_packages(self) -> None:
         """Raise MissingPackageError unless the packages are installed, and not too old."""

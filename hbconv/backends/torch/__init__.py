@@ -17,7 +17,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from hbconv.backends.base import Arrays, Artifact, Backend, Bound, contiguous
+from hbconv.backends.base import SEARCHES_REFUSED, Arrays, Artifact, Backend, Bound, contiguous
 from hbconv.backends.torch.autocast import own_dtypes
 from hbconv.backends.torch.device_calls import DeviceCalls
 from hbconv.backends.torch.device_trees import remark_kernels
@@ -244,6 +244,7 @@ class Torch(Backend):
         "tree_contributions": write_contributions,
         "tree_interactions": write_interactions,
     }
+    refuses: ClassVar[Mapping[str, str]] = SEARCHES_REFUSED
     devices = ("cpu", "cuda")
     plans_by_rows = True
 

@@ -70,6 +70,7 @@ from hbconv.containers.nodes.neighbors import (
     InverseDistances,
     Nearest,
     NearestPoints,
+    Searched,
     SquaresAt,
     reads_tied_points,
 )
@@ -198,6 +199,7 @@ __all__ = [
     "RowDot",
     "RunningSums",
     "Scatter",
+    "Searched",
     "Select",
     "SharedDistances",
     "ShortestPaths",

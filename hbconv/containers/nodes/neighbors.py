@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers.node import Node, container, topological
@@ -15,7 +13,7 @@ from hbconv.containers.nodes.distances import Distances, SharedDistances, Square
 from hbconv.containers.nodes.wiring import Select
 from hbconv.containers.product_distances import ProductDistances
 from hbconv.containers.schema import Type
-from hbconv.containers.searches import NearestSearch, are_often_tied
+from hbconv.containers.searches import NearestSearch, WrittenSearch, are_often_tied
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
@@ -27,6 +25,7 @@ __all__ = [
     "InverseDistances",
     "Nearest",
     "NearestPoints",
+    "Searched",
     "SquaresAt",
     "reads_tied_points",
 ]
@@ -43,7 +42,7 @@ class ChoosesNearest(Node):
     """Chooses among entries or points, of which some may be equally near.
 
     Programs order equally near ones by position, and NaN comes last. A source has a search of its
-    own: ``tied`` tells the rows that it may answer otherwise, ``chosen`` is its choice.
+    own: ``tied`` tells the rows that it may answer otherwise, ``searched`` is its choice.
     """
 
     count: int
@@ -124,12 +123,18 @@ class ChoosesNearest(Node):
         tie = b.reshape(b.reduce("reduce_any", equal), 1)
         return tie & inputs[self.inputs.index(self.where)] if self.where else tie
 
-    def chosen(
-        self, entries: npt.NDArray[Any], bounds: Sequence[npt.NDArray[Any]], batch: int
-    ) -> npt.NDArray[np.int32]:
-        """Choose as the source does, in a call of so many rows."""
-        assert self.by_dtype is not None  # noqa: S101
-        return self.by_dtype.choose(entries, bounds, self.count, batch)
+    def is_shared(self, batch: int) -> bool:
+        """Whether threads of the source share the entries out in a call of so many rows."""
+        search = self.by_dtype
+        return isinstance(search, WrittenSearch) and search.is_shared(
+            self.entries.type.width, batch
+        )
+
+    def searched(self, entries: Node, batch: int) -> Searched:
+        """Return the choice that the source makes among entries, in a call of so many rows."""
+        search = self.by_dtype
+        assert isinstance(search, WrittenSearch)  # noqa: S101
+        return Searched(entries, self.bounds, search, self.count, self.is_shared(batch))
 
 
 @container
@@ -172,6 +177,35 @@ class Nearest(ChoosesNearest):
 
     def found(self, b: Builder, positions: Value, *inputs: Value) -> Value:
         return b.gather(inputs[0], positions)
+
+
+@container
+class Searched(Node):
+    """Find the int32 positions of the ``count`` smallest entries as a search of the source does.
+
+    Parameters
+    ----------
+    entries : Node
+    bounds : tuple of Node
+        What else the search reads.
+    search : WrittenSearch
+    count : int
+    shared : bool
+        Threads share the entries out.
+    """
+
+    entries: Node
+    bounds: tuple[Node, ...]
+    search: WrittenSearch
+    count: int
+    shared: bool
+
+    def infer(self) -> Type:
+        return Type(self.count, "int32")
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        entries, *bounds = inputs
+        return self.search.write(b, entries, bounds, self.count, shared=self.shared)
 
 
 @container

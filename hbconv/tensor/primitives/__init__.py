@@ -8,6 +8,7 @@ from hbconv.tensor.primitives import (
     products,
     reads,
     reductions,
+    searches,
     trees,
 )
 
@@ -22,5 +23,6 @@ __all__ = [
     "products",
     "reads",
     "reductions",
+    "searches",
     "trees",
 ]

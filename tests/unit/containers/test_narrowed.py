@@ -105,7 +105,7 @@ BLOCKED = {
     ),
     **dict.fromkeys(
         ("Barycentric", "LassoDescent", "LeastAngles", "MatchingPursuit", "Nearest",
-         "NearestPoints", "NonNegativeWeights", "PairwiseCoupling", "Scatter", "TopicMixture",
+         "NearestPoints", "NonNegativeWeights", "PairwiseCoupling", "Scatter", "Searched", "TopicMixture",
          "TriangularSolution"),
         "the columns are found together",
     ),

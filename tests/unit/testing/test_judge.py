@@ -3,11 +3,8 @@
 import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
-from sklearn.manifold import Isomap, LocallyLinearEmbedding
 from sklearn.neighbors import (
-    KNeighborsClassifier,
     KNeighborsRegressor,
-    KNeighborsTransformer,
     NearestNeighbors,
 )
 from sklearn.preprocessing import StandardScaler
@@ -68,10 +65,18 @@ def test_a_form_is_more_than_values():
 
 
 @pytest.mark.parametrize(
-    ("rows", "kind"), [([[0.5]], "right"), ([[0.4]], "wrong"), ([[0.5], [0.4]], "wrong")], ids=str
+    ("rows", "params", "kind"),
+    [
+        ([[0.5]], None, "wrong"),
+        ([[0.5]], {"w": [1.0]}, "right"),
+        ([[0.4]], {"w": [1.0]}, "wrong"),
+        ([[0.5], [0.4]], {"w": [1.0]}, "wrong"),
+    ],
+    ids=str,
 )
-def test_neighbours_may_differ_where_distances_tie(rows, kind):
-    source = KNeighborsRegressor(1, algorithm="kd_tree").fit([[0.0], [1.0]], [5.0, 6.0])
+def test_neighbours_may_differ_where_weighted_distances_tie(rows, params, kind):
+    source = KNeighborsRegressor(1, algorithm="ball_tree", metric_params=params)
+    source.fit([[0.0], [1.0]], [5.0, 6.0])
     call = Call(source, "predict", np.array(rows), answer=source.predict(rows))
     assert compared(call, hbconv.convert(source, backend="reference"), 11 - call.answer)[0] == kind
 
@@ -92,57 +97,6 @@ def test_neighbours_may_differ_where_all_rows_are_asked_for(rows, kind):
         )[0]
         == kind
     )
-
-
-GRID = np.array([[i, j] for i in range(4) for j in range(4)], float)
-"""Neighbours of a row between them tie."""
-MIDDLE = np.array([[1.5, 1.5]])
-ASIDE = np.array([[1.31, 1.62]])
-LABELS = np.arange(32).reshape(16, 2) % 3
-
-
-@pytest.mark.parametrize(
-    ("source", "method"),
-    [
-        (KNeighborsClassifier(2), "predict_proba"),
-        (KNeighborsTransformer(n_neighbors=3, mode="connectivity"), "transform"),
-        (Isomap(n_neighbors=3), "transform"),
-        (LocallyLinearEmbedding(n_neighbors=3, eigen_solver="dense"), "transform"),
-    ],
-    ids=["list of answers", "sparse answer", "manifold", "locally linear"],
-)
-def test_neighbours_tie_in_answers_of_any_form(source, method):
-    """Four neighbours of the middle are as near as each other, and none of the row aside."""
-    source.fit(GRID, LABELS)
-    model = hbconv.convert(source, backend="reference")
-    for rows, kind in [(MIDDLE, "right"), (ASIDE, "wrong")]:
-        answer = getattr(source, method)(rows)
-        found = [part + 0.5 for part in answer] if isinstance(answer, list) else answer * 1.5
-        assert compared(Call(source, method, rows, answer=answer), model, found)[0] == kind
-
-
-@pytest.mark.parametrize(("neighbors", "kind"), [(2, "wrong"), (3, "right")])
-def test_a_transformer_to_distances_asks_for_one_neighbour_more(neighbors, kind):
-    """The fourth and the fifth nearest of zero tie; four are given to those who ask for three."""
-    points = np.array([[1.0], [2.0], [3.0], [4.0], [-4.0], [9.0]])
-    source = KNeighborsTransformer(n_neighbors=neighbors, algorithm="kd_tree").fit(points)
-    rows = np.zeros((1, 1))
-    answer = source.transform(rows)
-    model = hbconv.convert(source, backend="reference")
-    call = Call(source, "transform", rows, answer=answer)
-    assert compared(call, model, answer * 1.5)[0] == kind
-
-
-@pytest.mark.parametrize(
-    ("distances", "kind"), [([[0.0, 1.0, 2.0]], "wrong"), ([[0.0, 1.0, 1.0]], "right")], ids=str
-)
-def test_distances_that_are_given_are_not_rounded(distances, kind):
-    source = KNeighborsClassifier(2, metric="precomputed")
-    source.fit(np.abs(np.subtract.outer(range(3), range(3))).astype(float), ["a", "b", "c"])
-    answer = source.predict_proba(distances)
-    call = Call(source, "predict_proba", np.array(distances), answer=answer)
-    model = hbconv.convert(source, backend="reference")
-    assert compared(call, model, answer[:, [0, 2, 1]])[0] == kind
 
 
 def test_the_distance_of_a_row_from_itself_has_the_bound_of_wide_rows():

@@ -124,6 +124,10 @@ class _Printer:
                 yield from self.lines(each, indent)
         elif kind == "For":
             yield from () if is_zero(statement.extent) else self._loop(statement, indent)
+        elif kind == "While":
+            yield f"{indent}while ({self.value(statement.condition)}) {{"
+            yield from self.lines(statement.body, indent + "    ")
+            yield f"{indent}}}"
         elif kind == "IfThenElse":
             yield from self._branch(statement, indent)
         else:

@@ -17,6 +17,7 @@ from hbconv.backends.tvm.ops import (
     sorting,
 )
 from hbconv.backends.tvm.ops.nearest import emit as nearest
+from hbconv.backends.tvm.ops.nearest import heaps
 from hbconv.backends.tvm.ops.row_major_matmul import scaled
 from hbconv.backends.tvm.passes.group_elementwise import group_elementwise
 from hbconv.backends.tvm.passes.outline import Section, outline
@@ -37,6 +38,7 @@ EMITTERS: dict[str, Callable[..., None]] = {
     **circular.EMITTERS,
     **movement.EMITTERS,
     **nearest.EMITTERS,
+    **heaps.EMITTERS,
     **sorting.EMITTERS,
     **reductions.EMITTERS,
     **trees.EMITTERS,

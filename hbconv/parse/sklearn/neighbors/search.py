@@ -12,6 +12,7 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.containers import (
     AdjacencyLists,
+    ByForm,
     Cast,
     CastLike,
     ChoosesNearest,
@@ -42,7 +43,12 @@ from hbconv.parse.common.distance_metrics import (
 )
 from hbconv.parse.common.fitted_arrays import dense
 from hbconv.parse.sklearn.neighbors.precomputed import given_distances, require_neighbors
-from hbconv.parse.sklearn.neighbors.tie_rules import TieRule, read_tie_rule, warn_of_graph
+from hbconv.parse.sklearn.neighbors.tie_rules import (
+    TieRule,
+    read_tie_rule,
+    warn_of_graph,
+    warn_of_scaling,
+)
 from hbconv.parse.step import Step, concat
 
 __all__ = [
@@ -193,7 +199,12 @@ def nearest(step: Step, estimator: Any, x: Node, count: int) -> Neighbors:
         require_neighbors(step, x, found)
         warn_of_graph(step, x)
     else:
-        positions, found = _smallest(surrogate.node, count, read_tie_rule(step, estimator, x))
+        warn_of_scaling(step, estimator)
+        dense, sparse = (
+            _smallest(surrogate.node, count, read_tie_rule(step, estimator, x, sparse=sparse))
+            for sparse in (False, True)
+        )
+        positions, found = map(step.by_form, dense, sparse)
     return Neighbors(positions, surrogate.to_distance(found))
 
 
@@ -212,6 +223,8 @@ def _first(step: Step, graph: Scatter, count: int) -> Neighbors:
 
 def _in_order(positions: Node) -> Node:
     """Return positions of which equally near ones are in the order of the source."""
+    if isinstance(positions, ByForm):
+        return ByForm(_in_order(positions.dense), _in_order(positions.sparse))
     return positions.in_order() if isinstance(positions, ChoosesNearest) else positions
 
 

@@ -23,6 +23,7 @@ from hbconv.containers import (
     PartitionSearch,
     ProductDistances,
     SharedProducts,
+    SparseProducts,
     TreeSearch,
     are_often_tied,
     reads_tied_points,
@@ -31,7 +32,7 @@ from hbconv.parse.common.distance_metrics import named_metric, read_metric
 from hbconv.parse.common.fitted_arrays import dense
 from hbconv.parse.step import Step
 
-__all__ = ["TieRule", "read_tie_rule", "warn_of_graph"]
+__all__ = ["TieRule", "read_tie_rule", "warn_of_graph", "warn_of_scaling"]
 
 _BY_HEAP = (
     "braycurtis", "canberra", "chebyshev", "cityblock", "euclidean", "haversine", "infinity", "l1",
@@ -74,20 +75,30 @@ class TieRule:
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
 
-def read_tie_rule(step: Step, estimator: Any, x: Node) -> TieRule:
-    """Read how the source's search meets the fitted rows."""
-    _warn_of_scaling(step, estimator)
+def read_tie_rule(step: Step, estimator: Any, x: Node, *, sparse: bool) -> TieRule:
+    """Read how the source's search meets the fitted rows, for rows of an array or sparse ones."""
     if estimator._fit_method != "brute":
         return _tree_rule(step, estimator, x)
     metric = estimator.effective_metric_
-    formula = _FORMULAS.get(metric) if isinstance(metric, str) else None
-    products = formula(Array(dense(estimator._fit_X))) if formula else None
+    fitted = estimator._fit_X
+    formula = _formula(metric, fitted, sparse=sparse)
+    both_sparse = sparse and hasattr(fitted, "tocsr")
     by_heap = metric in _BY_HEAP or not isinstance(metric, str)
-    by_heap = by_heap and not (formula and hasattr(estimator._fit_X, "tocsr"))
-    if by_heap and estimator._fit_X.dtype in (np.float32, np.float64):
-        search: NearestSearch = HeapSearch(estimator._fit_X.dtype.name, _threads())
-        return TieRule(search, x, formula=products)
-    return TieRule(PartitionSearch(), x, formula=products)
+    by_heap = by_heap and not (formula and both_sparse)
+    if by_heap and fitted.dtype in (np.float32, np.float64):
+        search: NearestSearch = HeapSearch(fitted.dtype.name, _threads())
+        return TieRule(search, x, formula=formula)
+    return TieRule(PartitionSearch(), x, formula=formula)
+
+
+def _formula(metric: Any, fitted: Any, *, sparse: bool) -> ProductDistances | None:
+    """Return how the source rounds distances that it computes by products of matrices."""
+    if not isinstance(metric, str) or metric not in _FORMULAS:
+        return None
+    points, points_are_sparse = Array(dense(fitted)), hasattr(fitted, "tocsr")
+    if sparse or points_are_sparse:
+        return SparseProducts(points, None, sparse, points_are_sparse)
+    return _FORMULAS[metric](points)
 
 
 def warn_of_graph(step: Step, graph: Node) -> None:
@@ -99,7 +110,7 @@ def warn_of_graph(step: Step, graph: Node) -> None:
         _warn(step, "In a graph of neighbours within a radius, those fitted on first are taken.")
 
 
-def _warn_of_scaling(step: Step, estimator: Any) -> None:
+def warn_of_scaling(step: Step, estimator: Any) -> None:
     """Warn of metrics whose weights hbconv multiplies into the columns, which rounds otherwise."""
     metric, params = named_metric(estimator.effective_metric_, estimator.effective_metric_params_)
     scaled = metric in ("seuclidean", "mahalanobis") or params.get("w") is not None

@@ -18,6 +18,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import hbconv
+from hbconv.runtime.tied_rows import WORTH_COMPILING
 
 BACKENDS = ["reference", "torch", "onnx", "tvm"]
 ALGORITHMS = ["brute", "kd_tree", "ball_tree"]
@@ -242,12 +243,27 @@ def test_a_saved_model_chooses_alike(backend, tmp_path):
         require_same(estimator, loaded, x, "predict_proba")
 
 
-def test_rows_of_a_sparse_matrix():
-    estimator = neighbors.KNeighborsClassifier(4, algorithm="brute")
-    rows = csr_matrix(grid(60, seed=3))
-    for fitted in (csr_matrix(grid(200)), grid(200)):
-        model = hbconv.convert(estimator.fit(fitted, labels(200)), backend="reference")
-        require_same(estimator, model, rows, "predict_proba")
+@pytest.mark.parametrize("fitted", [np.asarray, csr_matrix])
+@pytest.mark.parametrize("given", [np.asarray, csr_matrix])
+def test_rows_of_a_sparse_matrix(fitted, given):
+    """Products of sparse rows round term after term; of two sparse matrices numpy partitions."""
+    estimator = neighbors.NearestNeighbors(n_neighbors=4, algorithm="brute")
+    estimator.fit(fitted(grid(400, columns=6) / 3.0))
+    model = hbconv.convert(estimator, backend="reference")
+    rows = given(grid(100, seed=3, columns=6) / 3.0)
+    np.testing.assert_array_equal(model.kneighbors(rows)[1], estimator.kneighbors(rows)[1])
+
+
+@pytest.mark.parametrize("backend", ["torch", "tvm"])
+@pytest.mark.parametrize("scale", [1.0, 3.0])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_many_rows_are_searched_by_a_compiled_program(algorithm, scale, backend):
+    """Its choice is that for few rows, for distances that products round too."""
+    estimator = neighbors.NearestNeighbors(n_neighbors=20, algorithm=algorithm)
+    estimator.fit(grid(600) / scale)
+    model = hbconv.convert(estimator, backend=backend)
+    rows = grid(WORTH_COMPILING + 200, seed=3) / scale
+    np.testing.assert_array_equal(model.kneighbors(rows)[1], estimator.kneighbors(rows)[1])
 
 
 def test_tensors_are_finished_where_they_lie():
