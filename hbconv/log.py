@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hbconv.target import Target
 
 __all__ = [
     "log_compiled",
@@ -11,6 +15,7 @@ __all__ = [
     "log_no_graph",
     "log_optimized",
     "log_parsed",
+    "log_slower",
 ]
 
 
@@ -68,6 +73,22 @@ def log_converted(owner: str, given: str, wider: str) -> None:
         owner,
         given,
         wider,
+    )
+
+
+def log_slower(estimator: str, target: Target, slowdown: float) -> None:
+    """Warn that a model is predicted slower than its source."""
+    import logging
+
+    way_out = "Use backend='tvm'" if target.backend != "tvm" else "Use precision='fast'"
+    logging.getLogger("hbconv").warning(
+        "%d rows are predicted to take %.1f times as long on %s as by %s itself. "
+        "%s, or the source.",
+        target.rows,
+        slowdown,
+        target.backend,
+        estimator or "the source model",
+        way_out,
     )
 
 

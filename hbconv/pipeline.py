@@ -34,6 +34,7 @@ from hbconv.optimize.plan import Plan, make_plan, plan_like
 from hbconv.optimize.row_plans import RowPlan, plan_rows
 from hbconv.optimize.search import Optimized
 from hbconv.optimize.shared_codes import share_codes
+from hbconv.optimize.slowdown import predict_slowdown
 from hbconv.optimize.tuning.contender import Contender, Problem
 from hbconv.optimize.tuning.tuned import Tuned, find_tuned
 from hbconv.target import Target
@@ -186,6 +187,12 @@ class Compilation:
     def prepared(self) -> TensorProgram:
         """The program as the backend will emit it."""
         return prepare(self.lowered, self.target)
+
+    @cached_property
+    def slowdown(self) -> float:
+        """The predicted time over that of the source model."""
+        library = self.planned.parsed.traits.source.partition(".")[0]
+        return predict_slowdown(self.lowered.program, library, self.target)
 
     def emitted(self) -> Artifact:
         """Compile the program, and log it."""

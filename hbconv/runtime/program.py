@@ -5,16 +5,19 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hbconv.backends.base import Artifact
 from hbconv.containers import Graph, Schema
 from hbconv.containers.analysis.guard import Guard
-from hbconv.lower import FLAGGED, AnyFeed, Lowered, Padding
+from hbconv.lower import FLAGGED, AnyFeed, Padding
 from hbconv.runtime.checks import Checker
 from hbconv.runtime.inputs.table import Table
 from hbconv.runtime.text.sparse_rows import as_csr
 from hbconv.tensor import ProgramTypes
+
+if TYPE_CHECKING:
+    from hbconv.pipeline import Compilation
 
 __all__ = ["HostSide", "Key", "Program", "StoredProgram", "digest_of"]
 
@@ -41,6 +44,8 @@ class HostSide:
     types : ProgramTypes
     chunks : mapping of str to int
         Rows that fit in the memory of one run of each variant, by the variant's folder.
+    slowdown : float
+        The predicted time over that of the source model.
     """
 
     schema: Schema
@@ -50,15 +55,22 @@ class HostSide:
     padding: Padding
     types: ProgramTypes
     chunks: Mapping[str, int]
+    slowdown: float = 1.0
 
     @staticmethod
-    def of(
-        graph: Graph, lowered: Lowered, guard: Guard, padding: Padding, chunks: Mapping[str, int]
-    ) -> HostSide:
-        """Describe what a lowered graph needs."""
-        types = lowered.program.types
-        widths = dict(lowered.sparse_widths)
-        return HostSide(graph.schema, lowered.feeds, widths, guard, padding, types, chunks)
+    def of(stages: Compilation, chunks: Mapping[str, int]) -> HostSide:
+        """Describe what compiled stages need."""
+        lowered = stages.lowered
+        return HostSide(
+            stages.graph.schema,
+            lowered.feeds,
+            dict(lowered.sparse_widths),
+            stages.guard,
+            stages.padding,
+            lowered.program.types,
+            chunks,
+            stages.slowdown,
+        )
 
 
 @dataclass(frozen=True)

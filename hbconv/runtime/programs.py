@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from hbconv.backends import Artifact, find_backend
 from hbconv.containers import Graph
 from hbconv.errors import BackendError, HbconvError, MissingPackageError
+from hbconv.log import log_slower
 from hbconv.lower import DENSE, TIED, Lowered, Padding
 from hbconv.row_buckets import BUCKETS, Bucket
 from hbconv.runtime.batching import bytes_given, rows_per_chunk
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CompiledProgram", "Programs"]
 
+SLOWER = 1.25
+"""A predicted slowdown from which users are told: predictions are off by as much."""
 WIDE = 256
 """Columns from which a sparse matrix is worth programs of its own."""
 
@@ -108,6 +111,14 @@ class Programs:
         self._takes_entries: dict[tuple[tuple[str, ...], tuple[str, ...]], bool] = {}
         self._substitute: Programs | None = None
         self._lock = RLock()
+        self._is_told = False
+        self._tell(max((program.host.slowdown for program in self._stored.values()), default=1.0))
+
+    def _tell(self, slowdown: float) -> None:
+        """Warn once where the model is predicted slower than its source."""
+        if slowdown >= SLOWER and not self._is_told:
+            self._is_told = True
+            log_slower(self.parsed.traits.estimator, self.target, slowdown)
 
     @contextmanager
     def _compiling(self) -> Iterator[None]:
@@ -207,7 +218,9 @@ class Programs:
     def prepared(self, methods: tuple[str, ...], dtypes: tuple[str, ...]) -> TensorProgram:
         """Return the methods as the backend will emit them."""
         with self._compiling():
-            return self.compilation(methods, dtypes).prepared
+            stages = self.compilation(methods, dtypes)
+            self._tell(stages.slowdown)
+            return stages.prepared
 
     def planned(self, dtypes: tuple[str, ...], padding: Padding = DENSE) -> Planned:
         """Return the stages that all methods share, run the first time that such columns come."""
@@ -273,10 +286,8 @@ class Programs:
         stages = self.compilation(*key)
         fitted = self._fitted.setdefault(key, self.variant(stages))
         whole = RowArtifact(fitted, self._other_variants(stages))
-        host = HostSide.of(
-            stages.graph, stages.lowered, stages.guard, stages.padding, whole.chunks()
-        )
-        return _program(host, whole)
+        self._tell(stages.slowdown)
+        return _program(HostSide.of(stages, whole.chunks()), whole)
 
     def _read(self, key: Key) -> Program | None:
         """Read a stored program back.

@@ -1,0 +1,62 @@
+"""Users are told once where a model is predicted slower than its source."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+from catboost import CatBoostRegressor
+from sklearn.ensemble import HistGradientBoostingRegressor, StackingRegressor
+from sklearn.impute import KNNImputer
+from sklearn.linear_model import LinearRegression
+from sklearn.neighbors import KNeighborsRegressor
+
+import hbconv
+
+X = np.random.default_rng(0).normal(size=(300, 6))
+Y = X[:, 0] + X[:, 1] * X[:, 2]
+FAST = ["tvm"]
+SLOW = ["onnx", "torch"]
+
+
+def told(caplog: pytest.LogCaptureFixture, model: hbconv.Model) -> list[str]:
+    """What the logger said from the conversion to the second answer."""
+    rows = X[:2]
+    for _ in range(2):
+        model.predict(rows) if "predict" in model.methods else model.transform(rows)
+    return [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
+
+
+@pytest.mark.parametrize("backend", FAST + SLOW)
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        CatBoostRegressor(iterations=50, depth=6, verbose=0, allow_writing_files=False),
+        KNeighborsRegressor(),
+        KNNImputer(),
+        StackingRegressor([("near", KNeighborsRegressor()), ("line", LinearRegression())], cv=2),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_the_slow_are_told_once_with_a_way_out(estimator, backend, caplog):
+    model = hbconv.convert(estimator.fit(X, Y), backend=backend)
+    found = told(caplog, model)
+    assert len(found) == (backend in SLOW)
+    assert all("times as long" in text and "backend='tvm'" in text for text in found)
+
+
+@pytest.mark.parametrize("backend", FAST + SLOW)
+def test_what_is_as_fast_is_not_told(backend, caplog):
+    for estimator in (LinearRegression(), HistGradientBoostingRegressor(max_iter=10)):
+        assert told(caplog, hbconv.convert(estimator.fit(X, Y), backend=backend)) == []
+
+
+def test_a_stored_program_tells_when_it_is_loaded(caplog, tmp_path, monkeypatch):
+    monkeypatch.setattr("hbconv.pipeline.predict_slowdown", lambda *_: 2.0)
+    model = hbconv.convert(LinearRegression().fit(X, Y), backend="tvm")
+    model.compile(X).save(tmp_path / "model.hbc")
+    caplog.clear()
+    hbconv.load(tmp_path / "model.hbc", trusted=True)
+    (record,) = caplog.records
+    assert "2.0 times as long on tvm as by LinearRegression itself" in record.getMessage()
