@@ -16,6 +16,7 @@ from hbconv.cli.onnx_files import open_session
 from hbconv.errors import MissingPackageError, OptionError
 from hbconv.model_formats import ModelFormat, format_of
 from hbconv.parse.spark.boosters import native_part
+from hbconv.skops_files import BOOSTERS, TRUSTED
 
 __all__ = ["open_booster"]
 
@@ -68,6 +69,8 @@ def open_booster(path: Path, threads: int = 1) -> Any:
             return open_session(path, threads)
         if found is ModelFormat.TREELITE:
             return _treelite(path, threads)
+        if found is ModelFormat.SKOPS:
+            return _skops(path)
         if found is ModelFormat.CATBOOST_JSON:
             return open_catboost(path, "json")
         return _xgboost(path, threads)
@@ -82,6 +85,13 @@ def _lightgbm(path: Path, threads: int) -> OwnBooster:
 
     predict = partial(lightgbm.Booster(model_file=path).predict, num_threads=threads)
     return OwnBooster(predict, partial(predict, raw_score=True), partial(predict, pred_leaf=True))
+
+
+def _skops(path: Path) -> Any:
+    """Load an estimator with its boosters, whose bytes go to the loaders of their libraries."""
+    from skops import io
+
+    return io.load(path, trusted=[*TRUSTED, *BOOSTERS])
 
 
 def _treelite(path: Path, threads: int) -> OwnBooster:

@@ -17,7 +17,13 @@ from hbconv.errors import ConversionError, UnsupportedError
 from hbconv.forest import Forest
 from hbconv.parse.lightgbm.trees import DAMAGED, Views, read_trees
 
-__all__ = ["LightGBMModel", "decode_text", "read_lightgbm_text"]
+__all__ = [
+    "LightGBMModel",
+    "category_lists",
+    "decode_text",
+    "read_lightgbm_text",
+    "read_names",
+]
 
 _VERSIONS = ("v2", "v3", "v4")
 _LISTS = "pandas_categorical:"
@@ -69,6 +75,11 @@ def decode_text(data: bytes) -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError:
         return data.decode("latin-1")
+
+
+def read_names(text: str) -> list[str]:
+    """Return the names of the features of a model text."""
+    return text.partition("\nfeature_names=")[2].partition("\n")[0].split(" ")
 
 
 def read_lightgbm_text(
@@ -204,7 +215,7 @@ def _settings(block: str) -> dict[str, str]:
     return settings
 
 
-def _lists(text: str) -> list[list[Any]]:
+def category_lists(text: str) -> list[list[Any]]:
     """Return the lists of categories, where LightGBM looks for them.
 
     It takes twice as many characters from the end until they are two lines, whole or not.
@@ -228,7 +239,7 @@ def _categories(infos: list[str], text: str, told: Sequence[int]) -> Mapping[int
     By default there are no others.
     Else the only assignment is taken in which the values of the features are codes of the lists.
     """
-    lists = _lists(text)
+    lists = category_lists(text)
     if not lists:
         return {}
     listed = [

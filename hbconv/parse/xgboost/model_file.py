@@ -52,6 +52,8 @@ class XGBoostModel:
     categories : tuple
         For each feature the values that the codes 0, 1... stand for; empty where unknown.
         The whole tuple is empty where no feature's are known.
+    best_iteration : int or None
+        The last boosting iteration that wrappers predict by; None: the last that there is.
     """
 
     booster: XGBoostTrees | XGBoostLinear
@@ -60,6 +62,7 @@ class XGBoostModel:
     names: tuple[str, ...]
     n_features: int
     categories: tuple[Categories, ...]
+    best_iteration: int | None = None
 
 
 def read_xgboost_bytes(data: bytes) -> XGBoostModel:
@@ -124,7 +127,13 @@ def _model(learner: Mapping[str, Any]) -> XGBoostModel:
         names,
         n_features,
         categories,
+        _best_iteration(learner),
     )
+
+
+def _best_iteration(learner: Mapping[str, Any]) -> int | None:
+    best = learner.get("attributes", {}).get("best_iteration")
+    return None if best is None else int(best)
 
 
 def _refusal(parameter: str, value: object, hint: str) -> UnsupportedError:

@@ -136,6 +136,8 @@ def _ask_catboost(path: Path, x: Any, methods: Any) -> Any:
 
 
 def _skops(folder: Path) -> None:
+    import lightgbm
+    import xgboost
     from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
     from sklearn.neighbors import KNeighborsClassifier
@@ -152,6 +154,8 @@ def _skops(folder: Path) -> None:
         KNeighborsClassifier(3),
         SVC(),
         GradientBoostingRegressor(n_estimators=3, random_state=0),
+        lightgbm.LGBMClassifier(n_estimators=3, num_leaves=6, n_jobs=1, verbose=-1),
+        xgboost.XGBClassifier(n_estimators=3, max_depth=3, n_jobs=1),
     )
     for i, model in enumerate(models):
         skops.dump(model.fit(x, y if i == 4 else classes), folder / f"{i}.skops")
@@ -160,9 +164,9 @@ def _skops(folder: Path) -> None:
 def _ask_skops(path: Path, x: Any, _: Any) -> Any:
     from skops import io as skops
 
-    from hbconv.skops_files import TRUSTED
+    from hbconv.skops_files import BOOSTERS, TRUSTED
 
-    return answers_of(skops.load(path, trusted=list(TRUSTED)), ("predict",), x)
+    return answers_of(skops.load(path, trusted=[*TRUSTED, *BOOSTERS]), ("predict",), x)
 
 
 def _mutate_text(data: bytes, rng: np.random.Generator) -> bytes:
