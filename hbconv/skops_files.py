@@ -17,8 +17,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from hbconv.catboost_files import require_readable
 from hbconv.errors import ConversionError, HbconvError, MissingPackageError
+from hbconv.json_text import read_json, require_whole
 from hbconv.parse.checks.damage import REFIT, reading
 from hbconv.parse.lightgbm import held_booster as held_lightgbm
 from hbconv.parse.lightgbm.estimators import parse_lightgbm_text
@@ -56,6 +59,10 @@ TRUSTED = (
     "xgboost.sklearn.XGBRegressor",
 )
 """Types beyond skops' own list that a .skops file may hold: exactly those that hbconv converts."""
+
+
+_HEADER = 256
+"""Bytes in which an array of texts says that it is one."""
 
 
 def load_skops(data: bytes, name: str, categories: Sequence[int] = ()) -> Any:
@@ -122,14 +129,25 @@ def _without_loaders(data: bytes, name: str) -> tuple[bytes, set[str]]:
             raise ConversionError(f"{name} is damaged: its members share bytes.")
         for info in infos:
             content = given.read(info)
+            if info.filename.endswith(".npy"):
+                _require_whole_array(content)
             if info.filename == "schema.json":
-                schema = json.loads(content)
+                schema = read_json(content)
                 for entry in _entries(schema):
                     libraries.add(entry["__module__"].partition(".")[0])
                     _put_held_booster(entry)
+                    if entry.get("__loader__") == "JsonNode":
+                        read_json(entry["content"])
                 content = json.dumps(schema).encode()
             archive.writestr(info.filename, content)
     return out.getvalue(), libraries
+
+
+def _require_whole_array(data: bytes) -> None:
+    """Refuse texts of an array that hold half a character."""
+    if b"'<U" in data[:_HEADER] or b"'>U" in data[:_HEADER]:
+        texts = np.load(io.BytesIO(data), allow_pickle=False)
+        require_whole("".join(texts.ravel().tolist()))
 
 
 def _entries(schema: Any) -> Iterator[dict[str, Any]]:

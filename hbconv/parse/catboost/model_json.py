@@ -17,6 +17,7 @@ from hbconv.containers import current_step
 from hbconv.covered_forest import CoveredForest
 from hbconv.errors import ConversionError, OptionError, UnsupportedError
 from hbconv.forest import Forest
+from hbconv.json_text import read_json
 from hbconv.parse.catboost.covers import cover_leaves
 from hbconv.parse.catboost.inputs import Inputs
 from hbconv.parse.catboost.statistics import refuse_two_binarizations
@@ -184,7 +185,7 @@ def _refusal(parameter: str, value: object, hint: str) -> UnsupportedError:
 
 def _decoded(value: Any) -> Any:
     """Decode JSON that stands as text in JSON, as in some versions."""
-    return json.loads(value) if isinstance(value, str) else value
+    return read_json(value) if isinstance(value, str) else value
 
 
 def _objective(info: Mapping[str, Any]) -> str:

@@ -5,16 +5,16 @@ The JSON dump of LightGBM rounds and clips values.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hbconv.containers import current_step
-from hbconv.containers.schema import MOST_COLUMNS
 from hbconv.covered_forest import CoveredForest
 from hbconv.errors import ConversionError, UnsupportedError
 from hbconv.forest import Forest
+from hbconv.json_text import read_json
+from hbconv.parse.checks.damage import counted
 from hbconv.parse.lightgbm.trees import DAMAGED, Views, read_trees
 
 __all__ = [
@@ -144,7 +144,7 @@ def _model(
     names = settings["feature_names"].split(" ")
     infos = settings["feature_infos"].split(" ")
     width = int(settings["max_feature_idx"]) + 1
-    outputs = int(settings["num_tree_per_iteration"])
+    outputs = counted("num_tree_per_iteration", settings["num_tree_per_iteration"], len(blocks))
     if not len(names) == len(infos) == width:
         raise ConversionError(
             DAMAGED.format(
@@ -152,11 +152,7 @@ def _model(
                 f"describes {len(infos)}"
             )
         )
-    if (
-        not 0 < outputs <= MOST_COLUMNS
-        or outputs != int(settings["num_class"])
-        or len(blocks) % outputs
-    ):
+    if not outputs or outputs != int(settings["num_class"]) or len(blocks) % outputs:
         raise ConversionError(
             DAMAGED.format(
                 f"num_tree_per_iteration={outputs}, but it has {settings['num_class']} "
@@ -226,7 +222,7 @@ def category_lists(text: str) -> list[list[Any]]:
         size *= 2
     for line in text[-size:].removesuffix("\n").split("\n")[:-3:-1]:
         if line.startswith(_LISTS):
-            lists: list[list[Any]] | None = json.loads(line.removeprefix(_LISTS))
+            lists: list[list[Any]] | None = read_json(line.removeprefix(_LISTS))
             return lists or []
     return []
 

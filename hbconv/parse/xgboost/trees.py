@@ -194,7 +194,9 @@ def _vectors(tree: Mapping[str, Any]) -> Floats:
     leaf = np.asarray(tree["left_children"], np.int64) < 0
     number = np.where(leaf, np.asarray(tree["right_children"], np.int64), 0)
     _require(not np.any(number < 0), "a leaf has a negative number")
-    return np.asarray(tree["leaf_weights"], np.float32).reshape(-1, width)[number]
+    weights = np.asarray(tree["leaf_weights"], np.float32).reshape(-1, width)
+    _require(np.count_nonzero(leaf) <= len(weights), "leaves share their weights")
+    return weights[number]
 
 
 def _iteration_ends(model: Mapping[str, Any], n_outputs: int) -> Sequence[int]:
