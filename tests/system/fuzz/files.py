@@ -28,7 +28,7 @@ from hbconv.cli.sources import load_source
 from hbconv.errors import ConversionError
 from hbconv.parse import parse
 
-__all__ = ["FILES"]
+__all__ = ["FILES", "sized"]
 
 WIDEST = 5000
 """Columns of which rows are made."""
@@ -173,10 +173,10 @@ def _mutate_text(data: bytes, rng: np.random.Generator) -> bytes:
     if rng.random() < 0.3:
         return mutate_bytes(data, rng)
     text = mutate_text(data.decode(), rng)
-    return (_sized(text) if rng.random() < 0.8 else text).encode()
+    return (sized(text) if rng.random() < 0.8 else text).encode()
 
 
-def _sized(text: str) -> str:
+def sized(text: str) -> str:
     """Write the sizes of the trees as they are now, without which LightGBM does not find them."""
     _, *blocks = text.partition("\nend of trees")[0].split("\nTree=")
     sizes = " ".join(str(len(f"\nTree={block}".encode())) for block in blocks)
