@@ -29,6 +29,8 @@ TOLD = 0.03
 """Share of the files whose graph is printed, as text and as a page."""
 COMPILED = 0.005
 """Share that tvm compiles, which takes a second."""
+ASKED = 0.1
+"""Share of which all methods are asked; of others one is."""
 LARGEST = 60_000
 """Bytes of a file that is attacked, so that a case takes milliseconds."""
 
@@ -133,7 +135,8 @@ def attempt(path: Path, rng: np.random.Generator) -> None:
         explained = model.explain()
         f"{explained}{model!r}".encode()
         explained.to_html().encode()
-    ask(model)
+    asked = model.methods if rng.random() < ASKED else [str(rng.choice(model.methods))]
+    ask(model, asked)
 
 
 def hbc_fields(models: Callable[[], Iterator[tuple[str, Any]]]) -> Subject:

@@ -21,7 +21,7 @@ from fuzz.treelite_models import TREELITE
 
 from attack_files.values import hostile
 
-__all__ = ["TEXT_KEYS"]
+__all__ = ["TEXT_KEYS", "ubjson"]
 
 Rng = np.random.Generator
 Place = tuple[Any, Any]
@@ -71,10 +71,11 @@ def _paths(document: Any) -> dict[str, list[Place]]:
 
 def other_ubjson(data: bytes, rng: Rng) -> bytes:
     """Write a changed JSON as UBJSON."""
-    return b"".join(_ubjson(json.loads(other_json(data, rng))))
+    return b"".join(ubjson(json.loads(other_json(data, rng))))
 
 
-def _ubjson(value: Any) -> Iterator[bytes]:
+def ubjson(value: Any) -> Iterator[bytes]:
+    """Write a document as UBJSON, part by part."""
     if value is None or isinstance(value, bool):
         yield {None: b"Z", True: b"T", False: b"F"}[value]
     elif isinstance(value, int) and -(2**63) <= value < 2**63:
@@ -89,12 +90,12 @@ def _ubjson(value: Any) -> Iterator[bytes]:
         for key, held in value.items():
             text = key.encode("utf-8", "surrogatepass")
             yield struct.pack(">cq", b"L", len(text)) + text
-            yield from _ubjson(held)
+            yield from ubjson(held)
         yield b"}"
     else:
         yield b"["
         for held in value:
-            yield from _ubjson(held)
+            yield from ubjson(held)
         yield b"]"
 
 

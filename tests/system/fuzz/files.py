@@ -179,7 +179,9 @@ def _mutate_text(data: bytes, rng: np.random.Generator) -> bytes:
 def sized(text: str) -> str:
     """Write the sizes of the trees as they are now, without which LightGBM does not find them."""
     _, *blocks = text.partition("\nend of trees")[0].split("\nTree=")
-    sizes = " ".join(str(len(f"\nTree={block}".encode())) for block in blocks)
+    sizes = " ".join(
+        str(len(f"\nTree={block}".encode("utf-8", "surrogatepass"))) for block in blocks
+    )
     return re.sub(r"(?m)^tree_sizes=.*$", f"tree_sizes={sizes}", text, count=1)
 
 

@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -82,14 +83,15 @@ def _archive(manifest: Any, arrays: bytes, rng: np.random.Generator) -> bytes:
 
 def attempt(path: Path, rng: np.random.Generator) -> None:
     """Read a file, and let it answer for a few rows."""
-    ask(hbconv.load(path, backend="tvm" if rng.random() < COMPILED else "reference"))
+    model = hbconv.load(path, backend="tvm" if rng.random() < COMPILED else "reference")
+    ask(model, model.methods)
 
 
-def ask(model: Model) -> None:
-    """Call all methods of a model, by a row and by seven, and ask for the names of columns."""
+def ask(model: Model, methods: Iterable[str]) -> None:
+    """Call some methods of a model, by a row and by seven, and ask for the names of columns."""
     for rows in (1, 7):
         x = _rows(model, rows)
-        for method in model.methods:
+        for method in methods:
             answer = getattr(model, method)(x)
             _ = list(answer) if method.startswith("staged") else answer
     if model.parsed.traits.names_out is not None:
