@@ -23,16 +23,16 @@ from hbconv.catboost_files import require_readable
 from hbconv.errors import ConversionError, HbconvError, MissingPackageError
 from hbconv.json_text import read_json, require_whole
 from hbconv.parse.checks.damage import REFIT, reading
-from hbconv.parse.lightgbm import held_booster as held_lightgbm
 from hbconv.parse.lightgbm.estimators import parse_lightgbm_text
-from hbconv.parse.xgboost import held_booster as held_xgboost
+from hbconv.parse.lightgbm.held_booster import HeldLightGBM
 from hbconv.parse.xgboost.estimators import parse_xgboost_bytes
+from hbconv.parse.xgboost.held_booster import HeldXGBoost
 
 __all__ = ["BOOSTERS", "TRUSTED", "load_skops"]
 
 BOOSTERS = {
-    "lightgbm.basic.Booster": held_lightgbm.HeldBooster,
-    "xgboost.core.Booster": held_xgboost.HeldBooster,
+    "lightgbm.basic.Booster": HeldLightGBM,
+    "xgboost.core.Booster": HeldXGBoost,
 }
 """What stands for the boosters of libraries, so that their loaders see no byte of a file."""
 
@@ -91,9 +91,9 @@ def load_skops(data: bytes, name: str, categories: Sequence[int] = ()) -> Any:
     if "catboost" in libraries:
         _require_readable(held, name)
     found = _load(held, name)
-    if isinstance(found, held_xgboost.HeldBooster):
+    if isinstance(found, HeldXGBoost):
         return parse_xgboost_bytes(found.data)
-    if isinstance(found, held_lightgbm.HeldBooster):
+    if isinstance(found, HeldLightGBM):
         return parse_lightgbm_text(found.text, found.iterations, categories)
     return found
 

@@ -37,7 +37,7 @@ from hbconv.errors import UnsupportedError
 from hbconv.parse.checks.damage import reading
 from hbconv.parse.checks.soundness import require_sound
 from hbconv.parse.common.probabilities import beside_complement
-from hbconv.parse.lightgbm.held_booster import HeldBooster
+from hbconv.parse.lightgbm.held_booster import HeldLightGBM
 from hbconv.parse.lightgbm.inputs import read_features, read_schema
 from hbconv.parse.lightgbm.model_text import (
     LightGBMModel,
@@ -261,7 +261,7 @@ def _read_wrapper(step: Step) -> LightGBMModel:
 
 def _read(step: Step, booster: Any) -> LightGBMModel:
     """Read the trees that predict uses: those asked for, else up to the best iteration."""
-    if isinstance(booster, HeldBooster):
+    if isinstance(booster, HeldLightGBM):
         iterations = step.iterations or booster.iterations
         return read_lightgbm_text(booster.text, iterations, step.known_categories)
     text = _text(booster, -1 if step.iterations else None)

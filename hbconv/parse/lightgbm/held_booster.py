@@ -8,10 +8,10 @@ from typing import Any
 from hbconv.errors import ConversionError
 from hbconv.parse.lightgbm.model_text import category_lists, read_names
 
-__all__ = ["HeldBooster"]
+__all__ = ["HeldLightGBM"]
 
 
-class HeldBooster:
+class HeldLightGBM:
     """What stands for a ``lightgbm.Booster`` in the estimators of a .skops file.
 
     LightGBM's loader ends the process over some damaged texts. It has what the parsers and the

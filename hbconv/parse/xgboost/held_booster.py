@@ -9,10 +9,10 @@ from typing import Any
 from hbconv.errors import ConversionError
 from hbconv.parse.xgboost.model_file import XGBoostModel, read_xgboost_bytes
 
-__all__ = ["HeldBooster"]
+__all__ = ["HeldXGBoost"]
 
 
-class HeldBooster:
+class HeldXGBoost:
     """What stands for an ``xgboost.Booster`` in the estimators of a .skops file.
 
     XGBoost's loader ends the process over some damaged bytes. It has what the parsers and the
