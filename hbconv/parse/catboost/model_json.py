@@ -163,15 +163,8 @@ def _refuse_inexact(document: Mapping[str, Any]) -> None:
             )
     declared = _decoded(document["model_info"].get("class_params")) or {}
     present = declared.get("class_to_label") or []
-    if present != list(
-        range(
-            max(
-                len(present),
-                len(declared.get("class_names") or ()),
-                int(declared.get("classes_count") or 0),
-            )
-        )
-    ):
+    count = max(len(declared.get("class_names") or ()), int(declared.get("classes_count") or 0))
+    if len(present) < count or present != list(range(len(present))):
         raise _refusal(
             "class_names" if declared.get("class_names") else "classes_count",
             present,

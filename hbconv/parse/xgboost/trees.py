@@ -102,6 +102,8 @@ def read_trees(
     """Read the ``model`` of a booster gbtree; dart's weights are apart."""
     trees = model["trees"]
     _require(len(model["tree_info"]) == len(trees), "tree_info has another length than the trees")
+    numbered = all(tree.get("id", place) == place for place, tree in enumerate(trees))
+    _require(numbered, "its trees are not in the order of their ids, by which XGBoost places them")
     _require(
         weights is None or len(weights) == len(trees),
         "weight_drop has another length than the trees, as after booster[::2] of a dart",
