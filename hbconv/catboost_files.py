@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from hbconv.errors import ConversionError, HbconvError, MissingPackageError
 
-__all__ = ["open_catboost", "open_cbm"]
+__all__ = ["open_catboost", "open_cbm", "require_readable"]
 
 PYTHON_EXITS = (0, 1)
 """Exit codes of a process that Python ends: done, or an exception. A crash has another."""
@@ -29,20 +29,26 @@ def open_cbm(path: Path) -> Any:
     ConversionError
         CatBoost crashes over the file.
     """
-    require_readable(path)
+    require_readable(path, "hbconv.catboost_files")
     return open_catboost(path, "cbm")
 
 
-def require_readable(path: Path) -> None:
+def require_readable(path: Path, module: str) -> None:
     """Refuse a file over which CatBoost crashes, by reading it in another process first.
 
     What that process raises is left to whoever reads the file next.
+
+    Parameters
+    ----------
+    path : Path
+    module : str
+        What reads the file of the path that it is given, run as a program.
 
     Raises
     ------
     ConversionError
     """
-    command = [sys.executable, "-m", "hbconv.catboost_files", str(path)]
+    command = [sys.executable, "-m", module, str(path)]
     code = subprocess.run(command, capture_output=True, check=False).returncode  # noqa: S603
     if code not in PYTHON_EXITS:
         raise ConversionError(

@@ -183,5 +183,5 @@ _READERS: Mapping[ModelFormat, Callable[[_Content], object]] = {
     ModelFormat.TREELITE: lambda content: read_checkpoint(content.data),
     ModelFormat.TREELITE_JSON: lambda content: read_treelite_json(content.data),
     ModelFormat.ONNX: lambda content: open_onnx(content.path or content.data, content.n_features),
-    ModelFormat.SKOPS: lambda content: load_skops(content.data, content.name),
+    ModelFormat.SKOPS: lambda content: load_skops(content.data, content.name, content.categories),
 }

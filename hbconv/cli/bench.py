@@ -18,7 +18,7 @@ import numpy as np
 
 from hbconv.cli import answer, positive
 from hbconv.cli.ablation import ablate, show_ablation
-from hbconv.cli.boosters import open_booster
+from hbconv.cli.boosters import asked_source
 from hbconv.cli.sources import (
     convert_options,
     is_saved,
@@ -28,9 +28,7 @@ from hbconv.cli.sources import (
     refuse_trusted,
 )
 from hbconv.cli.tables import read_all
-from hbconv.containers import Graph
 from hbconv.errors import InputError, MissingPackageError, OptionError
-from hbconv.parse.treelite.stored_model import StoredModel
 from hbconv.scorer import read_names, rows_for, with_unread
 
 EXAMPLES = """
@@ -104,10 +102,8 @@ def _source(path: Path, options: argparse.Namespace) -> Any:
 
 def _own(source: Any, path: Path, threads: int) -> Any:
     """Return what answers as the source; None where there is none, or its library is missing."""
-    if not isinstance(source, Graph | StoredModel):
-        return source
     try:
-        return open_booster(path, threads)
+        return asked_source(source, path, threads)
     except (MissingPackageError, OptionError):
         return None
 

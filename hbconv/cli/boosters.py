@@ -13,11 +13,14 @@ from typing import Any
 
 from hbconv.catboost_files import open_catboost
 from hbconv.cli.onnx_files import open_session
+from hbconv.containers import Graph
 from hbconv.errors import MissingPackageError, OptionError
 from hbconv.model_formats import ModelFormat, format_of
 from hbconv.parse.spark.boosters import native_part
+from hbconv.parse.treelite.stored_model import StoredModel
+from hbconv.skops_files import BOOSTERS, TRUSTED
 
-__all__ = ["open_booster"]
+__all__ = ["asked_source", "open_booster"]
 
 _NOT_LOADED: Mapping[ModelFormat | None, str] = {
     ModelFormat.TREELITE_JSON: "Treelite itself does not load its JSON. Compare a checkpoint (.tl) "
@@ -41,6 +44,20 @@ class OwnBooster:
     predict: Callable[[Any], Any]
     raw_scores: Callable[[Any], Any]
     apply: Callable[[Any], Any]
+
+
+def asked_source(source: Any, path: Path, threads: int = 1) -> Any:
+    """Return what answers as the source: the model that was read, or what its library loads.
+
+    hbconv reads boosters without their libraries, those in .skops files too, so these load the
+    file anew.
+    """
+    if isinstance(source, Graph | StoredModel):
+        return open_booster(path, threads)
+    is_file = source is not None and path.is_file()
+    if is_file and format_of(path) is ModelFormat.SKOPS:
+        return open_booster(path, threads)
+    return source
 
 
 def open_booster(path: Path, threads: int = 1) -> Any:
@@ -68,6 +85,8 @@ def open_booster(path: Path, threads: int = 1) -> Any:
             return open_session(path, threads)
         if found is ModelFormat.TREELITE:
             return _treelite(path, threads)
+        if found is ModelFormat.SKOPS:
+            return _skops(path)
         if found is ModelFormat.CATBOOST_JSON:
             return open_catboost(path, "json")
         return _xgboost(path, threads)
@@ -82,6 +101,13 @@ def _lightgbm(path: Path, threads: int) -> OwnBooster:
 
     predict = partial(lightgbm.Booster(model_file=path).predict, num_threads=threads)
     return OwnBooster(predict, partial(predict, raw_score=True), partial(predict, pred_leaf=True))
+
+
+def _skops(path: Path) -> Any:
+    """Load an estimator with its boosters, whose bytes go to the loaders of their libraries."""
+    from skops import io
+
+    return io.load(path, trusted=[*TRUSTED, *BOOSTERS])
 
 
 def _treelite(path: Path, threads: int) -> OwnBooster:

@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 
 from hbconv.cli import answer, positive
-from hbconv.cli.boosters import open_booster
+from hbconv.cli.boosters import asked_source
 from hbconv.cli.sources import (
     convert_options,
     is_saved,
@@ -18,10 +18,8 @@ from hbconv.cli.sources import (
     refuse_trusted,
 )
 from hbconv.cli.tables import read_all
-from hbconv.containers import Graph
 from hbconv.errors import OptionError
 from hbconv.parse.spark.saved_model import SparkModel
-from hbconv.parse.treelite.stored_model import StoredModel
 from hbconv.scorer import rows_for
 
 EXAMPLES = """
@@ -53,8 +51,7 @@ def run(options: argparse.Namespace) -> int:
     refuse_trusted(options)
     source = load_source(path, allow_pickle=options.allow_pickle)
     model = hbconv.convert(source, **convert_options(options))
-    if isinstance(source, Graph | StoredModel):
-        source = open_booster(path)
+    source = asked_source(source, path)
     if isinstance(source, SparkModel):
         raise OptionError(
             f"{path.name} is a model of Spark, which hbconv does not run. Compare the answers of "

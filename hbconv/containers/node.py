@@ -152,8 +152,9 @@ class Node:
     def check(self) -> str | None:
         """Return why the constants do not fit the inputs; None where they fit.
 
-        It finds what neither ``infer`` nor the types of primitives show. Parsers make nodes that
-        fit, but a file may hold any.
+        It finds what neither ``infer`` nor the types of primitives show, and every count that
+        ``infer`` and ``lower`` repeat something for, or make something of. So it is asked before
+        them, of a node that a file holds when it is read, and of a parsed one.
         """
         return None
 

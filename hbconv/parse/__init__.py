@@ -27,7 +27,6 @@ from hbconv.parse.metric import read_metric
 from hbconv.parse.registry import find_parser, parser_names, parses
 from hbconv.parse.schema import read_schema
 from hbconv.parse.step import Conditions, Step, parse_step
-from hbconv.parse.wide_explanations import split_by_width
 
 __all__ = ["METHODS", "Step", "parse", "parser_names", "parses"]
 
@@ -82,13 +81,13 @@ def _parsed(
         iterations=iterations,
         categories=_placed(categories, schema),
     )
-    outputs, too_wide = split_by_width(parse_step(step), type(estimator).__name__)
+    outputs = parse_step(step)
     ordered = {m: outputs[m] for m in (*METHODS, *outputs) if m in outputs}
     graph = _graph(step.conditions, schema, ordered, _traits(estimator, ordered, schema))
     refused = step.conditions.refused
     asked = (m for m in refused if hasattr(estimator, m) or m in ARGUMENT_METHODS)
     missing = {m: refused[m] for m in asked if m not in ordered}
-    return _with_inverse(replace(graph, refused=missing | too_wide), estimator)
+    return _with_inverse(replace(graph, refused=missing), estimator)
 
 
 def _placed(categories: Mapping[int, str], schema: Schema) -> frozenset[int]:

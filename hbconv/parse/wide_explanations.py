@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import replace
 
-from hbconv.containers import Output
+from hbconv.containers import Graph
 
-__all__ = ["MOST_NUMBERS", "split_by_width"]
+__all__ = ["MOST_NUMBERS", "without_wide"]
 
 MOST_NUMBERS = 1 << 24
 """Numbers of one row that a method on demand may return: 128 MB, 4,095 columns of interactions."""
 
 
-def split_by_width(
-    outputs: Mapping[str, Output], estimator: str
-) -> tuple[dict[str, Output], dict[str, str]]:
-    """Return the outputs that a model answers, and why it does not answer the others.
+def without_wide(graph: Graph) -> Graph:
+    """Return the graph without the methods that are too wide, which it refuses with the reason.
 
     Examples
     --------
-    >>> from hbconv.containers import Columns, Schema
-    >>> x = Columns.of(Schema.matrix(3))
-    >>> kept, why = split_by_width({"contributions": Output(x, on_demand=True)}, "Trees")
-    >>> list(kept), why
-    (['contributions'], {})
+    >>> from hbconv.containers import Columns, Output, Schema
+    >>> schema = Schema.matrix(3)
+    >>> graph = Graph(schema, {"contributions": Output(Columns.of(schema), on_demand=True)})
+    >>> without_wide(graph) is graph
+    True
     """
     too_wide = {
         method: output.node.type.width
-        for method, output in outputs.items()
+        for method, output in graph.outputs.items()
         if output.on_demand and output.node.type.width > MOST_NUMBERS
     }
-    kept = {method: output for method, output in outputs.items() if method not in too_wide}
+    if not too_wide:
+        return graph
+    kept = {method: output for method, output in graph.outputs.items() if method not in too_wide}
     reasons = {
-        method: f"This Model of {estimator} has no {method}: a row of them has {width:,} numbers, "
-        f"and hbconv gives up to {MOST_NUMBERS:,}. Fit fewer columns, or ask "
+        method: f"This Model of {graph.traits.estimator} has no {method}: a row of them has "
+        f"{width:,} numbers, and hbconv gives up to {MOST_NUMBERS:,}. Fit fewer columns, or ask "
         f"{' or '.join(kept)}."
         for method, width in too_wide.items()
     }
-    return kept, reasons
+    return replace(graph, outputs=kept, refused={**graph.refused, **reasons})

@@ -2,7 +2,8 @@
 
 Two nodes are equal members if they do the same with other constants, and so do all nodes before and
 behind them. The classes are the coarsest stable partition, refined from the nodes' own looks (as
-Hopcroft's algorithm does for automata).
+Hopcroft's algorithm does for automata). A pass goes along the inputs and back along the users, so
+what tells two nodes of a chain apart reaches all others at once: 3,000 took 3,000 passes.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from hbconv.containers import Codes, Columns, Entries, Node
@@ -27,7 +28,7 @@ def fold(nodes: Sequence[Node], inputs: Edges, names: Mapping[int, str]) -> list
     ----------
     nodes : sequence of Node
     inputs : mapping of int to sequence of int
-        Positions of the inputs of each node.
+        Positions of the inputs of each node, which come before it.
     names : mapping of int to str
         Of nodes that are answers; these stay apart.
     """
@@ -36,20 +37,11 @@ def fold(nodes: Sequence[Node], inputs: Edges, names: Mapping[int, str]) -> list
         for before in given:
             users[before].append(node)
     colours = _numbered([(_look(node), names.get(i, "")) for i, node in enumerate(nodes)])
-    while True:
-        finer = _numbered(
-            [
-                (
-                    colours[i],
-                    tuple(colours[n] for n in inputs[i]),
-                    frozenset(colours[n] for n in users[i]),
-                )
-                for i in range(len(nodes))
-            ]
-        )
-        if len(set(finer)) == len(set(colours)):
-            break
-        colours = finer
+    count = 0
+    while len(set(colours)) > count:
+        count = len(set(colours))
+        colours = _refined(colours, inputs, range(len(nodes)), tuple)
+        colours = _refined(colours, users, range(len(nodes) - 1, -1, -1), frozenset)
     classes = defaultdict(list)
     for i, colour in enumerate(colours):
         classes[colour].append(i)
@@ -86,6 +78,21 @@ def join_steps(steps: Sequence[str]) -> str:
 def _numbered(colours: Sequence[Any]) -> list[int]:
     known: dict[Any, int] = {}
     return [known.setdefault(colour, len(known)) for colour in colours]
+
+
+def _refined(
+    colours: Sequence[int],
+    nearest: Edges,
+    order: Iterable[int],
+    gather: Callable[[Iterable[int]], Any],
+) -> list[int]:
+    """Tell nodes apart by the colours of those nearest, which come before them in the order."""
+    found = list(colours)
+    known: dict[Any, int] = {}
+    for i in order:
+        told = (colours[i], gather(found[n] for n in nearest[i]))
+        found[i] = known.setdefault(told, len(known))
+    return found
 
 
 def _look(node: Node) -> tuple[Any, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -112,9 +113,13 @@ def _layers_of(
     Dummies are negative. The lines that leave a box for outside share one chain of them.
     """
     here = set(boxes)
+    before_of = defaultdict(list)
+    for a, b in lines:
+        if a in here:
+            before_of[b].append(a)
     depth: dict[int, int] = {}
     for box in boxes:
-        depth[box] = 1 + max((depth[a] for a, b in lines if b == box and a in here), default=-1)
+        depth[box] = 1 + max((depth[a] for a in before_of[box]), default=-1)
     layers: list[list[int]] = [[] for _ in range(max(depth.values()) + 1)]
     for box in boxes:
         layers[depth[box]].append(box)

@@ -58,7 +58,7 @@ def order(layers: Layers, lines: Sequence[Line]) -> Layers:
     best = [list(layer) for layer in layers]
     fewest = count_crossings(best, lines)
     tried = [list(layer) for layer in layers]
-    for sweep in range(SWEEPS):
+    for sweep in range(SWEEPS if fewest else 0):
         downwards = sweep % 2 == 0
         _sweep(tried, above if downwards else below, downwards=downwards)
         crossings = count_crossings(tried, lines)
@@ -196,19 +196,17 @@ def _neighbours(lines: Iterable[Line]) -> tuple[Neighbours, Neighbours]:
 
 def _sweep(layers: Layers, neighbours: Neighbours, *, downwards: bool) -> None:
     """Sort each layer by the mean place of the neighbours in the layer before."""
-    numbers = range(len(layers)) if downwards else range(len(layers) - 1, -1, -1)
-    for number in numbers:
-        place_of = _places(layers)
-        layers[number].sort(key=_barycentre(neighbours, place_of))
+    place_of = {item: i for layer in layers for i, item in enumerate(layer)}
+    for layer in layers if downwards else reversed(layers):
+        layer.sort(key=_barycentre(neighbours, place_of))
+        place_of.update((item, i) for i, item in enumerate(layer))
 
 
-def _barycentre(
-    neighbours: Neighbours, place_of: Mapping[int, tuple[int, int]]
-) -> Callable[[int], float]:
+def _barycentre(neighbours: Neighbours, place_of: Mapping[int, int]) -> Callable[[int], float]:
     def mean(item: int) -> float:
         near = neighbours.get(item, ())
-        places = [place_of[n][1] + at * PIXEL for n, at in near]
-        return sum(places) / len(places) if places else place_of[item][1]
+        places = [place_of[n] + at * PIXEL for n, at in near]
+        return sum(places) / len(places) if places else place_of[item]
 
     return mean
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -48,14 +49,13 @@ def lay_out(scene: Scene) -> Layout:
     """Lay out a scene: each cluster by itself, then the clusters among each other."""
     sizes = {i: size_of_box(box) for i, box in enumerate(scene.boxes)}
     home = {box: c for c, cluster in enumerate(scene.clusters) for box in cluster.boxes}
+    touching: list[list[tuple[int, int]]] = [[] for _ in scene.clusters]
+    for a, b in scene.lines:
+        for c in {home[a], home[b]}:
+            touching[c].append((a, b))
     inner = [
-        lay_out_inside(
-            cluster.boxes,
-            sizes,
-            [(a, b) for a, b in scene.lines if c in (home[a], home[b])],
-            size_of_header(cluster),
-        )
-        for c, cluster in enumerate(scene.clusters)
+        lay_out_inside(cluster.boxes, sizes, lines, size_of_header(cluster))
+        for cluster, lines in zip(scene.clusters, touching, strict=True)
     ]
     bands = _bands(scene, inner, home)
     widths = dict.fromkeys((item for layer in bands.layers for item in layer), DUMMY)
@@ -69,16 +69,16 @@ def lay_out(scene: Scene) -> Layout:
     corners = [
         (centres[c] - left - inside.size.width / 2, tops[row[c]]) for c, inside in enumerate(inner)
     ]
-    passed = {
-        key: [
-            (centres[item] - left, tops[row[item]]),
-            (centres[item] - left, tops[row[item]] + heights[row[item]]),
-        ]
-        for key, item in bands.ways.items()
-    }
+    passed: dict[int, list[Point]] = defaultdict(list)
+    for (box, _), item in sorted(bands.ways.items()):
+        x, top = centres[item] - left, tops[row[item]]
+        passed[box] += [(x, top), (x, top + heights[row[item]])]
     clusters = tuple(Spot(*corner, i.size) for corner, i in zip(corners, inner, strict=True))
     boxes = tuple(inner[home[b]].spots[b].moved(*corners[home[b]]) for b in range(len(sizes)))
-    lines = tuple(_way(a, b, scene, home, inner, clusters, boxes, passed) for a, b in scene.lines)
+    floors: dict[float, float] = defaultdict(float)
+    for spot in clusters:
+        floors[spot.y] = max(floors[spot.y], spot.y + spot.size.height)
+    lines = tuple(_way(a, b, home, inner, clusters, boxes, passed, floors) for a, b in scene.lines)
     return Layout(Size(right - left, bottom), boxes, clusters, lines)
 
 
@@ -88,7 +88,8 @@ def _bands(scene: Scene, inner: Sequence[Inside], home: Mapping[int, int]) -> _B
     All lines from one box share it.
     """
     ranks = sorted({cluster.rank for cluster in scene.clusters})
-    band = {c: ranks.index(cluster.rank) for c, cluster in enumerate(scene.clusters)}
+    number = {rank: i for i, rank in enumerate(ranks)}
+    band = {c: number[cluster.rank] for c, cluster in enumerate(scene.clusters)}
     layers: list[list[int]] = [[] for _ in ranks]
     for c in band:
         layers[band[c]].append(c)
@@ -99,11 +100,11 @@ def _bands(scene: Scene, inner: Sequence[Inside], home: Mapping[int, int]) -> _B
         if upper == lower:
             continue
         last, leaves_at = upper, inner[upper].exit(a) - inner[upper].size.width / 2
-        for number in range(band[upper] + 1, band[lower]):
-            if (a, number) not in ways:
-                ways[a, number] = len(inner) + len(ways)
-                layers[number].append(ways[a, number])
-            item = ways[a, number]
+        for passing in range(band[upper] + 1, band[lower]):
+            if (a, passing) not in ways:
+                ways[a, passing] = len(inner) + len(ways)
+                layers[passing].append(ways[a, passing])
+            item = ways[a, passing]
             drawn[last, item, leaves_at, 0.0] = Line(last, item, leaves_at, 0.0, 4.0)
             last, leaves_at = item, 0.0
         enters_at = inner[lower].entry(a, b) - inner[lower].size.width / 2
@@ -126,12 +127,12 @@ def _tops(
 def _way(
     a: int,
     b: int,
-    scene: Scene,
     home: Mapping[int, int],
     inner: Sequence[Inside],
     clusters: Sequence[Spot],
     boxes: Sequence[Spot],
-    passed: Mapping[tuple[int, int], list[Point]],
+    passed: Mapping[int, list[Point]],
+    floors: Mapping[float, float],
 ) -> list[Point]:
     """Return the points of the line from one box to another."""
     start = (boxes[a].centre, boxes[a].y + boxes[a].size.height)
@@ -142,10 +143,8 @@ def _way(
     leaving = _moved(inner[upper].ways[a, -1], clusters[upper])
     entering = _moved(inner[lower].ways.get((a, b), []), clusters[lower])
     top = clusters[lower].y
-    bands = range(len(scene.clusters))
-    between = [p for number in bands for p in passed.get((a, number), ()) if p[1] < top]
-    floor = max((s.y + s.size.height for s in clusters if s.y == clusters[upper].y), default=0.0)
-    foot = (leaving[-1][0] if leaving else start[0], floor)
+    between = [p for p in passed.get(a, ()) if p[1] < top]
+    foot = (leaving[-1][0] if leaving else start[0], floors[clusters[upper].y])
     return [start, *leaving, foot, *between, *entering, end]
 
 

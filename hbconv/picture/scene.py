@@ -18,6 +18,10 @@ MOST_SEGMENTS = 2
 """Parts of a step's path that are written, the last ones."""
 
 
+MOST_WAYS = 20_000
+"""Boxes, and ways kept open for lines, of a picture: those of 20,000 take some five seconds."""
+
+
 @dataclass(frozen=True)
 class Box:
     """What stands for equal members, or for an answer.
@@ -75,6 +79,15 @@ class Scene:
     boxes: tuple[Box, ...]
     clusters: tuple[Cluster, ...]
     lines: tuple[tuple[int, int], ...]
+
+    @property
+    def ways(self) -> int:
+        """Count the boxes, and the layers that lines pass between the two that they join."""
+        depth = [0] * len(self.boxes)
+        for before, behind in sorted(self.lines, key=lambda line: line[1]):
+            depth[behind] = max(depth[behind], depth[before] + 1)
+        passed = sum(depth[behind] - depth[before] - 1 for before, behind in self.lines)
+        return len(self.boxes) + passed
 
 
 def make_scene(graph: Graph, target: Target, remarks: Mapping[Node, str] | None = None) -> Scene:
@@ -147,14 +160,16 @@ def _gather(
     key = [_key(nodes[members[0]], len(members)) for members in classes]
     rank = [0 if _is_leaf(nodes[members[0]]) else 1 for members in classes]
     given: dict[int, list[int]] = {}
+    readers: dict[int, list[int]] = {}
     for before, behind in lines:
         given.setdefault(behind, []).append(before)
+        readers.setdefault(before, []).append(behind)
     for box in range(len(classes)):  # inputs come first
         for before in given.get(box, ()):
             rank[box] = max(rank[box], rank[before] + (key[before] != key[box]))
     for box in range(len(classes)):  # constants stand right above what reads them
         if rank[box] == 1 and box not in given:
-            rank[box] = max(1, min((rank[b] for a, b in lines if a == box), default=2) - 1)
+            rank[box] = max(1, min((rank[b] for b in readers.get(box, ())), default=2) - 1)
     found: dict[tuple[str, int, int, int], list[int]] = {}
     for box in range(len(classes)):
         alone = box if key[box][1] == 0 else -1
@@ -194,4 +209,11 @@ def _with_answers(
         lines.append((box, len(boxes)))
         clusters.append(Cluster("", "", (len(boxes),), last))
         boxes.append(Box(name, "", "output", facts={"answers": name}))
-    return Scene(tuple(boxes), tuple(clusters), tuple(lines))
+    scene = Scene(tuple(boxes), tuple(clusters), tuple(lines))
+    return scene if scene.ways <= MOST_WAYS else _left_out(scene)
+
+
+def _left_out(scene: Scene) -> Scene:
+    """Return one box that says why there is no picture."""
+    told = f"{len(scene.boxes):,} boxes, and too many lines to draw"
+    return Scene((Box("no picture", told, "output"),), (Cluster("", "", (0,), 0),), ())

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Iterator
 
 import numpy as np
 
+from hbconv.optimize.program_cost import program_seconds
 from hbconv.target import Target
 from hbconv.tensor import Op, OpKind, TensorProgram
 from hbconv.tensor.lifetimes import last_uses
 from hbconv.tensor.program import Instruction
 
-__all__ = ["bytes_alive", "bytes_given", "bytes_per_row", "chunks", "rows_per_chunk"]
+__all__ = [
+    "bytes_alive",
+    "bytes_given",
+    "bytes_per_row",
+    "chunks",
+    "rows_in_time",
+    "rows_per_chunk",
+]
 
+RUN_SECONDS = 0.5
+"""Time of one run: that until Ctrl-C is heard."""
 DISTANCES = 3
 """Matrices of distances that are alive while one is computed: a sum, a term, and their sum."""
 
@@ -82,6 +94,26 @@ def rows_per_chunk(program: TensorProgram, target: Target) -> int:
         max(1, target.memory // max(1, bytes_per_row(program, target.device))),
         target.rows_at_once(bytes_alive(program, target.device)),
     )
+
+
+def rows_in_time(program: TensorProgram, target: Target) -> int:
+    """Rows that one run answers within half a second, as far as that is predicted.
+
+    Python looks at signals between two runs, so that Ctrl-C ends a call of many rows. Every row is
+    taken to need all rounds of a repeated program.
+
+    Examples
+    --------
+    >>> from hbconv.tensor import Builder
+    >>> b = Builder()
+    >>> x = b.input("x", "float64", 1000)
+    >>> 10_000 < rows_in_time(b.program({"y": b.op("exp", x)}), Target("torch")) < 10_000_000
+    True
+    """
+    seconds = program_seconds(program, target) / target.rows
+    if target.device != "cpu" or not 0 < seconds < math.inf:
+        return sys.maxsize
+    return max(1, int(RUN_SECONDS / seconds))
 
 
 def chunks(rows: int, size: int) -> Iterator[slice]:

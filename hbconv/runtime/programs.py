@@ -21,7 +21,7 @@ from hbconv.errors import BackendError, HbconvError, MissingPackageError
 from hbconv.log import log_slower
 from hbconv.lower import DENSE, TIED, Lowered, Padding
 from hbconv.row_buckets import BUCKETS, Bucket
-from hbconv.runtime.batching import bytes_given, rows_per_chunk
+from hbconv.runtime.batching import bytes_given, rows_in_time, rows_per_chunk
 from hbconv.runtime.checks import Checker
 from hbconv.runtime.inputs.table import Table
 from hbconv.runtime.program import HostSide, Key, Program, StoredProgram, digest_of
@@ -335,7 +335,8 @@ class Programs:
         """Compile a program with the plan of its stages."""
         fitted = Variant(stages.emitted(), self._chunk(stages.prepared))
         if TIED not in stages.lowered.program.outputs:
-            return fitted
+            quick = rows_in_time(stages.lowered.program, self.target)
+            return replace(fitted, chunk=min(fitted.chunk, quick))
         rest = self._rest(stages)
         finisher = Finisher.of(stages, rest)
         tied_rows = TiedRows(fitted.artifact, lambda: finisher, rest.artifact.files())

@@ -40,6 +40,7 @@ LAYERS = (
         "forest",
         "forest_check",
         "forest_parts",
+        "json_text",
         "log",
         "machine",
         "model_formats",

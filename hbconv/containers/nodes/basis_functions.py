@@ -169,6 +169,15 @@ class SplineBasis(Node):
     def infer(self) -> Type:
         return Type(self.x.type.width * self.n_splines, "float64")
 
+    def check(self) -> str | None:
+        fits = (
+            self.knots.data.ndim == 2
+            and len(self.knots) == self.x.type.width
+            and self.degree >= 0
+            and self.n_splines > 0
+        )
+        return None if fits else f"has degree {self.degree}, and knots {self.knots.shape}"
+
     def interval(self, *inputs: Interval) -> Interval | None:
         """Bound each step of the recursion.
 

@@ -79,6 +79,10 @@ class OneHot(Node):
     def infer(self) -> Type:
         return Type(sum(self.sizes), self.dtype or self.codes.type.dtype)
 
+    def check(self) -> str | None:
+        fits = len(self.sizes) == self.codes.type.width and min(self.sizes, default=0) >= 0
+        return None if fits else "does not have a size for each column"
+
     def lower(self, b: Builder, *inputs: Value) -> Value:
         if inputs[0].dtype == "int32":
             return b.one_hot(inputs[0], self.sizes, self.type.dtype)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
+from hbconv.containers.counts import misfit_of_groups
 from hbconv.containers.node import Node, container, one_to_one
 from hbconv.containers.nodes.wiring import Select
 from hbconv.containers.schema import Type
@@ -38,6 +39,9 @@ class ArgMax(Node):
 
     def infer(self) -> Type:
         return Type(self.groups, "int32")
+
+    def check(self) -> str | None:
+        return misfit_of_groups(self.groups, self.x.type.width)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         return b.reduce(
@@ -130,6 +134,9 @@ class Softmax(Node):
 
     def infer(self) -> Type:
         return Type(self.x.type.width, self.x.type.dtype)
+
+    def check(self) -> str | None:
+        return misfit_of_groups(self.groups, self.x.type.width)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         within = self.within or inputs[0].dtype

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers.dates import DateCodes
-from hbconv.containers.extractors import Extractor, Texts
+from hbconv.containers.extractors import Buckets, Extractor, Texts
 from hbconv.containers.interval import FINITE, LARGEST, LARGEST_INT, Interval
 from hbconv.containers.node import Node, container
 from hbconv.containers.nodes.wiring import Cast
@@ -205,7 +205,8 @@ class Entries(Node):
         width = self.extractor.width
         if isinstance(rows, Texts) and not rows.can_be_read:
             return "reads texts by a pattern, an encoding or n-grams that are none"
-        fits = 0 <= width < 2**31 and self.extractor.dtype in (
+        least = 1 if isinstance(self.extractor.columns, Buckets) else 0
+        fits = least <= width < 2**31 and self.extractor.dtype in (
             "float32",
             "float64",
             "int32",

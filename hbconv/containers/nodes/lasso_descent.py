@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
+from hbconv.containers.counts import misfit_of_rounds
 from hbconv.containers.node import Node, container
 from hbconv.containers.nodes.row_vectors import dot
 from hbconv.containers.schema import Type
@@ -61,6 +62,9 @@ class LassoDescent(Node):
 
     def infer(self) -> Type:
         return Type(len(self.dictionary), self.x.type.dtype)
+
+    def check(self) -> str | None:
+        return misfit_of_rounds(self.steps, self.dictionary, self.x.type.width, self.tolerance)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         (x,) = inputs

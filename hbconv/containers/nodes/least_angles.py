@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
+from hbconv.containers.counts import misfit_of_rounds
 from hbconv.containers.node import Node, container
 from hbconv.containers.nodes.angle_records import Growth, Lead, Move, State
 from hbconv.containers.nodes.row_vectors import (
@@ -76,6 +77,9 @@ class LeastAngles(Node):
 
     def infer(self) -> Type:
         return Type(len(self.dictionary), self.dictionary.dtype)
+
+    def check(self) -> str | None:
+        return misfit_of_rounds(self.steps, self.dictionary, self.x.type.width)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         """Compute in float64, from products rounded as the source model rounds them."""

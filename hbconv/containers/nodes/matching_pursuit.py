@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
+from hbconv.containers.counts import misfit_of_table
 from hbconv.containers.node import Node, container
 from hbconv.containers.nodes.row_vectors import as_row, dot
 from hbconv.containers.schema import Type
@@ -53,6 +54,12 @@ class MatchingPursuit(Node):
             len(self.dictionary),
             self.x.type.dtype if self.x.type.dtype.startswith("float") else "float64",
         )
+
+    def check(self) -> str | None:
+        misfit = misfit_of_table(self.dictionary, self.x.type.width)
+        if misfit or 0 < self.n_atoms <= len(self.dictionary):
+            return misfit
+        return f"takes {self.n_atoms} of {len(self.dictionary)} atoms"
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         x = b.cast(inputs[0], self.type.dtype)

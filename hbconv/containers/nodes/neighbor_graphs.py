@@ -31,6 +31,10 @@ class Scatter(Node):
     def infer(self) -> Type:
         return Type(self.width, self.values.type.dtype)
 
+    def check(self) -> str | None:
+        fits = self.width > 0 and self.values.type.width == self.positions.type.width
+        return None if fits else f"scatters over {self.width} columns"
+
     def lower(self, b: Builder, *inputs: Value) -> Value:
         values, positions = inputs
         scattered = b.op("scatter", positions, values, width=self.width)

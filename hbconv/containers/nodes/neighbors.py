@@ -81,9 +81,11 @@ class ChoosesNearest(Node):
         return Type(self.count, "int32")
 
     def check(self) -> str | None:
+        width = self.entries.type.width
+        if not 0 < self.count <= width:
+            return f"takes {self.count} of {width}"
         if self.search is None:
             return None
-        width = self.entries.type.width
         if self.formula:
             misfit = self.formula.misfit(width, self.rows.type.width if self.rows else 0)
             if misfit:

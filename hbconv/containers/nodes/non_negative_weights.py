@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hbconv.array import Array
+from hbconv.containers.counts import misfit_of_rounds
 from hbconv.containers.node import Node, container
 from hbconv.containers.schema import Type
 
@@ -54,6 +55,9 @@ class NonNegativeWeights(Node):
 
     def infer(self) -> Type:
         return Type(len(self.components), self.x.type.dtype)
+
+    def check(self) -> str | None:
+        return misfit_of_rounds(self.steps, self.components, self.x.type.width, self.tolerance)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         """Repeat a round on the state of each row.

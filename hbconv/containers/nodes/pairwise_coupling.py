@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hbconv.containers.counts import misfit_of_pairs
 from hbconv.containers.node import Node, container
 from hbconv.containers.schema import Type
 
@@ -50,6 +51,9 @@ class PairwiseCoupling(Node):
 
     def infer(self) -> Type:
         return Type(self.n_classes, self.x.type.dtype)
+
+    def check(self) -> str | None:
+        return misfit_of_pairs(self.n_classes, self.x.type.width)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         (x,) = inputs

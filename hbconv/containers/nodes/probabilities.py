@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hbconv.array import Array
+from hbconv.containers.counts import misfit_of_groups
 from hbconv.containers.node import Node, container
 from hbconv.containers.nodes.wiring import Select
 from hbconv.containers.schema import Type
@@ -69,6 +70,9 @@ class LogAdd(Node):
 
     def infer(self) -> Type:
         return Type(self.x.type.width // self.groups, self.x.type.dtype)
+
+    def check(self) -> str | None:
+        return misfit_of_groups(self.groups, self.x.type.width)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         return b.reduce("ordered_logsumexp", b.reshape(inputs[0], self.groups, self.type.width))

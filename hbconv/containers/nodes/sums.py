@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hbconv.array import Array
+from hbconv.containers.counts import misfit_of_groups
 from hbconv.containers.node import Node, container
 from hbconv.containers.schema import Type
 
@@ -29,6 +30,9 @@ class GroupSums(Node):
 
     def infer(self) -> Type:
         return Type(self.groups, self.x.type.dtype)
+
+    def check(self) -> str | None:
+        return misfit_of_groups(self.groups, self.x.type.width)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         return b.reduce(
@@ -54,6 +58,9 @@ class RunningSums(Node):
 
     def infer(self) -> Type:
         return self.x.type
+
+    def check(self) -> str | None:
+        return misfit_of_groups(self.groups, self.x.type.width)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         width = self.type.width
@@ -101,6 +108,13 @@ class Pool(Node):
             len(self.groups),
             "float64" if self.function in _OF_FLOATS and not dtype.startswith("float") else dtype,
         )
+
+    def check(self) -> str | None:
+        width = self.x.type.width
+        fits = self.function in FUNCTIONS and all(
+            group and min(group) >= 0 and max(group) < width for group in self.groups
+        )
+        return None if fits else f"pools other columns than the {width} there are"
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         x = b.cast(inputs[0], self.type.dtype)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hbconv.array import Array
+from hbconv.containers.counts import misfit_of_groups
 from hbconv.containers.node import Node, container
 from hbconv.containers.nodes.wiring import Select
 from hbconv.containers.schema import Type
@@ -69,6 +70,9 @@ class TableSoftmax(Node):
 
     def infer(self) -> Type:
         return self.x.type
+
+    def check(self) -> str | None:
+        return misfit_of_groups(self.groups, self.x.type.width)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         width = self.type.width

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hbconv.array import Array
+from hbconv.containers.counts import misfit_of_rounds
 from hbconv.containers.node import Node, container
 from hbconv.containers.schema import Type
 
@@ -48,6 +49,9 @@ class TopicMixture(Node):
 
     def infer(self) -> Type:
         return Type(len(self.topics), self.x.type.dtype)
+
+    def check(self) -> str | None:
+        return misfit_of_rounds(self.steps, self.topics, self.x.type.width, self.tolerance)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         """Repeat a step on the state of each row, starting from even weights.

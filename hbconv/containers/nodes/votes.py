@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from hbconv.array import Array
+from hbconv.containers.counts import misfit_of_pairs
 from hbconv.containers.node import Node, container
 from hbconv.containers.schema import Type
 
@@ -87,12 +88,11 @@ class PairVotes(Node):
     def infer(self) -> Type:
         return Type(self.n_classes, "float64")
 
+    def check(self) -> str | None:
+        return misfit_of_pairs(self.n_classes, self.winners.type.width, self.confidences.type.width)
+
     def lower(self, b: Builder, *inputs: Value) -> Value:
-        pairs = list(combinations(range(self.n_classes), 2))
-        own = [
-            [k for k, pair in enumerate(pairs) if label in pair] for label in range(self.n_classes)
-        ]
-        second = np.array([[pairs[k][1] == label for k in ks] for label, ks in enumerate(own)])
+        own, second = self._pairs_of_classes()
         winners, confidences = (b.reshape(b.take(x, np.ravel(own)), *second.shape) for x in inputs)
         votes = b.cast(b.op("eq", winners, b.constant(second, winners.dtype)), "float64")
         signed = b.cast(confidences, "float64") * b.constant(np.where(second, 1.0, -1.0))
@@ -100,6 +100,17 @@ class PairVotes(Node):
         return b.reduce("reduce_sum", votes, axis=1) + total / (
             b.constant(3.0) * (b.op("abs", total) + b.constant(1.0))
         )
+
+    def _pairs_of_classes(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
+        """Return the pairs of each class in order, and whether it is their second."""
+        k = self.n_classes
+        place = np.zeros((k, k), np.intp)
+        place[np.triu_indices(k, 1)] = np.arange(k * (k - 1) // 2)
+        apart = ~np.eye(k, dtype=bool)
+        own = (place + place.T)[apart].reshape(k, k - 1)
+        second = np.tri(k, dtype=bool)[apart].reshape(k, k - 1)
+        order = np.argsort(own, axis=1)
+        return np.take_along_axis(own, order, 1), np.take_along_axis(second, order, 1)
 
 
 @container

@@ -17,6 +17,7 @@ from hbconv.containers import current_step
 from hbconv.covered_forest import CoveredForest
 from hbconv.errors import ConversionError, OptionError, UnsupportedError
 from hbconv.forest import Forest
+from hbconv.json_text import read_json
 from hbconv.parse.catboost.covers import cover_leaves
 from hbconv.parse.catboost.inputs import Inputs
 from hbconv.parse.catboost.statistics import refuse_two_binarizations
@@ -162,15 +163,8 @@ def _refuse_inexact(document: Mapping[str, Any]) -> None:
             )
     declared = _decoded(document["model_info"].get("class_params")) or {}
     present = declared.get("class_to_label") or []
-    if present != list(
-        range(
-            max(
-                len(present),
-                len(declared.get("class_names") or ()),
-                int(declared.get("classes_count") or 0),
-            )
-        )
-    ):
+    count = max(len(declared.get("class_names") or ()), int(declared.get("classes_count") or 0))
+    if len(present) < count or present != list(range(len(present))):
         raise _refusal(
             "class_names" if declared.get("class_names") else "classes_count",
             present,
@@ -184,7 +178,7 @@ def _refusal(parameter: str, value: object, hint: str) -> UnsupportedError:
 
 def _decoded(value: Any) -> Any:
     """Decode JSON that stands as text in JSON, as in some versions."""
-    return json.loads(value) if isinstance(value, str) else value
+    return read_json(value) if isinstance(value, str) else value
 
 
 def _objective(info: Mapping[str, Any]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +13,7 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.containers import current_step
 from hbconv.errors import ConversionError, UnsupportedError
+from hbconv.json_text import read_json
 from hbconv.parse.checks.damage import finite_numbers
 
 __all__ = [
@@ -191,7 +191,7 @@ def require_ascending(borders: Sequence[Any], of: str) -> None:
 
 
 def _statistic(ctr: Mapping[str, Any], table: CountTable) -> Statistic:
-    told = json.loads(ctr["identifier"])
+    told = read_json(ctr["identifier"])
     if told != {"identifier": ctr["elements"], "type": ctr["ctr_type"]}:
         raise _damaged(ctr["identifier"], "is named after other elements than it has")
     values = _values(ctr, table)

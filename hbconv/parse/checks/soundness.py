@@ -29,6 +29,7 @@ from hbconv.containers import (
 from hbconv.containers.graph import MOST_ROW_VALUES, count_row_values
 from hbconv.errors import ConversionError, HbconvError, UnsupportedError
 from hbconv.parse.checks.damage import REPORT
+from hbconv.parse.wide_explanations import without_wide
 from hbconv.tensor import Builder, verify_program
 
 __all__ = ["require_labels", "require_sound"]
@@ -41,14 +42,19 @@ def require_sound(graph: Graph) -> Graph:
 
     This finds constants of a wrong length, or that are not numbers, in a model changed by hand.
     It runs before rules narrow the constants, and also finds missing class labels.
+    Methods on demand that are too wide are left out.
 
     Raises
     ------
     ConversionError
         Names the step.
     """
+    graph = without_wide(graph)
     _require_narrow(graph)
     for node in topological(graph.roots):
+        misfit = node.check()
+        if misfit:
+            raise _unfit(node, misfit)
         if node.inputs and all(x.type.dtype != "string" for x in node.inputs):
             _require_typed(node)
     try:
@@ -82,12 +88,7 @@ def _require_typed(node: Node) -> None:
     except UnsupportedError:
         raise
     except Exception as error:  # a constant that does not fit can fail anywhere
-        reads = " and ".join(str(x.type.width) for x in node.inputs)
-        raise _misfit(
-            node,
-            f"does not fit the {reads} columns that it reads ({node.name}: "
-            f"{' '.join(str(error).split())[:200]})",
-        ) from error
+        raise _unfit(node, " ".join(str(error).split())[:200]) from error
     if isinstance(node, SquaredDistances | Distances) and not _has_squares(node.points.data):
         raise _misfit(
             node,
@@ -95,6 +96,13 @@ def _require_typed(node: Node) -> None:
         )
     if (made.dtype, made.shape) != (node.type.dtype, (node.type.width,)):
         raise _misfit(node, f"makes {made.type} where {node.type} is needed ({node.name})")
+
+
+def _unfit(node: Node, why: str) -> ConversionError:
+    reads = " and ".join(str(x.type.width) for x in node.inputs)
+    return _misfit(
+        node, f"does not fit the {reads or 'given'} columns that it reads ({node.name}: {why})"
+    )
 
 
 def _has_squares(points: npt.NDArray[Any]) -> bool:

@@ -37,11 +37,13 @@ from hbconv.errors import UnsupportedError
 from hbconv.parse.checks.damage import reading
 from hbconv.parse.checks.soundness import require_sound
 from hbconv.parse.common.probabilities import beside_complement
+from hbconv.parse.lightgbm.held_booster import HeldLightGBM
 from hbconv.parse.lightgbm.inputs import read_features, read_schema
 from hbconv.parse.lightgbm.model_text import (
     LightGBMModel,
     decode_text,
     read_lightgbm_text,
+    read_names,
 )
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
@@ -124,7 +126,7 @@ def _names(booster: Any) -> Sequence[str]:
     try:
         names: Sequence[str] = booster.feature_name()
     except UnicodeDecodeError:
-        return _text(booster, 1).partition("\nfeature_names=")[2].partition("\n")[0].split(" ")
+        return read_names(_text(booster, 1))
     return names
 
 
@@ -259,6 +261,9 @@ def _read_wrapper(step: Step) -> LightGBMModel:
 
 def _read(step: Step, booster: Any) -> LightGBMModel:
     """Read the trees that predict uses: those asked for, else up to the best iteration."""
+    if isinstance(booster, HeldLightGBM):
+        iterations = step.iterations or booster.iterations
+        return read_lightgbm_text(booster.text, iterations, step.known_categories)
     text = _text(booster, -1 if step.iterations else None)
     return read_lightgbm_text(text, step.iterations, step.known_categories)
 

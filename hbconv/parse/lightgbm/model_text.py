@@ -5,19 +5,25 @@ The JSON dump of LightGBM rounds and clips values.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hbconv.containers import current_step
-from hbconv.containers.schema import MOST_COLUMNS
 from hbconv.covered_forest import CoveredForest
 from hbconv.errors import ConversionError, UnsupportedError
 from hbconv.forest import Forest
+from hbconv.json_text import read_json
+from hbconv.parse.checks.damage import counted
 from hbconv.parse.lightgbm.trees import DAMAGED, Views, read_trees
 
-__all__ = ["LightGBMModel", "decode_text", "read_lightgbm_text"]
+__all__ = [
+    "LightGBMModel",
+    "category_lists",
+    "decode_text",
+    "read_lightgbm_text",
+    "read_names",
+]
 
 _VERSIONS = ("v2", "v3", "v4")
 _LISTS = "pandas_categorical:"
@@ -69,6 +75,11 @@ def decode_text(data: bytes) -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError:
         return data.decode("latin-1")
+
+
+def read_names(text: str) -> list[str]:
+    """Return the names of the features of a model text."""
+    return text.partition("\nfeature_names=")[2].partition("\n")[0].split(" ")
 
 
 def read_lightgbm_text(
@@ -133,7 +144,7 @@ def _model(
     names = settings["feature_names"].split(" ")
     infos = settings["feature_infos"].split(" ")
     width = int(settings["max_feature_idx"]) + 1
-    outputs = int(settings["num_tree_per_iteration"])
+    outputs = counted("num_tree_per_iteration", settings["num_tree_per_iteration"], len(blocks))
     if not len(names) == len(infos) == width:
         raise ConversionError(
             DAMAGED.format(
@@ -141,11 +152,7 @@ def _model(
                 f"describes {len(infos)}"
             )
         )
-    if (
-        not 0 < outputs <= MOST_COLUMNS
-        or outputs != int(settings["num_class"])
-        or len(blocks) % outputs
-    ):
+    if not outputs or outputs != int(settings["num_class"]) or len(blocks) % outputs:
         raise ConversionError(
             DAMAGED.format(
                 f"num_tree_per_iteration={outputs}, but it has {settings['num_class']} "
@@ -204,7 +211,7 @@ def _settings(block: str) -> dict[str, str]:
     return settings
 
 
-def _lists(text: str) -> list[list[Any]]:
+def category_lists(text: str) -> list[list[Any]]:
     """Return the lists of categories, where LightGBM looks for them.
 
     It takes twice as many characters from the end until they are two lines, whole or not.
@@ -215,7 +222,7 @@ def _lists(text: str) -> list[list[Any]]:
         size *= 2
     for line in text[-size:].removesuffix("\n").split("\n")[:-3:-1]:
         if line.startswith(_LISTS):
-            lists: list[list[Any]] | None = json.loads(line.removeprefix(_LISTS))
+            lists: list[list[Any]] | None = read_json(line.removeprefix(_LISTS))
             return lists or []
     return []
 
@@ -228,7 +235,7 @@ def _categories(infos: list[str], text: str, told: Sequence[int]) -> Mapping[int
     By default there are no others.
     Else the only assignment is taken in which the values of the features are codes of the lists.
     """
-    lists = _lists(text)
+    lists = category_lists(text)
     if not lists:
         return {}
     listed = [

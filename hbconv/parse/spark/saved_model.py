@@ -6,7 +6,6 @@ as parquet, and ``stages`` the folders of a pipeline's stages.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.errors import ConversionError, MissingPackageError
+from hbconv.json_text import read_json
 from hbconv.parse.checks.damage import reading
 
 __all__ = ["SparkModel", "dense_vector", "read_spark_model"]
@@ -88,7 +88,7 @@ def read_spark_model(path: Path) -> SparkModel:
     if not parts:
         raise ConversionError(f"{path} is not a model that Spark ML saved: it has no metadata.")
     with reading(path.name, "Save the model anew."):
-        metadata = json.loads(parts[0].read_text(encoding="utf-8"))
+        metadata = read_json(parts[0].read_bytes())
     if not isinstance(metadata, dict) or "class" not in metadata:
         raise ConversionError(f"{path.name} is damaged: its metadata name no class.")
     parameters = [metadata.get(name, {}) for name in ("paramMap", "defaultParamMap")]

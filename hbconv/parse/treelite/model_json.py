@@ -74,7 +74,10 @@ def read_trees(model: Mapping[str, Any]) -> TreeliteTrees:
 def _leaves(nodes: Sequence[Node], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     """Return the values of each node, zeros at tests."""
     values = [np.atleast_1d(node.get("leaf_value", 0.0)) for node in nodes]
-    width = max(map(len, values), default=1)
+    widths = {len(v) for v, node in zip(values, nodes, strict=True) if "leaf_value" in node}
+    if len(widths) > 1:
+        raise ConversionError("The treelite model is damaged: its leaves have unequal widths.")
+    width = max(widths, default=1)
     padded = [value if len(value) == width else np.zeros(width) for value in values]
     return np.array(padded, dtype).reshape(len(nodes), width)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hbconv.errors import ConversionError, UnsupportedError
-from hbconv.parse.checks.damage import decode_json
+from hbconv.parse.checks.damage import counted, decode_json
 from hbconv.parse.common.struct_reader import StructReader
 
 __all__ = ["StoredModel", "read_checkpoint", "read_treelite_json"]
@@ -41,7 +41,14 @@ class StoredModel:
 
 def read_treelite_json(data: bytes) -> StoredModel:
     """Read what ``treelite.Model.dump_as_json`` wrote."""
-    return StoredModel(decode_json(data))
+    return _model(decode_json(data), len(data))
+
+
+def _model(content: Mapping[str, Any], n_bytes: int) -> StoredModel:
+    counted("num_feature", content["num_feature"], n_bytes)
+    for n_classes in content["num_class"]:
+        counted("num_class", n_classes, n_bytes)
+    return StoredModel(content)
 
 
 def read_checkpoint(data: bytes) -> StoredModel:
@@ -71,7 +78,7 @@ def read_checkpoint(data: bytes) -> StoredModel:
     trees = [_tree(reader, threshold, leaf) for _ in range(content.pop("num_tree"))]
     if reader.at != len(data):
         raise ConversionError("The checkpoint is damaged: bytes are left behind its last tree.")
-    return StoredModel({**content, "trees": trees})
+    return _model({**content, "trees": trees}, len(data))
 
 
 def _require_no_extension(reader: StructReader) -> None:
@@ -128,6 +135,8 @@ def _tree(reader: StructReader, threshold: np.dtype[Any], leaf: np.dtype[Any]) -
     _require_no_extension(reader)
     _require_no_extension(reader)
     rows = {name: column.tolist() for name, column in table.items()}
+    for name in ("vector", "list"):
+        _require_own_parts(rows, name)
     return {"nodes": [_node(rows, place) for place in range(size)]}
 
 
@@ -154,6 +163,13 @@ def _node(table: Mapping[str, list[Any]], place: int) -> dict[str, Any]:
 def _leaf_value(table: Mapping[str, list[Any]], place: int) -> Any:
     """Return the vector of a leaf where it has one, else its number."""
     return _part(table, "vector", place) or table["leaf"][place]
+
+
+def _require_own_parts(table: Mapping[str, list[Any]], name: str) -> None:
+    """Refuse nodes that share parts of a list: a small file would make a large model."""
+    bounds = zip(table[f"{name}_begin"], table[f"{name}_end"], strict=True)
+    if sum(max(end - begin, 0) for begin, end in bounds) > len(table[name]):
+        raise ConversionError(f"The checkpoint is damaged: its nodes share a {name}.")
 
 
 def _part(table: Mapping[str, list[Any]], name: str, place: int) -> list[Any]:

@@ -176,7 +176,7 @@ def _answer(node: Node) -> Output:
 def _read_wrapper(step: Step) -> XGBoostModel:
     """Read the trees that predict uses: by default those up to the best iteration."""
     model = read_xgboost_bytes(bytes(step.estimator.get_booster().save_raw("ubj")))
-    best = getattr(step.estimator, "best_iteration", None)
+    best = model.best_iteration
     return _between(step, model, step.iterations or (None if best is None else (0, best + 1)))
 
 

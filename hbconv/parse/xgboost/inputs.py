@@ -25,13 +25,16 @@ from hbconv.containers import (
 from hbconv.containers.schema import MOST_EXACT_INT
 from hbconv.parse.common.text_columns import text_column
 from hbconv.parse.step import Step, select
+from hbconv.parse.xgboost.held_booster import HeldXGBoost
 from hbconv.parse.xgboost.model_file import Categories, XGBoostLinear, XGBoostModel
 
 __all__ = ["booster_rows", "booster_schema", "model_schema", "wrapper_rows", "wrapper_schema"]
 
 
 def booster_schema(booster: Any) -> Schema:
-    """Return the columns of an ``xgboost.Booster``."""
+    """Return the columns of an ``xgboost.Booster``, or of what stands for one."""
+    if isinstance(booster, HeldXGBoost):
+        return model_schema(booster.model)
     listed = (
         "c" in (booster.feature_types or ())
         and hasattr(booster, "get_categories")

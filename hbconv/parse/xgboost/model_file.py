@@ -11,10 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.containers import current_step
-from hbconv.containers.schema import MOST_COLUMNS
 from hbconv.errors import ConversionError, UnsupportedError
 from hbconv.model_formats import is_old_xgboost
-from hbconv.parse.checks.damage import decode_json
+from hbconv.parse.checks.damage import counted, decode_json
 from hbconv.parse.xgboost.objectives import LINKS, base_scores, margins
 from hbconv.parse.xgboost.old_binary import read_old_binary
 from hbconv.parse.xgboost.trees import XGBoostTrees, read_trees
@@ -52,6 +51,8 @@ class XGBoostModel:
     categories : tuple
         For each feature the values that the codes 0, 1... stand for; empty where unknown.
         The whole tuple is empty where no feature's are known.
+    best_iteration : int or None
+        The last boosting iteration that wrappers predict by; None: the last that there is.
     """
 
     booster: XGBoostTrees | XGBoostLinear
@@ -60,6 +61,7 @@ class XGBoostModel:
     names: tuple[str, ...]
     n_features: int
     categories: tuple[Categories, ...]
+    best_iteration: int | None = None
 
 
 def read_xgboost_bytes(data: bytes) -> XGBoostModel:
@@ -75,9 +77,9 @@ def read_xgboost_bytes(data: bytes) -> XGBoostModel:
         A file format, booster or objective that hbconv has no exact form for.
     """
     if is_old_xgboost(data):
-        return _model(read_old_binary(data))
+        return _model(read_old_binary(data), len(data))
     document = _decode(data)
-    return _model(document.get("Model", document)["learner"])
+    return _model(document.get("Model", document)["learner"], len(data))
 
 
 def _decode(data: bytes) -> Any:
@@ -90,7 +92,7 @@ def _decode(data: bytes) -> Any:
     )
 
 
-def _model(learner: Mapping[str, Any]) -> XGBoostModel:
+def _model(learner: Mapping[str, Any], n_bytes: int) -> XGBoostModel:
     booster = learner["gradient_booster"]
     param = learner["learner_model_param"]
     objective = learner["objective"]["name"]
@@ -98,13 +100,9 @@ def _model(learner: Mapping[str, Any]) -> XGBoostModel:
         raise _refusal("objective", objective, f"hbconv handles {', '.join(LINKS)}.")
     if booster["name"] not in _BOOSTERS:
         raise _refusal("booster", booster["name"], f"hbconv handles {', '.join(_BOOSTERS)}.")
-    n_features = int(param["num_feature"])
-    n_outputs = max(int(param["num_class"]), int(param.get("num_target", 1)), 1)
-    if not (0 <= n_features <= MOST_COLUMNS and n_outputs <= MOST_COLUMNS):
-        raise ConversionError(
-            f"The XGBoost model is damaged: num_feature={n_features}, {n_outputs} outputs; "
-            f"hbconv takes up to {MOST_COLUMNS}."
-        )
+    n_features = counted("num_feature", param["num_feature"], n_bytes)
+    n_classes = counted("num_class", param["num_class"], n_bytes)
+    n_outputs = max(n_classes, counted("num_target", param.get("num_target", 1), n_bytes), 1)
     scores = base_scores(param["base_score"])
     margin = np.broadcast_to(
         margins(scores, objective) if _linked(booster, param) else scores, (n_outputs,)
@@ -124,7 +122,13 @@ def _model(learner: Mapping[str, Any]) -> XGBoostModel:
         names,
         n_features,
         categories,
+        _best_iteration(learner),
     )
+
+
+def _best_iteration(learner: Mapping[str, Any]) -> int | None:
+    best = learner.get("attributes", {}).get("best_iteration")
+    return None if best is None else int(best)
 
 
 def _refusal(parameter: str, value: object, hint: str) -> UnsupportedError:

@@ -102,6 +102,8 @@ def read_trees(
     """Read the ``model`` of a booster gbtree; dart's weights are apart."""
     trees = model["trees"]
     _require(len(model["tree_info"]) == len(trees), "tree_info has another length than the trees")
+    numbered = all(tree.get("id", place) == place for place, tree in enumerate(trees))
+    _require(numbered, "its trees are not in the order of their ids, by which XGBoost places them")
     _require(
         weights is None or len(weights) == len(trees),
         "weight_drop has another length than the trees, as after booster[::2] of a dart",
@@ -194,7 +196,9 @@ def _vectors(tree: Mapping[str, Any]) -> Floats:
     leaf = np.asarray(tree["left_children"], np.int64) < 0
     number = np.where(leaf, np.asarray(tree["right_children"], np.int64), 0)
     _require(not np.any(number < 0), "a leaf has a negative number")
-    return np.asarray(tree["leaf_weights"], np.float32).reshape(-1, width)[number]
+    weights = np.asarray(tree["leaf_weights"], np.float32).reshape(-1, width)
+    _require(np.count_nonzero(leaf) <= len(weights), "leaves share their weights")
+    return weights[number]
 
 
 def _iteration_ends(model: Mapping[str, Any], n_outputs: int) -> Sequence[int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 
 from hbconv.containers import Node
 from hbconv.names import unknown
@@ -11,6 +10,7 @@ from hbconv.optimize.trace import Applied
 from hbconv.picture.scene import Scene, make_scene
 from hbconv.picture.svg import write_svg
 from hbconv.pipeline import Planned
+from hbconv.runtime.report.names_shown import shown_lines
 
 __all__ = ["draw_graph", "embed", "scene_of"]
 
@@ -45,7 +45,8 @@ def scene_of(planned: Planned, stage: str, applied: Sequence[Applied] = ()) -> S
 
 def embed(told: str, picture: str) -> str:
     """Return a picture and a text above it for a notebook; wide pictures scroll."""
+    text = shown_lines(told)
     return (
         '<div style="overflow-x:auto;max-width:100%">'
-        f'<pre style="margin:0 0 8px;white-space:pre-wrap">{escape(told)}</pre>{picture}</div>'
+        f'<pre style="margin:0 0 8px;white-space:pre-wrap">{text}</pre>{picture}</div>'
     )

@@ -22,6 +22,7 @@ from hbconv.pipeline import Planned
 from hbconv.runtime.report.derivations import show_rewrite, tell_prediction
 from hbconv.runtime.report.drawing import scene_of
 from hbconv.runtime.report.kernel_report import SHOWN, MethodKernel
+from hbconv.runtime.report.names_shown import cut_name, shown, shown_lines
 
 __all__ = ["Told", "write_page"]
 
@@ -60,8 +61,8 @@ def write_page(told: Told) -> str:
     after = scene_of(planned, "optimized", told.applied)
     before = scene_of(planned, "parsed", told.applied)
     parts = {
-        "title": escape(title),
-        "where": escape(told.where),
+        "title": shown(title),
+        "where": shown(told.where),
         "facts": _facts(told),
         "count_after": _count(len(planned.graph.nodes())),
         "count_before": _count(len(planned.typed.nodes())),
@@ -70,7 +71,7 @@ def write_page(told: Told) -> str:
         "rewrites": _rewrites(told),
         "plan": _plan(planned),
         "kernels": _kernels(told.kernels),
-        "text": escape(told.text),
+        "text": shown_lines(told.text),
         "version": escape(__version__),
         "boxes": _data({"after": after, "before": before}),
     }
@@ -93,7 +94,7 @@ def _facts(told: Told) -> str:
         "all answers, predicted": f"{seconds * 1e9:,.3g} ns a row",
     }
     return "".join(
-        f"<div><dt>{escape(name)}</dt><dd>{escape(fact)}</dd></div>" for name, fact in facts.items()
+        f"<div><dt>{shown(name)}</dt><dd>{shown(fact)}</dd></div>" for name, fact in facts.items()
     )
 
 
@@ -112,9 +113,9 @@ def _rewrite(applied: Applied, planned: Planned) -> str:
     why = f"{applied.rule.exactness}, {applied.proof}"
     why += tell_prediction(applied, planned.optimization, planned.target)
     return (
-        f"<details><summary><b>{escape(applied.rule.name)}</b> at "
-        f"{escape(applied.step or 'the model')} <span>{escape(why)}</span></summary>"
-        f"<pre>{escape(show_rewrite(applied))}</pre></details>"
+        f"<details><summary><b>{shown(applied.rule.name)}</b> at "
+        f"{shown(applied.step or 'the model')} <span>{shown(why)}</span></summary>"
+        f"<pre>{shown(show_rewrite(applied))}</pre></details>"
     )
 
 
@@ -135,38 +136,40 @@ def _choice(choice: Choice) -> str:
         for name, seconds in costs
     ]
     refused = [_bar(name, "refused", 0.0, most) for name in choice.refusals]
-    why = "".join(f"<p>{escape(f'{n}: {reason}')}</p>" for n, reason in choice.refusals.items())
+    why = "".join(f"<p>{shown(f'{n}: {reason}')}</p>" for n, reason in choice.refusals.items())
     step = choice.source or "trees"
-    head = f"<h3>{escape(f'{step}: {choice}')}</h3>"
+    head = f"<h3>{shown(f'{step}: {choice}')}</h3>"
     return f'<div class="card">{head}{"".join([*bars, *refused])}{why}</div>'
 
 
 def _kernels(kernels: tuple[MethodKernel, ...] | str) -> str:
     if isinstance(kernels, str):
-        return f"<p>{escape(kernels)}</p>"
+        return f"<p>{shown(kernels)}</p>"
     return f'<div class="cards">{"".join(map(_kernel, kernels))}</div>'
 
 
 def _kernel(kernel: MethodKernel) -> str:
     """Draw the predicted cycles of each operator as a bar, the dearest first."""
-    shown: Sequence[tuple[str, float]] = [
+    dearest: Sequence[tuple[str, float]] = [
         (f"{cost.operator}  {cost.source}".strip(), cost.cycles) for cost in kernel.costs[:SHOWN]
     ]
     rest = kernel.costs[SHOWN:]
     others = [(f"{len(rest)} others", sum(cost.cycles for cost in rest))] if rest else []
-    most = max((cycles for _, cycles in shown), default=0.0)
+    most = max((cycles for _, cycles in dearest), default=0.0)
     total = sum(cost.seconds for cost in kernel.costs) * 1e9
-    bars = [_bar(name, f"{cycles:,.1f} cycles", cycles, most) for name, cycles in (*shown, *others)]
-    report = "".join(f"<p>{escape(line)}</p>" for line in str(kernel.report).splitlines())
-    head = f"<h3>{escape(kernel.method)}: {total:,.1f} ns a row, predicted</h3>"
+    bars = [
+        _bar(name, f"{cycles:,.1f} cycles", cycles, most) for name, cycles in (*dearest, *others)
+    ]
+    report = "".join(f"<p>{shown(line)}</p>" for line in str(kernel.report).splitlines())
+    head = f"<h3>{shown(kernel.method)}: {total:,.1f} ns a row, predicted</h3>"
     return f'<div class="card">{head}{"".join(bars)}{report}</div>'
 
 
 def _bar(name: str, told: str, value: float, most: float, *, best: bool = False) -> str:
     share = 100 * min(value / most, 1.0) if most else 0.0
     return (
-        f'<div class="bar{" best" if best else ""}"><b>{escape(name)}</b>'
-        f'<span>{escape(told)}</span><i style="width:{share:.1f}%"></i></div>'
+        f'<div class="bar{" best" if best else ""}"><b>{shown(name)}</b>'
+        f'<span>{shown(told)}</span><i style="width:{share:.1f}%"></i></div>'
     )
 
 
@@ -181,4 +184,5 @@ def _data(scenes: dict[str, Scene]) -> str:
 
 
 def _told(title: str, facts: Iterable[tuple[str, str]]) -> dict[str, object]:
-    return {"title": title, "facts": [list(fact) for fact in facts if fact[1]]}
+    named = [[name, cut_name(fact)] for name, fact in facts if fact]
+    return {"title": cut_name(title), "facts": named}

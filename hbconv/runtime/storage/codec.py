@@ -213,6 +213,9 @@ class Decoder:
                 "a forest."
             )
         if isinstance(value, Node):
+            misfit = value.check()
+            if misfit:
+                raise StoreError(f"The model file holds a {value.name} that {misfit:.200}.")
             _ = (
                 value.type,
                 value.key,

@@ -20,6 +20,7 @@ from hbconv.backends import find_backend
 from hbconv.containers import Graph, verify_graph
 from hbconv.errors import MissingPackageError, StoreError
 from hbconv.files import appearing
+from hbconv.json_text import read_json
 from hbconv.lower import Padding, lower, lower_nodes
 from hbconv.model_formats import REFUSED, ModelFormat, find_format
 from hbconv.names import ARGUMENT_METHODS, INVERSE, METHODS
@@ -97,7 +98,14 @@ def pack(stored: Stored) -> bytes:
         "hosts": host_document,
         "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in members.items()},
     }
-    return _zip({_MANIFEST: json.dumps(manifest, allow_nan=False).encode(), **members})
+    written = json.dumps(manifest, allow_nan=False)
+    try:
+        read_json(written)
+    except ValueError as error:
+        raise StoreError(
+            f"The model cannot be saved: {error}. Rename it before fitting."
+        ) from error
+    return _zip({_MANIFEST: written.encode(), **members})
 
 
 def unpack(data: bytes, *, trusted: bool = False) -> Stored:
@@ -183,7 +191,7 @@ def _manifest(members: Mapping[str, bytes]) -> dict[str, Any]:
             f"This is not a model file of hbconv, or a damaged one: {_MANIFEST} is missing."
         )
     try:
-        manifest: dict[str, Any] = json.loads(members[_MANIFEST])
+        manifest: dict[str, Any] = read_json(members[_MANIFEST])
         written = int(manifest["format"])
         versions, _ = manifest["versions"]["hbconv"], manifest["sha256"][_ARRAYS]
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:

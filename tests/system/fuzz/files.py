@@ -28,7 +28,7 @@ from hbconv.cli.sources import load_source
 from hbconv.errors import ConversionError
 from hbconv.parse import parse
 
-__all__ = ["FILES"]
+__all__ = ["FILES", "sized"]
 
 WIDEST = 5000
 """Columns of which rows are made."""
@@ -136,6 +136,8 @@ def _ask_catboost(path: Path, x: Any, methods: Any) -> Any:
 
 
 def _skops(folder: Path) -> None:
+    import lightgbm
+    import xgboost
     from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
     from sklearn.neighbors import KNeighborsClassifier
@@ -152,6 +154,8 @@ def _skops(folder: Path) -> None:
         KNeighborsClassifier(3),
         SVC(),
         GradientBoostingRegressor(n_estimators=3, random_state=0),
+        lightgbm.LGBMClassifier(n_estimators=3, num_leaves=6, n_jobs=1, verbose=-1),
+        xgboost.XGBClassifier(n_estimators=3, max_depth=3, n_jobs=1),
     )
     for i, model in enumerate(models):
         skops.dump(model.fit(x, y if i == 4 else classes), folder / f"{i}.skops")
@@ -160,22 +164,24 @@ def _skops(folder: Path) -> None:
 def _ask_skops(path: Path, x: Any, _: Any) -> Any:
     from skops import io as skops
 
-    from hbconv.skops_files import TRUSTED
+    from hbconv.skops_files import BOOSTERS, TRUSTED
 
-    return answers_of(skops.load(path, trusted=list(TRUSTED)), ("predict",), x)
+    return answers_of(skops.load(path, trusted=[*TRUSTED, *BOOSTERS]), ("predict",), x)
 
 
 def _mutate_text(data: bytes, rng: np.random.Generator) -> bytes:
     if rng.random() < 0.3:
         return mutate_bytes(data, rng)
     text = mutate_text(data.decode(), rng)
-    return (_sized(text) if rng.random() < 0.8 else text).encode()
+    return (sized(text) if rng.random() < 0.8 else text).encode()
 
 
-def _sized(text: str) -> str:
+def sized(text: str) -> str:
     """Write the sizes of the trees as they are now, without which LightGBM does not find them."""
     _, *blocks = text.partition("\nend of trees")[0].split("\nTree=")
-    sizes = " ".join(str(len(f"\nTree={block}".encode())) for block in blocks)
+    sizes = " ".join(
+        str(len(f"\nTree={block}".encode("utf-8", "surrogatepass"))) for block in blocks
+    )
     return re.sub(r"(?m)^tree_sizes=.*$", f"tree_sizes={sizes}", text, count=1)
 
 

@@ -76,7 +76,9 @@ class Report:
         )
 
 
-def fuzz(subject: Subject, cases: Iterable[int], seconds: int = SECONDS) -> Report:
+def fuzz(
+    subject: Subject, cases: Iterable[int], seconds: int = SECONDS, n_bytes: int = BYTES
+) -> Report:
     """Try cases one after another in a child; whenever it ends before them, go on in another."""
     report, waiting = Report(), list(cases)
     with tempfile.TemporaryDirectory() as folder:
@@ -87,7 +89,9 @@ def fuzz(subject: Subject, cases: Iterable[int], seconds: int = SECONDS) -> Repo
         while waiting:
             log.write_text("")
             status = _child(
-                lambda left=waiting: _try_all(subject, files, left, Path(folder), log, seconds)
+                lambda left=waiting: _try_all(
+                    subject, files, left, Path(folder), log, seconds, n_bytes
+                )
             )
             done = _read(log, report)
             waiting = waiting[done:]
@@ -112,11 +116,17 @@ def _note(report: Report, case: int, what: str) -> None:
 
 
 def _try_all(
-    subject: Subject, files: list[bytes], cases: list[int], folder: Path, log: Path, seconds: int
+    subject: Subject,
+    files: list[bytes],
+    cases: list[int],
+    folder: Path,
+    log: Path,
+    seconds: int,
+    n_bytes: int,
 ) -> None:
     """Try cases in this process. Its time runs out by a signal that ends it."""
     warnings.simplefilter("ignore")
-    limit = _data_bytes() + BYTES
+    limit = _data_bytes() + n_bytes
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     path = folder / "file"
@@ -143,6 +153,8 @@ def _try(subject: Subject, files: list[bytes], case: int, path: Path) -> tuple[s
         path.write_bytes(data)
         subject.attempt(path, rng)
     except HbconvError as error:
+        if isinstance(error.__cause__, MemoryError):
+            return "unnamed", f"MemoryError: {error} ({len(data):,} bytes)"
         return type(error).__name__, ""
     except BaseException as error:
         frame = traceback.extract_tb(error.__traceback__)[-1]

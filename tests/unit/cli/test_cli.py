@@ -509,6 +509,20 @@ def test_skops_files_load_when_they_hold_only_known_types(capsys, tmp_path, pipe
     assert (code, error) == (0, "")
 
 
+def test_a_skops_file_is_verified_by_the_library_of_its_booster(capsys, tmp_path, table):
+    import skops.io
+    import xgboost
+
+    x = table[["age", "fare"]]
+    source = xgboost.XGBClassifier(n_estimators=3, n_jobs=1).fit(x, table.fare > 35)
+    skops.io.dump(source, tmp_path / "model.skops")
+    x.to_parquet(tmp_path / "rows.parquet")
+    asked = "verify", tmp_path / "model.skops", tmp_path / "rows.parquet"
+    code, told, error = run(capsys, *asked, "--backend", "reference")
+    assert (code, error) == (0, "")
+    assert "predict_proba" in told
+
+
 def test_score_of_several_targets(capsys, files, table):
     labels = np.stack(
         [np.where(table.fare > 35, "dear", "cheap"), np.digitize(table.fare, [20, 50])], axis=1

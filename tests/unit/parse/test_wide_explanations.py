@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import tracemalloc
 
@@ -67,6 +68,19 @@ def test_wide_interactions_are_absent_by_name():
         ) as told:
             _ = model.interactions
         assert "25,010,001 numbers" in str(told.value)
+
+
+def test_files_leave_them_out_too():
+    """Of 5 KB that tell 100,000 columns, interactions would have 10**10 numbers."""
+    source = booster().fit(rows(6), Y).get_booster()
+    document = json.loads(source.save_raw("json"))
+    document["learner"]["learner_model_param"]["num_feature"] = "100000"
+    for tree in document["learner"]["gradient_booster"]["model"]["trees"]:
+        tree["tree_param"]["num_feature"] = "100000"
+    model = hbconv.convert(json.dumps(document), backend="reference")
+    assert "interactions" not in model.methods
+    with pytest.raises(AttributeError, match="Booster has no interactions: a row"):
+        _ = model.interactions
 
 
 def test_contributions_are_left_out_like_interactions(monkeypatch):

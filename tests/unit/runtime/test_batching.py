@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from forests import random_forest
+from sklearn.decomposition import NMF
 
-from hbconv.runtime.batching import bytes_alive, bytes_per_row, rows_per_chunk
+import hbconv
+from hbconv.backends import reference
+from hbconv.runtime import batching
+from hbconv.runtime.batching import bytes_alive, bytes_per_row, rows_in_time, rows_per_chunk
 from hbconv.target import Target
 from hbconv.tensor import Builder, TensorProgram
 
@@ -49,3 +55,32 @@ def test_kernels_of_a_gpu_hold_a_code_for_each_column() -> None:
     assert bytes_alive(program, "cuda") == 28 + 8
     assert bytes_alive(program) == 16 * 500 + 8
     assert rows_per_chunk(program, Target("torch", device="cuda")) > 10_000_000
+
+
+def repeated(steps: int) -> TensorProgram:
+    b = Builder()
+    x = b.input("x", "float64", 4)
+    return b.program({"y": b.iterate(steps, x, x, lambda inner, state, given: state + given)})
+
+
+def test_runs_are_cut_by_the_time_of_all_rounds() -> None:
+    rows = [rows_in_time(repeated(steps), Target("tvm")) for steps in (100, 10_000, 10**9)]
+    assert rows[0] > 50 * rows[1] > rows[1]
+    assert rows[2] == 1
+    assert rows_in_time(repeated(10**9), Target("torch", device="cuda")) == sys.maxsize
+
+
+def test_a_call_of_many_rounds_is_answered_run_by_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And as without cuts, but for the order in which a product adds."""
+    x = np.abs(np.random.default_rng(0).normal(size=(40, 5)))
+    source = NMF(2, max_iter=500).fit(x)
+    want = hbconv.convert(source, backend="reference").transform(x)
+    monkeypatch.setattr(batching, "RUN_SECONDS", 1e-9)
+    model = hbconv.convert(source, backend="reference")
+    runs = []
+    evaluate = reference.evaluate
+    monkeypatch.setattr(
+        reference, "evaluate", lambda p, given: runs.append(len(given["x"])) or evaluate(p, given)
+    )
+    np.testing.assert_allclose(model.transform(x), want, rtol=1e-12)
+    assert runs.count(1) >= 40

@@ -12,6 +12,9 @@ from hbconv.backends.tvm.c_library.source import input_name, signature
 
 __all__ = ["class_arrays", "header_text"]
 
+MOST_LETTERS = 2000
+"""Letters of names in one comment."""
+
 TEXT = """\
 /* {estimator}, compiled by hbconv {version}.
 
@@ -79,5 +82,6 @@ def class_arrays(method: CFunction, prefix: str) -> list[tuple[str, tuple[str, .
 
 
 def _comment(text: str) -> str:
-    """Return a text that ends no comment."""
-    return re.sub(r"[\r\n]", " ", text.replace("*/", "* /"))
+    """Return the beginning of a text, without what ends a comment or acts in a terminal."""
+    begin = text if len(text) <= MOST_LETTERS else f"{text[:MOST_LETTERS]} ..."
+    return re.sub(r"[\x00-\x1f\x7f-\x9f]", " ", begin.replace("*/", "* /"))

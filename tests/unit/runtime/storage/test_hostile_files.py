@@ -122,7 +122,10 @@ HOSTILE = {
         lambda m, _: entry(m, "TreeEnsemble").update(x=entry(m, "TreeEnsemble")["forest"]),
         "x is a Forest",
     ),
-    "a column that is not there": (numbers("Columns", "indices", -1), "column out of range"),
+    "a column that is not there": (
+        numbers("Columns", "indices", -1),
+        "a column that does not exist",
+    ),
     "text of a gigabyte": (
         field(
             "Columns",
