@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.errors import InputError
+from hbconv.errors import InputError, shown
 
 __all__ = ["pack_texts", "text_of", "unpack_texts"]
 
@@ -28,17 +28,17 @@ def unpack_texts(name: str, data: memoryview, count: int) -> npt.NDArray[np.obje
     while place < len(data):
         start = place + _LENGTH.size
         if start > len(data):
-            raise InputError(f"Input {name!r}: the length of element {len(texts)} is cut off.")
+            raise InputError(f"Input {shown(name)}: the length of element {len(texts)} is cut off.")
         place = start + _LENGTH.unpack_from(data, start - _LENGTH.size)[0]
         if place > len(data) or len(texts) == count:
             raise InputError(
-                f"Input {name!r}: the data does not hold the {count} elements of its shape; "
+                f"Input {shown(name)}: the data does not hold the {count} elements of its shape; "
                 f"element {len(texts)} ends beyond them."
             )
         texts.append(text_of(name, bytes(data[start:place]), len(texts)))
     if len(texts) < count:
         raise InputError(
-            f"Input {name!r}: the data holds {len(texts)} elements, and its shape {count}."
+            f"Input {shown(name)}: the data holds {len(texts)} elements, and its shape {count}."
         )
     return np.fromiter(texts, object, count)
 
@@ -48,7 +48,9 @@ def text_of(name: str, data: bytes, element: int) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise InputError(f"Input {name!r}: element {element} is not UTF-8: {error}.") from error
+        raise InputError(
+            f"Input {shown(name)}: element {element} is not UTF-8: {error}."
+        ) from error
 
 
 def pack_texts(values: npt.NDArray[Any]) -> bytes:

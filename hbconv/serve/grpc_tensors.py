@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.errors import InputError
+from hbconv.errors import InputError, shown
 from hbconv.serve.answers import Answers
 from hbconv.serve.byte_tensors import text_of
 from hbconv.serve.datatypes import BYTES, datatype_of, dtype_of
@@ -52,7 +52,7 @@ def read_message(request: Any, signature: ModelSignature, most_rows: int) -> Inf
     tensors: dict[str, npt.NDArray[Any]] = {}
     for place, one in enumerate(request.inputs):
         if one.name in tensors:
-            raise InputError(f"Input {one.name!r} is there twice.")
+            raise InputError(f"Input {shown(one.name)} is there twice.")
         tensors[one.name] = _raw(one, raws[place]) if raws else _listed(one)
     wanted = choose_outputs(signature, [one.name for one in request.outputs])
     return Inference(rows_of(signature, tensors, most_rows), wanted, request.id)
@@ -60,7 +60,7 @@ def read_message(request: Any, signature: ModelSignature, most_rows: int) -> Inf
 
 def _raw(one: Any, data: bytes) -> npt.NDArray[Any]:
     if one.HasField("contents"):
-        raise InputError(f"Input {one.name!r} has both contents and raw contents.")
+        raise InputError(f"Input {shown(one.name)} has both contents and raw contents.")
     dtype = dtype_of(one.name, one.datatype)
     return binary_tensor(one.name, dtype, shape_of(one.name, list(one.shape)), memoryview(data))
 
@@ -70,17 +70,17 @@ def _listed(one: Any) -> npt.NDArray[Any]:
     shape = shape_of(one.name, list(one.shape))
     field = _CONTENTS.get(one.datatype)
     if field is None:
-        raise InputError(f"Input {one.name!r}: send {one.datatype} as raw contents.")
+        raise InputError(f"Input {shown(one.name)}: send {one.datatype} as raw contents.")
     values = getattr(one.contents, field)
     if len(values) != np.prod(shape, dtype=object):
         raise InputError(
-            f"Input {one.name!r}: {field} holds {len(values)} values, which do not fit its shape "
-            f"{list(shape)}."
+            f"Input {shown(one.name)}: {field} holds {len(values)} values, which do not fit its "
+            f"shape {list(shape)}."
         )
     if dtype.kind == "O":
         texts = [text_of(one.name, value, place) for place, value in enumerate(values)]
         return np.fromiter(texts, object, len(texts)).reshape(shape)
-    return numbers(f"Input {one.name!r}", list(values), dtype).reshape(shape)
+    return numbers(f"Input {shown(one.name)}", list(values), dtype).reshape(shape)
 
 
 def write_message(name: str, version: str, asked: Inference, answers: Answers) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.errors import InputError
+from hbconv.errors import InputError, shown
 
 __all__ = ["NON_FINITE", "numbers", "plain_list", "tensor_of"]
 
@@ -47,12 +47,12 @@ def tensor_of(
     """
     if isinstance(data, np.ndarray):
         _require_count(name, shape, len(data), math.prod(shape))
-        return _narrowed(f"Input {name!r}", data, dtype).reshape(shape)
+        return _narrowed(f"Input {shown(name)}", data, dtype).reshape(shape)
     values = _flat(name, shape, data)
     if dtype.kind == "O":
         _require_types(name, values, _KINDS["O"], "texts")
         return np.fromiter(values, object, len(values)).reshape(shape)
-    return numbers(f"Input {name!r}", values, dtype).reshape(shape)
+    return numbers(f"Input {shown(name)}", values, dtype).reshape(shape)
 
 
 def numbers(where: str, values: Sequence[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
@@ -94,19 +94,19 @@ def _require_types(where: str, values: Sequence[Any], kinds: frozenset[type], wh
     for place, value in enumerate(values):
         if type(value) not in kinds:
             raise InputError(
-                f"{where}: element {place} is {value!r:.50}, where {what} are expected."
+                f"{where}: element {place} is {shown(value)}, where {what} are expected."
             )
 
 
 def _flat(name: str, shape: tuple[int, ...], data: Any) -> Sequence[Any]:
     """Return nested lists as one, once they have the shape."""
     if not isinstance(data, list):
-        raise InputError(f"Input {name!r} has no list of data.")
+        raise InputError(f"Input {shown(name)} has no list of data.")
     values = data
     nested = bool(values) and isinstance(values[0], list)
     for size in shape[1:] if nested else ():
         if not all(isinstance(v, list) and len(v) == size for v in values):
-            raise InputError(f"Input {name!r}: the lists of its data do not have its shape.")
+            raise InputError(f"Input {shown(name)}: the lists of its data do not have its shape.")
         values = list(chain.from_iterable(values))
     rows = data if nested else values
     _require_count(name, shape, len(rows), shape[0] if nested else math.prod(shape))
@@ -116,7 +116,7 @@ def _flat(name: str, shape: tuple[int, ...], data: Any) -> Sequence[Any]:
 def _require_count(name: str, shape: tuple[int, ...], count: int, expected: int) -> None:
     if count != expected:
         raise InputError(
-            f"Input {name!r}: the data holds {count} values, and its shape {list(shape)} "
+            f"Input {shown(name)}: the data holds {count} values, and its shape {list(shape)} "
             f"{expected}."
         )
 

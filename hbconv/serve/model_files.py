@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hbconv.errors import OptionError
+from hbconv.errors import OptionError, shown
 from hbconv.model_formats import REFUSED, ModelFormat, format_of
 
 __all__ = ["Fingerprint", "ModelFile", "find_models", "fingerprint"]
@@ -107,12 +107,12 @@ def _require_names(files: Sequence[ModelFile]) -> None:
     for file in files:
         if not _NAME.fullmatch(file.name):
             raise OptionError(
-                f"{file.name!r:.120} cannot be part of an address. Name it by letters, digits, "
+                f"{shown(file.name)} cannot be part of an address. Name it by letters, digits, "
                 "'.', '_' and '-': --name NAME."
             )
         other = seen.setdefault((file.name, file.version), file.path)
         if other != file.path:
             raise OptionError(
-                f"{other} and {file.path} are both version {file.version} of {file.name!r}. "
+                f"{other} and {file.path} are both version {file.version} of {shown(file.name)}. "
                 "Rename one, or put them in a folder as NAME/VERSION.hbc."
             )

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.errors import InputError
+from hbconv.errors import InputError, shown
 from hbconv.serve.answers import Answers
 from hbconv.serve.inference import Inference, choose_outputs
 from hbconv.serve.json_tensors import numbers, plain_list
@@ -63,7 +63,7 @@ def _parts(document: Any, signature: ModelSignature) -> tuple[list[Any], list[st
     if strange or not isinstance(records, list) or not isinstance(outputs, list):
         raise InputError(
             'A request has a list of "instances" and, if it likes, a list of "outputs".'
-            + (f" Unknown: {strange[0]!r:.50}." if strange else "")
+            + (f" Unknown: {shown(strange[0])}." if strange else "")
         )
     if not all(isinstance(name, str) for name in outputs):
         raise InputError('"outputs" is no list of names.')
@@ -76,7 +76,7 @@ def _refuse_wrapper(document: dict[str, Any], signature: ModelSignature) -> None
         return
     name, value = next(iter(document.items()))
     if isinstance(value, list | dict):
-        raise InputError(f"{name!r:.50} is no column of the model. {_FORMS}.")
+        raise InputError(f"{shown(name)} is no column of the model. {_FORMS}.")
 
 
 def _arrays(records: Sequence[Any], signature: ModelSignature) -> Iterable[npt.NDArray[Any]]:
@@ -116,28 +116,30 @@ def _named(records: Sequence[Any], signature: ModelSignature) -> Iterable[npt.ND
     absent = set(names) if records else set()
     for place, record in enumerate(records):
         if not isinstance(record, dict):
-            columns = ", ".join(map(repr, sorted(names)[:20]))
+            columns = ", ".join(map(shown, sorted(names)[:20]))
             raise InputError(
                 f"Record {place} is no JSON object of named values. The columns are {columns}."
             )
         absent -= record.keys()
         if strange := signature.refused(record.keys()):
             raise InputError(
-                f"Record {place} holds {strange[0]!r:.100}, which the model does not read. "
-                f"It reads {', '.join(map(repr, sorted(names)[:20]))}."
+                f"Record {place} holds {shown(strange[0])}, which the model does not read. "
+                f"It reads {', '.join(map(shown, sorted(names)[:20]))}."
             )
     if absent:
         lacking = "Record 0 lacks" if len(records) == 1 else "All records lack"
-        raise InputError(f"{lacking} {', '.join(map(repr, sorted(absent)[:20]))}.")
+        raise InputError(f"{lacking} {', '.join(map(shown, sorted(absent)[:20]))}.")
     for taken in signature.taken:
         yield _column(taken, [record.get(taken.name) for record in records])
 
 
 def _column(taken: Taken, values: Sequence[Any]) -> npt.NDArray[Any]:
     if taken.dtype != "string":
-        return numbers(f"Column {taken.name!r}", _plain(values), np.dtype(taken.dtype))
+        return numbers(f"Column {shown(taken.name)}", _plain(values), np.dtype(taken.dtype))
     if not _SCALARS.issuperset(map(type, values)):
-        raise InputError(f"Column {taken.name!r} holds a list or an object, where text is read.")
+        raise InputError(
+            f"Column {shown(taken.name)} holds a list or an object, where text is read."
+        )
     return np.fromiter(values, object, len(values))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.errors import InputError
+from hbconv.errors import InputError, shown
 from hbconv.serve.columns import as_declared
 from hbconv.serve.signature import ModelSignature, Taken
 
@@ -53,7 +53,7 @@ def rows_of(
     arrays = [
         array
         if array.dtype == taken.array_dtype
-        else as_declared(f"Input {taken.name!r}", array, taken.dtype)
+        else as_declared(f"Input {shown(taken.name)}", array, taken.dtype)
         for taken, array in zip(signature.taken, shaped, strict=True)
     ]
     return Rows(count, tuple(arrays))
@@ -62,7 +62,7 @@ def rows_of(
 def _require_one_length(signature: ModelSignature, shaped: Sequence[npt.NDArray[Any]]) -> None:
     if len({len(array) for array in shaped}) > 1:
         lengths = zip(signature.taken, shaped, strict=True)
-        told = ", ".join(f"{taken.name!r} has {len(array)}" for taken, array in lengths)
+        told = ", ".join(f"{shown(taken.name)} has {len(array)}" for taken, array in lengths)
         raise InputError(f"The inputs differ in their number of rows: {told:.500}.")
 
 
@@ -71,7 +71,7 @@ def _require_names(given: AbstractSet[str], signature: ModelSignature) -> None:
     missing = sorted(signature.names - given)
     unknown = signature.refused(given)
     said = [
-        f"{what} {', '.join(map(repr, names[:20]))}."
+        f"{what} {', '.join(map(shown, names[:20]))}."
         for what, names in (("Inputs are missing:", missing), ("Unknown inputs:", unknown))
         if names
     ]
@@ -91,7 +91,7 @@ def _shaped(taken: Taken, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         fits = len(shape) == 2 and shape[1] == taken.width
     if not fits:
         raise InputError(
-            f"Input {taken.name!r} has shape {list(array.shape)}; the model takes "
+            f"Input {shown(taken.name)} has shape {list(array.shape)}; the model takes "
             f"{list(taken.shape)}, with any number of rows for -1."
         )
     return array

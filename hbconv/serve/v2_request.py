@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from hbconv.errors import InputError
+from hbconv.errors import InputError, shown
 from hbconv.serve.byte_tensors import unpack_texts
 from hbconv.serve.datatypes import dtype_of
 from hbconv.serve.inference import Inference, choose_outputs
@@ -120,7 +120,7 @@ def _tensors(inputs: Any, binary: memoryview) -> Mapping[str, npt.NDArray[Any]]:
     for one in inputs:
         name = _name(one)
         if name in tensors:
-            raise InputError(f"Input {name!r} is there twice.")
+            raise InputError(f"Input {shown(name)} is there twice.")
         parameters = _parameters(one)
         size = parameters.get("binary_data_size")
         if size is None:
@@ -128,8 +128,8 @@ def _tensors(inputs: Any, binary: memoryview) -> Mapping[str, npt.NDArray[Any]]:
             continue
         if type(size) is not int or not 0 <= size <= len(binary):
             raise InputError(
-                f"Input {name!r}: binary_data_size is {size!r:.50}, and {len(binary)} bytes of "
-                "data are left."
+                f"Input {shown(name)}: binary_data_size is {shown(size)}, and {len(binary)} bytes "
+                "of data are left."
             )
         tensors[name] = _binary_tensor(name, one, binary[:size])
         binary = binary[size:]
@@ -142,7 +142,7 @@ def _json_tensor(
     name: str, one: Mapping[str, Any], parameters: Mapping[str, Any]
 ) -> npt.NDArray[Any]:
     if "shared_memory_region" in parameters:
-        raise InputError(f"Input {name!r}: shared memory is not supported. Send the data.")
+        raise InputError(f"Input {shown(name)}: shared memory is not supported. Send the data.")
     dtype = dtype_of(name, one.get("datatype"))
     return tensor_of(name, dtype, shape_of(name, one.get("shape")), one.get("data"))
 
@@ -151,7 +151,7 @@ def _binary_tensor(name: str, one: Mapping[str, Any], data: memoryview) -> npt.N
     dtype = dtype_of(name, one.get("datatype"))
     shape = shape_of(name, one.get("shape"))
     if "data" in one:
-        raise InputError(f"Input {name!r} has both JSON and binary data.")
+        raise InputError(f"Input {shown(name)} has both JSON and binary data.")
     return binary_tensor(name, dtype, shape, data)
 
 
@@ -170,7 +170,7 @@ def binary_tensor(
         return unpack_texts(name, data, count).reshape(shape)
     if len(data) != count * dtype.itemsize:
         raise InputError(
-            f"Input {name!r} has {len(data)} bytes of data; its shape {list(shape)} of "
+            f"Input {shown(name)} has {len(data)} bytes of data; its shape {list(shape)} of "
             f"{dtype.name} takes {count * dtype.itemsize}."
         )
     if dtype.kind == "b":
@@ -181,7 +181,7 @@ def binary_tensor(
 def _bools(name: str, data: memoryview) -> npt.NDArray[np.bool_]:
     values = np.frombuffer(data, np.uint8)
     if values.size and values.max() > 1:
-        raise InputError(f"Input {name!r} holds a byte that is no bool.")
+        raise InputError(f"Input {shown(name)} holds a byte that is no bool.")
     return values.view(np.bool_)
 
 
@@ -194,7 +194,9 @@ def shape_of(name: str, shape: Any) -> tuple[int, ...]:
         It is no list of sizes, or names more elements than a request can hold.
     """
     if not _is_shape(shape):
-        raise InputError(f"Input {name!r} has shape {shape!r:.100}, which is no shape of a tensor.")
+        raise InputError(
+            f"Input {shown(name)} has shape {shown(shape)}, which is no shape of a tensor."
+        )
     return tuple(shape)
 
 
