@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ Answers = Mapping[str, npt.NDArray[Any]]
 """Tensors by their names."""
 
 
-def require_size(wanted: Sequence[Given], count: int, most_bytes: int) -> None:
+def require_size(size: int, most_bytes: int) -> None:
     """Refuse to compute answers that take too many bytes.
 
     Raises
@@ -28,7 +28,6 @@ def require_size(wanted: Sequence[Given], count: int, most_bytes: int) -> None:
     RefusedError
         They exceed what the server sends at once.
     """
-    size = 8 * count * sum([one.width for one in wanted])
     if size > most_bytes:
         raise RefusedError(
             400,

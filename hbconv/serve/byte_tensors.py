@@ -13,6 +13,8 @@ from hbconv.errors import InputError, shown
 __all__ = ["pack_texts", "text_of", "unpack_texts"]
 
 _LENGTH = struct.Struct("<I")
+MOST_TEXT_BYTES = 1 << 20
+"""To find the words of a longer text takes too long at once: no other thread works meanwhile."""
 
 
 def unpack_texts(name: str, data: memoryview, count: int) -> npt.NDArray[np.object_]:
@@ -44,7 +46,12 @@ def unpack_texts(name: str, data: memoryview, count: int) -> npt.NDArray[np.obje
 
 
 def text_of(name: str, data: bytes, element: int) -> str:
-    """Decode one element, which must be UTF-8."""
+    """Decode one element, which must be UTF-8 and not too long."""
+    if len(data) > MOST_TEXT_BYTES:
+        raise InputError(
+            f"Input {shown(name)}: element {element} has {len(data):,} bytes, and the server takes "
+            f"texts of {MOST_TEXT_BYTES:,}."
+        )
     try:
         return data.decode()
     except UnicodeDecodeError as error:
@@ -55,5 +62,6 @@ def text_of(name: str, data: bytes, element: int) -> str:
 
 def pack_texts(values: npt.NDArray[Any]) -> bytes:
     """Write the elements of an array, row after row."""
-    encoded = [str(value).encode() for value in values.ravel().tolist()]
-    return b"".join(_LENGTH.pack(len(one)) + one for one in encoded)
+    flat = values.ravel()
+    encoded = (str(value).encode() for value in flat)
+    return b"".join([part for one in encoded for part in (_LENGTH.pack(len(one)), one)])

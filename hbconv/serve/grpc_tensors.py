@@ -12,6 +12,7 @@ from hbconv.serve.answers import Answers
 from hbconv.serve.byte_tensors import text_of
 from hbconv.serve.datatypes import BYTES, datatype_of, dtype_of
 from hbconv.serve.grpc_messages import message
+from hbconv.serve.grpc_wire import length_delimited
 from hbconv.serve.inference import Inference, choose_outputs
 from hbconv.serve.json_tensors import numbers
 from hbconv.serve.rows import rows_of
@@ -36,6 +37,10 @@ _CONTENTS = {
     BYTES: "bytes_contents",
 }
 """The list that holds the values of a datatype; those of FP16 come as raw bytes alone."""
+_RAW_OUTPUTS = 6
+"""Field of a ModelInferResponse."""
+PIECE_VALUES = 1 << 14
+"""Values that are read by one call."""
 
 
 def read_message(request: Any, signature: ModelSignature, most_rows: int) -> Inference:
@@ -80,13 +85,18 @@ def _listed(one: Any) -> npt.NDArray[Any]:
     if dtype.kind == "O":
         texts = [text_of(one.name, value, place) for place, value in enumerate(values)]
         return np.fromiter(texts, object, len(texts)).reshape(shape)
-    return numbers(f"Input {shown(one.name)}", list(values), dtype).reshape(shape)
+    found = np.empty(len(values), dtype)
+    for start in range(0, len(values), PIECE_VALUES):
+        part = slice(start, start + PIECE_VALUES)
+        found[part] = numbers(f"Input {shown(one.name)}", values[part], dtype, start)
+    return found.reshape(shape)
 
 
-def write_message(name: str, version: str, asked: Inference, answers: Answers) -> Any:
-    """Return a ModelInferResponse, whose tensors are raw bytes."""
+def write_message(name: str, version: str, asked: Inference, answers: Answers) -> bytes:
+    """Return the bytes of a ModelInferResponse, whose tensors are raw bytes."""
     response = message("ModelInferResponse")(model_name=name, model_version=version, id=asked.id)
+    contents: list[bytes | memoryview] = []
     for one, array in answers.items():
         response.outputs.add(name=one, datatype=datatype_of(array.dtype), shape=array.shape)
-        response.raw_output_contents.append(raw(array))
-    return response
+        contents.extend(length_delimited(_RAW_OUTPUTS, raw(array)))
+    return b"".join([response.SerializeToString(), *contents])

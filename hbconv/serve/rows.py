@@ -14,6 +14,9 @@ from hbconv.errors import InputError, shown
 from hbconv.serve.columns import as_declared
 from hbconv.serve.signature import ModelSignature, Taken
 
+MEAN_TEXT_BYTES = 64
+"""Of Python's text of a few letters."""
+
 __all__ = ["Rows", "fed", "joined", "rows_of"]
 
 
@@ -30,6 +33,12 @@ class Rows:
 
     count: int
     arrays: tuple[npt.NDArray[Any], ...]
+
+    @property
+    def bytes(self) -> int:
+        """Memory that it takes, about."""
+        texts = sum(array.size for array in self.arrays if array.dtype == object)
+        return sum(array.nbytes for array in self.arrays) + MEAN_TEXT_BYTES * texts
 
 
 def rows_of(

@@ -7,27 +7,25 @@ data of the binary inputs follow, one after another.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import orjson
 
 from hbconv.errors import InputError, shown
 from hbconv.serve.byte_tensors import unpack_texts
 from hbconv.serve.datatypes import dtype_of
+from hbconv.serve.float_json import has_floats, read_float_json
 from hbconv.serve.inference import Inference, choose_outputs
+from hbconv.serve.json_pieces import LongList, read_long_json
+from hbconv.serve.json_reader import read_json
 from hbconv.serve.json_tensors import tensor_of
-from hbconv.serve.long_json import is_long, read_long_json
+from hbconv.serve.messages import LONG_BYTES
 from hbconv.serve.rows import rows_of
 from hbconv.serve.signature import Given, ModelSignature
 
-__all__ = ["binary_tensor", "read_json", "read_v2", "shape_of"]
-
-_BARE = re.compile(rb"[\s\[:,](?:NaN|-?Infinity)\b")
-"""What Python's json writes and JSON does not have."""
+__all__ = ["binary_tensor", "read_v2", "shape_of"]
 
 MOST_DIMENSIONS = 8
 MOST_ELEMENTS = 1 << 40
@@ -57,7 +55,7 @@ def read_v2(
     """
     length = len(body) if header_length is None else _length(header_length, len(body))
     document = _document(body if length == len(body) else body[:length])
-    if type(document) is not dict or type(document.get("inputs")) is not list:
+    if type(document) is not dict or type(document.get("inputs")) not in (list, LongList):
         raise InputError('The request is no JSON object with a list of "inputs".')
     tensors = _tensors(document["inputs"], memoryview(body)[length:])
     wanted, binary = _wanted(document, signature)
@@ -68,8 +66,10 @@ def read_v2(
 
 
 def _document(data: bytes | bytearray) -> Any:
-    found = read_long_json(data) if is_long(data) else None
-    return read_json(data) if found is None else found
+    found = read_float_json(data) if has_floats(data) else None
+    if found is not None:
+        return found
+    return read_long_json(memoryview(data), "inputs") if len(data) > LONG_BYTES else read_json(data)
 
 
 def _wanted(
@@ -88,21 +88,6 @@ def _wanted(
     return wanted, frozenset(one.name for one in wanted if chosen.get(one.name, default))
 
 
-def read_json(data: bytes | bytearray) -> Any:
-    """Read JSON; it is bounded in depth by its reader.
-
-    Raises
-    ------
-    InputError
-        It is no JSON, or no UTF-8.
-    """
-    try:
-        return orjson.loads(data)
-    except orjson.JSONDecodeError as error:
-        hint = ' Write null for NaN, and "Infinity" as a text.' if _BARE.search(data) else ""
-        raise InputError(f"The request is no JSON: {error}.{hint}") from error
-
-
 def _length(header_length: str, size: int) -> int:
     """Return where the JSON of the body ends."""
     if not (header_length.isascii() and header_length.isdigit() and len(header_length) < 16):
@@ -116,8 +101,9 @@ def _length(header_length: str, size: int) -> int:
 
 def _tensors(inputs: Any, binary: memoryview) -> Mapping[str, npt.NDArray[Any]]:
     tensors: dict[str, npt.NDArray[Any]] = {}
-    _require_objects(inputs, "inputs")
-    for one in inputs:
+    for one in inputs.objects("data") if isinstance(inputs, LongList) else inputs:
+        if type(one) is not dict:
+            raise InputError('"inputs" is no list of objects.')
         name = _name(one)
         if name in tensors:
             raise InputError(f"Input {shown(name)} is there twice.")
