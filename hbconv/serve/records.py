@@ -50,8 +50,11 @@ def read_records(document: Any, signature: ModelSignature, most_rows: int) -> In
     count = 0
     for piece in pieces_of(records):
         if count + len(piece) > most_rows:
-            told = f"{count + len(piece)} records{' or more' if count else ''}"
-            raise InputError(f"The request has {told}, and the server takes {most_rows} at once.")
+            more = " or more" if isinstance(records, LongList) else ""
+            raise InputError(
+                f"The request has {count + len(piece)} records{more}, and the server takes "
+                f"{most_rows} at once."
+            )
         if signature.feeds == "names":
             lacking &= _lacking(piece, signature, count)
         parts.append(Rows(len(piece), tuple(_arrays(piece, signature, count))))
