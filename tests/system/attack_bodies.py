@@ -219,7 +219,7 @@ def _head(rng: Draw) -> Attack:
 
 def _packed(rng: Draw, found: Attack) -> Attack:
     name, pack = rng.choice(
-        (("gzip", lambda data: gzip.compress(data, 1)), ("deflate", zlib.compress))
+        (("gzip", lambda data: gzip.compress(data, 1, mtime=0)), ("deflate", zlib.compress))
     )
     body = pack(found.body)
     if rng.random() < 0.1:
