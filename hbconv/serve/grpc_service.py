@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -164,9 +163,11 @@ class _Service:
         else:
             asked = read_message(request, served.signature, rows)
         del request
+        if not is_long and asked.answer_bytes <= LONG_BYTES:
+            answers = await batcher.answer(asked)
+            return write_message(served.name, served.version, asked, answers)
         answers = await handlers.answer(batcher, asked, place)
-        write = partial(write_message, served.name, served.version, asked, answers)
-        return await handlers.aside(write) if asked.answer_bytes > LONG_BYTES else write()
+        return await handlers.aside(write_message, served.name, served.version, asked, answers)
 
     def _bounded(self, call: _Call, data: bytes) -> Any:
         """Read a long message, once what it holds is counted."""

@@ -124,7 +124,7 @@ class Handlers:
         return await self.aside(write, asked, answers)
 
     async def answer(self, batcher: Batcher, asked: Inference, place: Place) -> Answers:
-        """Wait for the answers to a request of any protocol.
+        """Wait for the answers to a request of any protocol, which is long or has a long answer.
 
         Raises
         ------
@@ -134,7 +134,7 @@ class Handlers:
             The model refuses its rows.
         """
         require_size(asked.answer_bytes, self.settings.answer_bytes)
-        place.hold(asked.rows.bytes + asked.answer_bytes)
+        place.hold(asked.answer_bytes + await self.aside(asked.rows.size))
         return await batcher.answer(asked)
 
     async def aside(self, work: Callable[..., T], *given: Any) -> T:

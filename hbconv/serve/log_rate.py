@@ -20,7 +20,7 @@ def begin_log() -> None:
 
 
 class LogRate(logging.Filter):
-    """Lets few records of each kind pass: of one line of code.
+    """Lets few warnings and errors of each kind pass: of one line of code.
 
     The first one of the next period tells how many were left out.
     """
@@ -31,6 +31,8 @@ class LogRate(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Tell whether a record passes."""
+        if record.levelno < logging.WARNING:
+            return True
         kind, now = (record.pathname, record.lineno), time.monotonic()
         began, count = self._periods.get(kind, (now, 0))
         if now < began + PERIOD_SECONDS:

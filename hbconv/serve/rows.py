@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,8 @@ from hbconv.errors import InputError, shown
 from hbconv.serve.columns import as_declared
 from hbconv.serve.signature import ModelSignature, Taken
 
-MEAN_TEXT_BYTES = 64
-"""Of Python's text of a few letters."""
+TEXT_BYTES = 56
+"""Of a text of Python, beside its letters."""
 
 __all__ = ["Rows", "fed", "joined", "rows_of"]
 
@@ -34,11 +35,27 @@ class Rows:
     count: int
     arrays: tuple[npt.NDArray[Any], ...]
 
-    @property
-    def bytes(self) -> int:
-        """Memory that it takes, about."""
-        texts = sum(array.size for array in self.arrays if array.dtype == object)
-        return sum(array.nbytes for array in self.arrays) + MEAN_TEXT_BYTES * texts
+    def size(self) -> int:
+        """Return the bytes that it takes in memory, about."""
+        texts = [array for array in self.arrays if array.dtype == object]
+        sizes = sum(sum(map(_characters, array)) + TEXT_BYTES * array.size for array in texts)
+        return sizes + sum(array.nbytes for array in self.arrays)
+
+    def parts(self, most: int) -> Iterator[Rows]:
+        """Cut it into parts whose texts have so many characters, or those of a row more."""
+        texts = [array for array in self.arrays if array.dtype == object]
+        if not texts:
+            yield self
+            return
+        lengths = [sum(map(_characters, row)) for row in zip(*texts, strict=True)]
+        groups = np.cumsum(lengths, dtype=np.int64) // most
+        starts = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), self.count]
+        for start, stop in pairwise(starts):
+            yield Rows(stop - start, tuple(array[start:stop] for array in self.arrays))
+
+
+def _characters(value: object) -> int:
+    return len(value) if isinstance(value, str) else 0
 
 
 def rows_of(

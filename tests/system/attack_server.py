@@ -8,8 +8,7 @@ a probe asks for health over a connection of its own, again and again.
 
 - crashed: a worker ended that was not killed.
 - unnamed: a status 500, or a traceback in the log.
-- hung: no answer in 60 s; or a probe that waited above 200 ms while the worker computed as long.
-  On a busy machine a probe waits for the processor too, so the lesser of both times counts.
+- hung: no answer in 60 s, or a worker that stalled above 200 ms, as ``attack_probe.py`` measures it.
 - above its memory: the worker grew by more than ``MOST_MEMORY`` tells, in resident bytes.
 - wrong: an honest answer that is not the client's own, or that is lost.
 """
@@ -23,6 +22,7 @@ import os
 import re
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
@@ -33,6 +33,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import attack_probe
 import grpc
 from attack_bodies import Attack, attack
 from soak import children, fitted, put, start
@@ -42,7 +43,6 @@ ATTACKERS = 3
 CLIENTS = 2
 STALL_SECONDS = 0.2
 ANSWER_SECONDS = 60.0
-PROBE_SECONDS = 0.01
 MULTIPLE, REST_MB = 16, 128
 """A worker grows by so many times --max-body-mb, and so many MB, at most."""
 SERVICE = "/inference.GRPCInferenceService"
@@ -176,34 +176,26 @@ def _resident(process: int) -> int:
         return 0
 
 
-def _computed(process: int) -> float:
-    """Return the seconds of the processor that the threads of a process took."""
-    seconds = 0.0
-    for thread in Path(f"/proc/{process}/task").glob("*/schedstat"):
-        with suppress(OSError):
-            seconds += int(thread.read_text().split()[0]) / 1e9
-    return seconds
-
-
 def _probe(campaign: Campaign) -> None:
-    """Ask for health again and again; one worker that stays answers, or the time does not count."""
-    while not campaign.ended.wait(PROBE_SECONDS):
-        worker, cases = campaign.worker, campaign.now()
-        before, began = _computed(worker), time.monotonic()
-        try:
-            connection = http.client.HTTPConnection("127.0.0.1", campaign.port, timeout=20)
-            connection.request("GET", "/v2/health/live")
-            connection.getresponse().read()
-            connection.close()
-        except (OSError, http.client.HTTPException):
+    """Keep a probe at the worker, and note what it tells while that worker serves alone."""
+    while not campaign.ended.wait(0.01):
+        worker = campaign.worker
+        if not worker:
             continue
-        waited = time.monotonic() - began
-        if not worker or worker != campaign.worker:
-            continue
-        stall = min(waited, _computed(worker) - before)
-        campaign.report.worst_stall = max(campaign.report.worst_stall, stall)
-        if stall > STALL_SECONDS:
-            campaign.report.found("hung", f"{cases}: a probe waited {stall:.2f} s")
+        command = [sys.executable, attack_probe.__file__, str(campaign.port), str(worker)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as probe:
+            assert probe.stdout is not None
+            for line in probe.stdout:
+                if campaign.ended.is_set() or campaign.worker != worker:
+                    break
+                _note(campaign, float(line))
+            probe.kill()
+
+
+def _note(campaign: Campaign, stall: float) -> None:
+    campaign.report.worst_stall = max(campaign.report.worst_stall, stall)
+    if stall > STALL_SECONDS:
+        campaign.report.found("hung", f"{campaign.now()}: a probe waited {stall:.2f} s")
 
 
 def _attack(campaign: Campaign, numbers: Iterator[int]) -> None:
