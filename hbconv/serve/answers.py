@@ -16,7 +16,7 @@ from hbconv.serve.signature import Given, ModelSignature
 
 __all__ = ["Answers", "compute", "require_size"]
 
-MOST_CHARACTERS = 1 << 20
+MOST_TEXT_BYTES = 1 << 20
 """Of texts that are computed together: what a model makes of them takes up to 32 times as much."""
 Answers = Mapping[str, npt.NDArray[Any]]
 """Tensors by their names."""
@@ -49,7 +49,7 @@ def compute(
     InputError
         The source model refuses the rows.
     """
-    parts = [_computed(model, signature, part, wanted) for part in rows.parts(MOST_CHARACTERS)]
+    parts = [_computed(model, signature, part, wanted) for part in rows.parts(MOST_TEXT_BYTES)]
     if len(parts) == 1:
         return parts[0]
     return {one.name: np.concatenate([part[one.name] for part in parts]) for one in wanted}

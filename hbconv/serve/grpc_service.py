@@ -51,6 +51,10 @@ _METHODS = {
 _INFER = "ModelInfer"
 _WITHOUT_REQUEST = frozenset({"ServerLive", "ServerReady", "ServerMetadata"})
 """Methods whose messages are empty, so they are not read."""
+MOST_MESSAGE_BYTES = 32 << 20
+"""The loop copies a message that it receives, 64 MB in up to 0.2 s, and answers nobody meanwhile."""
+MOST_DETAILS = 600
+"""Characters of an error: of those beyond ASCII, each takes 12 of the 8,192 bytes allowed."""
 MOST_FIELDS = 1000
 FIELDS_OF_TENSOR = 16
 """Fields of a long message: some, and some for each tensor of the model that has the most."""
@@ -61,7 +65,7 @@ async def start_grpc(handlers: Handlers) -> grpc.aio.Server:
     settings = handlers.settings
     options = [
         ("grpc.so_reuseport", 1),
-        ("grpc.max_receive_message_length", settings.body_bytes),
+        ("grpc.max_receive_message_length", min(settings.body_bytes, MOST_MESSAGE_BYTES)),
         ("grpc.max_send_message_length", settings.answer_bytes + (1 << 20)),
     ]
     server = grpc.aio.server(options=options)
@@ -124,7 +128,7 @@ class _Service:
                 log_failure(error)
                 self._handlers.count(call.route, refusal.status, 0.0)
                 code = _CODES.get(refusal.status, grpc.StatusCode.INTERNAL)
-                return await context.abort(code, str(refusal))
+                return await context.abort(code, str(refusal)[:MOST_DETAILS])
             self._handlers.count(call.route, 200, asyncio.get_running_loop().time() - began)
             return response
 
@@ -135,15 +139,20 @@ class _Service:
         if call.name in _WITHOUT_REQUEST:
             return await self._told(call, None)
         with self._handlers.places.one() as place:
-            data = await call.context.read()
-            if data is grpc.aio.EOF:
-                raise RefusedError(413, "TooLarge", "The message is not there, or is too large.")
-            place.hold(len(data))
             if call.name == _INFER:
-                return await self._inferred(call, data, place)
+                return await self._inferred(call, place)
+            data = await self._read(call, place)
             if len(data) > LITTLE_BYTES:
                 raise RefusedError(413, "TooLarge", f"The message exceeds {LITTLE_BYTES:,} bytes.")
         return await self._told(call, call.parsed(data))
+
+    async def _read(self, call: _Call, place: Place) -> bytes:
+        """Wait for the message."""
+        data = await call.context.read()
+        if not isinstance(data, bytes):
+            raise RefusedError(413, "TooLarge", "The message is not there, or is too large.")
+        place.hold(len(data))
+        return data
 
     async def _told(self, call: _Call, request: Any) -> bytes:
         """Answer what asks no model."""
@@ -151,9 +160,10 @@ class _Service:
         found: bytes = response.SerializeToString()
         return found
 
-    async def _inferred(self, call: _Call, data: bytes, place: Place) -> bytes:
+    async def _inferred(self, call: _Call, place: Place) -> bytes:
         """Answer a question to a model."""
         handlers = self._handlers
+        data = await self._read(call, place)
         is_long = len(data) > LONG_BYTES
         request = await handlers.aside(self._bounded, call, data) if is_long else call.parsed(data)
         batcher = handlers.catalog.find(request.model_name, request.model_version or None)
@@ -162,7 +172,7 @@ class _Service:
             asked = await handlers.aside(read_message, request, served.signature, rows)
         else:
             asked = read_message(request, served.signature, rows)
-        del request
+        del request, data  # its rows are held alone from now on
         if not is_long and asked.answer_bytes <= LONG_BYTES:
             answers = await batcher.answer(asked)
             return write_message(served.name, served.version, asked, answers)

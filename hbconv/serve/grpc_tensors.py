@@ -10,14 +10,14 @@ import numpy.typing as npt
 from hbconv.errors import InputError, shown
 from hbconv.serve.answers import Answers
 from hbconv.serve.byte_tensors import text_of
-from hbconv.serve.datatypes import BYTES, datatype_of, dtype_of
+from hbconv.serve.datatypes import BYTES, datatype_of
 from hbconv.serve.grpc_messages import message
 from hbconv.serve.grpc_wire import length_delimited
 from hbconv.serve.inference import Inference, choose_outputs
 from hbconv.serve.json_tensors import numbers
 from hbconv.serve.rows import rows_of
 from hbconv.serve.signature import ModelSignature
-from hbconv.serve.v2_request import binary_tensor, shape_of
+from hbconv.serve.v2_request import binary_tensor, declared
 from hbconv.serve.v2_response import raw
 
 __all__ = ["read_message", "write_message"]
@@ -58,21 +58,20 @@ def read_message(request: Any, signature: ModelSignature, most_rows: int) -> Inf
     for place, one in enumerate(request.inputs):
         if one.name in tensors:
             raise InputError(f"Input {shown(one.name)} is there twice.")
-        tensors[one.name] = _raw(one, raws[place]) if raws else _listed(one)
+        tensors[one.name] = _raw(one, raws[place], most_rows) if raws else _listed(one, most_rows)
     wanted = choose_outputs(signature, [one.name for one in request.outputs])
-    return Inference(rows_of(signature, tensors, most_rows), wanted, request.id)
+    return Inference(rows_of(signature, tensors), wanted, request.id)
 
 
-def _raw(one: Any, data: bytes) -> npt.NDArray[Any]:
+def _raw(one: Any, data: bytes, most_rows: int) -> npt.NDArray[Any]:
     if one.HasField("contents"):
         raise InputError(f"Input {shown(one.name)} has both contents and raw contents.")
-    dtype = dtype_of(one.name, one.datatype)
-    return binary_tensor(one.name, dtype, shape_of(one.name, list(one.shape)), memoryview(data))
+    dtype, shape = declared(one.name, one.datatype, list(one.shape), most_rows)
+    return binary_tensor(one.name, dtype, shape, memoryview(data))
 
 
-def _listed(one: Any) -> npt.NDArray[Any]:
-    dtype = dtype_of(one.name, one.datatype)
-    shape = shape_of(one.name, list(one.shape))
+def _listed(one: Any, most_rows: int) -> npt.NDArray[Any]:
+    dtype, shape = declared(one.name, one.datatype, list(one.shape), most_rows)
     field = _CONTENTS.get(one.datatype)
     if field is None:
         raise InputError(f"Input {shown(one.name)}: send {one.datatype} as raw contents.")

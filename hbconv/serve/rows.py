@@ -17,6 +17,8 @@ from hbconv.serve.signature import ModelSignature, Taken
 
 TEXT_BYTES = 56
 """Of a text of Python, beside its letters."""
+ENTRY_BYTES = 150
+"""Of a dict, for each of its names."""
 
 __all__ = ["Rows", "fed", "joined", "rows_of"]
 
@@ -37,36 +39,47 @@ class Rows:
 
     def size(self) -> int:
         """Return the bytes that it takes in memory, about."""
-        texts = [array for array in self.arrays if array.dtype == object]
-        sizes = sum(sum(map(_characters, array)) + TEXT_BYTES * array.size for array in texts)
-        return sizes + sum(array.nbytes for array in self.arrays)
+        values = [array for array in self.arrays if array.dtype == object]
+        sizes = sum(sum(map(_weight, array)) + TEXT_BYTES * array.size for array in values)
+        return sizes + sum(dict(map(_memory, self.arrays)).values())
 
     def parts(self, most: int) -> Iterator[Rows]:
-        """Cut it into parts whose texts have so many characters, or those of a row more."""
+        """Cut it into parts whose texts and items take so many bytes, or those of a row more."""
         texts = [array for array in self.arrays if array.dtype == object]
         if not texts:
             yield self
             return
-        lengths = [sum(map(_characters, row)) for row in zip(*texts, strict=True)]
+        lengths = [sum(map(_weight, row)) for row in zip(*texts, strict=True)]
         groups = np.cumsum(lengths, dtype=np.int64) // most
         starts = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), self.count]
         for start, stop in pairwise(starts):
             yield Rows(stop - start, tuple(array[start:stop] for array in self.arrays))
 
 
-def _characters(value: object) -> int:
-    return len(value) if isinstance(value, str) else 0
+def _weight(value: object) -> int:
+    """Return the bytes that a text or an item takes, about."""
+    if isinstance(value, str):
+        return len(value)
+    return ENTRY_BYTES * (1 + len(value)) if isinstance(value, dict | list) else 0
 
 
-def rows_of(
-    signature: ModelSignature, tensors: Mapping[str, npt.NDArray[Any]], most_rows: int
-) -> Rows:
+def _memory(array: npt.NDArray[Any]) -> tuple[int, int]:
+    """Return what holds the values of an array, and its bytes: a body, or the array itself."""
+    owner: Any = array
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    if isinstance(owner.base, memoryview):
+        return id(owner.base.obj), memoryview(owner.base.obj).nbytes
+    return id(owner), owner.nbytes
+
+
+def rows_of(signature: ModelSignature, tensors: Mapping[str, npt.NDArray[Any]]) -> Rows:
     """Read the tensors of a request.
 
     Raises
     ------
     InputError
-        Names, shapes or values do not fit, the lengths differ, or there are too many rows.
+        Names, shapes or values do not fit, or the lengths differ.
     """
     if tensors.keys() != signature.names:
         _require_names(tensors.keys(), signature)
@@ -74,8 +87,6 @@ def rows_of(
     count = len(shaped[0]) if shaped else 0
     if len(shaped) > 1:
         _require_one_length(signature, shaped)
-    if count > most_rows:
-        raise InputError(f"The request has {count} rows, and the server takes {most_rows} at once.")
     arrays = [
         array
         if array.dtype == taken.array_dtype

@@ -25,7 +25,7 @@ from hbconv.serve.messages import LONG_BYTES
 from hbconv.serve.rows import rows_of
 from hbconv.serve.signature import Given, ModelSignature
 
-__all__ = ["binary_tensor", "read_v2", "shape_of"]
+__all__ = ["binary_tensor", "declared", "read_v2"]
 
 MOST_DIMENSIONS = 8
 MOST_ELEMENTS = 1 << 40
@@ -57,12 +57,12 @@ def read_v2(
     document = _document(body if length == len(body) else body[:length])
     if type(document) is not dict or type(document.get("inputs")) not in (list, LongList):
         raise InputError('The request is no JSON object with a list of "inputs".')
-    tensors = _tensors(document["inputs"], memoryview(body)[length:])
+    tensors = _tensors(document["inputs"], memoryview(body)[length:], most_rows)
     wanted, binary = _wanted(document, signature)
     identity = document.get("id", "")
     if type(identity) is not str:
         raise InputError('The "id" of the request is no text.')
-    return Inference(rows_of(signature, tensors, most_rows), wanted, identity, binary)
+    return Inference(rows_of(signature, tensors), wanted, identity, binary)
 
 
 def _document(data: bytes | bytearray) -> Any:
@@ -99,7 +99,7 @@ def _length(header_length: str, size: int) -> int:
     return int(header_length)
 
 
-def _tensors(inputs: Any, binary: memoryview) -> Mapping[str, npt.NDArray[Any]]:
+def _tensors(inputs: Any, binary: memoryview, most_rows: int) -> Mapping[str, npt.NDArray[Any]]:
     tensors: dict[str, npt.NDArray[Any]] = {}
     for one in inputs.objects("data") if isinstance(inputs, LongList) else inputs:
         if type(one) is not dict:
@@ -110,14 +110,14 @@ def _tensors(inputs: Any, binary: memoryview) -> Mapping[str, npt.NDArray[Any]]:
         parameters = _parameters(one)
         size = parameters.get("binary_data_size")
         if size is None:
-            tensors[name] = _json_tensor(name, one, parameters)
+            tensors[name] = _json_tensor(name, one, parameters, most_rows)
             continue
         if type(size) is not int or not 0 <= size <= len(binary):
             raise InputError(
                 f"Input {shown(name)}: binary_data_size is {shown(size)}, and {len(binary)} bytes "
                 "of data are left."
             )
-        tensors[name] = _binary_tensor(name, one, binary[:size])
+        tensors[name] = _binary_tensor(name, one, binary[:size], most_rows)
         binary = binary[size:]
     if len(binary):
         raise InputError(f"{len(binary)} bytes of binary data belong to no input.")
@@ -125,17 +125,18 @@ def _tensors(inputs: Any, binary: memoryview) -> Mapping[str, npt.NDArray[Any]]:
 
 
 def _json_tensor(
-    name: str, one: Mapping[str, Any], parameters: Mapping[str, Any]
+    name: str, one: Mapping[str, Any], parameters: Mapping[str, Any], most_rows: int
 ) -> npt.NDArray[Any]:
     if "shared_memory_region" in parameters:
         raise InputError(f"Input {shown(name)}: shared memory is not supported. Send the data.")
-    dtype = dtype_of(name, one.get("datatype"))
-    return tensor_of(name, dtype, shape_of(name, one.get("shape")), one.get("data"))
+    dtype, shape = declared(name, one.get("datatype"), one.get("shape"), most_rows)
+    return tensor_of(name, dtype, shape, one.get("data"))
 
 
-def _binary_tensor(name: str, one: Mapping[str, Any], data: memoryview) -> npt.NDArray[Any]:
-    dtype = dtype_of(name, one.get("datatype"))
-    shape = shape_of(name, one.get("shape"))
+def _binary_tensor(
+    name: str, one: Mapping[str, Any], data: memoryview, most_rows: int
+) -> npt.NDArray[Any]:
+    dtype, shape = declared(name, one.get("datatype"), one.get("shape"), most_rows)
     if "data" in one:
         raise InputError(f"Input {shown(name)} has both JSON and binary data.")
     return binary_tensor(name, dtype, shape, data)
@@ -171,19 +172,25 @@ def _bools(name: str, data: memoryview) -> npt.NDArray[np.bool_]:
     return values.view(np.bool_)
 
 
-def shape_of(name: str, shape: Any) -> tuple[int, ...]:
-    """Return the shape of a tensor as it was told, if it can be one.
+def declared(
+    name: str, datatype: Any, shape: Any, most_rows: int
+) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    """Return the dtype and the shape of a tensor as they were told, before its data is read.
 
     Raises
     ------
     InputError
-        It is no list of sizes, or names more elements than a request can hold.
+        They cannot be, or it has too many rows, or texts.
     """
+    dtype = dtype_of(name, datatype)
     if not _is_shape(shape):
         raise InputError(
             f"Input {shown(name)} has shape {shown(shape)}, which is no shape of a tensor."
         )
-    return tuple(shape)
+    count = math.prod(shape) if dtype.kind == "O" else shape[0]
+    if count > most_rows:
+        raise InputError(f"The request has {count} rows, and the server takes {most_rows} at once.")
+    return dtype, tuple(shape)
 
 
 def _is_shape(shape: Any) -> bool:

@@ -14,6 +14,7 @@ from hbconv.serve.byte_tensors import MOST_TEXT_BYTES, text_of
 from hbconv.serve.inference import Inference
 from hbconv.serve.messages import LONG_BYTES
 from hbconv.serve.records import write_records
+from hbconv.serve.refusal import RefusedError
 from hbconv.serve.rows import Rows
 from hbconv.serve.signature import Given
 from hbconv.serve.v2_response import write_v2
@@ -139,3 +140,19 @@ def test_binary_answers_follow_their_json_by_pieces(monkeypatch):
     body = b"".join(parts)
     assert np.frombuffer(body[length:]).tolist() == list(range(14))
     assert json.loads(body[:length])["outputs"][0]["data"][1] == "NaN"
+
+
+def test_rows_tell_the_memory_that_holds_them():
+    """A body is held by the smallest tensor that lies in it, and counts once."""
+    body = bytes(800)
+    first, second = (np.frombuffer(memoryview(body)[at : at + 8]) for at in (0, 8))
+    assert Rows(1, (first, second.reshape(1, 1))).size() == 800
+    assert Rows(1, (np.zeros(9)[:1],)).size() == 72
+    texts = np.array(["a" * 1000, None], dtype=object)
+    assert 1000 < Rows(2, (texts,)).size() < 1200
+    items = np.array([{str(i): i for i in range(10)}], dtype=object)
+    assert Rows(1, (items,)).size() > 1500
+
+
+def test_messages_end_somewhere():
+    assert len(str(RefusedError(400, "InputError", "n" * 100_000))) < 5000

@@ -99,7 +99,7 @@ def test_long_texts_are_computed_by_parts_with_the_same_answers(sources, monkeyp
     rows = Rows(len(texts), (texts,))
     whole = compute(served.model, served.signature, rows, served.signature.given)
     assert len(list(rows.parts(20))) > 3
-    monkeypatch.setattr(answers, "MOST_CHARACTERS", 20)
+    monkeypatch.setattr(answers, "MOST_TEXT_BYTES", 20)
     parts = compute(served.model, served.signature, rows, served.signature.given)
     assert parts.keys() == whole.keys()
     for name, array in whole.items():
