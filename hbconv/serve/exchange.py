@@ -13,7 +13,7 @@ from typing import Protocol
 from hbconv.serve.access import require_access
 from hbconv.serve.handlers import Handlers, settling
 from hbconv.serve.messages import LITTLE_BYTES, Request, Response, refused
-from hbconv.serve.places import Place
+from hbconv.serve.places import TakenPlace
 from hbconv.serve.refusal import RefusedError, log_failure
 from hbconv.serve.routes import Route, find_route
 
@@ -72,7 +72,7 @@ class Exchange:
         self._began = perf_counter()
         self._route = _UNKNOWN
         self.error: Exception | None = None
-        self._place: Place | None = None
+        self._place: TakenPlace | None = None
         self._waits_for: _Cancellable | None = None
 
     def refuse(self, error: Exception) -> None:

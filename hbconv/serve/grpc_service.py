@@ -18,7 +18,7 @@ from hbconv.serve.grpc_tensors import read_message, write_message
 from hbconv.serve.grpc_wire import require_bounded
 from hbconv.serve.handlers import Handlers
 from hbconv.serve.messages import LITTLE_BYTES, LONG_BYTES
-from hbconv.serve.places import Place
+from hbconv.serve.places import TakenPlace
 from hbconv.serve.refusal import RefusedError, log_failure, refusal_of
 from hbconv.serve.routes import Route
 from hbconv.serve.settings import Settings
@@ -52,7 +52,7 @@ _INFER = "ModelInfer"
 _WITHOUT_REQUEST = frozenset({"ServerLive", "ServerReady", "ServerMetadata"})
 """Methods whose messages are empty, so they are not read."""
 MOST_MESSAGE_BYTES = 32 << 20
-"""The loop copies a message that it receives, 64 MB in up to 0.2 s, and answers nobody meanwhile."""
+"""The loop copies what it receives, 64 MB in up to 0.2 s, and answers nobody meanwhile."""
 MOST_DETAILS = 600
 """Characters of an error: of those beyond ASCII, each takes 12 of the 8,192 bytes allowed."""
 MOST_FIELDS = 1000
@@ -146,7 +146,7 @@ class _Service:
                 raise RefusedError(413, "TooLarge", f"The message exceeds {LITTLE_BYTES:,} bytes.")
         return await self._told(call, call.parsed(data))
 
-    async def _read(self, call: _Call, place: Place) -> bytes:
+    async def _read(self, call: _Call, place: TakenPlace) -> bytes:
         """Wait for the message."""
         data = await call.context.read()
         if not isinstance(data, bytes):
@@ -160,7 +160,7 @@ class _Service:
         found: bytes = response.SerializeToString()
         return found
 
-    async def _inferred(self, call: _Call, place: Place) -> bytes:
+    async def _inferred(self, call: _Call, place: TakenPlace) -> bytes:
         """Answer a question to a model."""
         handlers = self._handlers
         data = await self._read(call, place)

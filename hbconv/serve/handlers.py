@@ -20,7 +20,7 @@ from hbconv.serve.messages import LONG_BYTES, Request, Response, as_json, in_par
 from hbconv.serve.metrics import CONTENT_TYPE_LATEST, Metrics
 from hbconv.serve.openapi import openapi_document
 from hbconv.serve.page import page
-from hbconv.serve.places import Place, Places
+from hbconv.serve.places import Places, TakenPlace
 from hbconv.serve.records import read_records, write_records
 from hbconv.serve.routes import Route
 from hbconv.serve.served_model import ServedModel
@@ -89,7 +89,7 @@ class Handlers:
     # What models answer.
 
     def ask(
-        self, route: Route, request: Request, place: Place, settle: Settle
+        self, route: Route, request: Request, place: TakenPlace, settle: Settle
     ) -> Waiting | asyncio.Task[Response]:
         """Ask a model; ``settle`` takes the response, or the error, once it is there."""
         batcher = self.catalog.find(route.model, route.version)
@@ -110,7 +110,7 @@ class Handlers:
         return batcher.ask(asked, then)
 
     async def _read_and_answer(
-        self, batcher: Batcher, request: Request, read: Read, place: Place
+        self, batcher: Batcher, request: Request, read: Read, place: TakenPlace
     ) -> Response:
         """Answer a request whose body is long."""
         asked, write = await self.aside(read, batcher.served, request, self.settings.rows)
@@ -118,12 +118,12 @@ class Handlers:
         return await self._answer(batcher, asked, write, place)
 
     async def _answer(
-        self, batcher: Batcher, asked: Inference, write: Write, place: Place
+        self, batcher: Batcher, asked: Inference, write: Write, place: TakenPlace
     ) -> Response:
         answers = await self.answer(batcher, asked, place)
         return await self.aside(write, asked, answers)
 
-    async def answer(self, batcher: Batcher, asked: Inference, place: Place) -> Answers:
+    async def answer(self, batcher: Batcher, asked: Inference, place: TakenPlace) -> Answers:
         """Wait for the answers to a request of any protocol, which is long or has a long answer.
 
         Raises

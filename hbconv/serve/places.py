@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from hbconv.serve.refusal import RefusedError
 
-__all__ = ["Place", "Places"]
+__all__ = ["Places", "TakenPlace"]
 
 _COME_AGAIN = ((b"retry-after", b"1"),)
 
@@ -32,7 +32,7 @@ class Places:
         self._most = most
         self._most_bytes = most_bytes
 
-    def take(self) -> Place:
+    def take(self) -> TakenPlace:
         """Take a place.
 
         Raises
@@ -45,10 +45,10 @@ class Places:
                 503, "Busy", f"{self.taken} requests are waiting already.", _COME_AGAIN
             )
         self.taken += 1
-        return Place(self)
+        return TakenPlace(self)
 
     @contextmanager
-    def one(self) -> Iterator[Place]:
+    def one(self) -> Iterator[TakenPlace]:
         """Take a place for a while."""
         place = self.take()
         try:
@@ -69,7 +69,7 @@ class Places:
             raise RefusedError(503, "Busy", told, _COME_AGAIN)
 
 
-class Place:
+class TakenPlace:
     """A place that is taken, and the bytes held there."""
 
     __slots__ = ("_held", "_places")
