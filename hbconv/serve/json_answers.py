@@ -30,6 +30,8 @@ def written_by_pieces(
 
 def filled(document: Any, lists: Sequence[Iterable[bytes]]) -> list[bytes]:
     """Return a document in parts, with lists in the place of its holes."""
+    if not lists:
+        return [orjson.dumps(document, default=str)]
     first, *others = orjson.dumps(document, default=str).split(_MARK)
     parts = [first]
     for found, after in zip(lists, others, strict=True):

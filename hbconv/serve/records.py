@@ -15,7 +15,7 @@ import numpy.typing as npt
 from hbconv.errors import InputError, shown
 from hbconv.serve.answers import Answers
 from hbconv.serve.inference import Inference, choose_outputs
-from hbconv.serve.json_answers import HOLE, filled, written_by_pieces
+from hbconv.serve.json_answers import HOLE, PIECE_VALUES, filled, written_by_pieces
 from hbconv.serve.json_pieces import LongList, pieces_of
 from hbconv.serve.json_tensors import numbers, plain_list
 from hbconv.serve.rows import Rows, joined
@@ -180,6 +180,8 @@ def write_records(asked: Inference, answers: Answers) -> list[bytes]:
         rows = zip(*columns.values(), strict=True)
         return [dict(zip(columns, row, strict=True)) for row in rows]
 
+    if asked.rows.count * asked.width <= PIECE_VALUES:
+        return filled({"predictions": named(slice(None))}, [])
     values = written_by_pieces(asked.rows.count, asked.width, named)
     return filled({"predictions": HOLE}, [values])
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hbconv.errors import InputError
-from hbconv.serve import json_answers, v2_response
+from hbconv.serve import json_answers, records, v2_response
 from hbconv.serve.byte_tensors import MOST_TEXT_BYTES, text_of
 from hbconv.serve.inference import Inference
 from hbconv.serve.messages import LONG_BYTES
@@ -124,11 +124,11 @@ ANSWERS = {
 def test_answers_are_written_alike_by_pieces(monkeypatch, count, step):
     answers = {name: array[:count] for name, array in ANSWERS.items()}
     asked = Inference(Rows(count, (np.zeros(count),)), GIVEN, "\0")
-    records = b"".join(write_records(asked, answers))
+    whole = b"".join(write_records(asked, answers))
     tensors = b"".join(write_v2("m", "1", asked, answers)[0])
-    for module in (json_answers, v2_response):
+    for module in (json_answers, records, v2_response):
         monkeypatch.setattr(module, "PIECE_VALUES", step)
-    assert b"".join(write_records(asked, answers)) == records
+    assert b"".join(write_records(asked, answers)) == whole
     assert b"".join(write_v2("m", "1", asked, answers)[0]) == tensors
     assert len(json.loads(tensors)["outputs"][1]["data"]) == 2 * count
 
