@@ -332,13 +332,11 @@ def _judge(campaign: Campaign) -> None:
     died = log.count("is replaced") + log.count("is started again")
     if died > campaign.kills:
         report.found("crashed", f"{died} processes ended, and {campaign.kills} were killed")
-    for _ in range(log.count("Traceback")):
-        report.found("unnamed", "a traceback in the log")
+    for trace in log.split("Traceback")[1:]:
+        report.found("unnamed", f"a traceback in the log: {trace[:3000]}")
     for name in ("wrong", "lost"):
         if report.honest[name] > (campaign.kills * CLIENTS if name == "lost" else 0):
             report.found("wrong", f"{report.honest[name]} honest answers are {name}")
-    if report.findings:
-        print(log[-4000:])
 
 
 def main() -> int:
