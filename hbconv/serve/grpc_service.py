@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from hbconv.serve.refusal import RefusedError, log_failure, refusal_of
 from hbconv.serve.routes import Route
 from hbconv.serve.settings import Settings
 
-__all__ = ["start_grpc"]
+__all__ = ["is_no_parting", "start_grpc"]
 
 
 _CODES = {
@@ -63,6 +64,7 @@ FIELDS_OF_TENSOR = 16
 async def start_grpc(handlers: Handlers) -> grpc.aio.Server:
     """Start a server on the port of the settings, which workers share."""
     settings = handlers.settings
+    logging.getLogger("grpc._cython.cygrpc").addFilter(is_no_parting)
     options = [
         ("grpc.so_reuseport", 1),
         ("grpc.max_receive_message_length", min(settings.body_bytes, MOST_MESSAGE_BYTES)),
@@ -76,6 +78,12 @@ async def start_grpc(handlers: Handlers) -> grpc.aio.Server:
     _add_port(server, f"{host}:{settings.grpc_port}", settings)
     await server.start()
     return server
+
+
+def is_no_parting(record: logging.LogRecord) -> bool:
+    """Tell whether gRPC logs more than that a client left before its answer."""
+    kind = record.exc_info[0] if record.exc_info else None
+    return kind is None or kind.__name__ != "ExecuteBatchError"
 
 
 def _add_port(server: grpc.aio.Server, address: str, settings: Settings) -> None:
@@ -127,6 +135,8 @@ class _Service:
                 refusal = refusal_of(error)
                 log_failure(error)
                 self._handlers.count(call.route, refusal.status, 0.0)
+                if context.done():  # the client is gone, or gRPC told it what is wrong
+                    return b""
                 code = _CODES.get(refusal.status, grpc.StatusCode.INTERNAL)
                 return await context.abort(code, str(refusal)[:MOST_DETAILS])
             self._handlers.count(call.route, 200, asyncio.get_running_loop().time() - began)
@@ -148,8 +158,11 @@ class _Service:
 
     async def _read(self, call: _Call, place: TakenPlace) -> bytes:
         """Wait for the message."""
-        data = await call.context.read()
-        if not isinstance(data, bytes):
+        try:
+            data = await call.context.read()
+        except grpc.aio.BaseError:
+            data = grpc.aio.EOF
+        if data is grpc.aio.EOF:
             raise RefusedError(413, "TooLarge", "The message is not there, or is too large.")
         place.hold(len(data))
         return data

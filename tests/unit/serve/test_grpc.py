@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+
 import numpy as np
 import pytest
 
 from hbconv.serve.grpc_messages import SERVICE, message, message_names
 
 grpc = pytest.importorskip("grpc", reason="the extra grpc is not installed")
+is_no_parting = pytest.importorskip("hbconv.serve.grpc_service").is_no_parting
 triton = pytest.importorskip("tritonclient.grpc", reason="tests/clients.txt is not installed")
 
 
@@ -207,6 +210,21 @@ def test_long_messages_and_answers(server, sources):
         found = call(server, inputs=[tensor], outputs=wanted, **raw)
         shares = np.frombuffer(found.raw_output_contents[0]).reshape(-1, 2)
         np.testing.assert_allclose(shares, answer, rtol=1e-12)
+
+
+def test_clients_that_leave_are_no_failures(server):
+    with grpc.insecure_channel(server.grpc) as channel:
+        for _ in range(300):
+            channel.unary_unary(f"/{SERVICE}/ServerLive").future(b"").cancel()
+        assert channel.unary_unary(f"/{SERVICE}/ServerLive")(b"", timeout=60)
+    assert "Traceback" not in server.log.read_text()
+
+
+@pytest.mark.parametrize(("error", "is_told"), [("ExecuteBatchError", False), ("KeyError", True)])
+def test_what_grpc_logs_of_clients_that_left_is_left_out(error, is_told):
+    raised = type(error, (Exception,), {})
+    told = logging.LogRecord("grpc", 40, "a", 1, "it fails", (), (raised, raised(), None))
+    assert is_no_parting(told) is is_told
 
 
 def test_a_token_and_two_workers(starting, folder, tmp_path):
