@@ -159,7 +159,7 @@ class _Service:
     async def _read(self, call: _Call, place: TakenPlace) -> bytes:
         """Wait for the message."""
         try:
-            data = await call.context.read()
+            data: bytes = await call.context.read()
         except grpc.aio.BaseError:
             data = grpc.aio.EOF
         if data is grpc.aio.EOF:
