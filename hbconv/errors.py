@@ -1,4 +1,9 @@
-"""Every exception hbconv raises. This module imports nothing."""
+"""Every exception hbconv raises, and how messages quote what came from elsewhere.
+
+This module imports nothing of hbconv.
+"""
+
+import reprlib
 
 __all__ = [
     "ArgumentError",
@@ -12,7 +17,24 @@ __all__ = [
     "StoreError",
     "UnsupportedError",
     "VerificationError",
+    "shown",
 ]
+
+MOST_SHOWN = 100
+"""Characters of a foreign value that a message quotes."""
+_quotes = reprlib.Repr()
+_quotes.maxstring = _quotes.maxother = _quotes.maxlong = MOST_SHOWN
+
+
+def shown(value: object) -> str:
+    """Quote a name or a value that came from elsewhere; only the ends of a long one.
+
+    Examples
+    --------
+    >>> shown("age"), len(shown("n" * 1_000_000))
+    ("'age'", 100)
+    """
+    return _quotes.repr(value)
 
 
 class HbconvError(Exception):

@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Iterable
 
-from hbconv.errors import OptionError
+from hbconv.errors import MOST_SHOWN, OptionError, shown
 
 __all__ = ["ARGUMENT_METHODS", "EXPLANATIONS", "INVERSE", "METHODS", "guess", "unknown"]
 
@@ -36,16 +36,22 @@ def unknown(kind: str, name: object, known: Iterable[str]) -> OptionError:
     "Unknown backend 'torhc'. Did you mean 'torch'? Known: torch, tvm."
     """
     names = sorted(known)
-    return OptionError(f"Unknown {kind} {name!r}.{guess(name, names)} Known: {', '.join(names)}.")
+    return OptionError(
+        f"Unknown {kind} {shown(name)}.{guess(name, names)} Known: {', '.join(names)}."
+    )
 
 
 def guess(name: object, known: Iterable[str]) -> str:
     """Return a question that names what is nearest to a misspelt name; "" where nothing is.
+
+    Time grows with the square of a name, so a long one is near to nothing.
 
     Examples
     --------
     >>> guess("predict_prob", ["predict", "predict_proba", "transform"])
     " Did you mean 'predict_proba' or 'predict'?"
     """
+    if len(str(name)) > MOST_SHOWN:
+        return ""
     near = difflib.get_close_matches(str(name), sorted(known), n=2, cutoff=0.5)
     return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""

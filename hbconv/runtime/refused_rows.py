@@ -23,6 +23,7 @@ from hbconv.containers import (
     Recode,
     topological,
 )
+from hbconv.errors import shown
 from hbconv.lower import lower_nodes
 from hbconv.runtime.inputs.table import Table
 from hbconv.runtime.text.categories import Categories, Text
@@ -78,7 +79,7 @@ def _held(graph: Graph, node: Node, table: Table, holds: npt.NDArray[np.bool_], 
     if place is None:
         return ""
     where = _where(table, looked_at.columns[place]) if isinstance(looked_at, Columns) else ""
-    return f"{found[place].item()!r}{where}"
+    return f"{shown(found[place].item())}{where}"
 
 
 def _leaves(node: Node) -> list[Columns | Codes | Entries]:
@@ -122,7 +123,7 @@ def _values(held: Any, rows: npt.NDArray[np.integer[Any]]) -> list[str]:
     """Return the first values that the rows hold in a column, each once."""
     found: dict[str, None] = {}
     for row in rows[:_LOOKED_AT].tolist():
-        found.setdefault(f"{_value(held, row)!r:.100}")
+        found.setdefault(shown(_value(held, row)))
         if len(found) > _LISTED:
             break
     return list(found)

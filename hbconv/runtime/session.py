@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.containers import Graph, InputPort, OutputPort, PassedPort, Session
-from hbconv.errors import InputError
+from hbconv.errors import InputError, shown
 from hbconv.names import guess, unknown
 from hbconv.runtime.batching import chunks
 from hbconv.runtime.inputs.read import read_table
@@ -111,7 +111,7 @@ def _rows(session: Session, feeds: Mapping[str, Any], reads: Reads) -> Any:
     known = [port.name for port in session.inputs]
     for name in feeds:
         if name not in known:
-            raise InputError(f"There is no input {name!r}.{guess(name, known)}")
+            raise InputError(f"There is no input {shown(name)}.{guess(name, known)}")
     if reads.schema.conventions.items:
         return _fed(session.inputs[0], feeds)
     arrays = [_array(port, feeds) for port in session.inputs]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,11 +16,13 @@ from hbconv.serve.signature import Given, ModelSignature
 
 __all__ = ["Answers", "compute", "require_size"]
 
+MOST_TEXT_BYTES = 1 << 20
+"""Of texts that are computed together: what a model makes of them takes up to 32 times as much."""
 Answers = Mapping[str, npt.NDArray[Any]]
 """Tensors by their names."""
 
 
-def require_size(wanted: Sequence[Given], count: int, most_bytes: int) -> None:
+def require_size(size: int, most_bytes: int) -> None:
     """Refuse to compute answers that take too many bytes.
 
     Raises
@@ -28,7 +30,6 @@ def require_size(wanted: Sequence[Given], count: int, most_bytes: int) -> None:
     RefusedError
         They exceed what the server sends at once.
     """
-    size = 8 * count * sum([one.width for one in wanted])
     if size > most_bytes:
         raise RefusedError(
             400,
@@ -41,13 +42,22 @@ def require_size(wanted: Sequence[Given], count: int, most_bytes: int) -> None:
 def compute(
     model: Model, signature: ModelSignature, rows: Rows, wanted: Collection[Given]
 ) -> Answers:
-    """Call the methods of some tensors.
+    """Call the methods of some tensors, for some of the rows at a time where their texts are long.
 
     Raises
     ------
     InputError
         The source model refuses the rows.
     """
+    parts = [_computed(model, signature, part, wanted) for part in rows.parts(MOST_TEXT_BYTES)]
+    if len(parts) == 1:
+        return parts[0]
+    return {one.name: np.concatenate([part[one.name] for part in parts]) for one in wanted}
+
+
+def _computed(
+    model: Model, signature: ModelSignature, rows: Rows, wanted: Collection[Given]
+) -> Answers:
     x = fed(signature, rows)
     found: dict[str, Any] = {}
     for one in wanted:

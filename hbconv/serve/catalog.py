@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from hbconv.errors import shown
 from hbconv.serve.batching import Batcher
 from hbconv.serve.refusal import RefusedError
 
@@ -50,13 +51,13 @@ class Catalog:
         if name not in self.models:
             known = ", ".join(sorted(self.models)) or "none"
             raise RefusedError(
-                404, "NotFound", f"There is no model {name!r:.100}. Served: {known:.500}."
+                404, "NotFound", f"There is no model {shown(name)}. Served: {known:.500}."
             )
         if version not in self.models[name]:
             known = ", ".join(self.models[name])
             raise RefusedError(
                 404,
                 "NotFound",
-                f"Model {name!r} has no version {version!r:.20}. It has: {known:.500}.",
+                f"Model {shown(name)} has no version {shown(version)}. It has: {known:.500}.",
             )
         return self.models[name][str(version)]

@@ -6,6 +6,7 @@ import asyncio
 import json
 from typing import Any
 
+from hbconv.errors import shown
 from hbconv.serve.assignment import Assignment
 from hbconv.serve.refusal import RefusedError
 
@@ -65,7 +66,7 @@ class Control:
             )
         known = {one.name for one in (*self._assignment.files, *self._assignment.unloaded)}
         if action == "unload" and name not in known:
-            raise RefusedError(404, "NotFound", f"There is no model {name!r:.100}.")
+            raise RefusedError(404, "NotFound", f"There is no model {shown(name)}.")
         reader, writer = await asyncio.open_unix_connection(self._assignment.control)
         try:
             writer.write(json.dumps({"action": action, "name": name}).encode() + b"\n")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hbconv.errors import InputError
+from hbconv.errors import InputError, shown
 
 __all__ = ["BYTES", "DTYPES", "datatype_of", "dtype_of"]
 
@@ -41,7 +41,7 @@ def dtype_of(name: str, datatype: Any) -> np.dtype[Any]:
     found = DTYPES.get(datatype) if isinstance(datatype, str) else None
     if found is None:
         raise InputError(
-            f"Input {name!r} has datatype {datatype!r:.50}. Known: {', '.join(DTYPES)}."
+            f"Input {shown(name)} has datatype {shown(datatype)}. Known: {', '.join(DTYPES)}."
         )
     return found
 

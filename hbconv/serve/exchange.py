@@ -6,22 +6,20 @@ that is answered at once costs neither a task nor a timer.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from time import perf_counter
 from typing import Protocol
 
 from hbconv.serve.access import require_access
-from hbconv.serve.handlers import Handlers
-from hbconv.serve.messages import Request, Response, refused
+from hbconv.serve.handlers import Handlers, settling
+from hbconv.serve.messages import LITTLE_BYTES, Request, Response, refused
+from hbconv.serve.places import TakenPlace
 from hbconv.serve.refusal import RefusedError, log_failure
 from hbconv.serve.routes import Route, find_route
 
 __all__ = ["Exchange"]
 
 _UNKNOWN = Route("unknown")
-LITTLE_BYTES = 64 << 10
-"""Size of a body that asks no model. It holds no place, and may come without a token."""
 
 
 class _Cancellable(Protocol):
@@ -51,7 +49,7 @@ class Exchange:
     __slots__ = (
         "_began",
         "_handlers",
-        "_has_place",
+        "_place",
         "_route",
         "_send",
         "_waits_for",
@@ -74,7 +72,7 @@ class Exchange:
         self._began = perf_counter()
         self._route = _UNKNOWN
         self.error: Exception | None = None
-        self._has_place = False
+        self._place: TakenPlace | None = None
         self._waits_for: _Cancellable | None = None
 
     def refuse(self, error: Exception) -> None:
@@ -87,8 +85,7 @@ class Exchange:
         try:
             self._route = self.request.head.route or self._judged()
             if self._route.asks_model:
-                self._handlers.places.take()
-                self._has_place = True
+                self._place = self._handlers.places.take()
         except Exception as error:
             self.refuse(error)
 
@@ -97,6 +94,8 @@ class Exchange:
         if self.error is None:
             try:
                 self.request.receive(part)
+                if self._place is not None:
+                    self._place.hold(len(self.request.received))
             except RefusedError as error:
                 self.refuse(error)
 
@@ -125,9 +124,9 @@ class Exchange:
     def abandon(self) -> None:
         """Wait for no answer any more, and give the place back."""
         self.is_settled = True
-        if self._has_place:
-            self._has_place = False
-            self._handlers.places.free()
+        if self._place is not None:
+            self._place.free()
+            self._place = None
         if self._waits_for is not None:
             self._waits_for.cancel()
             self._waits_for = None
@@ -157,16 +156,9 @@ class Exchange:
 
     def _ask(self) -> _Cancellable:
         """Ask a model, or the server itself."""
-        if self._route.asks_model:
-            return self._handlers.ask(self._route, self.request, self.settle)
-        task = asyncio.ensure_future(self._handlers.tell(self._route, self.request))
-        task.add_done_callback(self._told)
-        return task
-
-    def _told(self, task: asyncio.Task[Response]) -> None:
-        if not task.cancelled():
-            error = task.exception()
-            self.settle(error if isinstance(error, Exception) else task.result())
+        if self._place is not None:
+            return self._handlers.ask(self._route, self.request, self._place, self.settle)
+        return settling(self._handlers.tell(self._route, self.request), self.settle)
 
 
 def _response_to(error: Exception) -> Response:

@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from hbconv.errors import HbconvError
 from hbconv.model import Model, load
 from hbconv.serve.assignment import Assignment
+from hbconv.serve.log_rate import begin_log
 from hbconv.serve.model_files import ModelFile
 from hbconv.serve.served_model import ServedModel, warmed
 from hbconv.serve.worker import work
@@ -85,6 +86,7 @@ class Generation:
     def _leave(self, status: int) -> None:
         """Let the workers take no more requests, and say so when they do not."""
         self.leaving = True
+        self.listening.close()  # or the kernel would take connections for it
         for worker in self.born:
             os.kill(worker, signal.SIGTERM)
         for pipe in self.taking.values():
@@ -189,7 +191,7 @@ def _can_be_shared(model: Model) -> bool:
 def main(listening: int, status: int) -> int:
     """Serve an assignment, and return the exit code."""
     logging.captureWarnings(capture=True)
-    logging.basicConfig(level=logging.INFO, format="hbconv: %(message)s")
+    begin_log()
     os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")  # a fork cannot use CUDA's own
     assignment = Assignment.from_line(_line(STDIN))
     models: list[tuple[ModelFile, Model | ServedModel]] = []

@@ -19,6 +19,9 @@ from hbconv.serve.assignment import Assignment
 
 __all__ = ["GenerationProcess"]
 
+START_SECONDS = 600.0
+"""Time in which all models are loaded, compiled and warm."""
+
 
 @dataclass(frozen=True)
 class GenerationProcess:
@@ -37,7 +40,7 @@ class GenerationProcess:
         Raises
         ------
         StoreError
-            A model cannot be loaded, or the process ended.
+            A model cannot be loaded, or takes too long, or the process ended.
         """
         status, write = os.pipe()
         process = await asyncio.create_subprocess_exec(
@@ -55,7 +58,10 @@ class GenerationProcess:
         cast(asyncio.StreamWriter, process.stdin).write(assignment.to_line())
         found = GenerationProcess(assignment, process, os.fdopen(status, "rb"))
         try:
-            error = await found._told()
+            error = await asyncio.wait_for(found._told(), START_SECONDS)
+        except TimeoutError:
+            found.kill()
+            error = f"The models were not ready within {START_SECONDS:.0f} seconds."
         except asyncio.CancelledError:
             found.kill()
             raise

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import logging
 from pathlib import Path
 from typing import Any
 
 import grpc
 import grpc.aio
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
+from hbconv.errors import InputError
 from hbconv.serve.access import is_bearer
 from hbconv.serve.documents import model_document, server_document
 from hbconv.serve.grpc_messages import SERVICE, message
 from hbconv.serve.grpc_tensors import read_message, write_message
+from hbconv.serve.grpc_wire import require_bounded
 from hbconv.serve.handlers import Handlers
+from hbconv.serve.messages import LITTLE_BYTES, LONG_BYTES
+from hbconv.serve.places import TakenPlace
 from hbconv.serve.refusal import RefusedError, log_failure, refusal_of
 from hbconv.serve.routes import Route
 from hbconv.serve.settings import Settings
 
-__all__ = ["start_grpc"]
+__all__ = ["is_no_parting", "start_grpc"]
 
 
 _CODES = {
@@ -27,6 +32,7 @@ _CODES = {
     401: grpc.StatusCode.UNAUTHENTICATED,
     403: grpc.StatusCode.PERMISSION_DENIED,
     404: grpc.StatusCode.NOT_FOUND,
+    413: grpc.StatusCode.RESOURCE_EXHAUSTED,
     503: grpc.StatusCode.UNAVAILABLE,
     504: grpc.StatusCode.DEADLINE_EXCEEDED,
 }
@@ -43,15 +49,25 @@ _METHODS = {
 }
 """Methods of the service, and the routes that they are counted as."""
 
-Method = Callable[[Any], Awaitable[Any]]
+_INFER = "ModelInfer"
+_WITHOUT_REQUEST = frozenset({"ServerLive", "ServerReady", "ServerMetadata"})
+"""Methods whose messages are empty, so they are not read."""
+MOST_MESSAGE_BYTES = 32 << 20
+"""The loop copies what it receives, 64 MB in up to 0.2 s, and answers nobody meanwhile."""
+MOST_DETAILS = 600
+"""Characters of an error: of those beyond ASCII, each takes 12 of the 8,192 bytes allowed."""
+MOST_FIELDS = 1000
+FIELDS_OF_TENSOR = 16
+"""Fields of a long message: some, and some for each tensor of the model that has the most."""
 
 
 async def start_grpc(handlers: Handlers) -> grpc.aio.Server:
     """Start a server on the port of the settings, which workers share."""
     settings = handlers.settings
+    logging.getLogger("grpc._cython.cygrpc").addFilter(is_no_parting)
     options = [
         ("grpc.so_reuseport", 1),
-        ("grpc.max_receive_message_length", settings.body_bytes),
+        ("grpc.max_receive_message_length", min(settings.body_bytes, MOST_MESSAGE_BYTES)),
         ("grpc.max_send_message_length", settings.answer_bytes + (1 << 20)),
     ]
     server = grpc.aio.server(options=options)
@@ -64,12 +80,36 @@ async def start_grpc(handlers: Handlers) -> grpc.aio.Server:
     return server
 
 
+def is_no_parting(record: logging.LogRecord) -> bool:
+    """Tell whether gRPC logs more than that a client left before its answer."""
+    kind = record.exc_info[0] if record.exc_info else None
+    return kind is None or kind.__name__ != "ExecuteBatchError"
+
+
 def _add_port(server: grpc.aio.Server, address: str, settings: Settings) -> None:
     if settings.certificate is None or settings.key is None:
         server.add_insecure_port(address)
         return
     pair = (Path(settings.key).read_bytes(), Path(settings.certificate).read_bytes())
     server.add_secure_port(address, grpc.ssl_server_credentials([pair]))
+
+
+class _Call:
+    """A call of a method, and what it is counted as."""
+
+    def __init__(self, name: str, context: Any) -> None:
+        self.name = name
+        self.context = context
+        self.route = Route(_METHODS[name])
+
+    def parsed(self, data: bytes) -> Any:
+        """Read its message."""
+        try:
+            request = message(f"{self.name}Request").FromString(data)
+        except DecodeError as error:
+            raise InputError("The bytes are no message of the Open Inference Protocol.") from error
+        self.route = Route(self.route.name, getattr(request, "model_name", ""))
+        return request
 
 
 class _Service:
@@ -79,30 +119,83 @@ class _Service:
         self._handlers = handlers
 
     def method(self, name: str) -> grpc.RpcMethodHandler:
-        """Return what gRPC calls for a method."""
-        answer: Method = getattr(self, f"_{_METHODS[name]}")
+        """Return what gRPC calls for a method.
 
-        async def called(request: Any, context: Any) -> Any:
-            route = Route(_METHODS[name], getattr(request, "model_name", ""))
+        A request is one message. It is asked for as a stream, which is read only when it is wanted.
+        """
+
+        async def called(messages: Any, context: Any) -> Any:  # noqa: ARG001
+            call = _Call(name, context)
             began = asyncio.get_running_loop().time()
             try:
                 self._require_token(name, context)
                 async with asyncio.timeout(self._handlers.settings.seconds):
-                    response = await answer(request)
+                    response = await self._answered(call)
             except Exception as error:
                 refusal = refusal_of(error)
                 log_failure(error)
-                self._handlers.count(route, refusal.status, 0.0)
+                self._handlers.count(call.route, refusal.status, 0.0)
+                if context.done():  # the client is gone, or gRPC told it what is wrong
+                    return b""
                 code = _CODES.get(refusal.status, grpc.StatusCode.INTERNAL)
-                return await context.abort(code, str(refusal))
-            self._handlers.count(route, 200, asyncio.get_running_loop().time() - began)
+                return await context.abort(code, str(refusal)[:MOST_DETAILS])
+            self._handlers.count(call.route, 200, asyncio.get_running_loop().time() - began)
             return response
 
-        return grpc.unary_unary_rpc_method_handler(
-            called,
-            request_deserializer=message(f"{name}Request").FromString,
-            response_serializer=message(f"{name}Response").SerializeToString,
-        )
+        return grpc.stream_unary_rpc_method_handler(called)
+
+    async def _answered(self, call: _Call) -> bytes:
+        """Answer a client that may ask, from a place of its own where it sends something."""
+        if call.name in _WITHOUT_REQUEST:
+            return await self._told(call, None)
+        with self._handlers.places.one() as place:
+            if call.name == _INFER:
+                return await self._inferred(call, place)
+            data = await self._read(call, place)
+            if len(data) > LITTLE_BYTES:
+                raise RefusedError(413, "TooLarge", f"The message exceeds {LITTLE_BYTES:,} bytes.")
+        return await self._told(call, call.parsed(data))
+
+    async def _read(self, call: _Call, place: TakenPlace) -> bytes:
+        """Wait for the message."""
+        try:
+            data: bytes = await call.context.read()
+        except grpc.aio.BaseError:
+            data = grpc.aio.EOF
+        if data is grpc.aio.EOF:
+            raise RefusedError(413, "TooLarge", "The message is not there, or is too large.")
+        place.hold(len(data))
+        return data
+
+    async def _told(self, call: _Call, request: Any) -> bytes:
+        """Answer what asks no model."""
+        response = await getattr(self, f"_{call.route.name}")(request)
+        found: bytes = response.SerializeToString()
+        return found
+
+    async def _inferred(self, call: _Call, place: TakenPlace) -> bytes:
+        """Answer a question to a model."""
+        handlers = self._handlers
+        data = await self._read(call, place)
+        is_long = len(data) > LONG_BYTES
+        request = await handlers.aside(self._bounded, call, data) if is_long else call.parsed(data)
+        batcher = handlers.catalog.find(request.model_name, request.model_version or None)
+        served, rows = batcher.served, handlers.settings.rows
+        if is_long:
+            asked = await handlers.aside(read_message, request, served.signature, rows)
+        else:
+            asked = read_message(request, served.signature, rows)
+        del request, data  # its rows are held alone from now on
+        if not is_long and asked.answer_bytes <= LONG_BYTES:
+            answers = await batcher.answer(asked)
+            return write_message(served.name, served.version, asked, answers)
+        answers = await handlers.answer(batcher, asked, place)
+        return await handlers.aside(write_message, served.name, served.version, asked, answers)
+
+    def _bounded(self, call: _Call, data: bytes) -> Any:
+        """Read a long message, once what it holds is counted."""
+        require_bounded(data, MOST_FIELDS + FIELDS_OF_TENSOR * self._handlers.most_tensors)
+        return call.parsed(data)
 
     def _require_token(self, name: str, context: Any) -> None:
         token = self._handlers.settings.token
@@ -118,10 +211,9 @@ class _Service:
         return message("ServerLiveResponse")(live=True)
 
     async def _ready(self, request: Any) -> Any:
-        name = getattr(request, "name", None)
-        if name is None:
+        if request is None:
             return message("ServerReadyResponse")(ready=not self._handlers.is_leaving)
-        self._handlers.catalog.find(name, request.version or None)
+        self._handlers.catalog.find(request.name, request.version or None)
         return message("ModelReadyResponse")(ready=True)
 
     async def _server(self, request: Any) -> Any:  # noqa: ARG002
@@ -133,16 +225,6 @@ class _Service:
         return message("ModelMetadataResponse")(
             **model_document(served, catalog.models[served.name])
         )
-
-    async def _infer(self, request: Any) -> Any:
-        handlers = self._handlers
-        batcher = handlers.catalog.find(request.model_name, request.model_version or None)
-        served = batcher.served
-        with handlers.places.one():
-            asked = read_message(request, served.signature, handlers.settings.rows)
-            handlers.require_size(asked)
-            answers = await batcher.answer(asked)
-        return write_message(served.name, served.version, asked, answers)
 
     async def _index(self, request: Any) -> Any:
         found = self._handlers.control.index(only_ready=request.ready)

@@ -7,16 +7,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.errors import InputError
+from hbconv.errors import InputError, shown
 from hbconv.serve.answers import Answers
 from hbconv.serve.byte_tensors import text_of
-from hbconv.serve.datatypes import BYTES, datatype_of, dtype_of
+from hbconv.serve.datatypes import BYTES, datatype_of
 from hbconv.serve.grpc_messages import message
+from hbconv.serve.grpc_wire import length_delimited
 from hbconv.serve.inference import Inference, choose_outputs
 from hbconv.serve.json_tensors import numbers
 from hbconv.serve.rows import rows_of
 from hbconv.serve.signature import ModelSignature
-from hbconv.serve.v2_request import binary_tensor, shape_of
+from hbconv.serve.v2_request import binary_tensor, declared
 from hbconv.serve.v2_response import raw
 
 __all__ = ["read_message", "write_message"]
@@ -36,6 +37,10 @@ _CONTENTS = {
     BYTES: "bytes_contents",
 }
 """The list that holds the values of a datatype; those of FP16 come as raw bytes alone."""
+_RAW_OUTPUTS = 6
+"""Field of a ModelInferResponse."""
+PIECE_VALUES = 1 << 14
+"""Values that are read by one call."""
 
 
 def read_message(request: Any, signature: ModelSignature, most_rows: int) -> Inference:
@@ -52,41 +57,45 @@ def read_message(request: Any, signature: ModelSignature, most_rows: int) -> Inf
     tensors: dict[str, npt.NDArray[Any]] = {}
     for place, one in enumerate(request.inputs):
         if one.name in tensors:
-            raise InputError(f"Input {one.name!r} is there twice.")
-        tensors[one.name] = _raw(one, raws[place]) if raws else _listed(one)
+            raise InputError(f"Input {shown(one.name)} is there twice.")
+        tensors[one.name] = _raw(one, raws[place], most_rows) if raws else _listed(one, most_rows)
     wanted = choose_outputs(signature, [one.name for one in request.outputs])
-    return Inference(rows_of(signature, tensors, most_rows), wanted, request.id)
+    return Inference(rows_of(signature, tensors), wanted, request.id)
 
 
-def _raw(one: Any, data: bytes) -> npt.NDArray[Any]:
+def _raw(one: Any, data: bytes, most_rows: int) -> npt.NDArray[Any]:
     if one.HasField("contents"):
-        raise InputError(f"Input {one.name!r} has both contents and raw contents.")
-    dtype = dtype_of(one.name, one.datatype)
-    return binary_tensor(one.name, dtype, shape_of(one.name, list(one.shape)), memoryview(data))
+        raise InputError(f"Input {shown(one.name)} has both contents and raw contents.")
+    dtype, shape = declared(one.name, one.datatype, list(one.shape), most_rows)
+    return binary_tensor(one.name, dtype, shape, memoryview(data))
 
 
-def _listed(one: Any) -> npt.NDArray[Any]:
-    dtype = dtype_of(one.name, one.datatype)
-    shape = shape_of(one.name, list(one.shape))
+def _listed(one: Any, most_rows: int) -> npt.NDArray[Any]:
+    dtype, shape = declared(one.name, one.datatype, list(one.shape), most_rows)
     field = _CONTENTS.get(one.datatype)
     if field is None:
-        raise InputError(f"Input {one.name!r}: send {one.datatype} as raw contents.")
+        raise InputError(f"Input {shown(one.name)}: send {one.datatype} as raw contents.")
     values = getattr(one.contents, field)
     if len(values) != np.prod(shape, dtype=object):
         raise InputError(
-            f"Input {one.name!r}: {field} holds {len(values)} values, which do not fit its shape "
-            f"{list(shape)}."
+            f"Input {shown(one.name)}: {field} holds {len(values)} values, which do not fit its "
+            f"shape {list(shape)}."
         )
     if dtype.kind == "O":
         texts = [text_of(one.name, value, place) for place, value in enumerate(values)]
         return np.fromiter(texts, object, len(texts)).reshape(shape)
-    return numbers(f"Input {one.name!r}", list(values), dtype).reshape(shape)
+    found = np.empty(len(values), dtype)
+    for start in range(0, len(values), PIECE_VALUES):
+        part = slice(start, start + PIECE_VALUES)
+        found[part] = numbers(f"Input {shown(one.name)}", values[part], dtype, start)
+    return found.reshape(shape)
 
 
-def write_message(name: str, version: str, asked: Inference, answers: Answers) -> Any:
-    """Return a ModelInferResponse, whose tensors are raw bytes."""
+def write_message(name: str, version: str, asked: Inference, answers: Answers) -> bytes:
+    """Return the bytes of a ModelInferResponse, whose tensors are raw bytes."""
     response = message("ModelInferResponse")(model_name=name, model_version=version, id=asked.id)
+    contents: list[bytes | memoryview] = []
     for one, array in answers.items():
         response.outputs.add(name=one, datatype=datatype_of(array.dtype), shape=array.shape)
-        response.raw_output_contents.append(raw(array))
-    return response
+        contents.extend(length_delimited(_RAW_OUTPUTS, raw(array)))
+    return b"".join([response.SerializeToString(), *contents])

@@ -2,33 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import Any, TypeVar
 
 from hbconv.serve.answers import Answers, require_size
-from hbconv.serve.batching import Outcome, Waiting
+from hbconv.serve.batching import Batcher, Outcome, Waiting
 from hbconv.serve.catalog import Catalog
 from hbconv.serve.control import Control
 from hbconv.serve.documents import model_document, server_document
 from hbconv.serve.inference import Inference
-from hbconv.serve.messages import Request, Response, as_json
+from hbconv.serve.json_pieces import read_long_json, require_few_lists
+from hbconv.serve.json_reader import read_json
+from hbconv.serve.messages import LONG_BYTES, Request, Response, as_json, in_parts
 from hbconv.serve.metrics import CONTENT_TYPE_LATEST, Metrics
 from hbconv.serve.openapi import openapi_document
 from hbconv.serve.page import page
-from hbconv.serve.places import Places
+from hbconv.serve.places import Places, TakenPlace
 from hbconv.serve.records import read_records, write_records
 from hbconv.serve.routes import Route
 from hbconv.serve.served_model import ServedModel
 from hbconv.serve.settings import Settings
-from hbconv.serve.v2_request import read_json, read_v2
+from hbconv.serve.signature import ModelSignature
+from hbconv.serve.v2_request import read_v2
 from hbconv.serve.v2_response import write_v2
 
-__all__ = ["Handlers"]
+__all__ = ["Handlers", "settling"]
 
 _LENGTH = b"inference-header-content-length"
 
-Handler = Callable[[Route, Request], Awaitable[Response]]
+MOST_LISTS_OF_ITEM = 16
+"""Lists and objects in an item, on average."""
+
+Handler = Callable[[Route, Request], Coroutine[Any, Any, Response]]
 Settle = Callable[[Response | Exception], None]
+Write = Callable[[Inference, Answers], Response]
+Read = Callable[[ServedModel, Request, int], tuple[Inference, Write]]
+T = TypeVar("T")
 
 
 class Handlers:
@@ -55,8 +67,15 @@ class Handlers:
         self.control = control
         self.settings = settings
         self.catalog = catalog
-        self.places = Places(settings.queued)
+        self.places = Places(settings.queued, settings.held_bytes)
+        self._desk = ThreadPoolExecutor(1, "hbconv-desk")
         self._metrics = metrics
+
+    @property
+    def most_tensors(self) -> int:
+        """Tensors that the widest model takes and gives."""
+        versions = (one.served for found in self.catalog.models.values() for one in found.values())
+        return max((one.signature.tensors for one in versions), default=0)
 
     def count(self, route: Route, status: int, seconds: float) -> None:
         """Count a request that is answered; a model by its name only if there is one."""
@@ -69,12 +88,18 @@ class Handlers:
 
     # What models answer.
 
-    def ask(self, route: Route, request: Request, settle: Settle) -> Waiting:
+    def ask(
+        self, route: Route, request: Request, place: TakenPlace, settle: Settle
+    ) -> Waiting | asyncio.Task[Response]:
         """Ask a model; ``settle`` takes the response, or the error, once it is there."""
         batcher = self.catalog.find(route.model, route.version)
         read = _read_tensors if route.name == "infer" else _read_records
+        if request.is_long:
+            return settling(self._read_and_answer(batcher, request, read, place), settle)
         asked, write = read(batcher.served, request, self.settings.rows)
-        self.require_size(asked)
+        require_size(asked.answer_bytes, self.settings.answer_bytes)
+        if asked.answer_bytes > LONG_BYTES:
+            return settling(self._answer(batcher, asked, write, place), settle)
 
         def then(outcome: Outcome) -> None:
             try:
@@ -84,19 +109,41 @@ class Handlers:
 
         return batcher.ask(asked, then)
 
-    def require_size(self, asked: Inference) -> None:
-        """Refuse a request of any protocol whose answers take too many bytes.
+    async def _read_and_answer(
+        self, batcher: Batcher, request: Request, read: Read, place: TakenPlace
+    ) -> Response:
+        """Answer a request whose body is long."""
+        asked, write = await self.aside(read, batcher.served, request, self.settings.rows)
+        request.received = b""
+        return await self._answer(batcher, asked, write, place)
+
+    async def _answer(
+        self, batcher: Batcher, asked: Inference, write: Write, place: TakenPlace
+    ) -> Response:
+        answers = await self.answer(batcher, asked, place)
+        return await self.aside(write, asked, answers)
+
+    async def answer(self, batcher: Batcher, asked: Inference, place: TakenPlace) -> Answers:
+        """Wait for the answers to a request of any protocol, which is long or has a long answer.
 
         Raises
         ------
         RefusedError
-            They exceed what the server sends at once.
+            They take too many bytes, or all requests together do.
+        InputError
+            The model refuses its rows.
         """
-        require_size(asked.wanted, asked.rows.count, self.settings.answer_bytes)
+        require_size(asked.answer_bytes, self.settings.answer_bytes)
+        place.hold(asked.answer_bytes + await self.aside(asked.rows.size))
+        return await batcher.answer(asked)
+
+    async def aside(self, work: Callable[..., T], *given: Any) -> T:
+        """Wait for work that takes a while. One such is done at a time, which bounds its memory."""
+        return await asyncio.get_running_loop().run_in_executor(self._desk, work, *given)
 
     # What the server tells.
 
-    def tell(self, route: Route, request: Request) -> Awaitable[Response]:
+    def tell(self, route: Route, request: Request) -> Coroutine[Any, Any, Response]:
         """Answer what asks no model."""
         handler: Handler = getattr(self, f"on_{route.name}")
         return handler(route, request)
@@ -158,7 +205,17 @@ class Handlers:
         return as_json({})
 
 
-Write = Callable[[Inference, Answers], Response]
+def settling(work: Coroutine[Any, Any, Response], settle: Settle) -> asyncio.Task[Response]:
+    """Begin some work, whose outcome is told unless it is cancelled."""
+
+    def told(task: asyncio.Task[Response]) -> None:
+        if not task.cancelled():
+            error = task.exception()
+            settle(error if isinstance(error, Exception) else task.result())
+
+    task = asyncio.ensure_future(work)
+    task.add_done_callback(told)
+    return task
 
 
 def _read_tensors(served: ServedModel, request: Request, most_rows: int) -> tuple[Inference, Write]:
@@ -168,17 +225,26 @@ def _read_tensors(served: ServedModel, request: Request, most_rows: int) -> tupl
 
 
 def _write_tensors(served: ServedModel, asked: Inference, answers: Answers) -> Response:
-    document, json_bytes = write_v2(served.name, served.version, asked, answers)
+    parts, json_bytes = write_v2(served.name, served.version, asked, answers)
     if json_bytes is None:
-        return Response(document)
-    return Response(document, 200, b"application/octet-stream", ((_LENGTH, b"%d" % json_bytes),))
+        return in_parts(parts)
+    return in_parts(parts, b"application/octet-stream", ((_LENGTH, b"%d" % json_bytes),))
 
 
 def _read_records(served: ServedModel, request: Request, most_rows: int) -> tuple[Inference, Write]:
     """Read records, which named values answer."""
-    asked = read_records(read_json(request.body()), served.signature, most_rows)
-    return asked, _write_records
+    body = request.body()
+    is_long = len(body) > LONG_BYTES
+    document = _read_long(served.signature, body, most_rows) if is_long else read_json(body)
+    return read_records(document, served.signature, most_rows), _write_records
+
+
+def _read_long(signature: ModelSignature, body: bytes | bytearray, most_rows: int) -> Any:
+    """Read a long body; where the model takes the values as they are, they are counted first."""
+    if signature.feeds == "items":
+        require_few_lists(body, MOST_LISTS_OF_ITEM * most_rows)
+    return read_long_json(memoryview(body), "instances")
 
 
 def _write_records(asked: Inference, answers: Answers) -> Response:
-    return as_json(write_records(asked, answers))
+    return in_parts(write_records(asked, answers))

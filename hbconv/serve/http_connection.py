@@ -68,6 +68,7 @@ class HttpConnection(asyncio.Protocol):
         self._exchanges: deque[Exchange] = deque()
         self._head_bytes = 0
         self._unsent_bytes = 0
+        self._kept_bytes = 0
         self._keeps_alive = True
         self._reads_no_more = False
         self._writing_is_paused = False
@@ -86,6 +87,7 @@ class HttpConnection(asyncio.Protocol):
         for exchange in self._exchanges:
             exchange.abandon()
         self._exchanges.clear()
+        self._keep(0)
         self._parser.close()
 
     def data_received(self, data: bytes) -> None:
@@ -118,6 +120,7 @@ class HttpConnection(asyncio.Protocol):
     def resume_writing(self) -> None:
         """Go on with the requests that wait."""
         self._writing_is_paused = False
+        self._keep(0)
         self._begin()
 
     # What the parser calls.
@@ -209,6 +212,10 @@ class HttpConnection(asyncio.Protocol):
         last = not (exchange.is_whole and (self._keeps_alive or self._exchanges))
         head_only = exchange.request.head.method == "HEAD"
         self._transport.write(response.written(self._server.date, last=last, head_only=head_only))
+        for part in response.rest:
+            self._transport.write(part)
+        if self._writing_is_paused:
+            self._keep(response.size)
         self.deadline = self._now() + KEEP_ALIVE_SECONDS
         if last:
             self._end(exchange)
@@ -216,6 +223,11 @@ class HttpConnection(asyncio.Protocol):
             asyncio.get_running_loop().call_soon(self._begin)
         else:
             self._transport.resume_reading()
+
+    def _keep(self, count: int) -> None:
+        """Count the bytes of an answer that its client does not read yet with those of requests."""
+        self._handlers.places.held += count - self._kept_bytes
+        self._kept_bytes = count
 
     def _take_no_more(self) -> None:
         """Make the request that came last, or comes now, the last one of the connection."""

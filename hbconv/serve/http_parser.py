@@ -12,6 +12,10 @@ from hbconv.serve.messages import Head, Request
 
 __all__ = ["HttpParser", "Reader"]
 
+MOST_HEADERS = 256
+MOST_HEADER_BYTES = 64 << 10
+"""Of a request, trailers included: they are kept before it is known who asks."""
+
 
 class Reader(Protocol):
     """What the parser tells."""
@@ -52,6 +56,7 @@ class HttpParser:
         self._most_bytes = most_bytes
         self._url = b""
         self._headers: dict[bytes, bytes] = {}
+        self._header_bytes = 0
         self._plain_head = b""
         self._head: Head | None = None
         self._is_between = True
@@ -106,6 +111,7 @@ class HttpParser:
         """Begin to read a head."""
         self._url = b""
         self._headers = {}
+        self._header_bytes = 0
         self._is_between = False
         self._reader.on_message_begin()
 
@@ -115,6 +121,9 @@ class HttpParser:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header."""
+        self._header_bytes += len(name) + len(value)
+        if len(self._headers) == MOST_HEADERS or self._header_bytes > MOST_HEADER_BYTES:
+            raise ValueError("The headers are too many or too long.")
         name = name.lower()
         if name == b"host" and name in self._headers:
             raise ValueError("A request has one host.")

@@ -81,9 +81,9 @@ class HttpServer:
         loop.call_later(LOOK_SECONDS, self._look)  # first, so that no failure ends it
         now = loop.time()
         self.date = formatdate(usegmt=True).encode()
-        self.handlers.publish()
         for connection in [one for one in self.connections if one.deadline < now]:
             connection.expire()
+        self.handlers.publish()
 
     def _encryption(self) -> ssl.SSLContext | None:
         settings = self.handlers.settings

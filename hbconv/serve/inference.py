@@ -32,6 +32,16 @@ class Inference:
     id: str = ""
     binary: frozenset[str] = frozenset()
 
+    @property
+    def width(self) -> int:
+        """Number of values that answer a row."""
+        return sum([one.width for one in self.wanted])
+
+    @property
+    def answer_bytes(self) -> int:
+        """Bytes of the tensors of its answer."""
+        return 8 * self.rows.count * self.width
+
 
 def choose_outputs(signature: ModelSignature, names: Iterable[str]) -> tuple[Given, ...]:
     """Find tensors that the model gives; the usual ones where a request of any protocol names none.

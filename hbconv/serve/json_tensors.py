@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.errors import InputError
+from hbconv.errors import InputError, shown
+from hbconv.serve.json_pieces import LongList
 
 __all__ = ["NON_FINITE", "numbers", "plain_list", "tensor_of"]
 
@@ -36,9 +37,11 @@ _WORDS = frozenset({str, type(None)})
 
 
 def tensor_of(
-    name: str, dtype: np.dtype[Any], shape: tuple[int, ...], data: Any
+    name: str, dtype: np.dtype[Any], shape: tuple[int, ...], data: Any, first: int = 0
 ) -> npt.NDArray[Any]:
-    """Read the values of a tensor: a list, or an array of floats for a dtype of floats.
+    """Read the values of a tensor: a list, read or not, or an array for a dtype of floats.
+
+    The data of a part of a tensor begin at its element ``first``, as errors number them.
 
     Raises
     ------
@@ -47,16 +50,41 @@ def tensor_of(
     """
     if isinstance(data, np.ndarray):
         _require_count(name, shape, len(data), math.prod(shape))
-        return _narrowed(f"Input {name!r}", data, dtype).reshape(shape)
+        return _narrowed(f"Input {shown(name)}", data, dtype).reshape(shape)
+    if isinstance(data, LongList):
+        return _by_pieces(name, dtype, shape, data)
     values = _flat(name, shape, data)
     if dtype.kind == "O":
-        _require_types(name, values, _KINDS["O"], "texts")
+        _require_types(name, values, _KINDS["O"], "texts", first)
         return np.fromiter(values, object, len(values)).reshape(shape)
-    return numbers(f"Input {name!r}", values, dtype).reshape(shape)
+    return numbers(f"Input {shown(name)}", values, dtype, first).reshape(shape)
 
 
-def numbers(where: str, values: Sequence[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Read a flat list as an array of numbers or bools.
+def _by_pieces(
+    name: str, dtype: np.dtype[Any], shape: tuple[int, ...], data: LongList
+) -> npt.NDArray[Any]:
+    """Read a list of values, or of lists that have the shape of a row."""
+    count, filled = math.prod(shape), 0
+    if count > len(data.text) // 2:  # a value and its comma
+        raise InputError(f"Input {shown(name)}: the data is too short for its shape {list(shape)}.")
+    values = np.empty(count, dtype)
+    forms = set()
+    for piece in data.pieces():
+        forms.add(bool(piece) and isinstance(piece[0], list))
+        own = (len(piece), *shape[1:]) if True in forms else (len(piece),)
+        part = tensor_of(name, dtype, own, piece, filled).ravel()
+        if len(forms) > 1 or filled + len(part) > count:
+            raise InputError(f"Input {shown(name)}: the lists of its data do not have its shape.")
+        values[filled : filled + len(part)] = part
+        filled += len(part)
+    _require_count(name, shape, filled, count)
+    return values.reshape(shape)
+
+
+def numbers(
+    where: str, values: Sequence[Any], dtype: np.dtype[Any], first: int = 0
+) -> npt.NDArray[Any]:
+    """Read a flat list, whose elements count from ``first``, as an array of numbers or bools.
 
     Raises
     ------
@@ -68,7 +96,7 @@ def numbers(where: str, values: Sequence[Any], dtype: np.dtype[Any]) -> npt.NDAr
         values = [_non_finite(value) for value in values]
         kinds = set(map(type, values))
     if not kinds <= _KINDS[dtype.kind]:
-        _require_types(where, values, _KINDS[dtype.kind], f"values of {dtype.name}")
+        _require_types(where, values, _KINDS[dtype.kind], f"values of {dtype.name}", first)
     try:
         array = np.array(values, np.float64 if dtype.kind == "f" else dtype)
     except OverflowError as error:
@@ -90,23 +118,25 @@ def _non_finite(value: Any) -> Any:
     return NON_FINITE.get(value, value) if value is None or type(value) is str else value
 
 
-def _require_types(where: str, values: Sequence[Any], kinds: frozenset[type], what: str) -> None:
-    for place, value in enumerate(values):
+def _require_types(
+    where: str, values: Sequence[Any], kinds: frozenset[type], what: str, first: int
+) -> None:
+    for place, value in enumerate(values, first):
         if type(value) not in kinds:
             raise InputError(
-                f"{where}: element {place} is {value!r:.50}, where {what} are expected."
+                f"{where}: element {place} is {shown(value)}, where {what} are expected."
             )
 
 
 def _flat(name: str, shape: tuple[int, ...], data: Any) -> Sequence[Any]:
     """Return nested lists as one, once they have the shape."""
     if not isinstance(data, list):
-        raise InputError(f"Input {name!r} has no list of data.")
+        raise InputError(f"Input {shown(name)} has no list of data.")
     values = data
     nested = bool(values) and isinstance(values[0], list)
     for size in shape[1:] if nested else ():
         if not all(isinstance(v, list) and len(v) == size for v in values):
-            raise InputError(f"Input {name!r}: the lists of its data do not have its shape.")
+            raise InputError(f"Input {shown(name)}: the lists of its data do not have its shape.")
         values = list(chain.from_iterable(values))
     rows = data if nested else values
     _require_count(name, shape, len(rows), shape[0] if nested else math.prod(shape))
@@ -116,7 +146,7 @@ def _flat(name: str, shape: tuple[int, ...], data: Any) -> Sequence[Any]:
 def _require_count(name: str, shape: tuple[int, ...], count: int, expected: int) -> None:
     if count != expected:
         raise InputError(
-            f"Input {name!r}: the data holds {count} values, and its shape {list(shape)} "
+            f"Input {shown(name)}: the data holds {count} values, and its shape {list(shape)} "
             f"{expected}."
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
@@ -13,30 +13,63 @@ import orjson
 from hbconv.serve.refusal import RefusedError, refusal_of
 from hbconv.serve.routes import Route
 
-__all__ = ["Head", "Request", "Response", "as_json", "refused"]
+__all__ = [
+    "LITTLE_BYTES",
+    "LONG_BYTES",
+    "Head",
+    "Request",
+    "Response",
+    "as_json",
+    "in_parts",
+    "refused",
+]
 
 _STATUSES = {one.value: f"{one.value} {one.phrase}".encode() for one in HTTPStatus}
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
+LITTLE_BYTES = 64 << 10
+"""Size of a body that asks no model. It holds no place, and may come without a token."""
+LONG_BYTES = 100 << 10
+"""A body of more, or an answer, is read or written by a thread: the loop has others to answer."""
 
 
 @dataclass(slots=True)
 class Response:
-    """What is sent."""
+    """What is sent.
+
+    Parameters
+    ----------
+    body : bytes
+        All of it, or its first part.
+    status : int
+    content_type : bytes
+    headers : tuple of pairs of bytes
+    rest : sequence of bytes
+        Other parts of the body: to join long ones takes their memory twice.
+    """
 
     body: bytes
     status: int = 200
     content_type: bytes = b"application/json"
     headers: tuple[tuple[bytes, bytes], ...] = ()
+    rest: Sequence[bytes | memoryview] = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes of the body."""
+        return len(self.body) + sum(map(len, self.rest))
 
     def written(self, date: bytes, *, last: bool, head_only: bool) -> bytes:
-        """Return the bytes of HTTP/1.1, which say so if no answer follows."""
+        """Return the bytes of HTTP/1.1 until the first part of the body.
+
+        They say so if no answer follows.
+        """
         return (
             b"HTTP/1.1 %b\r\ndate: %b\r\ncontent-type: %b\r\ncontent-length: %d\r\n%b%b\r\n%b"
             % (
                 _STATUSES[self.status],
                 date,
                 self.content_type,
-                len(self.body),
+                self.size,
                 b"".join([b"%b: %b\r\n" % header for header in self.headers]),
                 b"connection: close\r\n" if last else b"",
                 b"" if head_only else self.body,
@@ -47,6 +80,17 @@ class Response:
 def as_json(document: Any, status: int = 200) -> Response:
     """Return a document as a response."""
     return Response(orjson.dumps(document, default=str), status)
+
+
+def in_parts(
+    parts: Sequence[bytes | memoryview],
+    content_type: bytes = b"application/json",
+    headers: tuple[tuple[bytes, bytes], ...] = (),
+) -> Response:
+    """Return a body in parts as a response; those of a short one are joined."""
+    if sum(map(len, parts)) <= LONG_BYTES:
+        return Response(b"".join(parts), 200, content_type, headers)
+    return Response(b"", 200, content_type, headers, parts)
 
 
 def refused(error: Exception) -> Response:
@@ -98,6 +142,11 @@ class Request:
     head: Head
     most_bytes: int
     received: bytes | bytearray = b""
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it takes a while to unpack and to read."""
+        return len(self.received) > LONG_BYTES or b"content-encoding" in self.head.headers
 
     def header(self, name: bytes) -> str | None:
         """Return the value of a header, whose name is in small letters."""

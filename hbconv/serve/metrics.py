@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections import Counter as Counts
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
-from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 from hbconv.serve.served_model import ServedModel
 
 __all__ = ["CONTENT_TYPE_LATEST", "METRICS_FOLDER", "Metrics"]
 
+_log = logging.getLogger("hbconv.serve")
+_Key = TypeVar("_Key")
+_Count = TypeVar("_Count")
+
 METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 """Variable that names the folder where the processes of a server count together."""
 
+KEPT_BYTES = 64 << 10
+"""Room on the disk for counts that come: to write where there is none ends a process."""
 SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096, 16384, 65536)
 
@@ -76,6 +85,18 @@ class Metrics:
         self._new_seconds: defaultdict[str, list[float]] = defaultdict(list)
         self._new_batches: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
 
+    def begin(self, versions: Iterable[ServedModel]) -> None:
+        """Open the files of all metrics, while there are files to open, with counts of 0."""
+        for served in versions:
+            for route in ("infer", "predict"):
+                self._requests.labels(route, served.name, "200")
+            self._seconds.labels(served.name)
+            self._batches.labels(served.name, served.version)
+        folder = os.environ.get(METRICS_FOLDER)
+        for path in Path(folder).glob(f"*_{os.getpid()}.db") if folder else ():
+            with path.open("r+b") as file:
+                os.posix_fallocate(file.fileno(), 0, min(KEPT_BYTES, path.stat().st_size))
+
     def request(self, route: str, model: str, status: int, seconds: float) -> None:
         """Count a request, and time it where it asked a model."""
         self._new_requests[route, model, status] += 1
@@ -87,23 +108,51 @@ class Metrics:
         self._new_batches[served.name, served.version].append(rows)
 
     def publish(self, running: int) -> None:
-        """Tell what was counted since the last time, and how many requests there are now."""
-        self._running.set(running)
-        for request, count in self._new_requests.items():
-            self._requests.labels(*map(str, request)).inc(count)
-        for model, seconds in self._new_seconds.items():
-            self._seconds.labels(model).observe_all(seconds)
-        for version, rows in self._new_batches.items():
-            self._batches.labels(*version).observe_all(rows)
-        self._new_requests.clear()
-        self._new_seconds.clear()
-        self._new_batches.clear()
+        """Tell what was counted since the last time, and how many requests there are now.
+
+        Each count is told once. Where no file is left to open, or no room on the disk, the rest
+        stays for the next time.
+        """
+        try:
+            self._running.set(running)
+            _told(self._new_requests, self._tell_requests)
+            _told(self._new_seconds, self._tell_seconds)
+            _told(self._new_batches, self._tell_batches)
+        except OSError as error:
+            _log.warning("The metrics cannot be written: %s", error)
+
+    def _tell_requests(self, request: tuple[str, str, int], count: int) -> None:
+        self._requests.labels(*map(str, request)).inc(count)
+
+    def _tell_seconds(self, model: str, seconds: list[float]) -> None:
+        self._seconds.labels(model).observe_all(seconds)
+
+    def _tell_batches(self, version: tuple[str, str], rows: list[float]) -> None:
+        self._batches.labels(*version).observe_all(rows)
 
     def text(self) -> bytes:
         """Return the published metrics in the format of Prometheus, of all processes together."""
         folder = os.environ.get(METRICS_FOLDER)
         if folder is None:
             return generate_latest(self.registry)
+        _forget_dead(Path(folder))
         together = CollectorRegistry()
         MultiProcessCollector(together, folder)  # type: ignore[no-untyped-call]
         return generate_latest(together)
+
+
+def _told(counts: MutableMapping[_Key, _Count], tell: Callable[[_Key, _Count], None]) -> None:
+    """Tell each count, and forget it then."""
+    for key in tuple(counts):
+        tell(key, counts[key])
+        del counts[key]
+
+
+def _forget_dead(folder: Path) -> None:
+    """Take the requests that ran in a process away once it ended, whatever ended it."""
+    for path in folder.glob("gauge_live*.db"):
+        process = int(path.stem.rpartition("_")[2])
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            mark_process_dead(process, str(folder))  # type: ignore[no-untyped-call]

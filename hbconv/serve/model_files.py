@@ -7,12 +7,13 @@ version 2 of ``iris``.
 from __future__ import annotations
 
 import re
+import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hbconv.errors import OptionError
+from hbconv.errors import OptionError, shown
 from hbconv.model_formats import REFUSED, ModelFormat, format_of
 
 __all__ = ["Fingerprint", "ModelFile", "find_models", "fingerprint"]
@@ -22,6 +23,13 @@ Fingerprint = tuple[tuple[Any, ...], ...]
 
 SUFFIX = ".hbc"
 FIRST = "1"
+_KINDS = {
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFDIR: "a folder",
+}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _VERSION = re.compile(r"[0-9]{1,18}")
 
@@ -63,12 +71,12 @@ def fingerprint(paths: Sequence[Path], name: str | None = None) -> Fingerprint:
     """Return what tells whether a file appeared, went or changed."""
     try:
         files = find_models(paths, name)
-        stats = [file.path.stat() for file in files]
+        found = [file.path.stat() for file in files]
     except (OptionError, OSError) as error:
         return ((str(error),),)
     return tuple(
-        (file, stat.st_ino, stat.st_size, stat.st_mtime_ns)
-        for file, stat in zip(files, stats, strict=True)
+        (file, state.st_ino, state.st_size, state.st_mtime_ns)
+        for file, state in zip(files, found, strict=True)
     )
 
 
@@ -76,12 +84,25 @@ def _at(path: Path) -> Iterator[ModelFile]:
     if path.is_dir():
         yield from _in_folder(path)
         return
-    if not path.is_file():
-        raise OptionError(f"No file {path}.")
+    _require_file(path)
     found = format_of(path)
     if found is not ModelFormat.SAVED:
         raise OptionError(_not_saved(path, found))
     yield ModelFile(path.stem, FIRST, path)
+
+
+def _require_file(path: Path) -> None:
+    """Refuse what is no file: to open a pipe waits for ever, and a device may have no end."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError as error:
+        raise OptionError(f"No file {path}.") from error
+    except OSError as error:
+        raise OptionError(f"{path} cannot be read: {error.strerror}.") from error
+    if not stat.S_ISREG(mode):
+        raise OptionError(
+            f"{path} is {_KINDS.get(stat.S_IFMT(mode), 'something else')}, and no file."
+        )
 
 
 def _not_saved(path: Path, found: ModelFormat | None) -> str:
@@ -96,9 +117,11 @@ def _not_saved(path: Path, found: ModelFormat | None) -> str:
 
 def _in_folder(folder: Path) -> Iterator[ModelFile]:
     for path in folder.glob(f"*{SUFFIX}"):
+        _require_file(path)
         yield ModelFile(path.stem, FIRST, path)
     for path in folder.glob(f"*/*{SUFFIX}"):
         if _VERSION.fullmatch(path.stem):
+            _require_file(path)
             yield ModelFile(path.parent.name, path.stem, path)
 
 
@@ -107,12 +130,12 @@ def _require_names(files: Sequence[ModelFile]) -> None:
     for file in files:
         if not _NAME.fullmatch(file.name):
             raise OptionError(
-                f"{file.name!r:.120} cannot be part of an address. Name it by letters, digits, "
+                f"{shown(file.name)} cannot be part of an address. Name it by letters, digits, "
                 "'.', '_' and '-': --name NAME."
             )
         other = seen.setdefault((file.name, file.version), file.path)
         if other != file.path:
             raise OptionError(
-                f"{other} and {file.path} are both version {file.version} of {file.name!r}. "
+                f"{other} and {file.path} are both version {file.version} of {shown(file.name)}. "
                 "Rename one, or put them in a folder as NAME/VERSION.hbc."
             )

@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.errors import InputError
+from hbconv.errors import InputError, shown
 from hbconv.serve.answers import Answers
 from hbconv.serve.inference import Inference, choose_outputs
+from hbconv.serve.json_answers import HOLE, PIECE_VALUES, filled, written_by_pieces
+from hbconv.serve.json_pieces import LongList, pieces_of
 from hbconv.serve.json_tensors import numbers, plain_list
-from hbconv.serve.rows import Rows
+from hbconv.serve.rows import Rows, joined
 from hbconv.serve.signature import Given, ModelSignature, Taken
 
 __all__ = ["read_records", "write_records"]
@@ -31,7 +33,8 @@ def read_records(document: Any, signature: ModelSignature, most_rows: int) -> In
     Parameters
     ----------
     document : object
-        A record, a list of records, or ``{"instances": records, "outputs": names}``.
+        A record, a list of records, or ``{"instances": records, "outputs": names}``. A list may be
+        unread yet.
     signature : ModelSignature
     most_rows : int
 
@@ -41,16 +44,28 @@ def read_records(document: Any, signature: ModelSignature, most_rows: int) -> In
         It holds no records, or they do not fit the model.
     """
     records, outputs = _parts(document, signature)
-    if len(records) > most_rows:
-        raise InputError(
-            f"The request has {len(records)} records, and the server takes {most_rows} at once."
-        )
     wanted = choose_outputs(signature, outputs)
-    return Inference(Rows(len(records), tuple(_arrays(records, signature))), wanted)
+    parts: list[Rows] = []
+    lacking = set(signature.names)
+    count = 0
+    for piece in pieces_of(records):
+        if count + len(piece) > most_rows:
+            more = " or more" if isinstance(records, LongList) else ""
+            raise InputError(
+                f"The request has {count + len(piece)} records{more}, and the server takes "
+                f"{most_rows} at once."
+            )
+        if signature.feeds == "names":
+            lacking &= _lacking(piece, signature, count)
+        parts.append(Rows(len(piece), tuple(_arrays(piece, signature, count))))
+        count += len(piece)
+    if signature.feeds == "names" and count and lacking:
+        _refuse_lacking(lacking, count)
+    return Inference(joined(parts), wanted)
 
 
-def _parts(document: Any, signature: ModelSignature) -> tuple[list[Any], list[str]]:
-    if isinstance(document, list):
+def _parts(document: Any, signature: ModelSignature) -> tuple[list[Any] | LongList, list[str]]:
+    if isinstance(document, list | LongList):
         return document, []
     if not isinstance(document, dict):
         raise InputError(f"{_FORMS}.")
@@ -60,10 +75,10 @@ def _parts(document: Any, signature: ModelSignature) -> tuple[list[Any], list[st
     records = document["instances"]
     outputs = document.get("outputs", [])
     strange = sorted(document.keys() - {"instances", "outputs"})
-    if strange or not isinstance(records, list) or not isinstance(outputs, list):
+    if strange or not isinstance(records, list | LongList) or not isinstance(outputs, list):
         raise InputError(
             'A request has a list of "instances" and, if it likes, a list of "outputs".'
-            + (f" Unknown: {strange[0]!r:.50}." if strange else "")
+            + (f" Unknown: {shown(strange[0])}." if strange else "")
         )
     if not all(isinstance(name, str) for name in outputs):
         raise InputError('"outputs" is no list of names.')
@@ -76,33 +91,37 @@ def _refuse_wrapper(document: dict[str, Any], signature: ModelSignature) -> None
         return
     name, value = next(iter(document.items()))
     if isinstance(value, list | dict):
-        raise InputError(f"{name!r:.50} is no column of the model. {_FORMS}.")
+        raise InputError(f"{shown(name)} is no column of the model. {_FORMS}.")
 
 
-def _arrays(records: Sequence[Any], signature: ModelSignature) -> Iterable[npt.NDArray[Any]]:
+def _arrays(
+    records: Sequence[Any], signature: ModelSignature, first: int
+) -> Iterable[npt.NDArray[Any]]:
+    """Return an array for each tensor that is taken, of records that count from ``first``."""
     if signature.feeds == "matrix":
-        yield _matrix(records, signature.taken[0])
+        yield _matrix(records, signature.taken[0], first)
     elif signature.feeds == "items":
         yield np.fromiter(records, object, len(records))
     elif signature.feeds == "values":
-        yield _column(signature.taken[0], records)
+        yield _column(signature.taken[0], records, first)
     elif signature.feeds == "positions":
-        lists = _lists(records, len(signature.taken))
+        lists = _lists(records, len(signature.taken), first)
         for place, taken in enumerate(signature.taken):
-            yield _column(taken, [values[place] for values in lists])
+            yield _column(taken, [values[place] for values in lists], first)
     else:
-        yield from _named(records, signature)
+        for taken in signature.taken:
+            yield _column(taken, [record.get(taken.name) for record in records], first)
 
 
-def _matrix(records: Sequence[Any], taken: Taken) -> npt.NDArray[Any]:
+def _matrix(records: Sequence[Any], taken: Taken, first: int) -> npt.NDArray[Any]:
     width = taken.width or 0
-    values = [value for record in _lists(records, width) for value in record]
-    found = numbers("A record", _plain(values), np.dtype(taken.dtype))
+    values = [value for record in _lists(records, width, first) for value in record]
+    found = numbers("A record", _plain(values), np.dtype(taken.dtype), first * width)
     return found.reshape(len(records), width)
 
 
-def _lists(records: Sequence[Any], width: int) -> Sequence[list[Any]]:
-    for place, record in enumerate(records):
+def _lists(records: Sequence[Any], width: int, first: int) -> Sequence[list[Any]]:
+    for place, record in enumerate(records, first):
         if not isinstance(record, list) or len(record) != width:
             raise InputError(
                 f"Record {place} is no list of {width} values. The model was fitted without names "
@@ -111,33 +130,38 @@ def _lists(records: Sequence[Any], width: int) -> Sequence[list[Any]]:
     return records
 
 
-def _named(records: Sequence[Any], signature: ModelSignature) -> Iterable[npt.NDArray[Any]]:
+def _lacking(records: Sequence[Any], signature: ModelSignature, first: int) -> set[str]:
+    """Return the names that no record has; refuse other forms and names."""
     names = signature.names
-    absent = set(names) if records else set()
-    for place, record in enumerate(records):
+    lacking = set(names)
+    for place, record in enumerate(records, first):
         if not isinstance(record, dict):
-            columns = ", ".join(map(repr, sorted(names)[:20]))
+            columns = ", ".join(map(shown, sorted(names)[:20]))
             raise InputError(
                 f"Record {place} is no JSON object of named values. The columns are {columns}."
             )
-        absent -= record.keys()
+        lacking -= record.keys()
         if strange := signature.refused(record.keys()):
             raise InputError(
-                f"Record {place} holds {strange[0]!r:.100}, which the model does not read. "
-                f"It reads {', '.join(map(repr, sorted(names)[:20]))}."
+                f"Record {place} holds {shown(strange[0])}, which the model does not read. "
+                f"It reads {', '.join(map(shown, sorted(names)[:20]))}."
             )
-    if absent:
-        lacking = "Record 0 lacks" if len(records) == 1 else "All records lack"
-        raise InputError(f"{lacking} {', '.join(map(repr, sorted(absent)[:20]))}.")
-    for taken in signature.taken:
-        yield _column(taken, [record.get(taken.name) for record in records])
+    return lacking
 
 
-def _column(taken: Taken, values: Sequence[Any]) -> npt.NDArray[Any]:
+def _refuse_lacking(names: set[str], count: int) -> None:
+    who = "Record 0 lacks" if count == 1 else "All records lack"
+    raise InputError(f"{who} {', '.join(map(shown, sorted(names)[:20]))}.")
+
+
+def _column(taken: Taken, values: Sequence[Any], first: int) -> npt.NDArray[Any]:
     if taken.dtype != "string":
-        return numbers(f"Column {taken.name!r}", _plain(values), np.dtype(taken.dtype))
+        where = f"Column {shown(taken.name)}"
+        return numbers(where, _plain(values), np.dtype(taken.dtype), first)
     if not _SCALARS.issuperset(map(type, values)):
-        raise InputError(f"Column {taken.name!r} holds a list or an object, where text is read.")
+        raise InputError(
+            f"Column {shown(taken.name)} holds a list or an object, where text is read."
+        )
     return np.fromiter(values, object, len(values))
 
 
@@ -148,11 +172,18 @@ def _plain(values: Sequence[Any]) -> Sequence[Any]:
     return [int(value) if type(value) is bool else value for value in values]
 
 
-def write_records(asked: Inference, answers: Answers) -> dict[str, Any]:
-    """Return an answer as a document: one object of named values for each record."""
-    columns = {one.name: _values(one, answers[one.name]) for one in asked.wanted}
-    rows = zip(*columns.values(), strict=True)
-    return {"predictions": [dict(zip(columns, row, strict=True)) for row in rows]}
+def write_records(asked: Inference, answers: Answers) -> list[bytes]:
+    """Return an answer as a document in parts: one object of named values for each record."""
+
+    def named(part: slice) -> list[dict[str, Any]]:
+        columns = {one.name: _values(one, answers[one.name][part]) for one in asked.wanted}
+        rows = zip(*columns.values(), strict=True)
+        return [dict(zip(columns, row, strict=True)) for row in rows]
+
+    if asked.rows.count * asked.width <= PIECE_VALUES:
+        return filled({"predictions": named(slice(None))}, [])
+    values = written_by_pieces(asked.rows.count, asked.width, named)
+    return filled({"predictions": HOLE}, [values])
 
 
 def _values(given: Given, array: npt.NDArray[Any]) -> Sequence[Any]:

@@ -8,6 +8,9 @@ from hbconv.errors import HbconvError, InputError, OptionError
 
 __all__ = ["RefusedError", "log_failure", "refusal_of"]
 
+MOST_MESSAGE = 4000
+"""Characters of what a client is told: some messages list names."""
+
 _log = logging.getLogger("hbconv.serve")
 
 
@@ -29,7 +32,7 @@ class RefusedError(Exception):
     def __init__(
         self, status: int, name: str, message: str, headers: tuple[tuple[bytes, bytes], ...] = ()
     ) -> None:
-        super().__init__(f"{name}: {message}")
+        super().__init__(f"{name}: {message:.{MOST_MESSAGE}}")
         self.status = status
         self.name = name
         self.headers = headers

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -11,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hbconv.errors import OptionError
+from hbconv.serve.log_rate import begin_log
 from hbconv.serve.model_files import find_models
 from hbconv.serve.settings import Settings
 from hbconv.serve.supervisor import Supervisor
@@ -43,7 +43,7 @@ def serve(paths: Sequence[Path], settings: Settings, name: str | None = None) ->
         if settings.grpc_port is not None:
             held = stack.enter_context(_hold(settings, settings.grpc_port))
             settings = replace(settings, grpc_port=held.getsockname()[1])
-        logging.basicConfig(level=logging.INFO, format="hbconv: %(message)s")
+        begin_log()
         asyncio.run(Supervisor(paths, name, settings, listening).run())
     return 0
 

@@ -65,3 +65,8 @@ class Settings:
     control: bool = False
     backend: str | None = None
     trusted: bool = False
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes that all requests of a worker hold at once: bodies, rows, and answers."""
+        return 8 * self.body_bytes + 2 * self.answer_bytes

@@ -136,6 +136,11 @@ class ModelSignature:
             return ModelSignature((matrix,), given, "matrix")
         return ModelSignature(columns, given, "positions")
 
+    @property
+    def tensors(self) -> int:
+        """Number of tensors that it takes and gives, ignored columns among them."""
+        return len(self.taken) + len(self.given) + len(self.ignored or ())
+
     @cached_property
     def names(self) -> frozenset[str]:
         """Names of the tensors that it takes."""

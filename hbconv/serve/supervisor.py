@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from hbconv.errors import HbconvError, OptionError
+from hbconv.errors import HbconvError, OptionError, shown
 from hbconv.serve.assignment import Assignment
 from hbconv.serve.generation_process import GenerationProcess
 from hbconv.serve.metrics import METRICS_FOLDER
@@ -178,7 +178,7 @@ class Supervisor:
         answer = {}
         try:
             if name not in {file.name for file in find_models(self._paths, self._name)}:
-                raise OptionError(f"There is no file of a model {name!r:.100}.")
+                raise OptionError(f"There is no file of a model {shown(name)}.")
             await self._swap(self._unloaded - {name} if is_load else self._unloaded | {name})
         except HbconvError as error:
             answer["error"] = str(error)

@@ -7,27 +7,25 @@ data of the binary inputs follow, one after another.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import orjson
 
-from hbconv.errors import InputError
+from hbconv.errors import InputError, shown
 from hbconv.serve.byte_tensors import unpack_texts
 from hbconv.serve.datatypes import dtype_of
+from hbconv.serve.float_json import has_floats, read_float_json
 from hbconv.serve.inference import Inference, choose_outputs
+from hbconv.serve.json_pieces import LongList, read_long_json
+from hbconv.serve.json_reader import read_json
 from hbconv.serve.json_tensors import tensor_of
-from hbconv.serve.long_json import is_long, read_long_json
+from hbconv.serve.messages import LONG_BYTES
 from hbconv.serve.rows import rows_of
 from hbconv.serve.signature import Given, ModelSignature
 
-__all__ = ["binary_tensor", "read_json", "read_v2", "shape_of"]
-
-_BARE = re.compile(rb"[\s\[:,](?:NaN|-?Infinity)\b")
-"""What Python's json writes and JSON does not have."""
+__all__ = ["binary_tensor", "declared", "read_v2"]
 
 MOST_DIMENSIONS = 8
 MOST_ELEMENTS = 1 << 40
@@ -57,19 +55,21 @@ def read_v2(
     """
     length = len(body) if header_length is None else _length(header_length, len(body))
     document = _document(body if length == len(body) else body[:length])
-    if type(document) is not dict or type(document.get("inputs")) is not list:
+    if type(document) is not dict or type(document.get("inputs")) not in (list, LongList):
         raise InputError('The request is no JSON object with a list of "inputs".')
-    tensors = _tensors(document["inputs"], memoryview(body)[length:])
+    tensors = _tensors(document["inputs"], memoryview(body)[length:], most_rows)
     wanted, binary = _wanted(document, signature)
     identity = document.get("id", "")
     if type(identity) is not str:
         raise InputError('The "id" of the request is no text.')
-    return Inference(rows_of(signature, tensors, most_rows), wanted, identity, binary)
+    return Inference(rows_of(signature, tensors), wanted, identity, binary)
 
 
 def _document(data: bytes | bytearray) -> Any:
-    found = read_long_json(data) if is_long(data) else None
-    return read_json(data) if found is None else found
+    found = read_float_json(data) if has_floats(data) else None
+    if found is not None:
+        return found
+    return read_long_json(memoryview(data), "inputs") if len(data) > LONG_BYTES else read_json(data)
 
 
 def _wanted(
@@ -88,21 +88,6 @@ def _wanted(
     return wanted, frozenset(one.name for one in wanted if chosen.get(one.name, default))
 
 
-def read_json(data: bytes | bytearray) -> Any:
-    """Read JSON; it is bounded in depth by its reader.
-
-    Raises
-    ------
-    InputError
-        It is no JSON, or no UTF-8.
-    """
-    try:
-        return orjson.loads(data)
-    except orjson.JSONDecodeError as error:
-        hint = ' Write null for NaN, and "Infinity" as a text.' if _BARE.search(data) else ""
-        raise InputError(f"The request is no JSON: {error}.{hint}") from error
-
-
 def _length(header_length: str, size: int) -> int:
     """Return where the JSON of the body ends."""
     if not (header_length.isascii() and header_length.isdigit() and len(header_length) < 16):
@@ -114,24 +99,25 @@ def _length(header_length: str, size: int) -> int:
     return int(header_length)
 
 
-def _tensors(inputs: Any, binary: memoryview) -> Mapping[str, npt.NDArray[Any]]:
+def _tensors(inputs: Any, binary: memoryview, most_rows: int) -> Mapping[str, npt.NDArray[Any]]:
     tensors: dict[str, npt.NDArray[Any]] = {}
-    _require_objects(inputs, "inputs")
-    for one in inputs:
+    for one in inputs.objects("data") if isinstance(inputs, LongList) else inputs:
+        if type(one) is not dict:
+            raise InputError('"inputs" is no list of objects.')
         name = _name(one)
         if name in tensors:
-            raise InputError(f"Input {name!r} is there twice.")
+            raise InputError(f"Input {shown(name)} is there twice.")
         parameters = _parameters(one)
         size = parameters.get("binary_data_size")
         if size is None:
-            tensors[name] = _json_tensor(name, one, parameters)
+            tensors[name] = _json_tensor(name, one, parameters, most_rows)
             continue
         if type(size) is not int or not 0 <= size <= len(binary):
             raise InputError(
-                f"Input {name!r}: binary_data_size is {size!r:.50}, and {len(binary)} bytes of "
-                "data are left."
+                f"Input {shown(name)}: binary_data_size is {shown(size)}, and {len(binary)} bytes "
+                "of data are left."
             )
-        tensors[name] = _binary_tensor(name, one, binary[:size])
+        tensors[name] = _binary_tensor(name, one, binary[:size], most_rows)
         binary = binary[size:]
     if len(binary):
         raise InputError(f"{len(binary)} bytes of binary data belong to no input.")
@@ -139,19 +125,20 @@ def _tensors(inputs: Any, binary: memoryview) -> Mapping[str, npt.NDArray[Any]]:
 
 
 def _json_tensor(
-    name: str, one: Mapping[str, Any], parameters: Mapping[str, Any]
+    name: str, one: Mapping[str, Any], parameters: Mapping[str, Any], most_rows: int
 ) -> npt.NDArray[Any]:
     if "shared_memory_region" in parameters:
-        raise InputError(f"Input {name!r}: shared memory is not supported. Send the data.")
-    dtype = dtype_of(name, one.get("datatype"))
-    return tensor_of(name, dtype, shape_of(name, one.get("shape")), one.get("data"))
+        raise InputError(f"Input {shown(name)}: shared memory is not supported. Send the data.")
+    dtype, shape = declared(name, one.get("datatype"), one.get("shape"), most_rows)
+    return tensor_of(name, dtype, shape, one.get("data"))
 
 
-def _binary_tensor(name: str, one: Mapping[str, Any], data: memoryview) -> npt.NDArray[Any]:
-    dtype = dtype_of(name, one.get("datatype"))
-    shape = shape_of(name, one.get("shape"))
+def _binary_tensor(
+    name: str, one: Mapping[str, Any], data: memoryview, most_rows: int
+) -> npt.NDArray[Any]:
+    dtype, shape = declared(name, one.get("datatype"), one.get("shape"), most_rows)
     if "data" in one:
-        raise InputError(f"Input {name!r} has both JSON and binary data.")
+        raise InputError(f"Input {shown(name)} has both JSON and binary data.")
     return binary_tensor(name, dtype, shape, data)
 
 
@@ -170,7 +157,7 @@ def binary_tensor(
         return unpack_texts(name, data, count).reshape(shape)
     if len(data) != count * dtype.itemsize:
         raise InputError(
-            f"Input {name!r} has {len(data)} bytes of data; its shape {list(shape)} of "
+            f"Input {shown(name)} has {len(data)} bytes of data; its shape {list(shape)} of "
             f"{dtype.name} takes {count * dtype.itemsize}."
         )
     if dtype.kind == "b":
@@ -181,21 +168,29 @@ def binary_tensor(
 def _bools(name: str, data: memoryview) -> npt.NDArray[np.bool_]:
     values = np.frombuffer(data, np.uint8)
     if values.size and values.max() > 1:
-        raise InputError(f"Input {name!r} holds a byte that is no bool.")
+        raise InputError(f"Input {shown(name)} holds a byte that is no bool.")
     return values.view(np.bool_)
 
 
-def shape_of(name: str, shape: Any) -> tuple[int, ...]:
-    """Return the shape of a tensor as it was told, if it can be one.
+def declared(
+    name: str, datatype: Any, shape: Any, most_rows: int
+) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    """Return the dtype and the shape of a tensor as they were told, before its data is read.
 
     Raises
     ------
     InputError
-        It is no list of sizes, or names more elements than a request can hold.
+        They cannot be, or it has too many rows, or texts.
     """
+    dtype = dtype_of(name, datatype)
     if not _is_shape(shape):
-        raise InputError(f"Input {name!r} has shape {shape!r:.100}, which is no shape of a tensor.")
-    return tuple(shape)
+        raise InputError(
+            f"Input {shown(name)} has shape {shown(shape)}, which is no shape of a tensor."
+        )
+    count = math.prod(shape) if dtype.kind == "O" else shape[0]
+    if count > most_rows:
+        raise InputError(f"The request has {count} rows, and the server takes {most_rows} at once.")
+    return dtype, tuple(shape)
 
 
 def _is_shape(shape: Any) -> bool:

@@ -68,15 +68,15 @@ async def _work(
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, told.set)
         loop.add_reader(alive, told.set)
+        metrics.begin(models)
         over_grpc = await _start_grpc(handlers)
         await server.start(listening)
         os.write(status, b"1")
         await told.wait()
         loop.remove_reader(alive)
         handlers.is_leaving = True
-        await _leave(server, status)
-        if over_grpc is not None:
-            await over_grpc.stop(settings.seconds)
+        stopping = over_grpc.stop(settings.seconds) if over_grpc is not None else asyncio.sleep(0)
+        await asyncio.gather(_leave(server, status), stopping)
         handlers.publish()
 
 

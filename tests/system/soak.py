@@ -72,16 +72,15 @@ def fitted(seed: int) -> Any:
     return RandomForestClassifier(20, max_depth=6, random_state=seed).fit(rows, labels)
 
 
-def start(folder: Path) -> tuple[subprocess.Popen[bytes], int]:
+def start(folder: Path, *options: str) -> tuple[subprocess.Popen[bytes], int]:
     """Start a server of a folder, and return its process and port."""
     command = [sys.executable, "-m", "hbconv.cli", "serve", str(folder), "--port", "0"]
     log = folder / "log"
     with log.open("w") as said:
-        options = ("--workers", str(WORKERS), "--trusted")
         process = subprocess.Popen([*command, *options], stderr=said)
     until = time.monotonic() + SECONDS_TO_START
     while time.monotonic() < until and process.poll() is None:
-        found = re.search(r"Serving .*:(\d+)", log.read_text())
+        found = re.search(r"Serving .* on http://[^:]*:(\d+)", log.read_text())
         if found:
             return process, int(found[1])
         time.sleep(0.1)
@@ -100,8 +99,8 @@ def soak(minutes: float, swap_seconds: float, kill_seconds: float) -> Soak:
         models = [folder / "a.saved", folder / "b.saved"]
         for source, path in zip(sources, models, strict=True):
             hbconv.convert(source, sample=np.zeros((1, COLUMNS))).save(path)
-        _put(models[0], folder)
-        process, port = start(folder)
+        put(models[0], folder)
+        process, port = start(folder, "--workers", str(WORKERS), "--trusted")
         clients = [Client(port, sources, found.counts, seed) for seed in range(CLIENTS)]
         for client in clients:
             client.start()
@@ -118,7 +117,7 @@ def soak(minutes: float, swap_seconds: float, kill_seconds: float) -> Soak:
     return found
 
 
-def _put(model: Path, folder: Path) -> None:
+def put(model: Path, folder: Path) -> None:
     """Put a model in the place of the one that is served."""
     new = folder / "m.new"
     new.write_bytes(model.read_bytes())
@@ -138,13 +137,13 @@ def _disturb(
     swap, kill = began + swap_seconds, began + kill_seconds
     while time.monotonic() < began + seconds:
         time.sleep(LOOK_SECONDS)
-        generations = _children(supervisor)
-        workers = [worker for one in generations for worker in _children(one)]
+        generations = children(supervisor)
+        workers = [worker for one in generations for worker in children(one)]
         if len(generations) == 1 and len(workers) == WORKERS:
             soak.memory.append(sum(map(_bytes, [supervisor, *generations, *workers])))
         if time.monotonic() > swap:
             soak.counts["swaps"] += 1
-            _put(models[soak.counts["swaps"] % 2], models[0].parent)
+            put(models[soak.counts["swaps"] % 2], models[0].parent)
             swap += swap_seconds
         if time.monotonic() > kill and workers:
             os.kill(random.choice(workers), signal.SIGKILL)
@@ -152,7 +151,8 @@ def _disturb(
             kill += kill_seconds
 
 
-def _children(parent: int) -> list[int]:
+def children(parent: int) -> list[int]:
+    """Return the processes that a process started."""
     found = Path(f"/proc/{parent}/task/{parent}/children")
     return [int(one) for one in found.read_text().split()] if found.exists() else []
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.errors import InputError
+from hbconv.errors import InputError, shown
 
 __all__ = ["dtype_name", "numeric", "object_numbers", "only_numbers", "refuse_texts"]
 
@@ -88,12 +88,13 @@ def object_numbers(values: npt.NDArray[Any], where: str) -> npt.NDArray[np.float
         odd = next(v for v in values.flat if not _is_number(v))
         if isinstance(odd, str | bytes):
             message = (
-                f"{where} holds the text {odd!r}, where the model needs numbers. Convert it to "
-                "numbers, or pass the columns in their order."
+                f"{where} holds the text {shown(odd)}, where the model needs numbers. "
+                "Convert it to numbers, or pass the columns in their order."
             )
             raise InputError(message) from error
         raise InputError(
-            f"{where} holds {odd!r} of type {type(odd).__name__}, where the model needs numbers."
+            f"{where} holds {shown(odd)} of type {type(odd).__name__}, "
+            "where the model needs numbers."
         ) from error
 
 
@@ -121,8 +122,11 @@ def only_numbers(values: npt.NDArray[Any], stranger: float | None, where: str) -
         return values
     if stranger is None:
         odd = objects[is_odd.index(True)]
-        told = f"{where} holds {odd!r} among numbers, and the model reads such objects as they are."
-        raise InputError(f"{told} Give numbers, and NaN for what is missing.")
+        told = f"{where} holds {shown(odd)} among numbers"
+        raise InputError(
+            f"{told}, and the model reads such objects as they are. "
+            "Give numbers, and NaN for what is missing."
+        )
     numbers = values.copy()
     numbers[is_odd] = stranger
     return numbers
@@ -136,7 +140,7 @@ def refuse_texts(values: npt.NDArray[Any], where: str) -> None:
     """Refuse texts in a column of objects, whose numbers the source model reads in its own way."""
     odd = [v for v in _objects(values) if isinstance(v, str | bytes)]
     if odd:
-        told = f"{where} holds the text {odd[0]!r:.40}, which the source may read in its own way."
+        told = f"{where} holds the text {shown(odd[0])}, which the source may read in its own way."
         raise InputError(f"{told} Convert them to numbers.")
 
 

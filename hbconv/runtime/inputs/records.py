@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from hbconv.errors import InputError
+from hbconv.errors import InputError, shown
 from hbconv.runtime.inputs.dataframes import Frame, plain_column
 
 __all__ = ["is_nothing", "opened", "read_records"]
@@ -102,7 +102,7 @@ def _frame(records: Sequence[Record]) -> Frame:
     for number, record in enumerate(records):
         if not isinstance(record, Mapping):
             raise InputError(
-                f"Record {number} is {record!r:.40} of type {type(record).__name__}, where the "
+                f"Record {number} is {shown(record)} of type {type(record).__name__}, where the "
                 "others are mappings of names to values."
             )
     names = tuple(dict.fromkeys(name for record in records for name in record))
@@ -114,8 +114,8 @@ def _column(records: Sequence[Record], name: Any) -> npt.NDArray[Any]:
     odd = next((value for value in values if not _is_scalar(value)), None)
     if odd is not None:
         raise InputError(
-            f"Column {name!r} holds {odd!r:.40} of type {type(odd).__name__}. A record holds one "
-            "value for each name."
+            f"Column {shown(name)} holds {shown(odd)} of type {type(odd).__name__}. "
+            "A record holds one value for each name."
         )
     return plain_column(name, values)
 
@@ -125,7 +125,7 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"The JSON text gives {twice!r} twice. Rename or drop one of them.")
+        raise InputError(f"The JSON text gives {shown(twice)} twice. Rename or drop one of them.")
     return found
 
 
@@ -145,7 +145,7 @@ def _joined(split: Mapping[str, Any]) -> list[dict[Any, Any]] | dict[Any, Any]:
     for number, row in enumerate(rows):
         if not isinstance(row, list) or len(row) != len(names):
             raise InputError(
-                f"Row {number} of the JSON table is {row!r:.40}, where {len(names)} values stand "
+                f"Row {number} of the JSON table is {shown(row)}, where {len(names)} values stand "
                 "in a row."
             )
     if not rows:

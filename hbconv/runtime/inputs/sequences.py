@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hbconv.errors import InputError
+from hbconv.errors import InputError, shown
 from hbconv.runtime.inputs.dataframes import Frame, read_sequence
 
 __all__ = ["read_items"]
@@ -47,7 +47,7 @@ def read_items(x: Any) -> Frame:
         rows = list(x)
     except TypeError as error:
         raise InputError(
-            f"Expected an iterable of texts, mappings or sequences, got {x!r:.100} of type "
+            f"Expected an iterable of texts, mappings or sequences, got {shown(x)} of type "
             f"{type(x).__name__}."
         ) from error
     column = np.fromiter(rows, object, len(rows))

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.containers import Missing, Vocabulary, missing_of
-from hbconv.errors import InputError
+from hbconv.errors import InputError, shown
 
 __all__ = ["NULL", "Categories", "Null", "Text", "encode", "has_arrow"]
 
@@ -144,8 +144,8 @@ def _refuse_blank(
     odd = [text for text in categories.objects()[codes == vocabulary.blank] if text is not None]
     if odd:
         raise InputError(
-            f"{where} has the category {odd[0]!r}, which the source model takes for missing in a "
-            "column of texts alone. Convert the column to texts."
+            f"{where} has the category {shown(odd[0])}, which the source model takes for missing "
+            "in a column of texts alone. Convert the column to texts."
         )
 
 
@@ -165,7 +165,7 @@ def _encode_objects(
     except TypeError as error:
         odd = next(v for v in values.tolist() if _is_refused(v, vocabulary))
         raise InputError(
-            f"{where} holds {odd!r} of type {type(odd).__name__}, where the model needs text."
+            f"{where} holds {shown(odd)} of type {type(odd).__name__}, where the model needs text."
         ) from error
 
 

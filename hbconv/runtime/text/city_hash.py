@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.containers import Hashed
-from hbconv.errors import InputError
+from hbconv.errors import InputError, shown
 from hbconv.runtime.text.categories import Categories, Text
 
 __all__ = ["city_hash", "encode_hashed"]
@@ -63,7 +63,9 @@ def _encode_arrow(values: Any, hashes: Hashed, where: str) -> npt.NDArray[np.int
 
 def _encode_objects(values: list[Any], hashes: Hashed, where: str) -> npt.NDArray[np.int32]:
     odd = next((v for v in values if not isinstance(v, str | int | np.integer | np.bool_)), None)
-    _require(odd is None and None not in values, where, f"{odd!r} of type {type(odd).__name__}")
+    _require(
+        odd is None and None not in values, where, f"{shown(odd)} of type {type(odd).__name__}"
+    )
     distinct = {v: place for place, v in enumerate(dict.fromkeys(values))}
     codes = _codes((v if isinstance(v, str) else str(int(v)) for v in distinct), hashes)
     return codes[np.fromiter(map(distinct.__getitem__, values), np.int64, len(values))]

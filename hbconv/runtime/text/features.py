@@ -21,7 +21,7 @@ from hbconv.containers.extractors import (
     Tokens,
     TypedMappings,
 )
-from hbconv.errors import InputError
+from hbconv.errors import InputError, shown
 from hbconv.runtime.text.grams import are_many, find_grams, find_places
 from hbconv.runtime.text.runs import Grams
 from hbconv.runtime.text.tokenize import decoded, folded, preparation, tokenizer
@@ -231,4 +231,4 @@ def _numbers(values: list[Any], dtype: str, where: str) -> npt.NDArray[Any]:
 
 
 def _shown(value: object) -> str:
-    return f"{value!r:.100} of type {type(value).__name__}"
+    return f"{shown(value)} of type {type(value).__name__}"

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.containers.extractors import Buckets, Extractor, Terms, Texts
-from hbconv.errors import InputError
+from hbconv.errors import InputError, shown
 from hbconv.runtime.text.categories import Categories, Text
 from hbconv.runtime.text.counting import Entries, count_columns, sum_values
 from hbconv.runtime.text.features import INVALID, read_features
@@ -104,8 +104,8 @@ def _refuse_emptied(categories: list[Any], texts: Texts, where: str) -> None:
     odd = [row for row in categories if row != "" and _is_empty(row, empty, texts)]
     if odd:
         raise InputError(
-            f"{where} has the category {odd[0]!r}, which the source model takes for missing in a "
-            "column of texts alone. Convert the column to texts."
+            f"{where} has the category {shown(odd[0])}, which the source model takes for missing "
+            "in a column of texts alone. Convert the column to texts."
         )
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+
 import numpy as np
 import pytest
 
 from hbconv.serve.grpc_messages import SERVICE, message, message_names
 
 grpc = pytest.importorskip("grpc", reason="the extra grpc is not installed")
+is_no_parting = pytest.importorskip("hbconv.serve.grpc_service").is_no_parting
 triton = pytest.importorskip("tritonclient.grpc", reason="tests/clients.txt is not installed")
 
 
@@ -155,11 +158,73 @@ def test_bad_messages_have_their_reason(server, fields, why):
     assert why in caught.value.details()
 
 
-def test_bytes_that_are_no_message(server):
+def ask_bytes(server, data, name="ModelInfer", **options):
+    """Return the code and the details that some bytes are answered by."""
     with grpc.insecure_channel(server.grpc) as channel:
-        method = channel.unary_unary(f"/{SERVICE}/ModelInfer")
-        with pytest.raises(grpc.RpcError):
-            method(b"\xff" * 100, timeout=60)
+        with pytest.raises(grpc.RpcError) as caught:
+            channel.unary_unary(f"/{SERVICE}/{name}")(data, timeout=60, **options)
+        return caught.value.code().name, caught.value.details()
+
+
+@pytest.mark.parametrize("data", [b"\xff" * 100, b"\xff" * 200_000, b"\x0a\1\xff"])
+def test_bytes_that_are_no_message(server, client, data):
+    counted = client.get("/metrics").text.count('route="infer",status="400"')
+    code, details = ask_bytes(server, data)
+    assert (code, "no message" in details) == ("INVALID_ARGUMENT", True)
+    assert client.get("/metrics").text.count('route="infer",status="400"') >= max(counted, 1)
+    assert "Traceback" not in server.log.read_text()
+
+
+def test_messages_of_many_parts(server):
+    code, details = ask_bytes(server, b"\x2a\0" * 200_000)
+    assert (code, "fields" in details) == ("INVALID_ARGUMENT", True)
+
+
+def test_messages_that_ask_no_model_are_short(server):
+    assert (
+        ask_bytes(server, b"\x0a\xf0\xa2\4" + b"n" * 70_000, "ModelMetadata")[0]
+        == "RESOURCE_EXHAUSTED"
+    )
+
+
+def test_nothing_is_read_without_a_token(starting, folder):
+    served = starting(
+        *(folder / "numbers.hbc", "--grpc-port", 0, "--max-body-mb", 1),
+        environment={"HBCONV_TOKEN": "0123456789abcdef"},
+    )
+    gzip = grpc.Compression.Gzip
+    for size in (1, 5 << 20):  # what is too large would be told, were it read
+        assert ask_bytes(served, bytes(size), compression=gzip)[0] == "UNAUTHENTICATED"
+    with grpc.insecure_channel(served.grpc) as channel:
+        assert channel.unary_unary(f"/{SERVICE}/ServerLive")(bytes(5 << 20), compression=gzip)
+    assert "Traceback" not in served.log.read_text()
+
+
+def test_long_messages_and_answers(server, sources):
+    rows = np.random.default_rng(0).normal(size=(2000, 4))
+    answer = sources["numbers"].estimator.predict_proba(rows)
+    for sent in ({"contents": {"fp64_contents": rows.ravel()}}, {}):
+        tensor = {"name": "X", "datatype": "FP64", "shape": [2000, 4], **sent}
+        raw = {} if sent else {"raw_input_contents": [rows.tobytes()]}
+        wanted = [{"name": "predict_proba"}, {"name": "decision_function"}]
+        found = call(server, inputs=[tensor], outputs=wanted, **raw)
+        shares = np.frombuffer(found.raw_output_contents[0]).reshape(-1, 2)
+        np.testing.assert_allclose(shares, answer, rtol=1e-12)
+
+
+def test_clients_that_leave_are_no_failures(server):
+    with grpc.insecure_channel(server.grpc) as channel:
+        for _ in range(300):
+            channel.unary_unary(f"/{SERVICE}/ServerLive").future(b"").cancel()
+        assert channel.unary_unary(f"/{SERVICE}/ServerLive")(b"", timeout=60)
+    assert "Traceback" not in server.log.read_text()
+
+
+@pytest.mark.parametrize(("error", "is_told"), [("ExecuteBatchError", False), ("KeyError", True)])
+def test_what_grpc_logs_of_clients_that_left_is_left_out(error, is_told):
+    raised = type(error, (Exception,), {})
+    told = logging.LogRecord("grpc", 40, "a", 1, "it fails", (), (raised, raised(), None))
+    assert is_no_parting(told) is is_told
 
 
 def test_a_token_and_two_workers(starting, folder, tmp_path):

@@ -15,6 +15,7 @@ from served import Doubling, served_by
 
 from hbconv.serve import http_connection
 from hbconv.serve.messages import Head, Request
+from hbconv.serve.settings import Settings
 
 LIVE = get(b"/v2/health/live")
 CHUNKED = b"POST %b HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" % PATH
@@ -166,6 +167,50 @@ def test_the_address_of_a_whole_site(talk):
     talk.send(b"GET http://x HTTP/1.1\r\nHost: localhost\r\n\r\n")
     status, headers, _ = talk.answer()
     assert (status, headers["content-type"]) == (200, "text/html; charset=utf-8")
+
+
+@pytest.mark.parametrize(
+    "headers", [b"".join(b"X-%d: 1\r\n" % i for i in range(300)), b"X: %b\r\n" % (b"a" * 70_000)]
+)
+def test_many_and_long_headers_are_refused(talk, headers):
+    talk.send(LIVE.replace(b"Host:", headers + b"Host:"))
+    status, found, body = talk.answer()
+    assert (status, found["connection"], b"no request" in body) == (400, "close", True)
+
+
+def test_answers_that_no_client_reads_are_counted():
+    async def ask(server, port):
+        places = server.handlers.places
+        body = b"[" + b"[1]," * 499_999 + b"[1]]"
+        sent = post(body, b"/v1/models/m:predict")
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            await asyncio.get_running_loop().run_in_executor(None, client.sendall, sent)
+            await until(lambda: places.held > len(body) and not places.taken)
+        await until(lambda: places.held == 0)
+
+    serve(Doubling(), ask, rows=500_000)
+
+
+def test_bodies_that_take_too_much_together_are_told_to_come_again(monkeypatch):
+    monkeypatch.setattr(Settings, "held_bytes", 100_000)
+
+    async def ask(server, port):
+        head = post(b"", b"/v1/models/m:predict").replace(b"Length: 0", b"Length: 70000")
+        loop, answers = asyncio.get_running_loop(), []
+        with (
+            socket.create_connection(("127.0.0.1", port)) as first,
+            socket.create_connection(("127.0.0.1", port)) as second,
+        ):
+            for client in (first, second):
+                await loop.run_in_executor(None, client.sendall, head + b" " * 60_000)
+                await until(lambda: server.handlers.places.held >= 60_000)
+            answers = await loop.run_in_executor(None, second.recv, 4096)
+        assert answers.startswith(b"HTTP/1.1 503")
+        assert b"retry-after: 1" in answers
+        await until(lambda: server.handlers.places.held == 0)
+
+    serve(Doubling(), ask)
 
 
 def test_a_length_with_many_zeros(talk):

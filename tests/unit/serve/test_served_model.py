@@ -11,6 +11,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.preprocessing import StandardScaler
 
 import hbconv
+from hbconv.serve import answers
+from hbconv.serve.answers import compute
 from hbconv.serve.inference import Inference, choose_outputs
 from hbconv.serve.rows import Rows
 from hbconv.serve.served_model import warmed
@@ -88,3 +90,18 @@ def test_rows_that_no_stored_program_answers_are_named_with_their_price(tmp_path
     (said,) = [record.message for record in caplog.records if record.name == "hbconv.serve"]
     assert "no stored program answers predict, predict_proba" in said
     assert "of float64, as served: compiled on onnx in" in said
+
+
+def test_long_texts_are_computed_by_parts_with_the_same_answers(sources, monkeypatch):
+    source = sources["texts"]
+    served = warmed("m", "1", hbconv.convert(source.estimator, backend="reference"))
+    texts = np.array([*source.rows, "", "red " * 50, "blue", *source.rows], dtype=object)
+    rows = Rows(len(texts), (texts,))
+    whole = compute(served.model, served.signature, rows, served.signature.given)
+    assert len(list(rows.parts(20))) > 3
+    monkeypatch.setattr(answers, "MOST_TEXT_BYTES", 20)
+    parts = compute(served.model, served.signature, rows, served.signature.given)
+    assert parts.keys() == whole.keys()
+    for name, array in whole.items():
+        np.testing.assert_array_equal(parts[name], array)
+    assert [part.count for part in Rows(0, (texts[:0],)).parts(20)] == [0]

@@ -6,15 +6,18 @@ import json
 import pickle
 import shutil
 import signal
+import socket
 import ssl
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from time import sleep
 
 import httpx
 import numpy as np
 import pytest
+from raw_http import get, talking
 
 from hbconv.cli import main
 
@@ -55,6 +58,26 @@ def test_requests_are_answered_when_the_server_ends(starting, folder, number):
         assert all(one.result().headers["connection"] == "close" for one in asked)
     with pytest.raises(httpx.ConnectError):
         httpx.get(served.url)
+
+
+def connect_again_and_again(address):
+    while True:
+        with suppress(ConnectionResetError), socket.create_connection(address):
+            sleep(0.01)
+
+
+def test_connections_are_refused_at_once_when_the_server_ends(starting, folder):
+    served = starting(folder / "numbers.hbc", "--workers", "2")
+    host, _, port = served.address.partition(":")
+    with talking(served.address) as kept:  # as a pool of clients has; it is waited for
+        kept.send(get(b"/v2/health/live"))
+        assert kept.answer()[0] == 200
+        served.process.send_signal(signal.SIGTERM)
+        with pytest.raises(ConnectionRefusedError):
+            connect_again_and_again((host, int(port)))
+        assert served.process.poll() is None
+        assert kept.is_closed()
+    assert served.process.wait(60) == 0
 
 
 def test_a_token(starting, folder, tmp_path):

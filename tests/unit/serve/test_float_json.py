@@ -1,15 +1,13 @@
-"""Long JSON is read to arrays: the same answers and the same refusals as of short JSON."""
+"""JSON of floats is read to arrays: the same answers and the same refusals as of other JSON."""
 
 from __future__ import annotations
-
-import json
 
 import numpy as np
 import pytest
 
 from hbconv.errors import InputError
 from hbconv.serve import v2_request
-from hbconv.serve.long_json import is_long, read_long_json
+from hbconv.serve.float_json import has_floats, read_float_json
 from hbconv.serve.signature import Given, ModelSignature, Taken
 from hbconv.serve.v2_request import read_v2
 
@@ -69,22 +67,22 @@ LEFT = [
 
 
 @pytest.mark.parametrize("body", READ + LEFT)
-def test_long_json_is_answered_as_short_json(body, monkeypatch):
+def test_floats_are_answered_as_other_json(body, monkeypatch):
     short = outcome(body)
-    monkeypatch.setattr(v2_request, "is_long", lambda data: True)
+    monkeypatch.setattr(v2_request, "has_floats", lambda data: True)
     assert outcome(body) == short
     assert outcome(bytearray(body)) == short
 
 
 @pytest.mark.parametrize("body", READ)
 def test_lists_of_floats_become_arrays(body):
-    assert isinstance(read_long_json(body)["inputs"][0]["data"], np.ndarray)
+    assert isinstance(read_float_json(body)["inputs"][0]["data"], np.ndarray)
 
 
 @pytest.mark.parametrize("body", LEFT)
 def test_everything_else_is_left_to_the_ordinary_reader(body):
-    assert read_long_json(body) is None
-    assert read_long_json(READ[0]) is not None
+    assert read_float_json(body) is None
+    assert read_float_json(READ[0]) is not None
 
 
 @pytest.mark.parametrize(
@@ -95,18 +93,18 @@ def test_everything_else_is_left_to_the_ordinary_reader(body):
 def test_small_ints_are_left_to_the_ordinary_reader(number, expected, comma):
     """It holds them in less memory."""
     body = document(f"[{comma.join([number] * 10_000)}]")
-    assert is_long(body) is expected
-    assert not is_long(body[:1000])
+    assert has_floats(body) is expected
+    assert not has_floats(body[:1000])
 
 
-def test_documents_beyond_the_memory_that_is_kept(monkeypatch):
-    monkeypatch.setattr("hbconv.serve.long_json.KEPT_BYTES", 10)
-    values = np.random.default_rng(0).normal(size=1000).tolist()
-    found = read_long_json(document(json.dumps(values)))
-    assert found["inputs"][0]["data"].tolist() == values
+def test_longer_documents_are_left_to_the_reader_of_pieces(monkeypatch):
+    body = document(f"[{', '.join(['0.5'] * 5000)}]")
+    assert has_floats(body)
+    monkeypatch.setattr("hbconv.serve.float_json.MOST_BYTES", len(body) - 1)
+    assert not has_floats(body)
 
 
 def test_arrays_outlive_the_memory_they_were_read_in():
-    first, second = (read_long_json(document(data)) for data in ("[1, 2]", "[3, 4]"))
+    first, second = (read_float_json(document(data)) for data in ("[1, 2]", "[3, 4]"))
     assert first["inputs"][0]["data"].tolist() == [1.0, 2.0]
     assert second["inputs"][0]["data"].tolist() == [3.0, 4.0]

@@ -1,35 +1,36 @@
-"""Long JSON: lists of many numbers become arrays without an object for each number."""
+"""JSON of many floats: its lists become arrays without an object for each number."""
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import simdjson
 
-__all__ = ["is_long", "read_long_json"]
+__all__ = ["has_floats", "read_float_json"]
 
 LONG_BYTES = 8 << 10
 """Shorter documents are read as fast with an object for each number."""
 SAMPLE_BYTES = 4 << 10
-KEPT_BYTES = 8 << 20
-"""The memory to read a document of this size is kept; it has some times this size."""
+MOST_BYTES = 8 << 20
+"""Each thread keeps the memory to read a document of this size, which has some times this size."""
 _FLOATS = frozenset({"FP16", "FP32", "FP64"})
-_parser = simdjson.Parser(KEPT_BYTES)
+_own = threading.local()
 
 
-def is_long(data: bytes | bytearray) -> bool:
+def has_floats(data: bytes | bytearray) -> bool:
     """Tell whether a document is read with less time and memory to arrays, by a part of it.
 
     The ordinary reader makes no object for an int up to 256.
 
     Examples
     --------
-    >>> is_long(b"0.5," * 5000), is_long(b"1234567," * 5000), is_long(b"7, " * 5000)
+    >>> has_floats(b"0.5," * 5000), has_floats(b"1234567," * 5000), has_floats(b"7, " * 5000)
     (True, True, False)
     """
-    if len(data) <= LONG_BYTES:
+    if not LONG_BYTES < len(data) <= MOST_BYTES:
         return False
     middle = len(data) // 2
     sample = data[middle : middle + SAMPLE_BYTES]
@@ -37,23 +38,23 @@ def is_long(data: bytes | bytearray) -> bool:
     return 3 * sample.count(b".") >= numbers or len(sample) > 5 * numbers
 
 
-def read_long_json(data: bytes | bytearray) -> Any:
+def read_float_json(data: bytes | bytearray) -> Any:
     """Read a request of the Open Inference Protocol, if all its data are flat lists of floats.
 
     Returns None for every other document, which is to be read in the ordinary way. The reader
-    refuses a list of anything but numbers, and lists within lists show by their brackets. Only one
-    thread may call it.
+    refuses a list of anything but numbers, and lists within lists show by their brackets.
 
     Examples
     --------
     >>> body = b'{"inputs": [{"datatype": "FP64", "shape": [3], "data": [1, 0.5, 2]}]}'
-    >>> read_long_json(body)["inputs"][0]["data"]
+    >>> read_float_json(body)["inputs"][0]["data"]
     array([1. , 0.5, 2. ])
-    >>> read_long_json(body.replace(b"0.5", b"[0.5]"))
+    >>> read_float_json(body.replace(b"0.5", b"[0.5]"))
     """
-    parser = _parser if len(data) <= KEPT_BYTES else simdjson.Parser()
+    if not hasattr(_own, "parser"):
+        _own.parser = simdjson.Parser(MOST_BYTES)
     try:
-        return _read(parser.parse(data), data.count(b"["))
+        return _read(_own.parser.parse(data), data.count(b"["))
     except (AttributeError, KeyError, RuntimeError, TypeError, ValueError):
         return None
 

@@ -1,0 +1,58 @@
+"""Metrics: each request is counted once, whatever fails, and dead processes run no requests."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from served import SIGNATURE, Doubling
+
+from hbconv.serve import metrics
+from hbconv.serve.metrics import Metrics
+from hbconv.serve.served_model import ServedModel
+
+LINE = 'hbconv_requests_total{model="m",route="predict",status="200"} 3.0'
+
+
+def test_counts_that_cannot_be_told_are_told_later_and_once(monkeypatch, caplog):
+    counted = Metrics()
+    counted.begin([ServedModel("m", "1", Doubling(), SIGNATURE, 0)])
+    for _ in range(3):
+        counted.request("predict", "m", 200, 0.1)
+    counted.request("predict", "m", 400, 0.1)
+
+    def fail(*labels):
+        raise OSError(24, "Too many open files")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(counted._seconds, "labels", fail)
+        for _ in range(3):
+            counted.publish(0)
+        assert "Too many open files" in caplog.text
+    for _ in range(2):
+        counted.publish(0)
+    text = counted.text().decode()
+    assert LINE in text
+    assert 'hbconv_request_seconds_count{model="m"} 3.0' in text
+
+
+PROGRAM = """
+import os
+from hbconv.serve.metrics import Metrics
+counted = Metrics()
+counted.publish(7)
+if os.fork() == 0:
+    counted.publish(5)
+    os._exit(0)
+os.wait()
+print(counted.text().decode())
+"""
+
+
+def test_requests_of_a_dead_process_run_no_more(tmp_path):
+    environment = {metrics.METRICS_FOLDER: str(tmp_path), "PYTHONPATH": ":".join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True
+    )
+    assert "hbconv_requests_running 7.0" in done.stdout
+    assert len(list(tmp_path.glob("gauge_live*.db"))) == 1
