@@ -9,6 +9,7 @@
 #
 # Longer runs:
 #   make battery    hundreds of models of trees, every parameter of scikit-learn (hours)
+#   make attack     hostile files by field, requests by grammar, tables cut off (an hour)
 #   make fuzz       COUNT damaged model files of every format; none may crash or hang (hours)
 #   make memory     tests of kernels between pages that may not be touched (an hour)
 #   make hunt       COUNT random pipelines and chains of columns against their sources, on every backend (0.6 to 2 s each)
@@ -45,7 +46,7 @@ SUITE := PYTHONPATH=tests:tests/system:tests/support:tests/conformance:strategie
 # What scores on Ray and Spark, which only make engines installs.
 ENGINES := hbconv/engines hbconv/scorer.py hbconv/answer_columns.py tests/unit/engines
 
-.PHONY: demo test cold quick lint check changed-engines battery fuzz hunt memory processes kills soak matrix exports emulate doors foreign memcheck engines with-engines night gpu support bench site packages env
+.PHONY: demo test cold quick lint check changed-engines battery attack fuzz hunt memory processes kills soak matrix exports emulate doors foreign memcheck engines with-engines night gpu support bench site packages env
 
 demo: env
 	$(BIN)/python examples/demo.py
@@ -71,6 +72,12 @@ changed-engines: env
 
 battery: env
 	$(BIN)/python -m pytest tests/conformance/trees tests/conformance/breadth tests/conformance/optimizer --whole --battery 200 --battery-report figures.json
+
+attack: COUNT ?= 2000
+attack: env
+	$(SUITE) $(BIN)/python -m attack_files --count $$((15 * $(COUNT)))
+	$(SUITE) $(BIN)/python tests/system/attack_server.py --count $(COUNT)
+	$(SUITE) $(BIN)/python tests/system/attack_score.py --count $(COUNT)
 
 fuzz: COUNT ?= 100000
 fuzz: env

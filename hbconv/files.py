@@ -1,14 +1,23 @@
-"""Files that appear under their name complete and on the disk, or not at all."""
+"""Files that appear under their name complete and on the disk, or not at all.
+
+What is written stands under a name of its own until then, and is locked. A process that is killed
+loses its locks, so `sweep` can tell what it left from what others are writing.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["appearing"]
+__all__ = ["LEFTOVER", "appearing", "appearing_new", "scratch", "sweep"]
+
+PREFIX = ".hbconv-"
+LEFTOVER = re.compile(re.escape(PREFIX) + r"\w{8}")
+"""Names of files that are being written, or that a killed process left half-written."""
 
 
 @contextmanager
@@ -40,19 +49,116 @@ def appearing(path: str | os.PathLike[str]) -> Iterator[Path]:
     >>> (folder / "notes.txt").read_text(), len(list(folder.iterdir()))
     ('whole', 1)
     """
-    target = Path(path)
-    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    os.close(descriptor)
-    temporary = Path(name)
-    try:
+    with _appearing(Path(path), os.replace) as temporary:
+        yield temporary
+
+
+@contextmanager
+def appearing_new(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give a temporary file, which takes a path that nothing has.
+
+    Of several processes that write to one path, one has it, and the others are told.
+
+    Raises
+    ------
+    FileExistsError
+        Something stands under the path when the block ends: a file, or a link to nothing.
+    """
+    with _appearing(Path(path), _take) as temporary:
+        yield temporary
+
+
+@contextmanager
+def _appearing(target: Path, take: Callable[[Path, Path], None]) -> Iterator[Path]:
+    with scratch(target.parent) as temporary:
         yield temporary
         _sync(temporary)
         temporary.chmod(0o666 & ~_umask())
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+        take(temporary, target)
     _sync_folder(target.parent)
+
+
+@contextmanager
+def scratch(folder: str | os.PathLike[str] | None = None) -> Iterator[Path]:
+    """Give an empty file in a folder, or in that of temporary files, until the block ends."""
+    temporary, descriptor = _temporary(folder)
+    try:
+        yield temporary
+    finally:
+        temporary.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def _temporary(folder: str | os.PathLike[str] | None) -> tuple[Path, int]:
+    """Make a file and lock it. One that was swept before it was locked is made again."""
+    while True:
+        descriptor, name = tempfile.mkstemp(dir=folder, prefix=PREFIX)
+        temporary = Path(name)
+        if os.name != "posix":  # others replace no file that is open
+            os.close(descriptor)
+            return temporary, os.open(os.devnull, os.O_RDONLY)
+        if _lock(descriptor) is not False and temporary.exists():
+            return temporary, descriptor
+        os.close(descriptor)
+
+
+def _take(temporary: Path, target: Path) -> None:
+    """Give a file a name that nothing has; the file may keep the other one too.
+
+    Some file systems know no second name of a file. There an empty file takes the name first.
+    """
+    try:
+        os.link(temporary, target)
+    except FileExistsError:
+        raise
+    except OSError:
+        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        temporary.replace(target)
+
+
+def sweep(folder: str | os.PathLike[str]) -> None:
+    """Remove the files of a folder that killed processes left half-written.
+
+    Those that another process is writing stay, and so do all where files cannot be locked.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> (folder / ".hbconv-a1b2c3d4").touch()
+    >>> with appearing(folder / "notes.txt") as temporary:
+    ...     sweep(folder)
+    ...     [path == temporary for path in folder.iterdir()]
+    [True]
+    """
+    with suppress(OSError), os.scandir(folder) as entries:
+        found = [entry.path for entry in entries if LEFTOVER.fullmatch(entry.name)]
+        for path in found:
+            with suppress(OSError):
+                _sweep(path)
+
+
+def _sweep(path: str) -> None:
+    descriptor = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+    try:
+        if _lock(descriptor):
+            os.unlink(path)
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int) -> bool | None:
+    """Lock an open file for as long as its process lives; None where files cannot be locked."""
+    try:
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except (ImportError, OSError):
+        return None
+    return True
 
 
 def _umask() -> int:

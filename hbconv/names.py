@@ -1,11 +1,21 @@
 """Names a user may misspell: unknown ones are refused with the nearest that exist."""
 
 import difflib
+import unicodedata
 from collections.abc import Iterable
 
 from hbconv.errors import MOST_SHOWN, OptionError, shown
 
-__all__ = ["ARGUMENT_METHODS", "EXPLANATIONS", "INVERSE", "METHODS", "guess", "unknown"]
+__all__ = [
+    "ARGUMENT_METHODS",
+    "EXPLANATIONS",
+    "INVERSE",
+    "METHODS",
+    "guess",
+    "listed",
+    "printable",
+    "unknown",
+]
 
 METHODS = (
     "predict", "predict_class", "predict_proba", "predict_log_proba",
@@ -25,6 +35,10 @@ ARGUMENT_METHODS = ("raw_scores", "predict_std", *EXPLANATIONS)
 
 INVERSE = "inverse_transform"
 """The method whose rows are those that ``transform`` returns; it has a graph of its own."""
+
+
+HARMLESS = "\n\t\u200c\u200d"
+"""Controls that a terminal may be sent: ends of lines, tabs, and joiners of letters."""
 
 
 def unknown(kind: str, name: object, known: Iterable[str]) -> OptionError:
@@ -55,3 +69,35 @@ def guess(name: object, known: Iterable[str]) -> str:
         return ""
     near = difflib.get_close_matches(str(name), sorted(known), n=2, cutoff=0.5)
     return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+
+
+def printable(text: str) -> str:
+    r"""Return text as a terminal shows it: controls of a file's names and values are escaped.
+
+    Ends of lines and tabs stay. Other controls move the cursor, set the title of the window, or
+    hide what stands before. Half a surrogate pair cannot be printed at all.
+
+    Examples
+    --------
+    >>> printable("a\x1b[2Jb\u202ec\udcffd\ne")
+    'a\\x1b[2Jb\\u202ec\\udcffd\ne'
+    """
+    if text.isprintable():
+        return text
+    return "".join(map(_shown, text))
+
+
+def listed(names: Iterable[str]) -> str:
+    r"""Return names of a file in one line: ends of lines in them are escaped too.
+
+    Examples
+    --------
+    >>> print(listed(["a", "b\nhbconv: all is well"]))
+    a, b\nhbconv: all is well
+    """
+    return ", ".join(printable(name).replace("\n", r"\n").replace("\t", r"\t") for name in names)
+
+
+def _shown(letter: str) -> str:
+    is_control = unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Zl", "Zp")
+    return ascii(letter)[1:-1] if is_control and letter not in HARMLESS else letter

@@ -2,7 +2,8 @@
 
 Results go to standard output (as JSON with ``--json``), errors and progress to standard error.
 Exit codes: 0 done; 1 the command failed (bad model, bad input, answers that differ);
-2 wrong usage; 130 interrupted (ctrl-C); 141 nobody reads the results; 143 terminated.
+2 wrong usage; 129 the terminal was closed; 130 interrupted (ctrl-C); 141 nobody reads the results;
+143 terminated.
 Shells complete names and options where argcomplete is installed and told of hbconv.
 """
 
@@ -17,10 +18,11 @@ import sys
 import textwrap
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from hbconv.errors import HbconvError
+from hbconv.names import printable
 
 __all__ = ["main"]
 
@@ -34,8 +36,12 @@ examples:
 """
 
 
+ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+"""Signals that end a command as ctrl-C does: a request, and the end of its terminal."""
+
+
 class Terminated(BaseException):
-    """The process was asked to end (SIGTERM)."""
+    """The process was asked to end, by one of the signals ``ENDING``."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -49,10 +55,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with _terminable():
             return _run(given)
-    except KeyboardInterrupt:
-        return fail("Interrupted; nothing was written.", as_json=as_json, code=130)
-    except Terminated:
-        return fail("Terminated; nothing was written.", as_json=as_json, code=143)
+    except (KeyboardInterrupt, Terminated) as stopped:
+        how = "Terminated" if isinstance(stopped, Terminated) else "Interrupted"
+        return fail(f"{how}; nothing was written.", as_json=as_json, code=code_of(stopped))
     except BrokenPipeError:
         os.dup2(
             os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
@@ -80,19 +85,39 @@ def _run(argv: Sequence[str]) -> int:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Let SIGTERM end a command as ctrl-C does, so that what it began is removed."""
+    """Let signals end a command as ctrl-C does, so that what it began is removed.
+
+    A signal that is ignored stays so: nohup asks for it.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, _terminate)
+    before = {number: signal.getsignal(number) for number in ENDING}
+    heard = [number for number, handler in before.items() if handler != signal.SIG_IGN]
+    for number in heard:
+        signal.signal(number, _terminate)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number in heard:
+            signal.signal(number, before[number])
 
 
-def _terminate(*_: object) -> None:
-    raise Terminated
+def _terminate(number: int, _: object) -> None:
+    """End by the first signal; a shell that is closed sends more, which would disturb the end."""
+    for other in ENDING:
+        signal.signal(other, signal.SIG_IGN)
+    raise Terminated(number)
+
+
+def code_of(stopped: BaseException) -> int:
+    """Return the exit code of a command that ctrl-C or a signal ended.
+
+    >>> code_of(KeyboardInterrupt()), code_of(Terminated(15))
+    (130, 143)
+    """
+    number = stopped.args[0] if isinstance(stopped, Terminated) else signal.SIGINT
+    return 128 + int(number)
 
 
 def _complete() -> None:
@@ -149,14 +174,15 @@ def fail(message: str, *, as_json: bool, code: int = 1) -> int:
     """Print an error where the user asked for it, and return the exit code."""
     if as_json:
         print(json.dumps({"error": message}))
-    else:
-        print(f"hbconv: {message}", file=sys.stderr)
+        return code
+    with suppress(OSError):  # the terminal was closed
+        print(f"hbconv: {printable(message)}", file=sys.stderr, flush=True)
     return code
 
 
 def answer(options: argparse.Namespace, result: dict[str, Any], text: str) -> None:
     """Print a result as JSON or as text."""
-    print(json.dumps(result, indent=2, default=str) if options.json else text)
+    print(json.dumps(result, indent=2, default=str) if options.json else printable(text))
 
 
 def positive(text: str) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from hbconv.cli.outputs import json_line
+from hbconv.cli.json_lines import json_line
 from hbconv.errors import BackendError, InputError, OptionError, StoreError
 
 __all__ = ["FAULTS", "REFUSALS", "BadRows", "find_parts"]

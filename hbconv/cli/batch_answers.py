@@ -121,16 +121,18 @@ class InProcess:
 class OnDevices:
     """Answers in the processes of devices.
 
-    Each reads row groups of a parquet file by itself. Other files are read here.
+    Each reads row groups of a parquet file by itself, unless they are large. Other files are read
+    here.
     """
 
     pool: DevicePool
 
     def read(self, table: ShardTable, shard: Shard, rows: int, unfit: Unfit) -> Iterator[Any]:
         """Yield the answers to a file, in the order of its rows."""
-        if shard.kind != "parquet":
+        groups = split_row_groups(shard, rows) if shard.kind == "parquet" else ()
+        if not groups:
             return self.pool.answers(read_ahead(table.batches(shard, rows, unfit)))
-        pieces = (replace(shard, row_groups=own) for own in split_row_groups(shard, rows))
+        pieces = (replace(shard, row_groups=own) for own in groups)
         return chain.from_iterable(self.pool.answers(pieces))
 
     def one(self, batch: Any) -> Any:

@@ -9,7 +9,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from hbconv.cli.formats import blocks, json_blocks, reading, without_times
+from hbconv.cli.formats import blocks, reading
+from hbconv.cli.json_files import json_blocks, without_times
 from hbconv.cli.shards import Shard
 from hbconv.errors import InputError
 
@@ -57,7 +58,7 @@ def narrowest_schema(
             name = _unfit(error, shard.schema.names)
             if name is None or types[name] == pa.string():
                 _find_uneven_row(shard, narrowest)
-                with reading(shard.path, shard.kind):
+                with reading(shard.name, shard.kind):
                     raise
             wider = KEPT_WIDER if name in kept else WIDER
             types[name] = pa.type_for_alias(wider.get(str(types[name]), "string"))
@@ -78,7 +79,7 @@ def json_schema(shard: Shard, columns: Sequence[str]) -> Any:
     import pyarrow as pa
 
     types = {name: pa.null() for name in columns}
-    with reading(shard.path, shard.kind):
+    with reading(shard.name, shard.kind):
         for block in json_blocks(shard):
             for name in types.keys() & set(block.schema.names):
                 found = without_times(block.schema.field(name).type)
@@ -98,7 +99,7 @@ def holds_long_numbers(shard: Shard, name: str, unfit: Callable[[Any], str] | No
     from pyarrow import compute
 
     text = pa.schema([(name, pa.string())])
-    with reading(shard.path, shard.kind):
+    with reading(shard.name, shard.kind):
         return any(
             compute.any(compute.match_substring_regex(block.column(0), LONG)).as_py()
             for block in blocks(shard, text, WHOLE, unfit)

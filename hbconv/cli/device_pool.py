@@ -135,7 +135,9 @@ class DevicePool:
 
 def _begin(make: Callable[[str], Answer], device: str) -> None:
     global _answer  # noqa: PLW0603  (a process has one device)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C is for the process that asks
+    for name in ("SIGINT", "SIGHUP"):  # ctrl-C and a closed terminal are for the process that asks
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         _answer = make(device)

@@ -20,7 +20,7 @@ def list_files(system: Any, path: str) -> list[str]:
     Raises
     ------
     InputError
-        A link leads to a folder that it lies in, or to nothing.
+        A link leads to a folder that it lies in, or to nothing; or one is no ordinary file.
     """
     from pyarrow import fs
 
@@ -47,5 +47,7 @@ def _below(folder: str, above: frozenset[tuple[int, int]]) -> Iterator[str]:
                 yield from _below(entry.path, above | {place})
             elif entry.is_file():
                 yield entry.path
-            elif entry.is_symlink():
+            elif os.path.exists(entry.path):
+                raise InputError(f"{entry.path} is no ordinary file. Remove it, or name the files.")
+            else:
                 raise InputError(f"{entry.path} is a link to nothing. Remove it, or mend it.")

@@ -7,29 +7,33 @@ from typing import Any
 __all__ = ["folder_keys"]
 
 
-def folder_keys(system: Any, root: str, path: str, kind: str) -> dict[str, Any]:
-    """Return what the names of the folders tell (``year=2024``), as pyarrow scalars.
+def folder_keys(folder: str) -> dict[str, Any]:
+    """Return what the names of the folders in a path tell (``year=2024``), as pyarrow scalars.
 
-    Their types are those that pyarrow finds for a data set of the file alone.
+    They are int32 or text, as pyarrow finds for a data set of a file alone. Hive's name for a
+    missing value is null.
+
+    >>> folder_keys("in/year=2024/city=S%C3%A3o%20Tom%C3%A9")
+    {'year': <pyarrow.Int32Scalar: 2024>, 'city': <pyarrow.StringScalar: 'São Tomé'>}
     """
+    names = [part.partition("=")[0] for part in folder.split("/") if "=" in part]
+    if not names:
+        return {}
     import pyarrow as pa
     import pyarrow.dataset as datasets
 
-    found = datasets.dataset(
-        [path],
-        filesystem=system,
-        format=_lenient() if kind == "csv" else kind,
-        partitioning="hive",
-        partition_base_dir=root,
-    )
-    (fragment,) = found.get_fragments()
-    told = datasets.get_partition_keys(fragment.partition_expression)
-    return {key: pa.scalar(value, found.schema.field(key).type) for key, value in told.items()}
+    schema = pa.schema([(name, pa.string()) for name in dict.fromkeys(names)])
+    told = datasets.HivePartitioning(schema).parse(f"/{folder}/")
+    texts = datasets.get_partition_keys(told)
+    return {name: _scalar(texts[name]) for name in schema.names}
 
 
-def _lenient() -> Any:
-    """Return CSV whose rows need not fit the header; only the names of folders are asked for."""
-    import pyarrow.dataset as datasets
-    from pyarrow import csv
+def _scalar(text: str | None) -> Any:
+    import pyarrow as pa
 
-    return datasets.CsvFileFormat(csv.ParseOptions(invalid_row_handler=lambda _: "skip"))
+    if text is None:
+        return pa.scalar(None)
+    try:
+        return pa.scalar(text).cast(pa.int32())
+    except pa.ArrowInvalid:
+        return pa.scalar(text)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import posixpath
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from hbconv.cli.csv_files import csv_blocks, csv_schema
+from hbconv.cli.json_files import json_blocks, json_schema, without_times
 from hbconv.errors import InputError
 
 __all__ = [
@@ -15,12 +17,9 @@ __all__ = [
     "SUFFIXES",
     "blocks",
     "file_schema",
-    "json_blocks",
     "kind_of",
     "reading",
     "split_row_groups",
-    "whole_lines",
-    "without_times",
 ]
 
 SUFFIXES = {
@@ -37,13 +36,12 @@ SUFFIXES = {
 COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
 """Suffixes behind those of CSV and JSON files, which are decompressed as they are read."""
 KINDS = tuple(SUFFIXES)
-MISSING = (
-    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
-    *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
-)
-"""Texts that stand for missing values in CSV files: those of ``pandas.read_csv``."""
-JSON_BYTES = 4 << 20
-"""Bytes of lines that are parsed at a time."""
+LOCAL_BYTES = 1 << 20
+"""Bytes of a column of a parquet file that are read at a time."""
+REMOTE_BYTES = 8 << 20
+"""The same where each read asks another machine."""
+WHOLE_BATCHES = 32
+"""Batches of a row group that a process may answer before it hands any on."""
 
 
 def kind_of(path: str) -> str | None:
@@ -61,49 +59,36 @@ def kind_of(path: str) -> str | None:
     return kind
 
 
-def file_schema(kind: str, system: Any, path: str) -> tuple[Any, int | None]:
+def file_schema(shard: Any) -> tuple[Any, int | None]:
     """Return names and types of a file's columns, and its rows where its head tells them.
 
-    Those of CSV and JSON files are of their first block alone. Nothing here imports
-    pyarrow.dataset, which imports pandas.
+    Those of CSV and JSON files are of their first block alone, where times are text, as they stand.
+    Nothing here imports pyarrow.dataset, which imports pandas.
+
+    Raises
+    ------
+    InputError
+        The file is empty, so it names no columns.
     """
     import pyarrow as pa
-    from pyarrow import csv
     from pyarrow.parquet import ParquetFile
 
-    if kind == "csv":  # rows that do not fit the header are looked at later
-        lenient = csv.ParseOptions(newlines_in_values=True, invalid_row_handler=lambda _: "skip")
-        with system.open_input_stream(path) as source:
-            return csv.open_csv(source, parse_options=lenient).schema, None
-    if kind == "json":
-        with system.open_input_stream(path) as source:
-            found = next(_json_tables(source), None)
+    if shard.kind in ("csv", "json"):
+        found = csv_schema(shard) if shard.kind == "csv" else json_schema(shard)
         if found is None:
-            raise pa.ArrowInvalid("it holds no lines")
-        return found.schema, None
-    with system.open_input_file(path) as source:
-        if kind == "ipc":
+            raise _empty(shard)
+        return pa.schema([(field.name, without_times(field.type)) for field in found]), None
+    with shard.open() as source:
+        if source.size() == 0:
+            raise _empty(shard)
+        if shard.kind == "ipc":
             return pa.ipc.open_file(source).schema, None
         with ParquetFile(source, pre_buffer=False) as file:
             return file.schema_arrow, file.metadata.num_rows
 
 
-def without_times(kind: Any) -> Any:
-    """Return a type that leaves as text what pyarrow takes for dates and times.
-
-    >>> import pyarrow as pa
-    >>> without_times(pa.time32("s")), without_times(pa.list_(pa.timestamp("s")))
-    (DataType(string), ListType(list<item: string>))
-    """
-    import pyarrow as pa
-
-    if pa.types.is_temporal(kind):
-        return pa.string()
-    if pa.types.is_list(kind):
-        return pa.list_(without_times(kind.value_type))
-    if pa.types.is_struct(kind):
-        return pa.struct([(field.name, without_times(field.type)) for field in kind])
-    return kind
+def _empty(shard: Any) -> InputError:
+    return InputError(f"{shard.name} is empty, so it names no columns. Leave it out.")
 
 
 def blocks(
@@ -121,98 +106,108 @@ def blocks(
     rows : int
     unfit : callable, optional
         Asked what to do with a CSV row of too many or too few values: "skip" or "error".
+
+    Raises
+    ------
+    InputError
+        Not all rows of the file can be read.
     """
     if shard.kind == "csv":
-        found = _csv_blocks(shard, schema, unfit)
+        found = csv_blocks(shard, schema, unfit)
     elif shard.kind == "json":
         found = json_blocks(shard, schema)
     else:
-        found = (_ipc_blocks if shard.kind == "ipc" else _parquet_blocks)(shard, schema, rows)
+        found = _sound(
+            shard, (_ipc_blocks if shard.kind == "ipc" else _parquet_blocks)(shard, schema, rows)
+        )
     for block in found:
         for start in range(0, block.num_rows, rows):
             yield block.slice(start, rows)
 
 
 def _parquet_blocks(shard: Any, schema: Any, rows: int) -> Iterator[Any]:
+    """Read a file page by page: a row group as a whole would be held in memory."""
     from pyarrow.parquet import ParquetFile
 
-    with (
-        shard.open() as source,
-        ParquetFile(source, pre_buffer=False, page_checksum_verification=True) as file,
-    ):
-        yield from file.iter_batches(rows, shard.row_groups, columns=schema.names)
+    buffer = LOCAL_BYTES if shard.is_local else REMOTE_BYTES
+    checks = {"pre_buffer": False, "page_checksum_verification": True, "buffer_size": buffer}
+    with shard.open() as source, ParquetFile(source, **checks) as file:
+        groups = range(file.num_row_groups) if shard.row_groups is None else shard.row_groups
+        held = sum(file.metadata.row_group(i).num_rows for i in groups)
+        read = 0
+        for batch in file.iter_batches(rows, shard.row_groups, columns=schema.names):
+            read += batch.num_rows
+            yield batch
+        if read != held:
+            raise InputError(
+                f"{shard.name} cannot be read as parquet: it holds {read:,} rows, and tells of "
+                f"{held:,}. Write the file anew."
+            )
 
 
-def split_row_groups(shard: Any, rows: int) -> Iterator[tuple[int, ...]]:
-    """Yield neighbouring row groups of a parquet file that hold at least so many rows together."""
+def split_row_groups(shard: Any, rows: int) -> tuple[tuple[int, ...], ...]:
+    """Return neighbouring row groups of a parquet file that hold at least so many rows together.
+
+    () where one holds more than ``WHOLE_BATCHES`` times as many: it is more than a process should
+    hold at once.
+    """
     from pyarrow.parquet import ParquetFile
 
-    with reading(shard.path, shard.kind), shard.open() as source, ParquetFile(source) as file:
+    with reading(shard.name, shard.kind), shard.open() as source, ParquetFile(source) as file:
         counts = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+    if max(counts, default=0) > WHOLE_BATCHES * rows:
+        return ()
+    found = []
     first = held = 0
     for number, count in enumerate(counts, 1):
         held += count
         if held >= rows or number == len(counts):
-            yield tuple(range(first, number))
+            found.append(tuple(range(first, number)))
             first, held = number, 0
+    return tuple(found)
 
 
-def _ipc_blocks(shard: Any, schema: Any, rows: int) -> Iterator[Any]:  # noqa: ARG001
+def _ipc_blocks(shard: Any, schema: Any, rows: int) -> Iterator[Any]:
     import pyarrow as pa
 
-    is_local = shard.system.type_name == "local"
-    with pa.memory_map(shard.path) if is_local else shard.open() as source:
+    with pa.memory_map(shard.path) if shard.is_local else shard.open() as source:
         file = pa.ipc.open_file(source)
-        yield from (file.get_batch(i).select(schema.names) for i in range(file.num_record_batches))
+        for number in range(file.num_record_batches):
+            batch = file.get_batch(number).select(schema.names)
+            for start in range(0, batch.num_rows, rows):
+                yield batch.slice(start, rows)
 
 
-def _csv_blocks(shard: Any, schema: Any, unfit: Callable[[Any], str] | None) -> Iterator[Any]:
-    from pyarrow import csv
+def _sound(shard: Any, batches: Iterator[Any]) -> Iterator[Any]:
+    """Yield batches whose values are what their types say; pyarrow takes a file's word for it.
 
-    convert = csv.ConvertOptions(
-        column_types=schema,
-        include_columns=schema.names,
-        null_values=MISSING,
-        strings_can_be_null=True,
+    Raises
+    ------
+    InputError
+        A text is not UTF-8, or a column is damaged. The message names the row.
+    """
+    import pyarrow as pa
+
+    first = 1
+    for batch in batches:
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            try:
+                column.validate(full=True)
+            except pa.ArrowInvalid as error:
+                raise _unsound(shard, name, first, column, str(error)) from error
+        yield batch
+        first += batch.num_rows
+
+
+def _unsound(shard: Any, name: str, first: int, column: Any, reason: str) -> InputError:
+    text = re.search(r"Invalid UTF8 sequence at string index (\d+)", reason)
+    if text is None:
+        rows = f"rows {first:,} to {first + len(column) - 1:,}"
+        return InputError(f"{shard.name}, {rows}, column {name!r}: {reason:.300}")
+    return InputError(
+        f"{shard.name}, row {first + int(text[1]):,}, column {name!r}: The bytes are no text in "
+        "utf-8. Write the column as UTF-8, or as binary."
     )
-    # Without threads pyarrow knows the number of a row that does not fit.
-    options = csv.ReadOptions(use_threads=unfit is None)
-    parse = csv.ParseOptions(newlines_in_values=True, invalid_row_handler=unfit)
-    with (
-        shard.stream() as source,
-        csv.open_csv(
-            source, read_options=options, parse_options=parse, convert_options=convert
-        ) as reader,
-    ):
-        yield from reader
-
-
-def json_blocks(shard: Any, schema: Any = None) -> Iterator[Any]:
-    """Read JSON lines: all columns with types of their own, or those of a schema."""
-    from pyarrow import json
-
-    options = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
-    with shard.stream() as source:
-        for found in _json_tables(source, None if schema is None else options):
-            yield from (found if schema is None else found.select(schema.names)).to_batches()
-
-
-def _json_tables(source: Any, options: Any = None) -> Iterator[Any]:
-    from pyarrow import json
-
-    for lines in whole_lines(source):
-        yield json.read_json(io.BytesIO(lines), parse_options=options)
-
-
-def whole_lines(source: Any) -> Iterator[bytes]:
-    """Read text in blocks that end with a line; those of empty lines alone are left out."""
-    rest = b""
-    while data := source.read(JSON_BYTES):
-        whole, newline, rest = (rest + data).rpartition(b"\n")
-        if newline and whole.strip():
-            yield whole + newline
-    if rest.strip():
-        yield rest
 
 
 @contextmanager
@@ -227,9 +222,8 @@ def reading(path: object, kind: str | None = None) -> Iterator[None]:
         yield
     except pa.ArrowCancelled:
         raise KeyboardInterrupt from None
-    except (pa.ArrowException, OSError) as error:
-        reason = str(error).splitlines()[0]
+    except (pa.ArrowException, OSError, UnicodeError) as error:
+        reason = f"{(str(error).splitlines() or ['it is damaged'])[0]:.300}"
         if kind is None:
             raise InputError(f"{path} cannot be opened: {reason}") from error
-        name = posixpath.basename(str(path))
-        raise InputError(f"{name} cannot be read as {kind}: {reason}") from error
+        raise InputError(f"{path} cannot be read as {kind}: {reason}") from error

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from hbconv.cli.formats import whole_lines
+from hbconv.cli.json_files import lines_of
 from hbconv.cli.shards import Shard
 from hbconv.errors import InputError
 
@@ -30,13 +30,9 @@ def require_digits(shard: Shard, schema: Any) -> None:
     ------
     InputError
     """
-    row = 0
-    with shard.stream() as source:
-        for lines in whole_lines(source):
-            for line in filter(bytes.strip, lines.splitlines()):
-                row += 1
-                if LONG.search(line):
-                    _require_line(shard, schema, row, json.loads(line))
+    for row, line in lines_of(shard):
+        if LONG.search(line):
+            _require_line(shard, schema, row, json.loads(line))
 
 
 def _require_line(shard: Shard, schema: Any, row: int, values: dict[str, Any]) -> None:

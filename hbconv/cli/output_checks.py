@@ -13,7 +13,7 @@ from hbconv.cli.resumable import Folder, require_names
 from hbconv.cli.shards import Shard, is_url, open_file_system
 from hbconv.errors import OptionError
 
-__all__ = ["check_folder", "check_outputs", "whole_path"]
+__all__ = ["check_folder", "check_outputs", "replaces_rejects", "whole_path"]
 
 
 def check_outputs(
@@ -35,7 +35,7 @@ def check_outputs(
         _check_file("-o", options.output, options, shards, force=options.force)
     if not options.rejects:
         return
-    force = options.force or (into_folder and options.resume and _is_resumed(options))
+    force = replaces_rejects(options, into_folder=into_folder)
     _check_file("--rejects", options.rejects, options, shards, force=force)
     if _is_within(options.rejects, options.output):
         raise OptionError(
@@ -44,8 +44,10 @@ def check_outputs(
         )
 
 
-def _is_resumed(options: argparse.Namespace) -> bool:
-    """Say whether the run in the folder set its rows aside in the same file."""
+def replaces_rejects(options: argparse.Namespace, *, into_folder: bool) -> bool:
+    """Say whether the file of rejects may be replaced: a run that goes on has written it itself."""
+    if options.force or not (options.rejects and into_folder and options.resume):
+        return bool(options.force)
     before = Folder(options.output).job
     return before is not None and before.get("rejects") == whole_path(options.rejects)
 
@@ -112,7 +114,9 @@ def _check_new(flag: str, given: str, *, force: bool) -> None:
     from pyarrow import fs
 
     system, path = open_file_system(given)
-    if not force and system.get_file_info(path).type != fs.FileType.NotFound:
+    found = system.get_file_info(path).type != fs.FileType.NotFound
+    is_link = not is_url(given) and os.path.islink(path)  # to nothing, which pyarrow does not find
+    if not force and (found or is_link):
         raise OptionError(f"{flag} {given} is there already. Replace it with --force.")
 
 

@@ -2,6 +2,9 @@
 
 ``_hbconv/job.json`` says what is asked. ``_hbconv/done/NAME.json`` appears when a file is on the
 disk, with its rows and checksum. ``_hbconv/manifest.json`` holds all of them, and is written last.
+
+Others may have written to the folder. So what these files say is checked before it is used, they
+name no file outside the folder, and no link in the folder is followed.
 """
 
 from __future__ import annotations
@@ -9,8 +12,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 import posixpath
-import re
+import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,13 +24,12 @@ from typing import Any
 from hbconv.cli.outputs import placed_in
 from hbconv.cli.shards import Shard, is_url, open_file_system
 from hbconv.errors import OptionError
+from hbconv.files import LEFTOVER, sweep
 
 __all__ = ["Folder", "file_hash", "require_names"]
 
 JOB = "_hbconv/job.json"
 MANIFEST = "_hbconv/manifest.json"
-STRAY = re.compile(r"(.*/|)\.([^/]+)\.\w{8}")
-"""Names of files that a killed run left half-written."""
 SUFFIX = {"parquet": ".parquet", "csv": ".csv", "ipc": ".arrow", "json": ".jsonl"}
 
 
@@ -62,8 +65,20 @@ class Folder:
 
     @property
     def job(self) -> Any:
-        """What the run in the folder was asked, or None."""
-        return self._read(JOB)
+        """What the run in the folder was asked, or None where there is none.
+
+        Raises
+        ------
+        OptionError
+            The file that says so is damaged.
+        """
+        found = self._read(JOB)
+        if found is not None and not _is_job(found):
+            raise OptionError(
+                f"{self.at(JOB)[1]} is damaged, so the run cannot be gone on with. Start anew with "
+                "--force, or name a new folder."
+            )
+        return found
 
     def begin(self, job: dict[str, Any], *, resume: bool, force: bool) -> list[dict[str, Any]]:
         """Return the records of the files that are done, of a run that was asked the same.
@@ -74,26 +89,24 @@ class Folder:
             The folder is not empty and neither is wanted, or it holds a run that was asked
             something else, or files of others.
         """
+        if force:
+            self._clear(job)
         before = self.job
-        if force and before is not None:
-            self._sweep(before)
-            self._require_none_but(before["outputs"])
-            self._clear(before)
-            before = None
-        if before is not None and not resume:
+        if before is None:
+            self._require_none_but([])
+            self.write(JOB, job)
+            return []
+        if not resume:
             state = "finished" if self._read(MANIFEST) else "begun"
             raise OptionError(
                 f"-o {self.given} holds a run that was {state}. "
                 "Go on with it with --resume, or replace it with --force."
             )
-        if before is None:
-            self._require_none_but([])
-            self.write(JOB, job)
-            return []
         _require_same(self.given, before, job)
-        self._sweep(job)
-        records = [record for record in self._records(before) if self._is_whole(record)]
-        return [r for r in records if not before["rejects"] or self._has_rejects(r)]
+        held = self._records()
+        records = [held[name] for name in before["outputs"] if name in held]
+        whole = [record for record in records if self._is_whole(record)]
+        return [r for r in whole if not before["rejects"] or self._has_rejects(r)]
 
     def record(self, name: str, **found: Any) -> dict[str, Any]:
         """Write down that a file of answers is complete."""
@@ -107,9 +120,7 @@ class Folder:
         shards = [held[name] for name in job["outputs"]]
         rows = sum(shard["rows"] for shard in shards)
         self.write(MANIFEST, {**job, "rows": rows, "shards": shards})
-        system, path = self.at("_hbconv/done")
-        with contextlib.suppress(FileNotFoundError):
-            system.delete_dir(path)
+        self._remove_records()
 
     def write(self, name: str, value: Any) -> None:
         """Write a small file as JSON."""
@@ -126,33 +137,55 @@ class Folder:
     def locked(self) -> Iterator[None]:
         """Keep other runs of this machine out of a local folder; the lock ends with the process.
 
+        What killed runs left half-written is removed.
+
         Raises
         ------
         OptionError
             Another run is at work, or the folder holds files of others and no run.
         """
-        if self.job is None:
+        self._require_no_links()
+        if self._read(JOB) is None:
             self._require_none_but([])
         if is_url(self.given):
+            self._sweep()
             yield
             return
         import fcntl
 
         self.make_folder("_hbconv")
-        with open(self.at("_hbconv/lock")[1], "w", encoding="utf-8") as file:
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+        with open(os.open(self.at("_hbconv/lock")[1], flags, 0o666), "rb") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
                 raise OptionError(f"-o {self.given}: another run is at work there.") from error
+            self._sweep()
             yield
 
+    def _require_no_links(self) -> None:
+        """Refuse a local folder that holds anything but files and folders of its own."""
+        if is_url(self.given):
+            return
+        for folder, _, _ in os.walk(self.at("")[1]):
+            for path in map(Path(folder).joinpath, os.listdir(folder)):
+                mode = path.lstat().st_mode
+                if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+                    raise OptionError(
+                        f"-o {self.given}: {path} is a link or no ordinary file. A run's folder "
+                        "holds none: remove it, or name a new folder."
+                    )
+
     def _read(self, name: str) -> Any:
+        """Return what a file says; None where there is no file, and "" where it is damaged."""
         system, path = self.at(name)
         try:
-            with system.open_input_stream(path) as file:
+            with system.open_input_stream(path, compression=None) as file:
                 return json.loads(file.read())
         except FileNotFoundError:
             return None
+        except (ValueError, RecursionError):
+            return ""
 
     def _list(self, name: str) -> list[str]:
         from pyarrow import fs
@@ -161,14 +194,13 @@ class Folder:
         listed = system.get_file_info(fs.FileSelector(path, allow_not_found=True, recursive=True))
         return [posixpath.relpath(i.path, path) for i in listed if i.type == fs.FileType.File]
 
-    def _records(self, job: dict[str, Any]) -> list[dict[str, Any]]:
+    def _records(self) -> dict[str, dict[str, Any]]:
+        """Return what was written down of each file of answers; damaged records are none."""
         done = self._read(MANIFEST)
-        held = {record["output"]: record for record in (done or {"shards": []})["shards"]}
-        for name in self._list("_hbconv/done"):
-            if name.endswith(".json"):
-                record = self._read(f"_hbconv/done/{name}")
-                held[record["output"]] = record
-        return [held[name] for name in job["outputs"] if name in held]
+        shards = done.get("shards") if isinstance(done, dict) else None
+        found = list(shards) if isinstance(shards, list) else []
+        found += [self._read(f"_hbconv/done/{name}") for name in self._list("_hbconv/done")]
+        return {record["output"]: record for record in found if _is_record(record)}
 
     def _is_whole(self, record: dict[str, Any]) -> bool:
         """Compare size and checksum; of another file system, the size alone."""
@@ -191,22 +223,67 @@ class Folder:
             )
 
     def _clear(self, job: dict[str, Any]) -> None:
+        """Remove the run that is there, and no file of others.
+
+        Where it does not say what it was asked, its files are those that it has records of, and
+        those that are asked for now.
+        """
+        before = self._read(JOB)
+        if before is None:
+            return
+        if not _is_job(before):
+            before = job
+        names = dict.fromkeys([*before["outputs"], *self._records()])
+        self._require_none_but(list(names))
         system, _ = self.at("")
-        for name in (MANIFEST, *job["outputs"], JOB):
+        for name in (MANIFEST, *names, JOB):
             with contextlib.suppress(FileNotFoundError):
                 system.delete_file(self.at(name)[1])
             if name == MANIFEST:
-                with contextlib.suppress(FileNotFoundError):
-                    system.delete_dir(self.at("_hbconv/done")[1])
+                self._remove_records()
 
-    def _sweep(self, job: dict[str, Any]) -> None:
-        """Remove what a killed run left half-written."""
-        system, _ = self.at("")
-        outputs = set(job["outputs"])
+    def _remove_records(self) -> None:
+        system, path = self.at("_hbconv/done")
+        with contextlib.suppress(FileNotFoundError):
+            system.delete_dir(path)
+
+    def _sweep(self) -> None:
+        """Remove what killed runs left half-written."""
+        system, root = self.at("")
+        if not is_url(self.given):
+            for folder, _, _ in os.walk(root):
+                sweep(folder)
+            return
         for name in self._list(""):
-            stray = STRAY.fullmatch(name)
-            if stray and (name.startswith("_hbconv/") or stray[1] + stray[2] in outputs):
+            if LEFTOVER.fullmatch(posixpath.basename(name)):
                 system.delete_file(self.at(name)[1])
+
+
+def _is_inside(name: Any) -> bool:
+    """Say whether a value is the name of a file of answers in a folder.
+
+    >>> [_is_inside(name) for name in ("a/b.csv", "../b.csv", "/b.csv", "_hbconv/lock")]
+    [True, False, False, False]
+    """
+    if not isinstance(name, str) or "\0" in name:
+        return False
+    parts = name.split("/")
+    return parts[0] != "_hbconv" and not {"", ".", ".."}.intersection(parts)
+
+
+def _is_job(value: Any) -> bool:
+    """Say whether a value tells what a run was asked."""
+    if not isinstance(value, dict) or not isinstance(value.get("outputs"), list):
+        return False
+    known = isinstance(value.get("rejects"), str | bool) and isinstance(value.get("inputs"), dict)
+    return known and all(map(_is_inside, value["outputs"]))
+
+
+def _is_record(value: Any) -> bool:
+    if not isinstance(value, dict) or not _is_inside(value.get("output")):
+        return False
+    counts = (value.get(name) for name in ("rows", "rejected", "bytes"))
+    return all(type(n) is int for n in counts) and isinstance(value.get("sha256"), str)
 
 
 def _require_same(given: str, before: dict[str, Any], job: dict[str, Any]) -> None:

@@ -17,20 +17,21 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from hbconv.cli import Terminated, answer, fail, positive
+from hbconv.cli import Terminated, answer, code_of, fail, positive
 from hbconv.cli.batch_answers import answering_for
 from hbconv.cli.formats import SUFFIXES, kind_of
-from hbconv.cli.output_checks import check_outputs
-from hbconv.cli.outputs import placed
+from hbconv.cli.output_checks import check_outputs, replaces_rejects
+from hbconv.cli.outputs import placed, placed_new
 from hbconv.cli.progress import progress
 from hbconv.cli.resumable import SUFFIX, Folder
 from hbconv.cli.score_folder import asked_of, join_rejects, score_shard, text_file
 from hbconv.cli.score_job import ScoreJob
 from hbconv.cli.score_options import require_options
-from hbconv.cli.shards import Shard, as_path, find_shards
+from hbconv.cli.shards import UTF8, Shard, as_path, find_shards, is_url, look_at, open_file_system
 from hbconv.cli.sources import load_model, model_arguments
 from hbconv.cli.tables import open_table
 from hbconv.errors import HbconvError, InputError, OptionError
+from hbconv.files import scratch, sweep
 from hbconv.scorer import Scorer
 
 FORMATS = tuple(SUFFIX)
@@ -77,6 +78,9 @@ def arguments(command: argparse.ArgumentParser) -> None:
         "--input-format", choices=FORMATS, help="format of standard input and unknown suffixes"
     )
     command.add_argument(
+        "--encoding", help="encoding of CSV and JSON lines files (default utf-8), such as latin-1"
+    )
+    command.add_argument(
         "--output-format", choices=FORMATS, help="format of the files of a folder (default parquet)"
     )
     command.add_argument(
@@ -90,6 +94,11 @@ def arguments(command: argparse.ArgumentParser) -> None:
         help="devices that share the batches, a process each: cuda:0,cuda:1 for example",
     )
     command.add_argument("--resume", action="store_true", help="go on with the run of a folder")
+    command.add_argument(
+        "--checksum",
+        action="store_true",
+        help="tell changed input files by their contents, not by size and time of writing",
+    )
     command.add_argument("--force", action="store_true", help="replace an output that is there")
     command.add_argument("--quiet", action="store_true", help="no progress on standard error")
 
@@ -103,6 +112,7 @@ def run(options: argparse.Namespace) -> int:
     with ExitStack() as stack:
         shards = stack.enter_context(_shards(options))
         check_outputs(options, shards, into_folder=into_folder)
+        _sweep(options)
         kept = tuple(dict.fromkeys(name for name in options.keep.split(",") if name))
         methods = options.method and [m for text in options.method for m in text.split(",")]
         scorer = Scorer(load_model(options), methods, kept)
@@ -138,24 +148,37 @@ def _is_folder(output: str) -> bool:
 @contextmanager
 def _shards(options: argparse.Namespace) -> Iterator[tuple[Shard, ...]]:
     """Find the input files; standard input is copied to a temporary file first."""
+    encoding = options.encoding or UTF8
     if options.input != ["-"]:
-        shards = find_shards(options.input, options.input_format)
+        shards = find_shards(options.input, options.input_format, encoding)
         if options.input_format and all(kind_of(shard.path) for shard in shards):
             raise OptionError("--input-format is for files without a known suffix; here is none.")
+        if options.encoding and not any(shard.kind in ("csv", "json") for shard in shards):
+            raise OptionError("--encoding is for CSV and JSON lines files; here is none.")
         yield shards
         return
-    with tempfile.TemporaryDirectory(prefix="hbconv-") as folder:
-        path = Path(folder) / f"standard-input{SUFFIX[options.input_format]}"
+    with scratch() as path:
         with path.open("wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file, 1 << 20)
-        yield find_shards([str(path)])
+        system, place = open_file_system(str(path))
+        name = f"standard-input{SUFFIX[options.input_format]}"
+        yield (look_at(Shard(name, options.input_format, system, place, encoding)),)
+
+
+def _sweep(options: argparse.Namespace) -> None:
+    """Remove what killed runs left half-written where this run writes."""
+    written = [options.output, options.rejects]
+    folders = {os.path.dirname(p) or "." for p in written if p and not is_url(p)}
+    for folder in {*folders, tempfile.gettempdir()}:
+        sweep(folder)
 
 
 def _score_file(job: ScoreJob, options: argparse.Namespace) -> tuple[int, int]:
     kind = SUFFIXES[os.path.splitext(options.output.partition("?")[0])[1].lower()]
+    place = placed if options.force else placed_new
     with ExitStack() as stack:
-        rejects = text_file(stack, placed(options.rejects)) if options.rejects else None
-        path = stack.enter_context(placed(options.output))
+        rejects = text_file(stack, place(options.rejects)) if options.rejects else None
+        path = stack.enter_context(place(options.output))
         return job.write(job.table.shards, path, kind, rejects)
 
 
@@ -163,6 +186,7 @@ def _score_folder(job: ScoreJob, options: argparse.Namespace, began: float) -> i
     folder = Folder(options.output)
     kind = options.output_format or "parquet"
     asked = asked_of(job, folder, options, kind)
+    replaces = replaces_rejects(options, into_folder=True)
     with folder.locked():
         records = folder.begin(asked, resume=options.resume, force=options.force)
         done = {record["output"] for record in records}
@@ -171,13 +195,14 @@ def _score_folder(job: ScoreJob, options: argparse.Namespace, began: float) -> i
         try:
             for shard in todo:
                 records.append(score_shard(job, folder, shard, kind, options))
-            join_rejects(folder, asked, options)
+            if options.rejects:
+                join_rejects(folder, asked, (placed if replaces else placed_new)(options.rejects))
         except (KeyboardInterrupt, Terminated) as stopped:
             return fail(
                 f"Stopped; {len(records)} of {len(job.table.shards)} files are done. "
                 "Go on with --resume.",
                 as_json=options.json,
-                code=130 if isinstance(stopped, KeyboardInterrupt) else 143,
+                code=code_of(stopped),
             )
         except (HbconvError, OSError) as error:
             raise InputError(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hbconv.cli.output_checks import whole_path
-from hbconv.cli.outputs import placed, placed_in
+from hbconv.cli.outputs import placed_in
 from hbconv.cli.resumable import Folder, file_hash, require_names
 from hbconv.cli.score_job import ScoreJob
 from hbconv.cli.shards import Shard
@@ -43,22 +43,27 @@ def asked_of(
 ) -> dict[str, Any]:
     """Return what decides the answers; a run is gone on with only when all of it is equal."""
     shards = job.table.shards
+    chosen = convert_options(options)
+    if options.encoding:
+        chosen["encoding"] = options.encoding
+    if options.checksum:
+        chosen["checksum"] = True
     return {
         "model": file_hash(Path(options.model)),
-        "options": {name: str(value) for name, value in convert_options(options).items()},
+        "options": {name: str(value) for name, value in chosen.items()},
         "methods": list(job.scorer.methods),
         "columns": {field.name: str(field.type) for field in job.schema},
         "rejects": whole_path(options.rejects) if options.rejects else False,
-        "inputs": {shard.name: shard.info() for shard in shards},
+        "inputs": {s.name: s.digest() if options.checksum else s.info() for s in shards},
         "outputs": list(require_names(folder, shards, kind)),
     }
 
 
-def join_rejects(folder: Folder, asked: dict[str, Any], options: argparse.Namespace) -> None:
+def join_rejects(
+    folder: Folder, asked: dict[str, Any], place: AbstractContextManager[Path]
+) -> None:
     """Write the rejects of all files into one."""
-    if not options.rejects:
-        return
-    with placed(options.rejects) as path, path.open("wb") as whole:
+    with place as path, path.open("wb") as whole:
         for name in asked["outputs"]:
             system, part = folder.at(folder.rejects(name))
             with system.open_input_stream(part) as file:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import codecs
 import os
 from pathlib import Path
 
@@ -34,6 +35,10 @@ def require_options(options: argparse.Namespace, *, into_folder: bool) -> None:
                 raise OptionError(
                     f"--{name.replace('_', '-')} is for folders of answers. Give -o folder/."
                 )
+    if options.encoding:
+        require_encoding(options.encoding)
+    if options.checksum and not into_folder:
+        raise OptionError("--checksum is for folders of answers. Give -o folder/.")
     if options.devices:
         if options.device:
             raise OptionError("--devices names all devices. Leave --device out.")
@@ -47,3 +52,25 @@ def require_options(options: argparse.Namespace, *, into_folder: bool) -> None:
         raise OptionError("Standard input (-) is given alone, and with --input-format.")
     if not Path(options.model).is_file():
         raise OptionError(f"No file {options.model}.")
+
+
+def require_encoding(name: str) -> None:
+    """Refuse what is no encoding of text.
+
+    Raises
+    ------
+    OptionError
+
+    Examples
+    --------
+    >>> require_encoding("Latin1")
+    >>> require_encoding("hex")
+    Traceback (most recent call last):
+    hbconv.errors.OptionError: --encoding hex: no encoding of text. Name one such as latin-1.
+    """
+    try:
+        is_text = codecs.getincrementaldecoder(name)().decode(b"", final=True) == ""
+    except (LookupError, ValueError, TypeError):
+        is_text = False
+    if not is_text:
+        raise OptionError(f"--encoding {name}: no encoding of text. Name one such as latin-1.")

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import fnmatch
+import hashlib
 import posixpath
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote, unquote
 
 from hbconv.cli.folder_files import list_files
 from hbconv.cli.folder_keys import folder_keys
-from hbconv.cli.formats import KINDS, file_schema, kind_of, reading, without_times
+from hbconv.cli.formats import KINDS, file_schema, kind_of, reading
 from hbconv.errors import InputError, MissingPackageError, OptionError
 
-__all__ = ["Shard", "as_path", "find_shards", "is_url", "open_file_system"]
+__all__ = ["UTF8", "Shard", "as_path", "find_shards", "is_url", "look_at", "open_file_system"]
 
 WILD = re.compile(r"[*?\[]")
 """Characters that make a pattern of a path."""
 RESERVED = "%:/?#[]@!$&'()*+,;="
 """Characters that mean something in a URL, beside letters and digits."""
+UTF8 = "utf-8"
+"""Encoding of text where no other one is named."""
 LOCAL = re.compile("(?:file|local)://(?:localhost)?(/.*)")
 """URLs of files of this machine."""
 
@@ -39,8 +42,10 @@ class Shard:
         Where it lies.
     path : str
         Its path there.
-    schema : pyarrow.Schema
-        Names and types of its columns, those of ``keys`` last.
+    encoding : str
+        Of its text, as Python names it.
+    schema : pyarrow.Schema, optional
+        Names and types of its columns, those of ``keys`` last. None until the file was looked at.
     keys : dict of pyarrow.Scalar
         Columns that the names of its folders tell (``year=2024``).
     rows : int, optional
@@ -53,10 +58,16 @@ class Shard:
     kind: str
     system: Any
     path: str
-    schema: Any
+    encoding: str = UTF8
+    schema: Any = None
     keys: dict[str, Any] = field(default_factory=dict)
     rows: int | None = None
     row_groups: tuple[int, ...] | None = None
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it lies on this machine."""
+        return bool(self.system.type_name == "local")
 
     def open(self) -> Any:
         """Open the file for reading from any place in it."""
@@ -71,8 +82,15 @@ class Shard:
         found = self.system.get_file_info(self.path)
         return {"size": found.size, "written": found.mtime_ns}
 
+    def digest(self) -> dict[str, Any]:
+        """Return what tells that the file holds something else, whenever it was written."""
+        with self.system.open_input_stream(self.path, compression=None) as source:
+            return {"sha256": hashlib.file_digest(source, "sha256").hexdigest()}
 
-def find_shards(given: Sequence[str], kind: str | None = None) -> tuple[Shard, ...]:
+
+def find_shards(
+    given: Sequence[str], kind: str | None = None, encoding: str = UTF8
+) -> tuple[Shard, ...]:
     """Find the files of each input, in the order of their names.
 
     A folder's files are those below it whose name begins with neither ``.`` nor ``_``.
@@ -83,6 +101,8 @@ def find_shards(given: Sequence[str], kind: str | None = None) -> tuple[Shard, .
         Files, folders, patterns (``*``, ``?``, ``[...]``, and ``**`` for folders), or URLs.
     kind : str, optional
         Format of files whose suffix tells none.
+    encoding : str
+        Of the text of CSV and JSON lines files.
 
     Raises
     ------
@@ -97,7 +117,7 @@ def find_shards(given: Sequence[str], kind: str | None = None) -> tuple[Shard, .
         raise MissingPackageError(
             "Reading tables needs pyarrow. Install with: pip install 'hbconv[score]'"
         ) from error
-    return tuple(shard for place in given for shard in _shards(place, kind))
+    return tuple(shard for place in given for shard in _shards(place, kind, encoding))
 
 
 def as_path(place: str) -> str:
@@ -123,6 +143,7 @@ def open_file_system(place: str) -> tuple[Any, str]:
     """
     from pyarrow import fs
 
+    require_utf8(place)
     if not is_url(place):
         return fs.LocalFileSystem(), place
     with reading(place):
@@ -130,6 +151,19 @@ def open_file_system(place: str) -> tuple[Any, str]:
             return tuple(fs.FileSystem.from_uri(quote(place, safe=RESERVED)))
         except (ValueError, NotImplementedError):
             return _open_by_fsspec(place)
+
+
+def require_utf8(path: str) -> None:
+    """Refuse a name that pyarrow cannot be given.
+
+    Raises
+    ------
+    OptionError
+    """
+    try:
+        path.encode()
+    except UnicodeEncodeError as error:
+        raise OptionError(f"{path!r} is a name that is no text in utf-8. Rename it.") from error
 
 
 def _open_by_fsspec(place: str) -> tuple[Any, str]:
@@ -149,7 +183,7 @@ def _open_by_fsspec(place: str) -> tuple[Any, str]:
     return fs.PyFileSystem(fs.FSSpecHandler(system)), path
 
 
-def _shards(place: str, kind: str | None) -> list[Shard]:
+def _shards(place: str, kind: str | None, encoding: str) -> list[Shard]:
     system, path = open_file_system(place)
     root, paths = _files(place, system, path)
     shards = []
@@ -161,7 +195,8 @@ def _shards(place: str, kind: str | None) -> list[Shard]:
                 "State it with --input-format, or leave the file out by a pattern such as "
                 "'in/*.parquet'."
             )
-        shards.append(_shard(system, root, file, own))
+        name = posixpath.relpath(file, root) if root else file
+        shards.append(look_at(Shard(name, own, system, file, encoding)))
     return shards
 
 
@@ -181,6 +216,8 @@ def _files(place: str, system: Any, path: str) -> tuple[str, list[str]]:
         if found.type == fs.FileType.NotFound:
             raise InputError(f"No file {place}.")
         listed = list_files(system, path)
+    for file in listed:
+        require_utf8(file)
     root = path.rstrip("/")
     paths = sorted(file for file in listed if _is_data(file, root))
     if pattern is not None:
@@ -211,15 +248,19 @@ def _segment(part: str) -> str:
     return inner.replace(".*", "[^/]*").replace("(?s:", "(?:").removesuffix(r"\Z")
 
 
-def _shard(system: Any, root: str, path: str, kind: str) -> Shard:
+def look_at(shard: Shard) -> Shard:
+    """Return a file with the columns that it holds, and those that the names of its folders tell.
+
+    Raises
+    ------
+    InputError
+        It is damaged, or empty.
+    """
     import pyarrow as pa
 
-    name = posixpath.relpath(path, root) if root else path
-    with reading(path, kind):
-        held, rows = file_schema(kind, system, path)
-        if kind in ("csv", "json"):  # guesses from text, which stays as it is
-            held = pa.schema([(field.name, without_times(field.type)) for field in held])
-        told = folder_keys(system, root, path, kind) if "=" in posixpath.dirname(name) else {}
-    keys = {key: value for key, value in told.items() if key not in held.names}
+    with reading(shard.name, shard.kind):
+        held, rows = file_schema(shard)
+        told = folder_keys(posixpath.dirname(shard.name))
+        keys = {key: value for key, value in told.items() if key not in held.names}
     fields = [pa.field(key, value.type) for key, value in keys.items()]
-    return Shard(name, kind, system, path, pa.schema([*held, *fields]), keys, rows)
+    return replace(shard, schema=pa.schema([*held, *fields]), keys=keys, rows=rows)

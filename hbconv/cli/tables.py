@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from hbconv.cli.formats import blocks, reading
 from hbconv.cli.json_digits import require_digits
 from hbconv.cli.shards import Shard, find_shards
 from hbconv.errors import InputError
+from hbconv.names import listed
 
 __all__ = ["ShardTable", "open_table", "read_all"]
 
@@ -47,7 +47,7 @@ class ShardTable:
         own = pa.schema([field for field in self.schema if field.name not in shard.keys])
         found = blocks(shard, own, rows, unfit)
         while True:
-            with reading(shard.path, shard.kind):
+            with reading(shard.name, shard.kind):
                 block = next(found, None)
                 if block is None:
                     return
@@ -183,14 +183,13 @@ def _common(shards: Sequence[Shard], columns: Sequence[str], schemas: Sequence[A
 
 def _require_columns(shard: Shard, columns: Sequence[str]) -> None:
     present = shard.schema.names
-    name = posixpath.basename(shard.path)
+    name = shard.name
     missing = [column for column in columns if column not in present]
     if missing:
-        has = f"It has: {', '.join(present)}." if present else "It has none."
-        raise InputError(f"{name} lacks the columns {', '.join(missing)}. {has}")
+        has = f"It has: {listed(present)}." if present else "It has none."
+        raise InputError(f"{name} lacks the columns {listed(missing)}. {has}")
     twice = [column for column in columns if present.count(column) > 1]
     if twice:
         raise InputError(
-            f"{name} holds the columns {', '.join(twice)} more than once. "
-            "Rename or drop the others."
+            f"{name} holds the columns {listed(twice)} more than once. Rename or drop the others."
         )

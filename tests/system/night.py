@@ -116,6 +116,37 @@ BATTERIES = (
         cases=r"(\d+) runs were killed",
     ),
     Battery(
+        "attack_files",
+        60,
+        "files with a hostile value in a field; none may crash, hang or cost more than its size",
+        (f"env {ROOMS} {{python}} -m attack_files --count {{count}} --first {{first}}",),
+        count=30_000,
+        cases=r"^attack_files: ([\d,]+) cases in ",
+        findings=r"^case \d+: .+$",
+    ),
+    Battery(
+        "attack_server",
+        20,
+        "hostile requests, while models are swapped and workers killed; no worker may stall",
+        (
+            f"env {ROOMS} {{python}} tests/system/attack_server.py --count {{count}} --first {{first}}",
+        ),
+        count=2_000,
+        cases=r"^attack_server: ([\d,]+) cases in ",
+        findings=r"^case \d+: .+$",
+    ),
+    Battery(
+        "attack_score",
+        20,
+        "tables cut off or spliced, and runs of hbconv score killed; no row may be lost",
+        (
+            f"env {ROOMS} {{python}} tests/system/attack_score.py --count {{count}} --first {{first}}",
+        ),
+        count=2_000,
+        cases=r"^attack_score: ([\d,]+) cases in ",
+        findings=r"^case \d+: .+$",
+    ),
+    Battery(
         "soak",
         15,
         "requests while models are swapped and workers killed",

@@ -268,7 +268,7 @@ class TestCsv:
         ("text", "message"),
         [
             ("a,b,c,d,e,f\n1,2,3\n", "t.csv cannot be read as csv"),
-            ("", "t.csv cannot be read as csv"),
+            ("", "t.csv is empty, so it names no columns"),
             ("a,b\n1,2\n", "lacks the columns c, d, e, f"),
         ],
     )
@@ -345,7 +345,7 @@ class TestSignals:
             "--force",
         ]
         process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        while not list(work.glob(".o.parquet.*")):
+        while not list(work.glob(".hbconv-*")):
             assert process.poll() is None
             time.sleep(0.01)
         process.send_signal(number)

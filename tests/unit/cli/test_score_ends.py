@@ -108,7 +108,8 @@ class TestCtrlC:
         process = subprocess.Popen(
             command(*argv), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
-        while not list(work.glob("out/.1.parquet.*")):  # the large file is being written
+        done = work / "out/_hbconv/done/0.parquet.json"
+        while not (done.exists() and list(work.glob("out/.hbconv-*"))):  # of the large file
             assert process.poll() is None
             time.sleep(0.002)
         process.send_signal(signal.SIGINT)
@@ -120,6 +121,89 @@ class TestCtrlC:
         done = run("-o", "out/", "--resume", "--json", *devices)
         assert json.loads(done.stdout)["files_done_before"] == 1
         require_answers()
+
+
+def begun(work, *argv):
+    """Start a run, and return it when it is writing the large file."""
+    before = set(work.rglob(".hbconv-*"))
+    process = subprocess.Popen(
+        command(*argv), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    while not set(work.rglob(".hbconv-*")) - before:
+        assert process.poll() is None
+        time.sleep(0.002)
+    return process
+
+
+class TestClosedTerminal:
+    def test_leaves_nothing(self, work):
+        """A shell that is closed sends SIGHUP twice."""
+        process = begun(work, "-o", "o.csv", "--batch-rows", "20")
+        process.send_signal(signal.SIGHUP)
+        process.send_signal(signal.SIGHUP)
+        _, error = process.communicate()
+        told = "hbconv: Terminated; nothing was written.\n"
+        assert (process.returncode, error) == (128 + signal.SIGHUP, told)
+        assert strays(work) == []
+        assert not Path("o.csv").exists()
+
+    def test_is_nothing_to_a_run_that_ignores_it(self, work):
+        """As nohup has it."""
+        asked = ["nohup", *command("-o", "o.csv")]
+        process = subprocess.Popen(asked, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        while process.poll() is None and not list(work.glob(".hbconv-*")):
+            time.sleep(0.002)
+        process.send_signal(signal.SIGHUP)
+        process.communicate()
+        assert process.returncode == 0
+        assert len(Path("o.csv").read_text().splitlines()) == LARGE + 101
+
+
+class TestKilled:
+    def test_runs_are_swept_and_others_are_not(self, work):
+        killed = begun(work, "-o", "o.csv", "--batch-rows", "20", "--rejects", "bad.jsonl")
+        killed.kill()
+        killed.communicate()
+        left = set(work.glob(".hbconv-*"))
+        alive = begun(work, "-o", "p.csv", "--batch-rows", "20")
+        own = set(work.glob(".hbconv-*")) - left
+        assert left
+        assert own
+        assert run("-o", "o.csv").returncode == 0
+        assert not any(path.exists() for path in left)
+        alive.communicate()
+        assert alive.returncode == 0
+        assert Path("p.csv").read_text() == Path("o.csv").read_text()
+        assert strays(work) == []
+
+
+class TestTwoRuns:
+    @pytest.mark.parametrize(
+        "rejects", [[], ["--rejects", "bad.jsonl"]], ids=["answers", "rejects"]
+    )
+    def test_into_one_new_file_are_told_who_won(self, work, rejects):
+        """The second run begins when the first is at work, and ends before it."""
+        slow = begun(work, "-o", "slow.csv" if rejects else "o.csv", "--batch-rows", "20", *rejects)
+        slow.send_signal(signal.SIGSTOP)
+        assert run("-o", "o.csv", *rejects).returncode == 0
+        won = Path("o.csv").read_bytes()
+        slow.send_signal(signal.SIGCONT)
+        _, error = slow.communicate()
+        lost = "bad.jsonl" if rejects else "o.csv"
+        assert slow.returncode == 1
+        assert f"hbconv: {lost} appeared while this run was at work" in error
+        assert Path("o.csv").read_bytes() == won
+        assert strays(work) == []
+
+    @pytest.mark.parametrize("output", ["o.csv", "bad.jsonl", "out/"])
+    def test_links_to_nothing_are_no_new_file(self, work, output):
+        Path(output.rstrip("/")).symlink_to("nowhere")
+        asked = ["-o", "p.csv", "--rejects", output] if "bad" in output else ["-o", output]
+        done = run(*asked)
+        assert done.returncode == 1
+        assert "Traceback" not in done.stderr
+        assert Path(output.rstrip("/")).is_symlink()
+        assert not Path("nowhere").exists()
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write all")

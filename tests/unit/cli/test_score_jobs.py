@@ -537,6 +537,98 @@ class TestFolders:
         assert kill_runs(KILLS, devices=devices) >= 1
 
 
+class TestForeignFolders:
+    """A run's folder is its own, whoever else may write to it."""
+
+    @pytest.mark.parametrize("force", [[], ["--force"]], ids=["without", "force"])
+    @pytest.mark.parametrize("text", ["{", "", "[]", "\xff", '{"outputs": [1]}', "[" * 100_000])
+    def test_damaged_job_is_named(self, capsys, work, fitted, text, force):
+        write_parts(fitted[1])
+        scored(capsys, "in", "-o", "out/")
+        Path("out/_hbconv/job.json").write_bytes(text.encode("latin-1"))
+        told = "out/_hbconv/job.json is damaged, so the run cannot be gone on with. Start anew with"
+        if not force:
+            refused(capsys, told, "in", "-o", "out/")
+            refused(capsys, told, "in", "-o", "out/", "--resume")
+            return
+        Path("out/mine.txt").write_text("precious")
+        refused(capsys, "holds files of others, such as mine.txt", "in", "-o", "out/", *force)
+        Path("out/mine.txt").unlink()
+        assert scored(capsys, "in", "-o", "out/", *force)["files_done_before"] == 0
+
+    @pytest.mark.parametrize("name", ["../mine.txt", "{work}/mine.txt", "x/../../mine.txt"])
+    def test_names_outside_are_never_removed(self, capsys, work, fitted, name):
+        write_parts(fitted[1])
+        Path("mine.txt").write_text("precious")
+        Path("out/_hbconv/done").mkdir(parents=True)
+        name = name.format(work=work)
+        job = {"outputs": [name], "rejects": False, "inputs": {}}
+        record = {"output": name, "rows": 1, "rejected": 0, "bytes": 1, "sha256": ""}
+        Path("out/_hbconv/job.json").write_text(json.dumps(job))
+        Path("out/_hbconv/done/0.json").write_text(json.dumps(record))
+        Path("out/_hbconv/manifest.json").write_text(json.dumps({"shards": [record]}))
+        refused(capsys, "job.json is damaged", "in", "-o", "out/")
+        scored(capsys, "in", "-o", "out/", "--force")
+        assert Path("mine.txt").read_text() == "precious"
+
+    @pytest.mark.parametrize("record", ["{", "[]", '{"output": "0.parquet"}', ""])
+    def test_damaged_records_count_as_none(self, capsys, work, fitted, record):
+        write_parts(fitted[1])
+        scored(capsys, "in", "-o", "out/")
+        for name in ("manifest.json", "done/0.parquet.json"):
+            Path("out/_hbconv/done").mkdir(exist_ok=True)
+            Path("out/_hbconv", name).write_text(record)
+        assert scored(capsys, "in", "-o", "out/", "--resume")["files_done_before"] == 0
+
+    @pytest.mark.parametrize("place", ["_hbconv/lock", "_hbconv/job.json", "0.parquet", "_hbconv"])
+    @pytest.mark.parametrize("option", [[], ["--force"], ["--resume"]], ids=str)
+    def test_links_are_not_followed(self, capsys, work, fitted, place, option):
+        write_parts(fitted[1])
+        Path("elsewhere").mkdir()
+        Path("elsewhere/precious").write_text("mine")
+        link = Path("out") / place
+        link.parent.mkdir(parents=True)
+        link.symlink_to(work / ("elsewhere" if place == "_hbconv" else "elsewhere/precious"))
+        refused(capsys, f"{link} is a link or no ordinary file", "in", "-o", "out/", *option)
+        assert [path.name for path in Path("elsewhere").iterdir()] == ["precious"]
+        assert Path("elsewhere/precious").read_text() == "mine"
+
+    def test_locks_keep_what_they_hold(self, capsys, work, fitted):
+        write_parts(fitted[1])
+        Path("out/_hbconv").mkdir(parents=True)
+        Path("out/_hbconv/lock").write_text("mine")
+        scored(capsys, "in", "-o", "out/")
+        assert Path("out/_hbconv/lock").read_text() == "mine"
+
+
+class TestChecksums:
+    def write_alike(self):
+        """Write another row under the same size and time."""
+        before = Path("in/1.csv").stat()
+        Path("in/1.csv").write_text("a,b,c\n9,8,7\n")
+        os.utime("in/1.csv", ns=(before.st_atime_ns, before.st_mtime_ns))
+
+    @pytest.mark.parametrize("option", [[], ["--checksum"]], ids=["time", "checksum"])
+    def test_tell_what_size_and_time_do_not(self, capsys, work, option):
+        Path("in/1.csv").write_text("a,b,c\n1,2,3\n")
+        argv = ["in", "-o", "out/", "--resume", *option]
+        scored(capsys, *argv)
+        self.write_alike()
+        if option:
+            refused(capsys, "other inputs (1.csv)", *argv)
+        else:
+            assert scored(capsys, *argv)["files_done_before"] == 1
+
+    def test_do_not_ask_when_a_file_was_written(self, capsys, work):
+        Path("in/1.csv").write_text("a,b,c\n1,2,3\n")
+        argv = ["in", "-o", "out/", "--resume", "--checksum"]
+        scored(capsys, *argv)
+        os.utime("in/1.csv", (0, 0))
+        assert scored(capsys, *argv)["files_done_before"] == 1
+        refused(capsys, "other options", *argv[:-1])
+        refused(capsys, "--checksum is for folders", "in", "-o", "o.csv", "--checksum")
+
+
 class TestScorer:
     def test_travels_as_its_path(self, fitted):
         path, table, model = fitted
@@ -584,6 +676,11 @@ class TestLinks:
         Path("in/below/up").symlink_to("..")
         refused(capsys, "in/below/up is a link to a folder that it lies in", "in", "-o", "out.csv")
         refused(capsys, "is a link to a folder", "in/**/*.parquet", "-o", "out.csv")
+
+    def test_to_devices_are_refused(self, capsys, work, fitted):
+        write_parts(fitted[1])
+        Path("in/zeros.parquet").symlink_to("/dev/zero")
+        refused(capsys, "zeros.parquet is no ordinary file", "in", "-o", "out.csv")
 
     def test_to_nothing_are_refused(self, capsys, work, fitted):
         write_parts(fitted[1])

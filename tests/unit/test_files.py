@@ -1,0 +1,102 @@
+"""Files appear whole or not at all; of two writers one wins, and what the dead left is swept."""
+
+import errno
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from hbconv.files import appearing, appearing_new, scratch, sweep
+
+DIES = """
+import os, sys
+from hbconv.files import appearing, scratch
+with scratch(sys.argv[1]) as one, appearing(sys.argv[1] + "/notes.txt") as other:
+    one.write_text("half"), other.write_text("half")
+    os._exit(9)
+"""
+
+
+@pytest.fixture
+def no_links(monkeypatch):
+    """A file system that knows no second name of a file."""
+
+    def refuse(*_):
+        raise OSError(errno.EPERM, "no links here")
+
+    monkeypatch.setattr(os, "link", refuse)
+
+
+class TestNew:
+    @pytest.mark.parametrize("links", ["links", "no_links"])
+    def test_takes_a_free_name(self, tmp_path, request, links):
+        if links == "no_links":
+            request.getfixturevalue(links)
+        with appearing_new(tmp_path / "o.txt") as temporary:
+            temporary.write_text("whole")
+        assert [path.name for path in tmp_path.iterdir()] == ["o.txt"]
+        assert (tmp_path / "o.txt").read_text() == "whole"
+
+    @pytest.mark.parametrize("links", ["links", "no_links"])
+    @pytest.mark.parametrize("there", ["file", "dangling link", "folder"])
+    def test_replaces_nothing(self, tmp_path, request, there, links):
+        """What appears while the file is written stays as it is."""
+        if links == "no_links":
+            request.getfixturevalue(links)
+        target = tmp_path / "o.txt"
+        make = {
+            "file": lambda: target.write_text("another's"),
+            "folder": target.mkdir,
+            "dangling link": lambda: target.symlink_to("nowhere"),
+        }
+        with pytest.raises(FileExistsError), appearing_new(target):
+            make[there]()
+        assert [path.name for path in tmp_path.iterdir()] == ["o.txt"]
+        assert there != "file" or target.read_text() == "another's"
+        assert target.is_symlink() == (there == "dangling link")
+
+
+class TestSweep:
+    def test_removes_what_the_dead_left_alone(self, tmp_path):
+        """Others that live are writing in the same folder, and files of others have like names."""
+        others = [".hbconv-notes", ".hbconv-a1b2c3d4.txt", ".o.csv.a1b2c3d4"]
+        for name in others:
+            (tmp_path / name).touch()
+        ran = subprocess.run([sys.executable, "-c", DIES, tmp_path], check=False)
+        assert ran.returncode == 9
+        assert len(list(tmp_path.iterdir())) == len(others) + 2
+        with appearing(tmp_path / "b.txt") as one, scratch(tmp_path) as other:
+            sweep(tmp_path)
+            assert one.exists()
+            assert other.exists()
+        assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*others, "b.txt"])
+
+    def test_follows_no_link(self, tmp_path):
+        (tmp_path / "precious").write_text("mine")
+        (tmp_path / ".hbconv-a1b2c3d4").symlink_to("precious")
+        sweep(tmp_path)
+        assert (tmp_path / "precious").read_text() == "mine"
+
+    def test_needs_no_folder(self, tmp_path):
+        sweep(tmp_path / "none")
+
+    def test_of_a_file_that_is_begun_lets_it_begin_again(self, tmp_path, monkeypatch):
+        """Between its making and its lock, another process may take a file for a dead one's."""
+        made = tempfile.mkstemp
+        swept = []
+
+        def make(**options):
+            found = made(**options)
+            if not swept:
+                sweep(tmp_path)
+                swept.append(Path(found[1]))
+            return found
+
+        monkeypatch.setattr(tempfile, "mkstemp", make)
+        with appearing(tmp_path / "o.txt") as temporary:
+            temporary.write_text("whole")
+        assert not swept[0].exists()
+        assert (tmp_path / "o.txt").read_text() == "whole"
