@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import doctest
 import io
+import sys
 import warnings
 from contextlib import contextmanager, redirect_stdout
 from importlib.util import find_spec
@@ -70,7 +71,8 @@ def heard(note):
 
 
 @pytest.mark.parametrize("page", holding("python", "prints"), ids=named)
-def test_scripts(page):
+def test_scripts(page, monkeypatch):
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)  # where hbconv is installed
     names = {}
     printed = ""
     for block in blocks(page):

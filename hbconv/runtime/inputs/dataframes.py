@@ -34,6 +34,7 @@ class Frame:
     ``read_alike`` reads several columns of one plain dtype at once, if that is faster.
     ``ordered`` is False for mappings, whose items have names but no order.
     ``none_is_value`` is True for tables that tell None from other missing values, as pandas does.
+    ``nullable`` is True for records and for tables of Arrow and polars, whose bools may be null.
     """
 
     names: tuple[Any, ...]
@@ -46,6 +47,12 @@ class Frame:
     ordered: bool = True
     read_values: Callable[[int], Data] | None = None
     none_is_value: bool = False
+    nullable: bool = False
+
+    def has_bools(self, position: int, values: npt.NDArray[Any]) -> bool:
+        """Whether the values of a column are bools, none of which can be null."""
+        dtype = self.dtypes[position] if len(self.dtypes) else values.dtype
+        return not self.nullable and dtype == np.bool_
 
     def alike(self, positions: Sequence[int]) -> list[tuple[list[int], npt.NDArray[Any]]]:
         """Read many columns of one plain dtype together: their positions, and their values."""
@@ -93,6 +100,7 @@ def read_frame(x: Any) -> Frame | None:
             x.height,
             lambda i: _polars_column(x.to_series(i)),
             read_values=lambda i: _with_nulls(x.to_series(i), _polars_column),
+            nullable=True,
         )
     return _from_arrow(x) if hasattr(x, "__arrow_c_stream__") else None
 
@@ -298,6 +306,7 @@ def _from_arrow(x: Any) -> Frame:
         table.num_rows,
         lambda i: read_arrow(table.column(i), name=table.schema.names[i]),
         read_values=lambda i: _with_nulls(table.column(i), read_arrow),
+        nullable=True,
     )
 
 

@@ -236,16 +236,15 @@ def _read_columns(frame: Frame, place: Mapping[int, int] | Sequence[int], reads:
     if "float32" not in dtypes.values():
         dtypes = {i: "int64" if dtype == WEAK_INT else dtype for i, dtype in dtypes.items()}
     given_as = {
-        i: array.dtype
-        for group, array in (*alike, *(([i], a) for i, a in arrays.items()))
-        for i in group
+        i: array for group, array in (*alike, *(([i], a) for i, a in arrays.items())) for i in group
     }
-    _refuse_bools(reads, frozenset(i for i, dtype in given_as.items() if dtype.kind == "b"))
+    bools = (i for i, array in given_as.items() if frame.has_bools(place[i], array))
+    _refuse_bools(reads, frozenset(bools))
     every = tuple(dtypes.get(i, "string") for i in range(len(reads.schema.columns)))
     _require_converted(
         reads,
         every,
-        frozenset(i for i, dtype in given_as.items() if dtype == np.float16),
+        frozenset(i for i, array in given_as.items() if array.dtype == np.float16),
     )
     return Table(reads, frame.rows, every, columns=columns, blocks=blocks)
 

@@ -106,7 +106,11 @@ def _frame(records: Sequence[Record]) -> Frame:
                 "others are mappings of names to values."
             )
     names = tuple(dict.fromkeys(name for record in records for name in record))
-    return Frame(names, len(records), lambda i: _column(records, names[i]), ordered=False)
+
+    def read(position: int) -> npt.NDArray[Any]:
+        return _column(records, names[position])
+
+    return Frame(names, len(records), read, ordered=False, nullable=True)
 
 
 def _column(records: Sequence[Record], name: Any) -> npt.NDArray[Any]:
