@@ -181,7 +181,7 @@ BATTERIES = (
         "foreign",
         150,
         "scikit-learn's own tests, with every answer asked of hbconv too",
-        ("{pytest} -n 2 --dist worksteal --whole --foreign 1 tests/conformance/foreign",),
+        ("{pytest} -n 2 --dist worksteal --whole --foreign {share} tests/conformance/foreign",),
     ),
     Battery(
         "engines",

@@ -102,6 +102,7 @@ class Night:
             numbers=" ".join(map(str, self.draw(battery))),
             seed=self.seed,
             first=self.seed * count % CASES,
+            share=max(round(1 / self.scale), 1),
             minutes=f"{seconds / 60:.2f}",
         )
         return shlex.split(line)
