@@ -78,7 +78,7 @@ class LongList:
             It is no JSON, or an element takes too much beside the list.
         """
         for span in _spans(self.text):
-            if len(span) <= 2 * PIECE_BYTES:
+            if len(span) <= PIECE_BYTES:
                 yield from _read(b"[%b]", span, len(self.text))
             else:
                 yield read_long_json(span, name)
@@ -138,11 +138,11 @@ def _read(form: bytes, span: memoryview, whole: int) -> Any:
 
 
 def _spans(text: memoryview) -> Iterator[memoryview]:
-    """Cut a list or an object at its commas: into parts of some elements, or of one long one."""
+    """Cut a list or an object at its commas: a part of more than a piece is one element."""
     start = 1
     for commas in _commas(text):
         first, last = int(commas[0]), int(commas[-1])
-        if first - start > PIECE_BYTES:
+        if last - start > PIECE_BYTES:
             yield text[start:first]
             start = first + 1
         if last >= start:

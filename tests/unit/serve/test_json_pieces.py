@@ -104,6 +104,26 @@ def test_random_documents_whole_and_damaged(cut, seed):
         assert values_of(damaged) == (whole if isinstance(whole, list | dict) else InputError)
 
 
+BODY = r"""
+{ "instances" :   [ ["", -1.5e-300, 0.1000000000000000055511151231257827, 9007199254740993],
+    {"\u005b,":{"x":[ ], "y":[{}, [[]]]}, "z" : "\\\"," }, [ null ,true],  123456789012345678901234567890 ]
+  , "more": {                                                          }, "id": [1, [2, 3], "}"],
+  "outputs" : ["pre\\", "a,]\"", "\ud834\udd1e"], "note": "a long text, it is ] of é, 漢 and 𝄞" }
+""".encode()
+
+
+SHORT = b'{"instances": [1, 2], "more": {%b}, "id": 3, "name": "x"}'
+
+
+@pytest.mark.parametrize("body", [BODY, SHORT % b"", SHORT % (b" " * 50), SHORT % (b" " * 150)])
+def test_a_body_is_read_alike_by_pieces_of_any_size(monkeypatch, body):
+    """Short parts are read together, and a long one by itself, wherever the cuts fall."""
+    whole = read_json(body)
+    for size in range(1, 201):
+        monkeypatch.setattr(json_pieces, "PIECE_BYTES", size)
+        assert values_of(body) == whole, size
+
+
 def outcome(read):
     """The rows of a request, or None where it is refused."""
     try:
