@@ -186,6 +186,28 @@ def test_errors_count_from_the_first_record(cut):
         read_records(pieces, MATRIX, 9)
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (b'[{"a": 1}, {"a": NaN}, 3]', r"near '\[ ?\{\"a\": NaN\}.*Write null for NaN"),
+        (b'[{"a": 1}, {"a": "\\ud800"}, 3]', "no low surrogate in string, near .*ud800"),
+        (b"\xef\xbb\xbf[1, 2]", r"begins with b'\\xef\\xbb\\xbf\[1, 2\]' and"),
+        (b"[1, 2]x", r"ends with b'\[1, 2\]x'"),
+    ],
+)
+def test_what_is_wrong_is_quoted(monkeypatch, text, why):
+    """A line and a column would be those in the piece."""
+    monkeypatch.setattr(json_pieces, "PIECE_BYTES", 5)
+    with pytest.raises(InputError, match=why):
+        list(read_long_json(memoryview(text), "instances").pieces())
+
+
+def test_data_beyond_the_shape_are_counted(cut):
+    data = LongList(memoryview(b"[1, 2, 3, 4, 5, 6, 7]"))
+    with pytest.raises(InputError, match=r"holds [567] values.*, and its shape \[2, 2\] 4"):
+        v2_request.tensor_of("X", np.dtype(float), (2, 2), data)
+
+
 def test_a_shape_that_the_data_cannot_fill_takes_no_memory():
     text = b"[" + b"1," * 40_000 + b"1]"
     with pytest.raises(InputError, match="too short for its shape"):
