@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hbconv.errors import InputError
 from hbconv.model import Model
 from hbconv.serve.datatypes import DTYPES
 from hbconv.serve.refusal import RefusedError
@@ -49,7 +50,17 @@ def compute(
     InputError
         The source model refuses the rows.
     """
-    parts = [_computed(model, signature, part, wanted) for part in rows.parts(MOST_TEXT_BYTES)]
+    parts: list[Answers] = []
+    first = 0
+    for part in rows.parts(MOST_TEXT_BYTES):
+        try:
+            parts.append(_computed(model, signature, part, wanted))
+        except InputError as error:
+            if part.count == rows.count:
+                raise
+            told = f"{error} Rows are counted from row {first} of the request."
+            raise InputError(told) from error
+        first += part.count
     if len(parts) == 1:
         return parts[0]
     return {one.name: np.concatenate([part[one.name] for part in parts]) for one in wanted}

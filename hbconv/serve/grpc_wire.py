@@ -17,8 +17,10 @@ __all__ = ["length_delimited", "require_bounded"]
 
 MOST_LISTED = 1 << 22
 """Values that a request lists. More come as raw contents, of which no object is made."""
-NOT_PACKED = 4
-"""A value that is not packed counts as so many: each one takes about 1.5 us to count."""
+LEAST_A_FIELD = 4
+"""A list of fewer values counts as so many: each field takes about 1.5 us to count."""
+SHORT_BYTES = 64
+"""In a list of so many bytes each one counts as a value: to tell them apart takes longer."""
 MOST_NAME_BYTES = 64 << 10
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 _SIZES = {_FIXED64: 8, _FIXED32: 4}
@@ -80,7 +82,7 @@ class _Count:
     def _add_values(self, data: memoryview) -> None:
         """Count the values of contents: packed into a field, or each one a field."""
         for number, found in _fields(data):
-            self._listed += NOT_PACKED if found is None else _packed(number, found)
+            self._listed += max(LEAST_A_FIELD, 0 if found is None else _packed(number, found))
             if self._listed > MOST_LISTED:
                 raise InputError(
                     f"The message lists more than {MOST_LISTED:,} values. Send raw contents."
@@ -90,10 +92,10 @@ class _Count:
 def _packed(number: int, data: memoryview) -> int:
     size = len(data)
     if number == _TEXTS:
-        return NOT_PACKED
+        return 1
     if number in _BYTES_A_VALUE:
         return size // _BYTES_A_VALUE[number]
-    return size if size <= MOST_LISTED else int(np.count_nonzero(np.frombuffer(data, np.int8) >= 0))
+    return size if size <= SHORT_BYTES else int(np.count_nonzero(np.frombuffer(data, np.int8) >= 0))
 
 
 def _fields(data: memoryview) -> Iterator[tuple[int, memoryview | None]]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -69,6 +70,7 @@ class Handlers:
         self.catalog = catalog
         self.places = Places(settings.queued, settings.held_bytes)
         self._desk = ThreadPoolExecutor(1, "hbconv-desk")
+        self._turn = asyncio.Semaphore()
         self._metrics = metrics
 
     @property
@@ -138,8 +140,20 @@ class Handlers:
         return await batcher.answer(asked)
 
     async def aside(self, work: Callable[..., T], *given: Any) -> T:
-        """Wait for work that takes a while. One such is done at a time, which bounds its memory."""
-        return await asyncio.get_running_loop().run_in_executor(self._desk, work, *given)
+        """Wait for work that takes a while. One such is done at a time, which bounds its memory.
+
+        Who is cancelled before its turn leaves nothing in a queue, where a body takes memory
+        that no place counts any more.
+        """
+        await self._turn.acquire()
+        begun = self._desk.submit(work, *given)
+        begun.add_done_callback(partial(self._end_turn, asyncio.get_running_loop()))
+        return await asyncio.wrap_future(begun)
+
+    def _end_turn(self, loop: asyncio.AbstractEventLoop, _: Future[Any]) -> None:
+        """Let the next one work, unless the loop is closed: the worker has ended."""
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(self._turn.release)
 
     # What the server tells.
 

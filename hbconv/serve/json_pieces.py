@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.errors import InputError
-from hbconv.serve.json_reader import read_json
+from hbconv.errors import InputError, shown
+from hbconv.serve.json_reader import read_part
 
 __all__ = ["PIECE_BYTES", "LongList", "pieces_of", "read_long_json", "require_few_lists"]
 
@@ -28,6 +28,8 @@ MOST_VALUE_BYTES = 1 << 20
 """Size of an element of a list, and of all of an object but its long lists."""
 MOST_SPACE_BYTES = 1024
 """White space around a document, or a long list in it."""
+ENDS = 20
+"""Bytes at each end of what is no list and no object, which are quoted."""
 _SPACE = b" \t\n\r"
 _NAME = re.compile(rb'[ \t\n\r]*"([^"\\]{0,99})"[ \t\n\r]*:[ \t\n\r]*(?=\[)')
 _QUOTE, _BACKSLASH, _COMMA = b'"\\,'
@@ -78,7 +80,7 @@ class LongList:
             It is no JSON, or an element takes too much beside the list.
         """
         for span in _spans(self.text):
-            if len(span) <= 2 * PIECE_BYTES:
+            if len(span) <= PIECE_BYTES:
                 yield from _read(b"[%b]", span, len(self.text))
             else:
                 yield read_long_json(span, name)
@@ -125,24 +127,28 @@ def _trimmed(text: memoryview) -> memoryview:
     stop = len(text) - len(last) + len(last.rstrip(_SPACE))
     trimmed = text[start:stop]
     if len(trimmed) < 2 or bytes((trimmed[0], trimmed[-1])) not in (b"[]", b"{}"):
-        raise InputError("The request is no JSON: it is no list and no object, or is cut off.")
+        ends = f"{shown(bytes(trimmed[:ENDS]))} and ends with {shown(bytes(trimmed[-ENDS:]))}"
+        raise InputError(
+            "The request is no JSON: it is no list and no object, or is cut off. "
+            f"It begins with {ends}."
+        )
     return trimmed
 
 
 def _read(form: bytes, span: memoryview, whole: int) -> Any:
     """Read a part of a list or an object of so many bytes."""
-    found = read_json(form % span)
+    found = read_part(form % span)
     if not found and len(span) < whole - 2:
         raise InputError("The request is no JSON: a comma stands where a value is expected.")
     return found
 
 
 def _spans(text: memoryview) -> Iterator[memoryview]:
-    """Cut a list or an object at its commas: into parts of some elements, or of one long one."""
+    """Cut a list or an object at its commas: a part of more than a piece is one element."""
     start = 1
     for commas in _commas(text):
         first, last = int(commas[0]), int(commas[-1])
-        if first - start > PIECE_BYTES:
+        if last - start > PIECE_BYTES:
             yield text[start:first]
             start = first + 1
         if last >= start:

@@ -73,8 +73,13 @@ def _by_pieces(
         forms.add(bool(piece) and isinstance(piece[0], list))
         own = (len(piece), *shape[1:]) if True in forms else (len(piece),)
         part = tensor_of(name, dtype, own, piece, filled).ravel()
-        if len(forms) > 1 or filled + len(part) > count:
+        if len(forms) > 1:
             raise InputError(f"Input {shown(name)}: the lists of its data do not have its shape.")
+        if filled + len(part) > count:
+            raise InputError(
+                f"Input {shown(name)}: the data holds {filled + len(part)} values or more, and its "
+                f"shape {list(shape)} {count}."
+            )
         values[filled : filled + len(part)] = part
         filled += len(part)
     _require_count(name, shape, filled, count)

@@ -7,6 +7,7 @@ import os
 from collections import Counter as Counts
 from collections import defaultdict
 from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -154,5 +155,6 @@ def _forget_dead(folder: Path) -> None:
         process = int(path.stem.rpartition("_")[2])
         try:
             os.kill(process, 0)
-        except ProcessLookupError:
-            mark_process_dead(process, str(folder))  # type: ignore[no-untyped-call]
+        except (ProcessLookupError, PermissionError):  # or its number is another user's by now
+            with suppress(FileNotFoundError):  # another worker was first
+                mark_process_dead(process, str(folder))  # type: ignore[no-untyped-call]

@@ -46,7 +46,7 @@ class Rows:
     def parts(self, most: int) -> Iterator[Rows]:
         """Cut it into parts whose texts and items take so many bytes, or those of a row more."""
         texts = [array for array in self.arrays if array.dtype == object]
-        if not texts:
+        if sum(sum(map(_weight, array)) for array in texts) <= most:
             yield self
             return
         lengths = [sum(map(_weight, row)) for row in zip(*texts, strict=True)]

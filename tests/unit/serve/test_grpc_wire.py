@@ -37,7 +37,7 @@ def test_messages_of_the_protocol_are_bounded(kind, monkeypatch):
     with pytest.raises(InputError, match="more than 8 fields"):
         require_bounded(data, 8)
     monkeypatch.setattr(grpc_wire, "MOST_LISTED", 2)
-    monkeypatch.setattr(grpc_wire, "NOT_PACKED", 1)
+    monkeypatch.setattr(grpc_wire, "LEAST_A_FIELD", 1)
     with pytest.raises(InputError, match="lists more than 2 values"):
         require_bounded(data, 20)
 
@@ -52,11 +52,36 @@ def test_empty_parts_are_counted(part):
 
 
 def test_values_that_are_not_packed_are_counted(monkeypatch):
-    listed = b"".join(length_delimited(5, b"".join(length_delimited(5, b"\x18\1" * 9))))
-    require_bounded(listed, 9)
+    data = listed(b"\x18\1" * 9)
+    require_bounded(data, 9)
     monkeypatch.setattr(grpc_wire, "MOST_LISTED", 4 * 8)
     with pytest.raises(InputError, match="lists more than 32 values"):
-        require_bounded(listed, 9)
+        require_bounded(data, 9)
+
+
+@pytest.mark.parametrize("kind", ["int_contents", "int64_contents"])
+def test_negative_numbers_count_as_one_each(kind, monkeypatch):
+    """Each takes ten bytes."""
+    data = request(inputs=[tensor(contents={kind: [-1] * 100})] * 3)
+    monkeypatch.setattr(grpc_wire, "MOST_LISTED", 300)
+    require_bounded(data, 100)
+    monkeypatch.setattr(grpc_wire, "MOST_LISTED", 299)
+    with pytest.raises(InputError, match="lists more than 299 values"):
+        require_bounded(data, 100)
+
+
+def listed(part):
+    """A message whose one tensor has such contents."""
+    return b"".join(length_delimited(5, b"".join(length_delimited(5, part))))
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4, 5, 6, 7, 8])
+def test_empty_lists_are_counted(number, monkeypatch):
+    monkeypatch.setattr(grpc_wire, "MOST_LISTED", 40)
+    empty = bytes([number << 3 | 2, 0])
+    require_bounded(listed(empty * 10), 9)
+    with pytest.raises(InputError, match="lists more than 40 values"):
+        require_bounded(listed(empty * 11), 9)
 
 
 def test_raw_contents_may_be_long_and_names_not(monkeypatch):

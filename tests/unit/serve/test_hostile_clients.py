@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import gzip
 import json
 import socket
+import struct
+import threading
 import tracemalloc
 
 import pytest
@@ -244,3 +247,32 @@ def test_small_parts_of_a_body_take_no_more_than_their_bytes():
     tracemalloc.stop()
     assert held < 1 << 18
     assert request.body()[:8] == b"00000001"
+
+
+def test_clients_that_leave_before_their_turn_leave_no_body_behind():
+    """Their places are given back, and the thread of long requests is busy with another one."""
+    body = b"[" + b"[1.5]," * 30_000 + b"[1.5]]"
+    asked = post(body, b"/v1/models/m:predict")
+    bound = 5 * len(body)
+
+    async def ask(server, port):
+        handlers, busy = server.handlers, threading.Event()
+        working = asyncio.create_task(handlers.aside(busy.wait, 20))
+        tracemalloc.start()
+        for _ in range(20):
+            client = await asyncio.to_thread(socket.create_connection, ("127.0.0.1", port))
+            await asyncio.to_thread(client.sendall, asked)
+            await until(lambda: handlers.places.held >= len(body))
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            client.close()  # by a reset: one that only sends no more may wait for its answer
+            await until(lambda: not handlers.places.taken)
+        gc.collect()
+        held, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        busy.set()
+        assert await working
+        assert await handlers.aside(len, body) == len(body)
+        assert handlers.places.held == 0
+        return held
+
+    assert serve(Doubling(), ask) < bound

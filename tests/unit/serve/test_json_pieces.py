@@ -104,6 +104,26 @@ def test_random_documents_whole_and_damaged(cut, seed):
         assert values_of(damaged) == (whole if isinstance(whole, list | dict) else InputError)
 
 
+BODY = r"""
+{ "instances" :   [ ["", -1.5e-300, 0.1000000000000000055511151231257827, 9007199254740993],
+    {"\u005b,":{"x":[ ], "y":[{}, [[]]]}, "z" : "\\\"," }, [ null ,true],  123456789012345678901234567890 ]
+  , "more": {                                                          }, "id": [1, [2, 3], "}"],
+  "outputs" : ["pre\\", "a,]\"", "\ud834\udd1e"], "note": "a long text, it is ] of é, 漢 and 𝄞" }
+""".encode()
+
+
+SHORT = b'{"instances": [1, 2], "more": {%b}, "id": 3, "name": "x"}'
+
+
+@pytest.mark.parametrize("body", [BODY, SHORT % b"", SHORT % (b" " * 50), SHORT % (b" " * 150)])
+def test_a_body_is_read_alike_by_pieces_of_any_size(monkeypatch, body):
+    """Short parts are read together, and a long one by itself, wherever the cuts fall."""
+    whole = read_json(body)
+    for size in range(1, 201):
+        monkeypatch.setattr(json_pieces, "PIECE_BYTES", size)
+        assert values_of(body) == whole, size
+
+
 def outcome(read):
     """The rows of a request, or None where it is refused."""
     try:
@@ -164,6 +184,28 @@ def test_errors_count_from_the_first_record(cut):
     pieces = LongList(memoryview(b"[[1, 2], [3, 4], [5, [6]]]"))
     with pytest.raises(InputError, match=r"element 5 is \[6\]"):
         read_records(pieces, MATRIX, 9)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (b'[{"a": 1}, {"a": NaN}, 3]', r"near '\[ ?\{\"a\": NaN\}.*Write null for NaN"),
+        (b'[{"a": 1}, {"a": "\\ud800"}, 3]', "no low surrogate in string, near .*ud800"),
+        (b"\xef\xbb\xbf[1, 2]", r"begins with b'\\xef\\xbb\\xbf\[1, 2\]' and"),
+        (b"[1, 2]x", r"ends with b'\[1, 2\]x'"),
+    ],
+)
+def test_what_is_wrong_is_quoted(monkeypatch, text, why):
+    """A line and a column would be those in the piece."""
+    monkeypatch.setattr(json_pieces, "PIECE_BYTES", 5)
+    with pytest.raises(InputError, match=why):
+        list(read_long_json(memoryview(text), "instances").pieces())
+
+
+def test_data_beyond_the_shape_are_counted(cut):
+    data = LongList(memoryview(b"[1, 2, 3, 4, 5, 6, 7]"))
+    with pytest.raises(InputError, match=r"holds [567] values.*, and its shape \[2, 2\] 4"):
+        v2_request.tensor_of("X", np.dtype(float), (2, 2), data)
 
 
 def test_a_shape_that_the_data_cannot_fill_takes_no_memory():

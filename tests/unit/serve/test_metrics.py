@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
 from served import SIGNATURE, Doubling
 
 from hbconv.serve import metrics
@@ -56,3 +57,25 @@ def test_requests_of_a_dead_process_run_no_more(tmp_path):
     )
     assert "hbconv_requests_running 7.0" in done.stdout
     assert len(list(tmp_path.glob("gauge_live*.db"))) == 1
+
+
+@pytest.mark.parametrize("error", [ProcessLookupError, PermissionError])
+def test_a_process_is_forgotten_once(tmp_path, monkeypatch, error):
+    """Another user may have its number, and another worker may forget it at the same time."""
+    file = tmp_path / "gauge_livesum_12345.db"
+    file.touch()
+
+    def ended(process, number):
+        assert (process, number) == (12345, 0)
+        raise error
+
+    def gone(path):
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr(metrics.os, "kill", ended)
+    with monkeypatch.context() as patched:
+        patched.setattr(metrics.os, "remove", gone)
+        metrics._forget_dead(tmp_path)
+    assert file.exists()
+    metrics._forget_dead(tmp_path)
+    assert not file.exists()

@@ -11,6 +11,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.preprocessing import StandardScaler
 
 import hbconv
+from hbconv.errors import InputError
 from hbconv.serve import answers
 from hbconv.serve.answers import compute
 from hbconv.serve.inference import Inference, choose_outputs
@@ -90,6 +91,19 @@ def test_rows_that_no_stored_program_answers_are_named_with_their_price(tmp_path
     (said,) = [record.message for record in caplog.records if record.name == "hbconv.serve"]
     assert "no stored program answers predict, predict_proba" in said
     assert "of float64, as served: compiled on onnx in" in said
+
+
+def test_a_refused_part_tells_where_it_begins(sources, monkeypatch):
+    served = warmed("m", "1", hbconv.convert(sources["mixed"].estimator, backend="reference"))
+    cities = np.array(["Rome"] * 17 + ["Nowhere"] + ["Rome"] * 12, dtype=object)
+    given = {"age": np.zeros(30), "income": np.zeros(30), "city": cities}
+    rows = Rows(30, tuple(given[taken.name] for taken in served.signature.taken))
+    with pytest.raises(InputError, match=r"Row 17 holds 'Nowhere' in column 'city'\.$"):
+        compute(served.model, served.signature, rows, served.signature.given)
+    monkeypatch.setattr(answers, "MOST_TEXT_BYTES", 20)
+    told = r"Row 3 holds 'Nowhere' .* Rows are counted from row 14 of the request\."
+    with pytest.raises(InputError, match=told):
+        compute(served.model, served.signature, rows, served.signature.given)
 
 
 def test_long_texts_are_computed_by_parts_with_the_same_answers(sources, monkeypatch):
