@@ -141,7 +141,7 @@ def _pandas(parts: Sequence[Any], names: list[str], x: Any) -> Any:
     index = x.index if isinstance(x, pd.DataFrame | pd.Series) else None
     frames = [pd.DataFrame(part, index=index, copy=False) for part in parts]
     frame = frames[0] if len(frames) == 1 else pd.concat(frames, axis=1)
-    if list(frame.columns) != names:
+    if not names or list(frame.columns) != names:  # an own Index of no columns is one of ints
         frame.columns = names
     return frame
 

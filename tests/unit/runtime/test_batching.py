@@ -11,6 +11,7 @@ from sklearn.decomposition import NMF
 
 import hbconv
 from hbconv.backends import reference
+from hbconv.optimize.program_cost import program_seconds
 from hbconv.runtime import batching
 from hbconv.runtime.batching import bytes_alive, bytes_per_row, rows_in_time, rows_per_chunk
 from hbconv.target import Target
@@ -64,10 +65,18 @@ def repeated(steps: int) -> TensorProgram:
 
 
 def test_runs_are_cut_by_the_time_of_all_rounds() -> None:
-    rows = [rows_in_time(repeated(steps), Target("tvm")) for steps in (100, 10_000, 10**9)]
+    rows = [rows_in_time(repeated(steps), Target("tvm")) for steps in (100, 10_000, 10**11)]
     assert rows[0] > 50 * rows[1] > rows[1]
     assert rows[2] == 1
-    assert rows_in_time(repeated(10**9), Target("torch", device="cuda")) == sys.maxsize
+    assert rows_in_time(repeated(10**11), Target("torch", device="cuda")) == sys.maxsize
+
+
+def test_runs_of_costly_rows_stay_wide() -> None:
+    """Rows rarely take all their rounds, and runs of few rows waste what they share."""
+    program, target = repeated(10**7), Target("tvm")
+    seconds = program_seconds(program, target) / target.rows
+    assert batching.RUN_SECONDS / seconds < batching.FULL_RUN
+    assert rows_in_time(program, target) == batching.FULL_RUN
 
 
 def test_a_call_of_many_rounds_is_answered_run_by_run(monkeypatch: pytest.MonkeyPatch) -> None:

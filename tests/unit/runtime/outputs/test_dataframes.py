@@ -304,3 +304,11 @@ def test_names_with_places_for_input_columns():
         "age x1",
         "x1^2",
     ]
+
+
+def test_a_frame_of_no_columns_is_that_of_the_source():
+    source = make_column_transformer(("drop", ["c"])).set_output(transform="pandas")
+    frame = pd.DataFrame({"c": [1.0, 2.0]}, index=[7, 3])
+    source.fit(frame)
+    found = hbconv.convert(source, "reference").transform(frame)
+    pd.testing.assert_frame_equal(found, source.transform(frame))
