@@ -223,7 +223,7 @@ def _tensors(name: str, backend: str, state: str, rows: Any) -> Any:
     ]
     asked = read_v2(json.dumps({"inputs": inputs}).encode(), None, served.signature, 9)
     found = compute(served.model, served.signature, asked.rows, asked.wanted)
-    outputs = orjson.loads(write_v2("m", "1", asked, found)[0])["outputs"]
+    outputs = orjson.loads(b"".join(write_v2("m", "1", asked, found)[0]))["outputs"]
     return [(one["name"], one["datatype"], one["shape"][1:]) for one in outputs]
 
 
@@ -236,8 +236,8 @@ def _grpc(name: str, backend: str, state: str, rows: Any) -> Any:
         request.raw_input_contents.append(raw)
     asked = read_message(request, served.signature, 9)
     found = compute(served.model, served.signature, asked.rows, asked.wanted)
-    outputs = write_message("m", "1", asked, found).outputs
-    return [(one.name, one.datatype, list(one.shape)[1:]) for one in outputs]
+    answer = message("ModelInferResponse").FromString(write_message("m", "1", asked, found))
+    return [(one.name, one.datatype, list(one.shape)[1:]) for one in answer.outputs]
 
 
 def _inputs(served: Any, rows: Any) -> Iterator[tuple[str, str, Any]]:
@@ -278,7 +278,7 @@ def _records(name: str, backend: str, state: str) -> None:
     for document in ([], {"instances": []}):
         asked = read_records(document, served.signature, 9)
         found = compute(served.model, served.signature, asked.rows, asked.wanted)
-        assert write_records(asked, found) == {"predictions": []}
+        assert orjson.loads(b"".join(write_records(asked, found))) == {"predictions": []}
 
 
 def test_no_records_give_no_predictions() -> None:

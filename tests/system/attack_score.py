@@ -299,7 +299,11 @@ PIPES = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
 def killed_run(command, ending, rng):
     """Start a run and send it a signal; return its exit code."""
     os.environ["TMPDIR"] = str(Path("tmp").absolute())
-    process = subprocess.Popen([sys.executable, "-m", "hbconv.cli", *command], **PIPES)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "hbconv.cli", *command],
+        **PIPES,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # noqa: PLW1509  (nohup ignores it)
+    )
     until = time.monotonic() + 60
     while process.poll() is None and not list(Path().rglob(".hbconv-*")):
         require(time.monotonic() < until, "the run does not begin")

@@ -93,7 +93,7 @@ def _positions(
     None where values are the same: pandas takes 0.4 ms for columns of a frame. No columns are
     values: taken from a frame of polars, they would lose the number of rows.
     """
-    if type(x).__module__.partition(".")[0] != library:
+    if type(x).__module__.partition(".")[0] != library or not hasattr(x, "columns"):
         return [[] for _ in blocks]
     places = {name: i for i, name in reversed(list(enumerate(x.columns)))}
     same = [kind == dtype for kind in x.dtypes] if library == "pandas" else [False] * len(places)

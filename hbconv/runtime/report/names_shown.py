@@ -16,7 +16,7 @@ def cut_name(text: str, most: int = MOST_LETTERS) -> str:
     Examples
     --------
     >>> cut_name("age\x1b[2J" + "!" * 9, 8)
-    'age[2J!!…'
+    'age[2J!…'
     """
     begin = "".join(c for c in text[:most] if c.isprintable() or c in "\n\t")
     return begin if len(text) <= most else f"{begin}…"

@@ -123,11 +123,20 @@ class TestCtrlC:
         require_answers()
 
 
+def hears_of_terminals():
+    """Undo what ``nohup`` did to the tests."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 def begun(work, *argv):
     """Start a run, and return it when it is writing the large file."""
     before = set(work.rglob(".hbconv-*"))
     process = subprocess.Popen(
-        command(*argv), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command(*argv),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=hears_of_terminals,  # noqa: PLW1509  (it runs no code but this)
     )
     while not set(work.rglob(".hbconv-*")) - before:
         assert process.poll() is None

@@ -24,6 +24,7 @@ from sklearn.preprocessing import StandardScaler
 
 import hbconv
 from hbconv.backends import find_backend
+from hbconv.backends.base import SEARCHES_REFUSED
 from hbconv.backends.reference import evaluate
 from hbconv.backends.torch import TensorModule, TorchArtifact, export_module, find_device
 from hbconv.backends.torch.device_trees import DeviceTrees
@@ -35,7 +36,9 @@ from hbconv.tensor import PRIMITIVES, Builder, TensorProgram
 
 TREES = {"tree_scores", "tree_leaves"}
 EVERY_PRIMITIVE = [
-    next(c for c in CASES if c.primitive == name) for name in PRIMITIVES if name not in TREES
+    next(c for c in CASES if c.primitive == name)
+    for name in PRIMITIVES
+    if name not in TREES | SEARCHES_REFUSED.keys()
 ]
 EAGER = ("torch", "torchscript")
 
