@@ -132,10 +132,29 @@ def ordered(dtype: str, widths: Sequence[int]) -> Case:
     return b.program(outputs), x
 
 
+def searched(dtype: str, widths: Sequence[int]) -> Case:
+    """Entries, many of them equal, that heaps keep and sort: of rows, of parts, of leaves."""
+    b, x = Builder(), matrices(dtype, [40, 15])
+    entries, bounds = (b.input(name, dtype, values.shape[1]) for name, values in x.items())
+    order = np.random.default_rng(4).permutation(40)
+    leaves = [b.constant(of, "int32") for of in (order, np.arange(0, 41, 5))]
+    outputs = {
+        f"{k} of {parts}": b.op("heap_search", entries, k=k, parts=parts)
+        for k in (1, 5, 40)
+        for parts in ((), ((0, 16), (16, 40)))
+    }
+    outputs |= {
+        f"{k} of a tree": b.op("tree_search", entries, bounds, *leaves, k=k, prunes=k == 5)
+        for k in (5, 40)
+    }
+    return b.program(outputs), x
+
+
 def cases(widths: Sequence[int]) -> Iterator[tuple[str, Case]]:
     """Yield every program by its name, for matrices of the given widths."""
     for dtype in DTYPES:
-        for write in (turned, multiplied, trees, near, ordered) if dtype in FLOATS else (turned,):
+        writers = (turned, multiplied, trees, near, ordered, searched)
+        for write in writers if dtype in FLOATS else (turned,):
             yield f"{write.__name__} {dtype}", write(dtype, widths)
     for width in widths[::4]:
         yield f"lying {width}", lying("float32", [width])
