@@ -11,10 +11,9 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from pathlib import Path
 from time import monotonic
 
-from fuzz.runner import Report, damaged, fuzz
+from fuzz.runner import Report, attempt_again, fuzz
 
 from attack_files.hbc_fields import HBC_FIELDS
 from attack_files.text_keys import TEXT_KEYS
@@ -44,7 +43,8 @@ def main() -> int:
         ).returncode
     names = chosen.subject or list(SUBJECTS)
     if chosen.case is not None:
-        return _again(names[0], chosen.case)
+        attempt_again(SUBJECTS[names[0]], chosen.case)
+        return 0
     began, counts, tried = monotonic(), Counter[str](), 0
     whole = sum(SHARES[name] for name in names)
     with tempfile.TemporaryDirectory(prefix="hbconv-cache-") as cache:
@@ -78,18 +78,6 @@ def _tell(name: str, report: Report) -> None:
     print(f"{name}: {ended}", flush=True)
     for case, what in report.findings.items():
         print(f"case {case}: {kind_of(what)}: {name}: {what}", flush=True)
-
-
-def _again(name: str, case: int) -> int:
-    subject = SUBJECTS[name]
-    with tempfile.TemporaryDirectory() as folder:
-        corpus, path = Path(folder, "corpus"), Path(folder, "file")
-        corpus.mkdir()
-        subject.corpus(corpus)
-        data, rng = damaged(subject, [file.read_bytes() for file in sorted(corpus.iterdir())], case)
-        path.write_bytes(data)
-        subject.attempt(path, rng)
-    return 0
 
 
 if __name__ == "__main__":

@@ -9,9 +9,8 @@ import os
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
 
-from fuzz.runner import damaged, fuzz
+from fuzz.runner import attempt_again, fuzz
 from fuzz.subjects import SUBJECTS
 
 
@@ -27,7 +26,8 @@ def main() -> int:
     if len(names) > 1 or os.environ.get("OMP_NUM_THREADS") != "1":
         return max(_apart(name, chosen, chosen.count // len(names)) for name in names)
     if chosen.case is not None:
-        return _again(names[0], chosen.case)
+        attempt_again(SUBJECTS[names[0]], chosen.case)
+        return 0
     with tempfile.TemporaryDirectory(prefix="hbconv-cache-") as cache:
         os.environ["HBCONV_CACHE"] = cache
         report = fuzz(SUBJECTS[names[0]], range(chosen.first, chosen.first + chosen.count))
@@ -46,18 +46,6 @@ def _apart(name: str, chosen: argparse.Namespace, count: int) -> int:
         env=os.environ | {"OMP_NUM_THREADS": "1"},
         check=False,
     ).returncode
-
-
-def _again(name: str, case: int) -> int:
-    subject = SUBJECTS[name]
-    with tempfile.TemporaryDirectory() as folder:
-        corpus, path = Path(folder, "corpus"), Path(folder, "file")
-        corpus.mkdir()
-        subject.corpus(corpus)
-        data, rng = damaged(subject, [file.read_bytes() for file in sorted(corpus.iterdir())], case)
-        path.write_bytes(data)
-        subject.attempt(path, rng)
-    return 0
 
 
 raise SystemExit(main())

@@ -24,7 +24,7 @@ import numpy as np
 
 from hbconv.errors import HbconvError
 
-__all__ = ["Report", "Subject", "damaged", "fuzz"]
+__all__ = ["Report", "Subject", "attempt_again", "damaged", "fuzz"]
 
 SECONDS = 30
 """Processor time of one case."""
@@ -135,6 +135,17 @@ def _try_all(
             signal.setitimer(signal.ITIMER_PROF, seconds)
             outcome, what = _try(subject, files, case, path)
             out.write(f"{case}\t{outcome}\t{what}\n")
+
+
+def attempt_again(subject: Subject, case: int) -> None:
+    """Make the file of one case, and attempt it in this process, so that its traceback shows."""
+    with tempfile.TemporaryDirectory() as folder:
+        corpus, path = Path(folder, "corpus"), Path(folder, "file")
+        corpus.mkdir()
+        subject.corpus(corpus)
+        data, rng = damaged(subject, [file.read_bytes() for file in sorted(corpus.iterdir())], case)
+        path.write_bytes(data)
+        subject.attempt(path, rng)
 
 
 def damaged(subject: Subject, files: list[bytes], case: int) -> tuple[bytes, np.random.Generator]:
