@@ -15,6 +15,7 @@ __all__ = [
     "log_no_graph",
     "log_optimized",
     "log_parsed",
+    "log_search",
     "log_slower",
 ]
 
@@ -107,4 +108,14 @@ def log_no_graph(rows: int, reason: str) -> None:
 
     logging.getLogger("hbconv").info(
         "calls of up to %d rows run without a CUDA graph: %s", rows, reason
+    )
+
+
+def log_search(error: Exception) -> None:
+    """Warn that tied rows are searched by numpy, as TVM fails to compile their search."""
+    import logging
+
+    logging.getLogger("hbconv").warning(
+        "numpy searches the neighbours of tied rows, which is slower: TVM cannot compile it: %s",
+        error,
     )

@@ -27,6 +27,7 @@ from hbconv.containers.forms import (
     Vector,
     sparse_form,
 )
+from hbconv.containers.formula import Formula
 from hbconv.containers.graph import Check, Graph, Traits, verify_graph
 from hbconv.containers.node import (
     NODES,
@@ -40,9 +41,12 @@ from hbconv.containers.node import (
 from hbconv.containers.nodes import *  # noqa: F403
 from hbconv.containers.output import Output
 from hbconv.containers.product_distances import (
+    CosineDistances,
     ProductDistances,
+    RootProducts,
     SharedProducts,
     SparseProducts,
+    WholeProducts,
 )
 from hbconv.containers.row_forms import (
     AdjacencyLists,
@@ -62,6 +66,7 @@ from hbconv.containers.searches import (
 )
 from hbconv.containers.session import InputPort, OutputPort, PassedPort, Session
 from hbconv.containers.show import show, show_rule
+from hbconv.containers.term_distances import TermDistances
 from hbconv.containers.trend import Trend
 from hbconv.containers.vocabulary import Missing, Vocabulary, missing_of
 
@@ -76,9 +81,11 @@ __all__ = [
     "Check",
     "Column",
     "Conventions",
+    "CosineDistances",
     "Cube",
     "FlatRow",
     "Form",
+    "Formula",
     "FrameFormat",
     "Graph",
     "HeapSearch",
@@ -102,6 +109,7 @@ __all__ = [
     "PassedPort",
     "Paths",
     "ProductDistances",
+    "RootProducts",
     "RowItems",
     "Schema",
     "Session",
@@ -109,12 +117,14 @@ __all__ = [
     "Sparse",
     "SparseProducts",
     "Stages",
+    "TermDistances",
     "Traits",
     "TreeSearch",
     "Trend",
     "Type",
     "Vector",
     "Vocabulary",
+    "WholeProducts",
     "WrittenSearch",
     "are_often_tied",
     "at_step",

@@ -14,14 +14,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.array import Array
+from hbconv.containers.formula import Formula, Rows, is_searched_by_heap
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
 
-__all__ = ["ProductDistances", "SharedProducts", "SparseProducts"]
-
-Rows = npt.NDArray[np.float64]
+__all__ = [
+    "CosineDistances",
+    "ProductDistances",
+    "RootProducts",
+    "SharedProducts",
+    "SparseProducts",
+    "WholeProducts",
+]
 
 EPSILON = float(np.finfo(np.float64).eps)
 CHUNK = 256
@@ -29,28 +34,11 @@ CHUNK = 256
 
 
 @dataclass(frozen=True)
-class ProductDistances:
-    """Squared distances to points, of which none is missing.
-
-    Parameters
-    ----------
-    points : Array of floats, shape (n_points, width)
-    of : Array of int64, optional
-        Positions of the points that are entries, if not all are.
-    """
-
-    points: Array
-    of: Array | None = None
+class WholeProducts(Formula):
+    """Squared distances to points, of which none is missing."""
 
     terms: ClassVar[int] = 1
     """Products of matrices beside the first one, at most."""
-
-    def misfit(self, entries: int, width: int) -> str | None:
-        """Return why these are not so many entries of so wide rows; None where they are."""
-        places = self.of is None or self.of.are_places(len(self.points))
-        if places and (len(self.of or self.points), self.points.shape[1]) == (entries, width):
-            return None
-        return f"products of {width} columns with {self.points.shape} points"
 
     @cached_property
     def _known(self) -> Rows:
@@ -58,14 +46,14 @@ class ProductDistances:
 
     @cached_property
     def _lengths(self) -> npt.NDArray[np.float64]:
-        return _dots(self._known)
+        return self._row_lengths(self._known)
 
     @property
     def growth(self) -> int:
         """By how much distances are scaled up, at most."""
         return 1
 
-    def rounds(self, rows: npt.NDArray[Any]) -> bool:
+    def rounds(self, rows: Rows) -> bool:
         """Whether distances of any of these rows may be rounded: those of small ints are not."""
         if not self._are_ints:
             return True
@@ -78,41 +66,24 @@ class ProductDistances:
     def _are_ints(self) -> bool:
         return bool((self._known == np.rint(self._known)).all())
 
-    def entries(self, rows: npt.NDArray[Any], batch: int) -> Rows:  # noqa: ARG002
-        """Compute what the source's search compares, of all points.
-
-        Parameters
-        ----------
-        rows : ndarray, shape (n_rows, width)
-        batch : int
-            Rows of the whole call.
-        """
+    def entries(self, rows: Rows, batch: int) -> Rows:  # noqa: ARG002
         x = rows.astype(np.float64)
         squares = self._row_lengths(x)[:, None] + -2.0 * self._products(x) + self._lengths
         return np.maximum(squares, 0.0)
 
     def _products(self, x: Rows) -> Rows:
         """Multiply rows with the points."""
-        y = self._known
-        parts = [_product(x, y[start : start + CHUNK]) for start in range(0, len(y), CHUNK)]
-        return np.concatenate(parts, axis=1)
+        return _product(x, self._known)
 
     def _row_lengths(self, x: Rows) -> npt.NDArray[np.float64]:
-        return _dots(x)
-
-    def squares(self, b: Builder, entries: Value) -> Value:  # noqa: ARG002
-        """Return the squares of distances that a program has."""
-        return entries
+        return np.asarray(np.einsum("ij,ij->i", x, x))
 
     def epsilon(self, dtype: str) -> float:  # noqa: ARG002
         """Return the rounding of what is compared for rows of a dtype."""
         return EPSILON
 
-    def margin(self, b: Builder, rows: Value) -> Value:
-        """Bound how much two squared distances may come nearer to each other, or farther.
-
-        This is the rounding of sums of ``width`` terms, each at most ``|x|^2 + |y|^2``.
-        """
+    def margin(self, b: Builder, rows: Value, entries: Value) -> Value:  # noqa: ARG002
+        """Bound the rounding of sums of ``width`` terms, each at most ``|x|^2 + |y|^2``."""
         x = b.cast(rows, "float64")
         x = b.where(b.op("isnan", x), b.op("expand", x, b.constant([0.0], x.dtype)), x)
         largest = float((self._known**2).sum(axis=1).max(initial=0.0))
@@ -124,7 +95,31 @@ class ProductDistances:
 
 
 @dataclass(frozen=True)
-class SparseProducts(ProductDistances):
+class ProductDistances(WholeProducts):
+    """Squared distances as the source's heap has them: by products with some points at a time.
+
+    Parameters
+    ----------
+    rest : Formula, optional
+        For rows of another dtype than the points', whose distances are partitioned.
+    """
+
+    rest: Formula | None = None
+
+    def for_dtype(self, dtype: str) -> Formula | None:
+        return self if is_searched_by_heap(dtype, self.points) else self.rest
+
+    def _products(self, x: Rows) -> Rows:
+        y = self._known
+        parts = [_product(x, y[start : start + CHUNK]) for start in range(0, len(y), CHUNK)]
+        return np.concatenate(parts, axis=1)
+
+    def _row_lengths(self, x: Rows) -> npt.NDArray[np.float64]:
+        return _dots(x)
+
+
+@dataclass(frozen=True)
+class SparseProducts(WholeProducts):
     """Squared distances where the rows or the points are a sparse matrix.
 
     Products then add up term after term, each rounded; so do the lengths of what is sparse.
@@ -136,6 +131,16 @@ class SparseProducts(ProductDistances):
 
     rows_are_sparse: bool = True
     points_are_sparse: bool = True
+
+    def entries(self, rows: Rows, batch: int) -> Rows:
+        """Compute them as without zeros; of two sparse matrices of float32 they are rounded."""
+        squares = super().entries(rows, batch)
+        both = self.rows_are_sparse and self.points_are_sparse
+        narrow = both and rows.dtype.name == self.points.dtype == "float32"
+        return squares.astype(np.float32) if narrow else squares
+
+    def epsilon(self, dtype: str) -> float:
+        return float(np.finfo(dtype if dtype == self.points.dtype == "float32" else "float64").eps)
 
     @cached_property
     def _lengths(self) -> npt.NDArray[np.float64]:
@@ -152,7 +157,50 @@ class SparseProducts(ProductDistances):
 
 
 @dataclass(frozen=True)
-class SharedProducts(ProductDistances):
+class RootProducts(WholeProducts):
+    """Their roots, which may be equal where squares are not."""
+
+    def entries(self, rows: Rows, batch: int) -> Rows:
+        return np.sqrt(super().entries(rows, batch))
+
+
+@dataclass(frozen=True)
+class CosineDistances(Formula):
+    """One minus the product of rows and points of length 1, in float32 where both have it.
+
+    Parameters
+    ----------
+    rows_are_sparse, points_are_sparse : bool
+        Sparse rows are summed up term after term, in float64.
+    """
+
+    rows_are_sparse: bool = False
+    points_are_sparse: bool = False
+
+    def entries(self, rows: Rows, batch: int) -> Rows:
+        dtype = self._dtype(rows.dtype)
+        x = _unit_rows(rows.astype(dtype), sparse=self.rows_are_sparse)
+        y = _unit_rows(self.points.data.astype(dtype), sparse=self.points_are_sparse)
+        if self.rows_are_sparse or self.points_are_sparse:
+            products = np.zeros((len(x), len(y)), dtype)
+            for column in np.flatnonzero(x.any(axis=0)):
+                products += x[:, column, None] * y[:, column]
+        else:
+            products = _product(x, y, batch)
+        return np.asarray(np.clip(1 - products, 0.0, 2.0))
+
+    def margin(self, b: Builder, rows: Value, entries: Value) -> Value:
+        """Bound the rounding of a product of rows of length 1."""
+        epsilon = np.finfo(self._dtype(np.dtype(rows.dtype))).eps
+        return b.constant([4.0 * (self.points.shape[1] + 8) * float(epsilon)], entries.dtype)
+
+    def _dtype(self, rows: np.dtype[Any]) -> np.dtype[Any]:
+        narrow = rows == self.points.data.dtype == np.float32
+        return np.dtype(np.float32 if narrow else np.float64)
+
+
+@dataclass(frozen=True)
+class SharedProducts(WholeProducts):
     """Distances over the columns that neither side has missing, scaled up to all.
 
     The points hold NaN where a value is missing, and so do the rows.
@@ -164,7 +212,7 @@ class SharedProducts(ProductDistances):
     def growth(self) -> int:
         return self.points.shape[1]
 
-    def entries(self, rows: npt.NDArray[Any], batch: int) -> Rows:
+    def entries(self, rows: Rows, batch: int) -> Rows:
         """Compute distances as ``nan_euclidean_distances`` does.
 
         1. Square distances with zeros for what is missing, in float64.
@@ -188,7 +236,7 @@ class SharedProducts(ProductDistances):
         squares *= x.shape[1]
         return np.sqrt(squares)
 
-    def squares(self, b: Builder, entries: Value) -> Value:  # noqa: ARG002
+    def scaled(self, b: Builder, entries: Value) -> Value:  # noqa: ARG002
         return entries * entries
 
     def epsilon(self, dtype: str) -> float:
@@ -207,6 +255,17 @@ def _dots(x: Rows) -> npt.NDArray[np.float64]:
 def _sums(x: Rows) -> npt.NDArray[np.float64]:
     """Return the squared length of each row, term after term."""
     return np.cumsum(x * x, axis=1)[:, -1]
+
+
+def _unit_rows(x: Rows, *, sparse: bool) -> Rows:
+    """Divide each row by its length; rows near 0 stay."""
+    if sparse:
+        squares = np.cumsum((x * x).astype(np.float64), axis=1)[:, -1]
+        lengths = np.sqrt(squares)
+        return (x / np.where(lengths == 0.0, 1.0, lengths)[:, None]).astype(x.dtype)
+    lengths = np.sqrt(np.einsum("ij,ij->i", x, x))
+    least = 10 * np.finfo(x.dtype).eps
+    return np.asarray(x / np.where(lengths < least, x.dtype.type(1.0), lengths)[:, None])
 
 
 def _product(x: Rows, y: Rows, batch: int = 2) -> Rows:

@@ -35,12 +35,14 @@ def cut(text: str, size: float, most: float) -> str:
     >>> cut("petal length (cm)", 10, 60)
     'petal len…'
     """
-    if width_of(text, size) <= most:
-        return text
-    kept = text
-    while kept and width_of(kept + "…", size) > most:
-        kept = kept[:-1]
-    return kept.rstrip() + "…"
+    room, taken, kept = most / size, 0.0, 0
+    for i, character in enumerate(text, start=1):
+        taken += _share(character)
+        if taken > room:
+            return text[:kept].rstrip() + "…"
+        if taken + _share("…") <= room:
+            kept = i
+    return text
 
 
 def shorten(text: str, most: int) -> str:

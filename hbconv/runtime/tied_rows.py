@@ -15,20 +15,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.array import Array
 from hbconv.backends import find_backend
 from hbconv.backends.base import Arrays, Artifact, Bound
 from hbconv.containers import (
     Cast,
     ChoosesNearest,
     EntriesAt,
+    Formula,
     Node,
     PartitionSearch,
-    ProductDistances,
     WrittenSearch,
     topological,
 )
 from hbconv.errors import MissingPackageError
+from hbconv.log import log_search
 from hbconv.lower import TIED, lower_given, lower_nodes
 from hbconv.runtime.batching import chunks, rows_per_chunk
 from hbconv.runtime.outputs.tensors import from_array, on_host
@@ -130,15 +130,16 @@ class Round:
 
     def _chosen(self, inputs: Arrays, batch: int) -> dict[str, npt.NDArray[Any]]:
         values = evaluate(self._program, inputs)
-        products = _Products(batch)
+        by_formula = _Entries(batch)
         known: dict[str, npt.NDArray[Any]] = {}
         found: dict[str, npt.NDArray[Any]] = {}
         for name, node in self._nodes.items():
             own = {part: values[f"{part} of {name}"] for part, _ in _read(node)}
-            if node.formula and (not _is_written(node) or node.formula.rounds(own["rows"])):
-                own["entries"] = products.entries(node.formula, own["rows"])
+            formula = node.by_formula
+            if formula and (not _is_written(node) or formula.rounds(own["rows"])):
+                own["entries"] = by_formula.entries(formula, own["rows"])
             if _is_written(node):
-                known |= {name: own["entries"]} if "entries" in own else {}
+                known |= {name: own["entries"].astype(np.float64)} if "entries" in own else {}
                 continue
             found[name] = _partitioned(node, own)
             found[_near(name)] = np.take_along_axis(own["entries"], found[name], axis=1)
@@ -185,23 +186,26 @@ class _Search:
 
     @cached_property
     def _artifact(self) -> Artifact | None:
-        """The program compiled by the one backend that searches; None where that is missing."""
+        """The program compiled by the one backend that searches; None where that cannot."""
         try:
             return find_backend("tvm").compile(self._program, self._target)
         except MissingPackageError:
             return None
+        except Exception as error:  # numpy answers alike, if later
+            log_search(error)
+            return None
 
 
-class _Products:
-    """Distances by products, computed once for all nodes that choose among some of the points."""
+class _Entries:
+    """Distances by formulas, computed once for all nodes that choose among some of the points."""
 
     def __init__(self, batch: int) -> None:
         self._batch = batch
-        self._known: dict[tuple[type, Array, int], npt.NDArray[np.float64]] = {}
+        self._known: dict[tuple[Any, ...], npt.NDArray[Any]] = {}
 
-    def entries(self, formula: ProductDistances, rows: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    def entries(self, formula: Formula, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the entries of rows that outlive this."""
-        key = (type(formula), formula.points, id(rows))
+        key = (replace(formula, of=None), id(rows))
         if key not in self._known:
             self._known[key] = formula.entries(rows, self._batch)
         whole = self._known[key]
@@ -226,7 +230,7 @@ def _is_written(node: ChoosesNearest) -> bool:
 def _read(node: ChoosesNearest) -> list[tuple[str, Node]]:
     """Return what numpy reads of a node: the rows of products, else entries that it partitions."""
     read: list[tuple[str, Node]] = []
-    if node.formula and node.rows:
+    if node.by_formula and node.rows:
         read.append(("rows", node.rows))
     elif not _is_written(node):
         read.append(("entries", node.entries))

@@ -37,9 +37,24 @@ def compile_program(
     inputs = {i.name: (i.type.dtype, i.type.shape) for i in program.inputs}
     types = {name: program.instructions[index].type for name, index in program.outputs.items()}
     outputs = {name: (kind.dtype, kind.shape) for name, kind in types.items()}
-    batch = compile_loop(program, schedule, machine)
+    batch = _compile_within(target.memory // 2, program, schedule, machine)
     small_batch = _compile_small_batch(program, machine)
     return TvmArtifact(batch, Signature(inputs, outputs), target.threads, small_batch)
+
+
+def _compile_within(
+    room: int, program: TensorProgram, schedule: Schedule, machine: Machine
+) -> CompiledLoop:
+    """Return a loop whose scratch fits: of eight rows at a time where more need too much."""
+    for each in (schedule, FEW):
+        loop = compile_loop(program, each, machine)
+        if loop.code.scratch_bytes <= room:
+            return loop
+    raise BackendError(
+        f"Eight rows at a time take {loop.code.scratch_bytes / 1e9:,.1f} GB on backend 'tvm', and "
+        f"half of the target's memory is {room / 1e9:,.1f} GB. Give a target of more memory, or "
+        f"use another backend."
+    )
 
 
 def _compile_small_batch(program: TensorProgram, machine: Machine) -> SmallBatchLoop:

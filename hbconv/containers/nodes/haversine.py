@@ -44,14 +44,12 @@ class Haversine(Node):
         x = b.cast(inputs[0], "float64")
         latitude = b.take(x, [0])
         longitude = b.take(x, [1])
-        up, round_ = (
+        north, east = (
             _half_sine(b, position, self.points.data[:, j])
             for j, position in enumerate((latitude, longitude))
         )
-        return (
-            up
-            + b.op("cos", latitude) * b.constant(np.cos(self.points.data[:, 0]), "float64") * round_
-        )
+        widths = b.op("cos", latitude) * b.constant(np.cos(self.points.data[:, 0]), "float64")
+        return north * north + widths * east * east  # the source's order, by which radii round
 
 
 @container
@@ -71,6 +69,5 @@ class Angle(Node):
 
 
 def _half_sine(b: Builder, x: Value, points: npt.NDArray[Any]) -> Value:
-    """Squared sine of half the difference."""
-    half = b.op("sin", b.constant([0.5], "float64") * (x - b.constant(points, "float64")))
-    return half * half
+    """Sine of half the difference."""
+    return b.op("sin", b.constant([0.5], "float64") * (x - b.constant(points, "float64")))

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from hbconv.array import Array
+from hbconv.containers.formula import Formula
 from hbconv.containers.node import Node, container, topological
 from hbconv.containers.nodes.distances import Distances, SharedDistances, SquaredDistances
 from hbconv.containers.nodes.wiring import Select
-from hbconv.containers.product_distances import ProductDistances
 from hbconv.containers.schema import Type
 from hbconv.containers.searches import NearestSearch, WrittenSearch, are_often_tied
 
@@ -50,7 +50,7 @@ class ChoosesNearest(Node):
     rows: Node | None
     bounds: tuple[Node, ...]
     where: Node | None
-    formula: ProductDistances | None
+    formula: Formula | None
     ordered: bool
 
     decides: ClassVar[bool] = True
@@ -67,6 +67,11 @@ class ChoosesNearest(Node):
     @property
     def by_dtype(self) -> NearestSearch | None:
         return self.search and self.search.for_dtype(self.rows.type.dtype if self.rows else "")
+
+    @property
+    def by_formula(self) -> Formula | None:
+        """The formula for the dtype of the rows."""
+        return self.formula and self.formula.for_dtype(self.rows.type.dtype if self.rows else "")
 
     @property
     def listed(self) -> int:
@@ -115,13 +120,15 @@ class ChoosesNearest(Node):
         if self.search is None or not len(after):
             return None
         found = self.found(b, self.nearest(b, *inputs), *inputs)
-        if self.formula is None:
+        formula = self.by_formula
+        if formula is None:
             equal = b.op("eq", b.take(found, after - 1), b.take(found, after))
         else:
             assert self.rows is not None  # noqa: S101
-            squares = b.cast(self.formula.squares(b, found), "float64")
-            margin = self.formula.margin(b, inputs[self.inputs.index(self.rows)])
-            equal = b.take(squares, after) - b.take(squares, after - 1) <= margin
+            scaled = b.cast(formula.scaled(b, found), "float64")
+            smaller, larger = b.take(scaled, after - 1), b.take(scaled, after)
+            margin = formula.margin(b, inputs[self.inputs.index(self.rows)], larger)
+            equal = larger - smaller <= margin
         tie = b.reshape(b.reduce("reduce_any", equal), 1)
         return tie & inputs[self.inputs.index(self.where)] if self.where else tie
 
@@ -155,7 +162,7 @@ class Nearest(ChoosesNearest):
         What else the search reads.
     where : Node, optional
         Tells the rows in which the choice matters.
-    formula : ProductDistances, optional
+    formula : Formula, optional
         How the source computes the entries of ``rows``, where its rounding decides.
     ordered : bool
         The order of equal entries matters too, not only which are found.
@@ -167,7 +174,7 @@ class Nearest(ChoosesNearest):
     rows: Node | None = None
     bounds: tuple[Node, ...] = ()
     where: Node | None = None
-    formula: ProductDistances | None = None
+    formula: Formula | None = None
     ordered: bool = False
 
     @property
@@ -248,7 +255,7 @@ class NearestPoints(ChoosesNearest):
     rows: Node | None = None
     bounds: tuple[Node, ...] = ()
     where: Node | None = None
-    formula: ProductDistances | None = None
+    formula: Formula | None = None
     ordered: bool = False
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -85,6 +86,9 @@ class Inputs:
         """Read ``features_info`` and ``ctr_data``."""
         numeric = features.get("float_features") or ()
         listed = features.get("categorical_features") or ()
+        _require_once("flat_feature_index", (*numeric, *listed))
+        _require_once("feature_index", numeric)
+        _require_once("feature_index", listed)
         names = {
             int(f["flat_feature_index"]): str(f.get("feature_id", "")) for f in (*numeric, *listed)
         }
@@ -134,6 +138,13 @@ class Inputs:
     def shared(self) -> tuple[tuple[int, ...], ...]:
         """Return the sets of several features that columns are of, each once."""
         return tuple(dict.fromkeys(places for places in self.features if len(places) > 1))
+
+
+def _require_once(key: str, features: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse a file in which two features have one place: its library reads one of them."""
+    ((place, count),) = Counter(int(f[key]) for f in features).most_common(1) or [(0, 1)]
+    if count > 1:
+        raise ValueError(f"{count} features have {key} {place}")
 
 
 def _numbered(

@@ -79,11 +79,14 @@ class Surrogate:
         Makes distances of such columns.
     of_distance : callable
         Makes the surrogate of one distance.
+    of_distances : callable
+        Makes such columns of distances.
     """
 
     node: Node
     to_distance: Callable[[Node], Node] = as_it_is
     of_distance: Callable[[float], float] = as_it_is
+    of_distances: Callable[[Node], Node] = as_it_is
 
 
 def read_metric(step: Step, x: Node, points: Points, metric: object, params: Params) -> Surrogate:
@@ -165,6 +168,7 @@ def _power(p: float, x: Node, points: Points) -> Surrogate:
             _fold("square", x, points),
             lambda node: Map(node, "sqrt"),
             lambda radius: radius * radius,
+            lambda node: Map(node, "square"),
         )
     if p == 1:
         return Surrogate(_fold("absolute", x, points))
@@ -174,6 +178,7 @@ def _power(p: float, x: Node, points: Points) -> Surrogate:
         _fold("power", x, points, float(p)),
         lambda node: Power(node, 1.0 / p),
         lambda radius: radius**p,
+        lambda node: Power(node, p),
     )
 
 
@@ -245,7 +250,12 @@ def _haversine(step: Step, x: Node, points: Points, _params: Params) -> Surrogat
             "source model finds no neighbours.",
         )
     node = Haversine(x, Array(points.astype(np.float64)))
-    return Surrogate(node, Angle, lambda radius: sin(0.5 * radius) ** 2)
+    return Surrogate(
+        node,
+        Angle,
+        lambda radius: sin(0.5 * radius) ** 2,
+        lambda angle: Map(Map(Affine.of(angle, mul=0.5), "sin"), "square"),
+    )
 
 
 def _cosine(_step: Step, x: Node, points: Points, _params: Params) -> Surrogate:

@@ -135,8 +135,10 @@ def attempt(path: Path, rng: np.random.Generator) -> None:
         explained = model.explain()
         f"{explained}{model!r}".encode()
         explained.to_html().encode()
-    asked = model.methods if rng.random() < ASKED else [str(rng.choice(model.methods))]
-    ask(model, asked)
+    methods = model.methods
+    if methods and rng.random() >= ASKED:
+        methods = [str(rng.choice(methods))]
+    ask(model, methods)
 
 
 def hbc_fields(models: Callable[[], Iterator[tuple[str, Any]]]) -> Subject:

@@ -13,6 +13,7 @@ from hbconv.errors import OptionError
 from hbconv.picture.layout import lay_out
 from hbconv.picture.scene import make_scene
 from hbconv.picture.svg import write_svg
+from hbconv.picture.text import cut, width_of
 
 STAGES = ["optimized", "parsed"]
 ELEMENTS = {"svg", "title", "g", "rect", "path", "text"}
@@ -105,3 +106,24 @@ def test_notebooks_show_it():
         page = shown._repr_html_()
         assert "<svg" in page
         assert "<script" not in page
+
+
+@pytest.mark.parametrize(
+    "text", ["petal length (cm)", "日本語の列", "e\u0301" * 30, "WWWW", "", "a b c d e"]
+)
+def test_as_much_of_a_text_is_kept_as_fits(text):
+    for most in range(0, 200, 7):
+        kept = cut(text, 10, most)
+        if width_of(text, 10) <= most:
+            assert kept == text
+            continue
+        begun = kept.removesuffix("…")
+        assert text.startswith(begun)
+        assert not begun or width_of(kept, 10) <= most
+        longer = [text[:n] for n in range(len(begun) + 1, len(text)) if text[:n].rstrip() != begun]
+        assert all(width_of(more + "…", 10) > most for more in longer if more.rstrip() == more)
+
+
+def test_a_text_of_a_million_characters_is_cut_at_once():
+    """Taking characters off its end one by one, each time measured anew, took hours."""
+    assert cut("x" * 1_000_000, 10, 60) == cut("x" * 100, 10, 60)

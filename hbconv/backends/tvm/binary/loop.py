@@ -55,6 +55,11 @@ class LoopCode:
     scratch: dict[str, int]
     library: bytes | None
 
+    @property
+    def scratch_bytes(self) -> int:
+        """How many bytes a call needs for itself."""
+        return sum(size * np.dtype(dtype).itemsize for dtype, size in self.scratch.items())
+
 
 class CompiledLoop:
     """A compiled function over rows, with its tables in aligned memory."""

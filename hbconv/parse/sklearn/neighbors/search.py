@@ -66,7 +66,7 @@ __all__ = [
 _MANY = 12
 """Points for each neighbour from which on not all distances are computed."""
 _SPARSE_METRICS = (
-    "canberra", "chebyshev", "cityblock", "cosine", "euclidean", "haversine",
+    "chebyshev", "cityblock", "cosine", "euclidean", "haversine",
     "l1", "l2", "manhattan", "minkowski", "seuclidean", "sqeuclidean",
 )  # fmt: skip
 """Metrics by which sparse rows are compared, by brute force."""

@@ -16,15 +16,18 @@ from hbconv.containers import (
     BoxDistances,
     Cast,
     Clip,
+    CosineDistances,
+    Formula,
     HeapSearch,
-    Multiply,
     NearestSearch,
     Node,
     PartitionSearch,
     ProductDistances,
     SharedProducts,
     SparseProducts,
+    TermDistances,
     TreeSearch,
+    WholeProducts,
     are_often_tied,
     reads_tied_points,
 )
@@ -42,12 +45,20 @@ _BY_HEAP = (
 _POWERS = {"manhattan": 1.0, "cityblock": 1.0, "l1": 1.0, "euclidean": 2.0, "l2": 2.0,
            "chebyshev": np.inf, "infinity": np.inf}  # fmt: skip
 
-_FORMULAS = {
-    "euclidean": ProductDistances,
-    "sqeuclidean": ProductDistances,
-    "nan_euclidean": SharedProducts,
-}
+_PRODUCTS = ("euclidean", "sqeuclidean", "nan_euclidean")
 """Metrics that scikit-learn computes by products of matrices."""
+_TERMS = {
+    "manhattan": ("absolute", 1.0),
+    "cityblock": ("absolute", 1.0),
+    "l1": ("absolute", 1.0),
+    "l2": ("square", 2.0),
+    "chebyshev": ("largest", 1.0),
+    "infinity": ("largest", 1.0),
+    "canberra": ("canberra", 1.0),
+    "seuclidean": ("standard", 2.0),
+    "haversine": ("haversine", 2.0),
+}
+"""Metrics that it computes feature by feature: their terms, and by which power they grow."""
 
 
 @dataclass(frozen=True)
@@ -60,14 +71,14 @@ class TieRule:
     rows : Node, optional
         The rows, by whose dtype it goes.
     bounds : tuple of Node
-    formula : ProductDistances, optional
+    formula : Formula, optional
         How the source computes distances, if it rounds otherwise.
     """
 
     search: NearestSearch
     rows: Node | None = None
     bounds: tuple[Node, ...] = ()
-    formula: ProductDistances | None = None
+    formula: Formula | None = None
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -81,24 +92,43 @@ def read_tie_rule(step: Step, estimator: Any, x: Node, *, sparse: bool) -> TieRu
         return _tree_rule(step, estimator, x)
     metric = estimator.effective_metric_
     fitted = estimator._fit_X
-    formula = _formula(metric, fitted, sparse=sparse)
+    formula = _formula(estimator, sparse=sparse)
     both_sparse = sparse and hasattr(fitted, "tocsr")
     by_heap = metric in _BY_HEAP or not isinstance(metric, str)
-    by_heap = by_heap and not (formula and both_sparse)
+    by_heap = by_heap and not (metric in _PRODUCTS and both_sparse)
     if by_heap and fitted.dtype in (np.float32, np.float64):
         search: NearestSearch = HeapSearch(fitted.dtype.name, _threads())
         return TieRule(search, x, formula=formula)
     return TieRule(PartitionSearch(), x, formula=formula)
 
 
-def _formula(metric: Any, fitted: Any, *, sparse: bool) -> ProductDistances | None:
-    """Return how the source rounds distances that it computes by products of matrices."""
-    if not isinstance(metric, str) or metric not in _FORMULAS:
-        return None
+def _formula(estimator: Any, *, sparse: bool) -> Formula | None:
+    """Return how the source rounds distances by brute force."""
+    metric, fitted = estimator.effective_metric_, estimator._fit_X
     points, points_are_sparse = Array(dense(fitted)), hasattr(fitted, "tocsr")
-    if sparse or points_are_sparse:
+    either = sparse or points_are_sparse
+    if metric == "cosine":
+        return CosineDistances(points, None, sparse, points_are_sparse)
+    if metric not in _PRODUCTS:
+        return _terms(estimator, points, sparse=either)
+    if either:
         return SparseProducts(points, None, sparse, points_are_sparse)
-    return _FORMULAS[metric](points)
+    if metric == "nan_euclidean":
+        return SharedProducts(points)
+    return ProductDistances(points, None, WholeProducts(points) if metric == "euclidean" else None)
+
+
+def _terms(estimator: Any, points: Array, *, sparse: bool) -> TermDistances | None:
+    """Return the terms of a metric that is a sum of them."""
+    metric, params = named_metric(estimator.effective_metric_, estimator.effective_metric_params_)
+    weights = params.get("V" if metric == "seuclidean" else "w")
+    given = None if weights is None else Array(np.asarray(weights, np.float64))
+    if metric in _TERMS:
+        return TermDistances(points, None, *_TERMS[metric], given, sparse)
+    p = float(params.get("p", 2))
+    if metric not in ("minkowski", "p"):
+        return None
+    return TermDistances(points, None, "power", p, given, sparse)
 
 
 def warn_of_graph(step: Step, graph: Node) -> None:
@@ -111,10 +141,10 @@ def warn_of_graph(step: Step, graph: Node) -> None:
 
 
 def warn_of_scaling(step: Step, estimator: Any) -> None:
-    """Warn of metrics whose weights hbconv multiplies into the columns, which rounds otherwise."""
-    metric, params = named_metric(estimator.effective_metric_, estimator.effective_metric_params_)
-    scaled = metric in ("seuclidean", "mahalanobis") or params.get("w") is not None
-    if scaled and are_often_tied(dense(estimator._fit_X).astype(np.float64)):
+    """Warn of a metric whose weights hbconv multiplies into the columns, which rounds otherwise."""
+    metric, fitted = estimator.effective_metric_, estimator._fit_X
+    other = metric == "mahalanobis" or (metric == "seuclidean" and fitted.dtype.kind != "f")
+    if other and are_often_tied(dense(estimator._fit_X).astype(np.float64)):
         _warn(step, f"By metric={metric!r} rounding chooses among them. Scale in a step before it.")
 
 
@@ -139,8 +169,11 @@ def _tree_rule(step: Step, estimator: Any, x: Node) -> TieRule:
     leaves = nodes[len(nodes) // 2 :]
     starts = np.append(leaves["idx_start"], leaves["idx_end"][-1:])
     made = _boxes if estimator._fit_method == "kd_tree" else _balls
-    reach, prunes = made(step, estimator, Cast(x, "float64"), nodes, bounds)
-    return TieRule(TreeSearch(Array.of(order, np.int64), Array(starts), prunes), None, (reach,))
+    wide = Cast(x, "float64")
+    reach = made(step, estimator, wide, nodes, bounds)
+    search = TreeSearch(Array.of(order, np.int64), Array(starts), True)
+    points = Array(dense(estimator._fit_X).astype(np.float64))
+    return TieRule(search, wide, (reach,), _terms(estimator, points, sparse=False))
 
 
 def _boxes(
@@ -149,11 +182,11 @@ def _boxes(
     x: Node,
     nodes: npt.NDArray[Any],  # noqa: ARG001
     bounds: npt.NDArray[Any],
-) -> tuple[Node, bool]:
+) -> Node:
     """Bound by the distance to the faces of a box, in the unit of entries."""
     metric, params = named_metric(estimator.effective_metric_, estimator.effective_metric_params_)
     p = _POWERS.get(metric, float(params.get("p", 2)))
-    return BoxDistances(x, Array(bounds[0]), Array(bounds[1]), p), True
+    return BoxDistances(x, Array(bounds[0]), Array(bounds[1]), p)
 
 
 def _balls(
@@ -162,13 +195,9 @@ def _balls(
     x: Node,
     nodes: npt.NDArray[Any],
     bounds: npt.NDArray[Any],
-) -> tuple[Node, bool]:
-    """Bound by the distance to the surface of a ball, squared where entries are squares."""
+) -> Node:
+    """Bound by the distance to the surface of a ball, in the unit of entries."""
     metric, params = named_metric(estimator.effective_metric_, estimator.effective_metric_params_)
     surrogate = read_metric(step, x, bounds[0], metric, params)
     centre = surrogate.to_distance(surrogate.node)
-    reach = Clip.of(Affine.of(centre, sub=nodes["radius"]), 0.0, np.inf)
-    if centre == surrogate.node:
-        return reach, True
-    is_square = _POWERS.get(metric, float(params.get("p", 0) or 0)) == 2
-    return (Multiply((reach, reach)), True) if is_square else (reach, False)
+    return surrogate.of_distances(Clip.of(Affine.of(centre, sub=nodes["radius"]), 0.0, np.inf))

@@ -57,6 +57,20 @@ def test_compiling_is_quiet(capfd):
     assert capfd.readouterr() == ("", "")
 
 
+def test_scratch_stays_within_the_memory_of_the_target():
+    """A tile of 64 rows of a million codes would take half a gigabyte."""
+    b = Builder()
+    x = b.input("x", "float32", 300)
+    program = b.program({"y": b.op("topk", b.op("exp", x) * x, k=200)})
+    whole, few = (BACKEND.compile(program, Target("tvm", memory=m)) for m in (1 << 30, 120_000))
+    sizes = [artifact.batch.code.scratch_bytes for artifact in (whole, few)]
+    assert sizes[1] <= 60_000 < sizes[0]
+    rows = np.random.default_rng(0).normal(size=(50, 300)).astype(np.float32)
+    np.testing.assert_array_equal(*(a.run({"x": rows})["y"] for a in (whole, few)))
+    with pytest.raises(BackendError, match="Give a target of more memory"):
+        BACKEND.compile(program, Target("tvm", memory=4_000))
+
+
 def test_missing_package_is_named(monkeypatch):
     def build(*_):
         raise ModuleNotFoundError(name="tvm")

@@ -169,6 +169,8 @@ def table_of(document):
         (lambda d: d["features_info"]["ctrs"][0].update(identifier="{"), "damaged"),
         (lambda d: d["features_info"]["ctrs"].pop(0), "not the one that its split_index names"),
         (lambda d: d["features_info"]["categorical_features"].clear(), "damaged|lacks features"),
+        (lambda d: twice(d["features_info"]["categorical_features"]), "2 features have flat_fea"),
+        (lambda d: twice(d["features_info"]["float_features"]), "2 features have flat_feature_ind"),
     ],
 )
 def test_tables_that_contradict_are_refused(document, change, says):
@@ -176,6 +178,10 @@ def test_tables_that_contradict_are_refused(document, change, says):
     change(changed)
     with pytest.raises((ConversionError, UnsupportedError), match=says):
         parse_catboost_json(json.dumps(changed).encode())
+
+
+def twice(features):
+    features.append(features[0])
 
 
 def renamed(document, **change):
