@@ -28,7 +28,7 @@ from hbconv.containers import (
 from hbconv.names import EXPLANATIONS
 from hbconv.parse.common.members import columns_of_array
 from hbconv.parse.common.pipeline_steps import columns_of_first, is_passed
-from hbconv.parse.common.text_columns import text_column, with_nulls
+from hbconv.parse.common.text_columns import text_column, with_nan, with_nulls
 from hbconv.parse.inverses import inverse_columns, inverted, inverts, numbers
 from hbconv.parse.registry import declared_columns, parses
 from hbconv.parse.schema import in_order
@@ -53,14 +53,14 @@ PASSED_ON = (
 def parse_pipeline(step: Step) -> dict[str, Output]:
     """Pass the output from step to step; the last gives the methods that a pipeline has."""
     *before, (name, last) = step.estimator.steps
-    output = Output(step.x, sparse_form(step.x_sparse, "kept", arrays=True))
+    output, library = Output(step.x, sparse_form(step.x_sparse, "kept", arrays=True)), ""
     for inner, estimator in before:
         if is_passed(estimator):
             continue
         sparse = output.returns_sparse
         made = _transformed(step, estimator, output.node, inner, x_sparse=sparse).after(output)
-        is_polars = output_library(estimator) == "polars"
-        output = replace(made, node=_read_from_polars(made.node)) if is_polars else made
+        given, library = library, output_library(estimator)
+        output = replace(made, node=_handed_on(made.node, given, library))
     outputs = (
         {"transform": output}
         if is_passed(last)
@@ -147,6 +147,21 @@ def _transformed(
     if output_library(transformer) != "polars":
         return output
     return replace(output, node=with_nulls(output.node))
+
+
+def _handed_on(x: Node, given: str, made: str) -> Node:
+    """Return columns as the next step reads them, where a step makes a frame of another library.
+
+    Of nulls of texts that pandas takes over from polars it makes NaN. It leaves None where a call
+    has nulls alone, which is not followed.
+    """
+    if made == "polars":
+        return _read_from_polars(x)
+    return with_nan(x) if (given, made) == ("polars", "pandas") and _has_texts(x) else x
+
+
+def _has_texts(x: Node) -> bool:
+    return any(text_column(x, j) is not None for j in range(x.type.width))
 
 
 def _read_from_polars(x: Node) -> Node:

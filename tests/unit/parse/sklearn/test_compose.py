@@ -215,6 +215,23 @@ def test_what_selects_from_a_table_keeps_its_dtypes(output):
     )
 
 
+@pytest.mark.parametrize("second", ["pandas", "polars", "default"])
+@pytest.mark.parametrize("first", ["pandas", "polars"])
+def test_nulls_of_texts_between_frames_of_two_libraries(first, second):
+    """Pandas makes NaN of the nulls of a frame of polars, which an encoder knows apart from None."""
+    table = pd.DataFrame({"c": ["a", None, "b", "nan"] * 6, "n": np.arange(24.0)})
+    passing = [
+        ColumnTransformer([("p", "passthrough", [0])], remainder="passthrough").set_output(
+            transform=library
+        )
+        for library in (first, second)
+    ]
+    encoder = ColumnTransformer(
+        [("c", OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1), [0])]
+    )
+    agree(make_pipeline(*passing, encoder).fit(table), table)
+
+
 def test_tables_for_all():
     first = ColumnTransformer([("a", StandardScaler(), ["age"]), ("b", "passthrough", ["fare"])])
     with config_context(transform_output="pandas"):
