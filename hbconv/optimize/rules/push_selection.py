@@ -11,7 +11,7 @@ def push_selection(node: Node) -> Node | None:
     Selections pass one-to-one containers, and merge into leaves and other selections. The constants
     of Linear, OneHot and Polynomial absorb them. A node that mixes columns, such as Normalize or
     Softmax, blocks them. No columns tell the number of rows alone, as no columns of any operand
-    do. Bit-exact.
+    do. Neither is one pushed that repeats columns. Bit-exact.
 
     Examples
     --------
@@ -27,11 +27,20 @@ def push_selection(node: Node) -> Node | None:
     >>> show_rule(push_selection, Select(Affine.of(x, sub=[1.0, 2.0, 3.0]), Array.of([], "int32")))
     select(affine(columns(a, b, c), sub [1., 2., 3.]), [])
     -> select(columns(a, b, c), [])
+    >>> twice = Select(Affine.of(Columns.of(Schema.table(["a"])), sub=[1.0]), Array([0, 0]))
+    >>> push_selection(twice) is None
+    True
     """
-    if not isinstance(node, Select):
+    if not isinstance(node, Select) or _repeats(node):
         return None
     with at_step(node.x.step):
         return _rows(node) if _tells_rows(node) else node.x.narrowed(node.indices)
+
+
+def _repeats(node: Select) -> bool:
+    """Whether it has more columns than are computed, so that pushed it would compute some twice."""
+    is_computed = node.x.inputs and not isinstance(node.x, Select)
+    return bool(is_computed) and len(node.indices) > node.x.type.width
 
 
 def _tells_rows(node: Select) -> bool:

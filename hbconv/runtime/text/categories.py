@@ -262,7 +262,8 @@ def _found(values: Any, known: Any, codes: npt.NDArray[np.int32]) -> npt.NDArray
 
     places = pc.index_in(values, value_set=known, skip_nulls=True)
     places = places.combine_chunks() if isinstance(places, pa.ChunkedArray) else places
-    found = np.asarray(places.fill_null(UNKNOWN), dtype=np.int32)
+    places = places.fill_null(UNKNOWN) if places.null_count else places
+    found = np.asarray(places, dtype=np.int32)
     return (
         found
         if np.array_equal(codes, np.arange(len(codes)))

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from hbconv.array import Array
-from hbconv.containers import Add, Affine, Cast, Linear, Node, Select
+from hbconv.containers import Add, Affine, Cast, GroupSums, Node
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 
@@ -26,11 +23,6 @@ def centre_kernel(kernel: Node, centerer: Any) -> Node:
     ``kernel`` has shape (n_rows, n_fitted_rows); the result keeps its dtype.
     """
     n = len(centerer.K_fit_rows_)
-    row_mean = Affine.of(Linear.of(kernel, np.ones(n, dtype=np.float32)), div=-float(n))
-    centred = Add(
-        (
-            Affine.in_place(kernel, sub=centerer.K_fit_rows_),
-            Select(row_mean, Array(np.zeros(n, dtype=np.int32))),
-        )
-    )
+    less_mean = Affine.of(GroupSums(kernel, 1), div=-float(n))
+    centred = Add((Affine.in_place(kernel, sub=centerer.K_fit_rows_), less_mean))
     return Affine.of(centred, add=centerer.K_fit_all_)
