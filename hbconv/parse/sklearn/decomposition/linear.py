@@ -79,14 +79,15 @@ def invert_pca(step: Step) -> Node:
 
 
 def _project(step: Step, x: Node) -> Node:
-    """Project, then subtract the projected mean, then whiten, in the order of the source model."""
+    """Project, then subtract the projected mean and whiten in place, as the source model does."""
     est = step.estimator
     components = est.components_.T
-    projected = Linear.of(x, components, -(est.mean_.reshape(1, -1) @ components)[0])
+    mean = (est.mean_.reshape(1, -1) @ components)[0]
+    projected = Affine.in_place(Linear.of(x, components), sub=mean)
     if not est.whiten:
         return projected
     scale = np.sqrt(est.explained_variance_)
-    return Affine.of(projected, div=np.maximum(scale, np.finfo(scale.dtype).eps))
+    return Affine.in_place(projected, div=np.maximum(scale, np.finfo(scale.dtype).eps))
 
 
 def _log_likelihood(step: Step, x: Node, precision: npt.NDArray[Any]) -> Node:
