@@ -19,7 +19,7 @@ class Departure:
     Parameters
     ----------
     kind : str
-        FORM or ANSWERS.
+        FORM, ANSWERS or WRONG.
     rows : str
         Pattern of the names of the rows.
     detail : str
@@ -123,6 +123,13 @@ DEPARTURES = (
         "tried to convert to|is not an instance of 'str'|surrogates not allowed",
         "polars holds one type in a column, and no half of a surrogate pair (docs/fidelity.md)",
         inside="^ColumnTransformer$",
+    ),
+    Departure(
+        "WRONG",
+        "big endian",
+        "",
+        "XGBoost reads the bytes of big-endian numbers in the wrong order (docs/fidelity.md)",
+        inside="^XGB",
     ),
     Departure(
         "FORM",

@@ -108,7 +108,7 @@ def _compared(question: Question, got: Any, want: Any) -> Verdict:
         standard, question.source, *asked, got, want
     ):
         return Verdict("moves")
-    return Verdict("WRONG", difference.what, difference.detail)
+    return _known_or("WRONG", question, difference.what, difference.detail)
 
 
 def _known_or(kind: str, question: Question, what: str, detail: str) -> Verdict:
