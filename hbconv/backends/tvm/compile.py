@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
+
+import numpy as np
 
 from hbconv.backends.tvm.binary.artifact import Signature, SmallBatchLoop, TvmArtifact
 from hbconv.backends.tvm.binary.cache_key import compiler_versions, loop_key
@@ -15,7 +18,7 @@ from hbconv.backends.tvm.trees.single_row.row_limit import single_row_limit
 from hbconv.cache import Cache
 from hbconv.errors import BackendError
 from hbconv.target import Target
-from hbconv.tensor import TensorProgram
+from hbconv.tensor import TensorProgram, TensorType
 
 __all__ = ["FEW", "compile_loop", "compile_program"]
 
@@ -45,16 +48,30 @@ def compile_program(
 def _compile_within(
     room: int, program: TensorProgram, schedule: Schedule, machine: Machine
 ) -> CompiledLoop:
-    """Return a loop whose scratch fits: of eight rows at a time where more need too much."""
-    for each in (schedule, FEW):
-        loop = compile_loop(program, each, machine)
-        if loop.code.scratch_bytes <= room:
-            return loop
-    raise BackendError(
-        f"Eight rows at a time take {loop.code.scratch_bytes / 1e9:,.1f} GB on backend 'tvm', and "
-        f"half of the target's memory is {room / 1e9:,.1f} GB. Give a target of more memory, or "
-        f"use another backend."
-    )
+    """Return a loop whose scratch fits: of eight rows at a time where more need too much.
+
+    What no eight rows of fit is refused before its tables are made, which may be as large.
+    """
+    kinds = (i.type for i in program.instructions if i.type.rows)
+    _require_room(room, FEW.tile * max(map(_row_bytes, kinds), default=0))
+    loop = compile_loop(program, schedule, machine)
+    if loop.code.scratch_bytes > room:
+        loop = compile_loop(program, FEW, machine)
+        _require_room(room, loop.code.scratch_bytes)
+    return loop
+
+
+def _row_bytes(kind: TensorType) -> int:
+    return math.prod(kind.shape) * np.dtype(kind.dtype).itemsize
+
+
+def _require_room(room: int, needed: int) -> None:
+    if needed > room:
+        raise BackendError(
+            f"Eight rows at a time take {needed / 1e9:,.1f} GB on backend 'tvm', and half of the "
+            f"target's memory is {room / 1e9:,.1f} GB. Give a target of more memory, or use "
+            f"another backend."
+        )
 
 
 def _compile_small_batch(program: TensorProgram, machine: Machine) -> SmallBatchLoop:
