@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from hbconv.containers import Graph, Output
+from hbconv.containers import Entries, Graph, Matrix, Output, Sparse
 from hbconv.errors import BackendError
 from hbconv.runtime.batching import chunks
-from hbconv.runtime.inputs.read import read_table
+from hbconv.runtime.inputs.read import read_entries, read_table
 from hbconv.runtime.inputs.table import Groups, Reads, Table
 from hbconv.runtime.outputs.answers import answer, in_form, in_order, join, whole
 from hbconv.runtime.outputs.dataframes import framed, library_of
@@ -33,6 +33,9 @@ def call(graph: Graph, programs: Programs, reads: Reads, method: str, x: Any) ->
     method : str
     x : table or array
     """
+    extracted = _extracted(graph, reads, method, x)
+    if extracted is not None:
+        return extracted
     table = read_table(x, reads)
     groups = grouped(programs, method, programs.converted((method,), table))
     output = graph.outputs[method].for_rows(sparse=hasattr(table.matrix, "tocsr"))
@@ -59,6 +62,22 @@ def call(graph: Graph, programs: Programs, reads: Reads, method: str, x: Any) ->
         return in_form(found, output, x)
     found = whole(output, found)
     return as_tensors(found, x) if hasattr(x, "detach") else found
+
+
+def _extracted(graph: Graph, reads: Reads, method: str, x: Any) -> Any:
+    """Return the rows that the host extracts where they are the answer; else None.
+
+    No program adds to them, and one for each size of rows would take longer than they do.
+    """
+    output = graph.outputs[method]
+    leaf = output.node
+    if not isinstance(leaf, Entries) or not graph.schema.conventions.items:
+        return None
+    is_plain = isinstance(output.form, Matrix | Sparse) and output.dtype is None
+    if not is_plain or graph.checks or library_of(graph.traits.frame_format, x):
+        return None
+    rows = read_entries(x, leaf, reads)
+    return in_form(rows.csr(), output, x) if isinstance(output.form, Sparse) else rows.dense()
 
 
 def grouped(programs: Programs, method: str, table: Table) -> Groups:

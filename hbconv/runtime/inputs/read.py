@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hbconv.containers import Entries
 from hbconv.containers.schema import WEAK_INT
 from hbconv.errors import InputError
 from hbconv.lower import DENSE, WRITTEN
@@ -25,8 +26,10 @@ from hbconv.runtime.inputs.records import is_nothing, opened, read_records
 from hbconv.runtime.inputs.sequences import read_items
 from hbconv.runtime.inputs.table import Block, Reads, Table
 from hbconv.runtime.text.categories import Categories, Text
+from hbconv.runtime.text.sparse_rows import EntryRows
+from hbconv.runtime.text.vectorize import extract
 
-__all__ = ["category_columns", "count_columns", "is_table", "read_table"]
+__all__ = ["category_columns", "count_columns", "is_table", "read_entries", "read_table"]
 
 
 @reads_rows
@@ -119,6 +122,15 @@ def read_table(x: Any, reads: Reads) -> Table:
         columns = Frame((), len(matrix), lambda i: matrix[:, i], none_is_value=x is given)
         return _read_columns(columns, range(matrix.shape[1]), reads)
     return _whole(reads, as_numbers(matrix, reads.schema), matrix.dtype)
+
+
+@reads_rows
+def read_entries(x: Any, leaf: Entries, reads: Reads) -> EntryRows:
+    """Read the items of any iterable as the sparse rows of a leaf, without a table around them."""
+    column = _given(read_items(x), 0, leaf.column, reads)
+    items = column.objects() if isinstance(column, Zoned) else column
+    made = extract(items, leaf.extractor, reads.where(leaf.column))
+    return EntryRows(*made, leaf.extractor.width)
 
 
 def _frame_of(x: Any, reads: Reads) -> Frame | None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Entries", "count_columns", "sum_values"]
+__all__ = ["Entries", "count_columns", "sum_columns"]
 
 Ints = npt.NDArray[np.int64]
 Entries = tuple[Ints, npt.NDArray[np.int32], npt.NDArray[Any]]
@@ -19,6 +19,8 @@ FEW = 4000
 ROW = np.int64(33)
 """The bit from which on a key holds the row; the lowest is the sign, and the others the column."""
 COLUMN = np.int64((1 << 32) - 1)
+HALF = np.int64(32)
+"""The bit from which on a key without a sign holds the row."""
 
 
 def count_columns(
@@ -106,9 +108,34 @@ def _sums(keys: npt.NDArray[Any], firsts: Ints, are_signed: bool) -> Ints:
     return sums
 
 
-def sum_values(keys: Ints, values: npt.NDArray[Any]) -> tuple[Ints, npt.NDArray[Any]]:
-    """Return each key once, ascending, and the sum of its values, of floats in their order."""
-    order = np.argsort(keys, kind="stable" if values.dtype.kind == "f" else None)
+def sum_columns(
+    rows: Ints, columns: npt.NDArray[Any], values: npt.NDArray[Any], count: int
+) -> Entries:
+    """Return the entries of rows of features with values, which are added one after another.
+
+    Parameters
+    ----------
+    rows, columns, values : ndarray of shape (n_features,)
+        A feature with a column below 0 is left out.
+    count : int
+        Number of rows.
+    """
+    known = columns >= 0
+    if not known.all():
+        rows = rows[known]
+        columns = columns[known]
+        values = values[known]
+    keys = rows << HALF
+    keys |= columns
+    order = keys.argsort(kind="stable")  # the quickest way too: keys nearly ascend
     keys = keys[order]
+    values = values[order]
     firsts = _firsts(keys)
-    return keys[firsts], np.add.reduceat(values[order], firsts) if len(firsts) else values
+    sums = values[firsts]
+    if len(firsts) < len(keys):
+        are_later = np.ones(len(keys), bool)
+        are_later[firsts] = False
+        later = are_later.nonzero()[0]
+        np.add.at(sums, np.searchsorted(firsts, later) - 1, values[later])
+    found = keys[firsts]
+    return np.bincount(found >> HALF, minlength=count), (found & COLUMN).astype(np.int32), sums

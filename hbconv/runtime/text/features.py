@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 from itertools import chain
@@ -107,48 +107,59 @@ def _all_at_once(documents: Sequence[str], texts: Texts, extractor: Extractor) -
 
 @read_features.register
 def _(kind: Tokens, rows: Sequence[Any], extractor: Extractor, where: str) -> Features:  # noqa: ARG001
-    odd = [row for row in rows if isinstance(row, str | bytes) or not isinstance(row, Iterable)]
+    kinds = set(map(type, rows))
+    odd = {k for k in kinds if issubclass(k, str | bytes) or not issubclass(k, Iterable)}
     if odd:
+        first = next(row for row in rows if type(row) in odd)
         raise InputError(
-            f"{where} holds {_shown(odd[0])}. Samples can not be a single string. The input must "
+            f"{where} holds {_shown(first)}. Samples can not be a single string. The input must "
             "be an iterable over iterables of strings."
         )
-    return _without_values(list(map(list, rows)))
+    has_sizes = kinds <= {list, tuple, set, frozenset}
+    return _without_values(rows if has_sizes else list(map(list, rows)))
 
 
-def _without_values(tokens: Sequence[Sequence[Any]]) -> Features:
-    names = tokens[0] if len(tokens) == 1 else list(chain.from_iterable(tokens))
-    return Features(_rows_of(list(map(len, tokens))), names)
+def _without_values(tokens: Sequence[Collection[Any]]) -> Features:
+    return Features(_rows_of(_sizes(tokens)), list(chain.from_iterable(tokens)))
 
 
-def _rows_of(counts: Sequence[int]) -> npt.NDArray[np.int64]:
+def _sizes(rows: Sequence[Collection[Any]]) -> npt.NDArray[np.int64]:
+    return np.fromiter(map(len, rows), np.int64, len(rows))
+
+
+def _steps(ends: Sequence[int]) -> npt.NDArray[np.int64]:
+    """Return how many features each row has, of which it is told where the rows begin and end."""
+    found = np.fromiter(ends, np.int64, len(ends))
+    return found[1:] - found[:-1]
+
+
+def _rows_of(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return the row of each feature, given how many each row has."""
-    if len(counts) == 1:
-        return np.zeros(counts[0], np.int64)
     return np.repeat(np.arange(len(counts)), counts)
 
 
 @read_features.register
 def _(kind: Mappings, rows: Sequence[Any], extractor: Extractor, where: str) -> Features:
-    counts, names, values = list[int](), list[Any](), list[Any]()
-    for row in rows:
-        before = len(names)
-        for name, value in _items(row, where):
-            if value is None or isinstance(value, int | float | Number):
+    ends, names, values = [0], list[Any](), list[Any]()
+    for items in _items(rows, where):
+        for name, value in items:
+            if type(value) is str:
+                names.append(f"{name!s}{kind.separator}{value}")
+                values.append(1)
+            elif type(value) in _PLAIN or value is None or isinstance(value, Number):
                 names.append(name)
                 values.append(value)
             else:
-                names += [
-                    f"{name!s}{kind.separator}{text!s}" for text in _texts(value, name, where)
-                ]
-                values += [1] * (len(names) - len(values))
-        counts.append(len(names) - before)
-    return Features(_rows_of(counts), names, _numbers(values, extractor.dtype, where))
+                texts = _texts(value, name, where)
+                names += [f"{name!s}{kind.separator}{text!s}" for text in texts]
+                values += [1] * len(texts)
+        ends.append(len(names))
+    return Features(_rows_of(_steps(ends)), names, _numbers(values, extractor.dtype, where))
 
 
 @read_features.register
 def _(kind: TypedMappings, rows: Sequence[Any], extractor: Extractor, where: str) -> Features:
-    maps = [dict(_items(row, where)) for row in rows]
+    maps = list(map(dict[Any, Any], _items(rows, where)))
     names = list(chain.from_iterable(maps))
     values = list(chain.from_iterable(each.values() for each in maps))
     _require_names(names, kind, where)
@@ -156,8 +167,7 @@ def _(kind: TypedMappings, rows: Sequence[Any], extractor: Extractor, where: str
     odd = [v for v in values if not isinstance(v, numbers | np.number | np.bool_)]
     if odd:
         raise InputError(f"{where}: the model reads {extractor.dtype}, and got {_shown(odd[0])}.")
-    counts = list(map(len, maps))
-    return Features(_rows_of(counts), names, _numbers(values, extractor.dtype, where))
+    return Features(_rows_of(_sizes(maps)), names, _numbers(values, extractor.dtype, where))
 
 
 def _require_names(names: Sequence[Any], kind: TypedMappings, where: str) -> None:
@@ -172,26 +182,47 @@ def _require_names(names: Sequence[Any], kind: TypedMappings, where: str) -> Non
 
 @read_features.register
 def _(kind: Pairs, rows: Sequence[Any], extractor: Extractor, where: str) -> Features:  # noqa: ARG001
-    counts, names, values = list[int](), list[Any](), list[Any]()
-    for row in rows:
-        before = len(names)
-        for name, value in _items(row, where) if kind.mappings else _pairs(row, where):
-            if isinstance(value, str):
+    ends, names, values = [0], list[Any](), list[Any]()
+    for items in _items(rows, where) if kind.mappings else (_pairs(row, where) for row in rows):
+        for name, value in items:
+            if type(value) is str:
+                names.append(f"{name!s}={value}")
+                values.append(1)
+            elif type(value) in _PLAIN or _is_number(value, name, where):
+                if value:
+                    names.append(name)
+                    values.append(value)
+            else:
                 names.append(f"{name!s}={value!s}")
                 values.append(1)
-            elif not isinstance(value, int | float | Number | np.bool_):
-                raise InputError(
-                    f"{where}: unsupported value {_shown(value)} for {name}. Only numbers and "
-                    "texts are supported."
-                )
-            elif value != 0:
-                names.append(name)
-                values.append(value)
-        counts.append(len(names) - before)
-    return Features(_rows_of(counts), names, _numbers(values, "float64", where))
+        ends.append(len(names))
+    return Features(_rows_of(_steps(ends)), names, _numbers(values, "float64", where))
 
 
-def _items(row: Any, where: str) -> Iterable[tuple[Any, Any]]:
+_PLAIN = frozenset({bool, int, float})
+"""The usual numbers: a set tells them in a tenth of the time that an abstract class takes."""
+
+
+def _is_number(value: Any, name: Any, where: str) -> bool:
+    """Whether an unusual value is a number, not a text; anything else is refused."""
+    if isinstance(value, Number | np.bool_):
+        return True
+    if isinstance(value, str):
+        return False
+    raise InputError(
+        f"{where}: unsupported value {_shown(value)} for {name}. Only numbers and texts are "
+        "supported."
+    )
+
+
+def _items(rows: Sequence[Any], where: str) -> Iterable[Iterable[tuple[Any, Any]]]:
+    """Return the items of each mapping; those of plain dicts take no call of Python for each."""
+    if list(map(type, rows)).count(dict) == len(rows):
+        return map(dict.items, rows)
+    return (_items_of(row, where) for row in rows)
+
+
+def _items_of(row: Any, where: str) -> Iterable[tuple[Any, Any]]:
     if not hasattr(row, "items"):
         raise InputError(f"{where}: the model needs a mapping, and got {_shown(row)}.")
     items: Iterable[tuple[Any, Any]] = row.items()

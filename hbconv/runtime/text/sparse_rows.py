@@ -67,6 +67,21 @@ class EntryRows:
         tokens[used], weights[used] = self.tokens, self.weights
         return tokens, weights
 
+    def csr(self) -> Any:
+        """Return a scipy CSR matrix."""
+        from scipy.sparse import csr_matrix
+
+        return csr_matrix(
+            (self.weights, self.tokens, self.starts), shape=(len(self.starts) - 1, self.width)
+        )
+
+    def dense(self) -> npt.NDArray[Any]:
+        """Return an array of shape (rows, width)."""
+        rows = len(self.starts) - 1
+        values = np.zeros((rows, self.width), self.weights.dtype)
+        values[np.repeat(np.arange(rows), self.sizes), self.tokens] = self.weights
+        return values
+
     def _padded_row(self, size: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
         """Pad the one row, which needs no mask."""
         first, last = self.starts.tolist()

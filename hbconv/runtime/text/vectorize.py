@@ -13,7 +13,7 @@ import numpy.typing as npt
 from hbconv.containers.extractors import Buckets, Extractor, Terms, Texts
 from hbconv.errors import InputError, shown
 from hbconv.runtime.text.categories import Categories, Text
-from hbconv.runtime.text.counting import Entries, count_columns, sum_values
+from hbconv.runtime.text.counting import Entries, count_columns, sum_columns
 from hbconv.runtime.text.features import INVALID, read_features
 from hbconv.runtime.text.murmur_hash import murmur_hash
 from hbconv.runtime.text.runs import Grams
@@ -145,12 +145,9 @@ def _extract_block(rows: Sequence[Any], extractor: Extractor, where: str) -> Ent
     else:
         values = features.values
         if is_negative is not None:
-            values = np.where(is_negative, -values, values)
+            np.negative(values, out=values, where=is_negative)
         values = _converted(values, extractor.dtype, where)
-        known, width = columns >= 0, max(1, extractor.width)
-        keys, sums = sum_values((features.rows * width + columns)[known], values[known])
-        ends = np.searchsorted(keys, np.arange(len(rows) + 1) * width)
-        counts, places = np.diff(ends), (keys % width).astype(np.int32)
+        counts, places, sums = sum_columns(features.rows, columns, values, len(rows))
     sums = np.ones_like(sums) if extractor.binary else sums
     return counts, places, sums.astype(extractor.dtype, copy=False)
 
@@ -188,6 +185,8 @@ def _looked_up(names: Sequence[Any], terms: Terms) -> npt.NDArray[np.int64]:
 
 def _converted(values: npt.NDArray[Any], dtype: str, where: str) -> npt.NDArray[Any]:
     """Return values in the dtype of the sums: towards zero where that is an int."""
+    if values.dtype == dtype:
+        return values
     if np.dtype(dtype).kind == "i" and values.dtype.kind == "f" and not np.isfinite(values).all():
         raise InputError(
             f"{where} holds a value that is no finite number, which {dtype} cannot hold."

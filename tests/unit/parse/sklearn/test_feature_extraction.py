@@ -21,7 +21,7 @@ from sklearn.feature_extraction.text import (
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import FeatureUnion, make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, MultiLabelBinarizer, StandardScaler
 
 import hbconv
 from hbconv.containers import NameArrays
@@ -283,3 +283,45 @@ def test_mappings_of_differing_keys_are_rows(vectorizer: Any) -> None:
     model = hbconv.convert(source, backend="reference", sample=rows[:3])
     assert hbconv.verify(source, model, rows).ok
     assert hbconv.verify(source, model.compile(rows[2:]), rows[:1]).ok
+
+
+@pytest.mark.parametrize(
+    ("source", "rows"),
+    [
+        (FeatureHasher(8), [{"a": 1.5, "b": "x"}, {}, {"b": 0}] * 900),
+        (FeatureHasher(8, input_type="string"), [["a", "b", "a"], []] * 900),
+        (DictVectorizer().fit([{"a": 1, "b": "x"}]), [{"a": 2, "c": 3}, {}] * 900),
+        (DictVectorizer(sparse=False, dtype=np.float32).fit([{"b": "x"}]), [{"b": ["x", "y"]}, {}]),
+        (CountVectorizer().fit(DOCUMENTS), NEW),
+        (HashingVectorizer(n_features=8, norm=None, dtype=np.float32), NEW),
+        (MultiLabelBinarizer().fit([["a", "b"]]), [("a",), (), {"b", "a"}] * 900),
+        (MultiLabelBinarizer(sparse_output=True).fit([[1, 2]]), [[2, 2, 1], {1: 0}]),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_rows_that_are_the_answer_need_no_program(source: Any, rows: Any) -> None:
+    """What the host extracts is answered at once, in the form of the source, and nothing compiles;
+    a model whose next step computes compiles still.
+    """
+    model = convert(source)
+    got, want = model.transform(iter(rows)), source.transform(rows)
+    assert type(got) is type(want)
+    assert (got.dtype, got.shape) == (want.dtype, want.shape)
+    np.testing.assert_array_equal(dense(got), dense(want))
+    assert model.transform([]).shape == (0, want.shape[1])
+    assert not model.compiled
+    behind = convert(make_pipeline(source, MaxAbsScaler().fit(want)))
+    np.testing.assert_array_equal(dense(behind.transform(rows)) != 0, dense(want) != 0)
+    assert behind.compiled
+
+
+def dense(found: Any) -> Any:
+    """Return a matrix of either kind as an array."""
+    return found.toarray() if hasattr(found, "toarray") else found
+
+
+def test_rows_that_are_the_answer_come_in_the_frame_that_is_asked_for() -> None:
+    """A frame names its columns, which no program needs either way."""
+    source = DictVectorizer(sparse=False).fit([{"a": 1, "b": "x"}]).set_output(transform="pandas")
+    rows = [{"b": "x"}, {"a": 3}]
+    pd.testing.assert_frame_equal(convert(source).transform(rows), source.transform(rows))

@@ -44,3 +44,15 @@ def test_hashes_names_of_more_blocks_than_16_bits_count() -> None:
     names = ["a", "x" * (4 << 16), "bcdefg", "y" * ((4 << 16) + 9), "hi"]
     want = [murmurhash3_32(name, seed=0) for name in names]
     assert hashes(names, -1, False) == want
+
+
+def test_hashes_names_that_hold_what_stands_between_names() -> None:
+    """Null bytes in a name, and at both ends of one, beside letters of several bytes."""
+    for names in (
+        ["a\0b", "", "é\0"],
+        ["\0", "日本"],
+        [b"\0a", "é", b"b"],
+        ["é", "a", "日本"],
+        [""],
+    ):
+        assert hashes(names, -1, False) == [murmurhash3_32(name, seed=0) for name in names]

@@ -5,9 +5,12 @@ vectorizers, whatever their options.
 from __future__ import annotations
 
 import warnings
+from collections import Counter, OrderedDict, UserDict
 from decimal import Decimal
+from enum import Enum
 from fractions import Fraction
 from itertools import product
+from types import MappingProxyType
 from typing import Any
 from unittest import mock
 
@@ -213,11 +216,46 @@ def test_hashes_features_as_the_source(
             )  # added in another order
 
 
+class Colour(str, Enum):  # noqa: UP042  (whose texts are those of a StrEnum)
+    """Texts that name themselves otherwise than they are spelled."""
+
+    RED = "red"
+
+
+ODD_MAPPINGS = [
+    {"a": 0, 1: 0.0, "b": -0.0, "c": False},
+    OrderedDict(b=1.5, a="x"),
+    Counter("aab"),
+    UserDict({"a": Colour.RED, Colour.RED: 2}),
+    {np.str_("a"): np.str_("x"), Colour.RED: "y", "b": np.float32(0.1), "c": np.int64(0)},
+    MappingProxyType({"a": Decimal("0.1"), "b": Fraction(0)}),
+    {},
+]
+
+
+@pytest.mark.parametrize("rows", [ODD_MAPPINGS, [ODD_MAPPINGS[0]], [ODD_MAPPINGS[4]] * 2], ids=len)
+def test_reads_mappings_and_values_of_unusual_types_as_the_source(rows: list[Any]) -> None:
+    """A zero counts for nothing, so that its name may be anything; each kind of text is spelled as
+    the source does.
+    """
+    agree(FeatureHasher(64), rows)
+    agree(FeatureHasher(64, input_type="pair"), [list(row.items()) for row in rows])
+    if plain := [row for row in rows if Colour.RED not in row]:
+        agree(DictVectorizer(sort=False).fit(plain), plain)
+
+
+def test_adds_values_of_one_column_in_their_order() -> None:
+    """Sums of floats depend on it: 1e16 + 1 - 1e16 is 0, and 1e16 - 1e16 + 1 is 1."""
+    rows = [[("a", 1e16), ("a", 1.0), ("a", -1e16)], [("a", 1e16), ("a", -1e16), ("a", 1.0)]]
+    agree(FeatureHasher(1, input_type="pair", alternate_sign=False), rows)
+
+
 def test_hashes_sequences_of_names_as_the_source() -> None:
     """Texts and bytes, in lists, tuples, sets and arrays of any shape."""
     hasher = FeatureHasher(50, input_type="string")
     agree(hasher, [["a", "b", "a"], ("é", b"bytes"), {"c"}, []])
     agree(hasher, np.array([["a", "b"], ["c", "d"]]))
+    agree(hasher, [{"a": 1}.keys(), {"b": 2}, Counter("ab"), ("c",), frozenset("d")])
     agree(FeatureHasher(50, input_type="string", dtype=np.int64), [["a", "b", "a"]])
 
 
