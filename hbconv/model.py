@@ -349,7 +349,8 @@ class Model(SklearnEstimator):
             )
         if transform is not None:
             chosen = replace(
-                self.parsed.traits, frame_format=replace(frame_format, library=transform)
+                self.parsed.traits,
+                frame_format=replace(frame_format, library=transform, renames=True),
             )
             self.parsed = replace(self.parsed, traits=chosen)
             self._forget_calls()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.base import Arrays, Artifact, Backend
@@ -25,8 +26,14 @@ class ReferenceArtifact(Artifact):
         self.program = program
 
     def run(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
-        """Evaluate the program."""
-        return evaluate(self.program, inputs)
+        """Evaluate the program; what it passes on unchanged is copied, as on other backends."""
+        values = evaluate(self.program, inputs)
+        return {name: _own(value, inputs) for name, value in values.items()}
+
+
+def _own(value: npt.NDArray[Any], inputs: Arrays) -> npt.NDArray[Any]:
+    shared = any(np.may_share_memory(value, given) for given in inputs.values())
+    return value.copy() if shared else value
 
 
 class Reference(Backend):

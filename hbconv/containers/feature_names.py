@@ -80,12 +80,16 @@ class FrameFormat:
 
     Parameters
     ----------
-    library : {"default", "pandas", "polars", "given", ""}
+    library : {"default", "pandas", "polars", "given", "rows", ""}
         "default" stands for arrays, "given" for frames of the library of the rows and arrays for
-        other rows, and "" for the configuration of scikit-learn.
+        other rows, "rows" for the rows themselves, and "" for the configuration of scikit-learn.
     names : tuple of str, or None
         Names of a frame's columns; None where the rows name them.
+    renames : bool
+        Columns of the rows are named anew, as the wrapper of scikit-learn's ``set_output`` does.
+        Else an Index of pandas is that of the rows, with its dtype and name, where it fits.
     """
 
     library: str
     names: tuple[str, ...] | None
+    renames: bool = False

@@ -291,7 +291,7 @@ def _verify_output(name: str, output: Output, nodes: set[Node]) -> None:
 def _verify_traits(graph: Graph) -> None:
     frame_format = graph.traits.frame_format
     names = graph.traits.names_out
-    known = ("", "default", "given", "pandas", "polars")
+    known = ("", "default", "given", "pandas", "polars", "rows")
     if frame_format is not None and frame_format.library not in known:
         raise VerificationError(f"frames of {frame_format.library!r:.50}")
     if names is not None and not names.reads <= set(range(len(graph.schema.columns))):

@@ -38,7 +38,9 @@ def read_frame_format(estimator: Any) -> FrameFormat | None:
     if names is None:
         return None
     chosen = getattr(last, "_sklearn_output_config", {}).get("transform", "")
-    return FrameFormat(told if own and chosen in ("", "default") else chosen, names)
+    if told and chosen in ("", "default"):
+        return FrameFormat(told, names)
+    return FrameFormat(chosen, names, renames=True)
 
 
 def _names(estimator: Any, given: Sequence[str] | None = None) -> tuple[str, ...] | None:

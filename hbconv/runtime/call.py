@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from hbconv.containers import Entries, Graph, Matrix, Output, Sparse
 from hbconv.errors import BackendError
@@ -12,12 +14,15 @@ from hbconv.runtime.batching import chunks
 from hbconv.runtime.inputs.read import read_entries, read_table
 from hbconv.runtime.inputs.table import Groups, Reads, Table
 from hbconv.runtime.outputs.answers import answer, in_form, in_order, join, whole
-from hbconv.runtime.outputs.dataframes import framed, library_of
+from hbconv.runtime.outputs.dataframes import framed, library_of, returns_rows
 from hbconv.runtime.outputs.tensors import as_tensors
 from hbconv.runtime.program import Program
 from hbconv.runtime.programs import Programs
 
 __all__ = ["answered", "call", "grouped"]
+
+Part = tuple[npt.NDArray[np.integer[Any]] | None, Program, Table]
+"""Rows that a program answers: their places among all (None: all), the program, and the rows."""
 
 
 def call(graph: Graph, programs: Programs, reads: Reads, method: str, x: Any) -> Any:
@@ -37,27 +42,24 @@ def call(graph: Graph, programs: Programs, reads: Reads, method: str, x: Any) ->
     if extracted is not None:
         return extracted
     table = read_table(x, reads)
-    groups = grouped(programs, method, programs.converted((method,), table))
-    output = graph.outputs[method].for_rows(sparse=hasattr(table.matrix, "tocsr"))
-    answers = [
-        answered(
-            output.in_parts,
-            programs.program((method,), part.dtypes, part.padding),
-            method,
-            part,
-        )
-        for _, part in groups
-    ]
-    found = (
-        answers[0]
-        if len(groups) == 1
-        else in_order(join(answers), np.concatenate([rows for rows, _ in groups]))
-    )
     frame_format = graph.traits.frame_format if method == "transform" else None
+    if returns_rows(frame_format, x):
+        return x
+    parts = [
+        (rows, programs.program((method,), part.dtypes, part.padding), part)
+        for rows, part in grouped(programs, method, programs.converted((method,), table))
+    ]
+    output = graph.outputs[method].for_rows(sparse=hasattr(table.matrix, "tocsr"))
     library = library_of(frame_format, x)
     if frame_format is not None and library:
-        typed = graph.with_schema(graph.schema.with_dtypes(table.dtypes))
-        return framed(found, typed.outputs[method], library, frame_format.names, x)
+        framing = programs.framing(table.dtypes, library)
+        passed = framing.passed(frame_format, x)
+        if passed is None:
+            return framed(_found(output, method, parts), framing, frame_format, x)
+        if any(program.guard.refuses_rows for _, program, _ in parts):
+            _found(output, method, parts)
+        return passed
+    found = _found(output, method, parts)
     if hasattr(found, "tocsr"):
         return in_form(found, output, x)
     found = whole(output, found)
@@ -78,6 +80,14 @@ def _extracted(graph: Graph, reads: Reads, method: str, x: Any) -> Any:
         return None
     rows = read_entries(x, leaf, reads)
     return in_form(rows.csr(), output, x) if isinstance(output.form, Sparse) else rows.dense()
+
+
+def _found(output: Output, method: str, parts: Sequence[Part]) -> Any:
+    """Answer the rows, part by part, in their order."""
+    answers = [answered(output.in_parts, program, method, table) for _, program, table in parts]
+    if len(parts) == 1:
+        return answers[0]
+    return in_order(join(answers), np.concatenate([rows for rows, _, _ in parts]))
 
 
 def grouped(programs: Programs, method: str, table: Table) -> Groups:

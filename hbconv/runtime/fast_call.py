@@ -7,6 +7,7 @@ They pass by all that reads and joins rows of other kinds. ``FastCall`` is check
 from __future__ import annotations
 
 import threading
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from hbconv.runtime.matrix_call import (
     in_place,
 )
 from hbconv.runtime.outputs.answers import decoder, row_decoder
-from hbconv.runtime.outputs.dataframes import library_of
+from hbconv.runtime.outputs.dataframes import library_of, returns_rows
 from hbconv.runtime.programs import Programs
 
 __all__ = ["find_fast_call"]
@@ -127,7 +128,10 @@ def find_fast_call(
         return None
     if conventions.tables_only or conventions.items or conventions.sequence:
         return None
-    given = (dtype,) * len(graph.schema.columns)
+    width = len(graph.schema.columns)
+    if method == "transform" and _returns_matrices(graph, dtype):
+        return partial(_rows_themselves, width)
+    given = (dtype,) * width
     conversion = programs.choices.remembered((method,), given, DENSE)
     if conversion is None:  # as of ints that are read as floats
         return None
@@ -141,3 +145,13 @@ def find_fast_call(
         matrix, graph, converts=conversion.dtypes != given, small=bool(conversion.small)
     )
     return fast.answer
+
+
+def _returns_matrices(graph: Graph, dtype: str) -> bool:
+    """Whether ``transform`` returns matrices themselves, after no look at any value."""
+    is_plain = dtype.startswith(("float", "int", "bool")) and not graph.schema.named
+    return is_plain and returns_rows(graph.traits.frame_format, np.empty(0))
+
+
+def _rows_themselves(width: int, x: Matrix) -> Matrix | None:
+    return x if x.ndim == 2 and x.shape[1] == width else None

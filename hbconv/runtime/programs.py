@@ -24,6 +24,7 @@ from hbconv.row_buckets import BUCKETS, Bucket
 from hbconv.runtime.batching import bytes_given, rows_in_time, rows_per_chunk
 from hbconv.runtime.checks import Checker
 from hbconv.runtime.inputs.table import Table
+from hbconv.runtime.outputs.dataframes import Framing
 from hbconv.runtime.program import HostSide, Key, Program, StoredProgram, digest_of
 from hbconv.runtime.program_choice import ChosenPrograms, OnNewDtypes, name_dtypes
 from hbconv.runtime.row_artifact import FITTED, RowArtifact, Variant, other_files, own_files
@@ -109,6 +110,7 @@ class Programs:
         self._fitted: dict[Key, Variant] = {}
         self._alone: dict[tuple[tuple[str, ...], tuple[str, ...]], Artifact] = {}
         self._takes_entries: dict[tuple[tuple[str, ...], tuple[str, ...]], bool] = {}
+        self._framings: dict[tuple[tuple[str, ...], str], Framing] = {}
         self._substitute: Programs | None = None
         self._lock = RLock()
         self._is_told = False
@@ -183,6 +185,14 @@ class Programs:
     def asked(self, methods: tuple[str, ...], table: Table) -> Table:
         """Return rows in the dtypes of a program that may be compiled for them."""
         return self.choices.asked(table, methods)
+
+    def framing(self, dtypes: tuple[str, ...], library: str) -> Framing:
+        """Return what the columns of frames are, of rows whose columns have these dtypes."""
+        key = (dtypes, library)
+        if key not in self._framings:
+            typed = self.parsed.with_schema(self.parsed.schema.with_dtypes(dtypes))
+            self._framings[key] = Framing.of(typed.outputs["transform"], library)
+        return self._framings[key]
 
     def takes_entries(self, methods: tuple[str, ...], dtypes: tuple[str, ...]) -> bool:
         """Whether a sparse matrix is best given by its nonzeros.

@@ -64,6 +64,11 @@ class Guard:
     warnings: tuple[Check, ...] = ()
 
     @property
+    def refuses_rows(self) -> bool:
+        """Whether there are rows that the source refuses, or of which it warns."""
+        return bool(self.checks or self.warnings)
+
+    @property
     def flags_rows(self) -> bool:
         """Whether the program has one more output, the rows that a check may refuse."""
         return bool(self.flags)

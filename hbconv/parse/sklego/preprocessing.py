@@ -93,7 +93,7 @@ def parse_type_selector(step: Step) -> dict[str, Output]:
 
 def _as_given(identity: Any) -> FrameFormat | str:
     """Return rows as they are, unless they are checked, which makes an array of them."""
-    return "default" if identity.check_X else FrameFormat("given", None)
+    return "default" if identity.check_X else FrameFormat("rows", None)
 
 
 @parses("sklego.preprocessing.IdentityTransformer", frames=_as_given)

@@ -17,7 +17,7 @@ from hbconv.runtime.inputs.arrow_columns import PLAIN, Data, read_arrow
 from hbconv.runtime.inputs.dates import Zoned
 from hbconv.runtime.text.categories import Categories, Null, Text, has_arrow
 
-__all__ = ["Frame", "plain_column", "read_frame", "read_sequence"]
+__all__ = ["Frame", "pandas_dtypes", "plain_column", "read_frame", "read_sequence"]
 
 MANY = 4
 """Columns from which reading them together is faster than one by one."""
@@ -84,7 +84,7 @@ def read_frame(x: Any) -> Frame | None:
     if not _is_table(x):
         return None
     if hasattr(x, "iloc"):
-        dtypes = _pandas_dtypes(x)
+        dtypes = pandas_dtypes(x)
         return Frame(
             tuple(x.columns.tolist()),
             len(x),
@@ -184,7 +184,7 @@ def plain_column(name: Any, values: Any) -> npt.NDArray[Any]:
     return array
 
 
-def _pandas_dtypes(x: Any) -> list[Any]:
+def pandas_dtypes(x: Any) -> list[Any]:
     """Return the dtypes of the columns; of few, those of their arrays take less time."""
     array_at = getattr(x, "_get_column_array", None)
     if array_at is None or x.shape[1] > MOST_ONE_BY_ONE:

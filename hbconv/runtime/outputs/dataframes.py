@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,19 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.containers import Columns, FrameFormat, Node, Output, Select
 from hbconv.errors import InputError
+from hbconv.runtime.inputs.dataframes import pandas_dtypes
 
-__all__ = ["framed", "library_of"]
+__all__ = ["Framing", "framed", "library_of", "returns_rows"]
+
+MOST_SET = 4
+"""Columns up to which pandas sets them one by one, in 40 us each, sooner than it joins frames."""
+
+
+def returns_rows(frame_format: FrameFormat | None, x: Any) -> bool:
+    """Whether ``transform`` returns rows x themselves: an array or a frame, and no copy of it."""
+    if frame_format is None or frame_format.library != "rows":
+        return False
+    return type(x) is np.ndarray or bool(library_of(frame_format, x))
 
 
 def library_of(frame_format: FrameFormat | None, x: Any) -> str:
@@ -24,7 +36,7 @@ def library_of(frame_format: FrameFormat | None, x: Any) -> str:
     """
     if frame_format is None:
         return ""
-    if frame_format.library == "given":
+    if frame_format.library in ("given", "rows"):
         own = type(x).__module__.partition(".")[0]
         return own if own in ("pandas", "polars") and hasattr(x, "columns") else ""
     sklearn = sys.modules.get("sklearn")
@@ -34,17 +46,80 @@ def library_of(frame_format: FrameFormat | None, x: Any) -> str:
     return "" if chosen == "default" else chosen
 
 
-def framed(values: Any, output: Output, library: str, names: Sequence[str] | None, x: Any) -> Any:
+@dataclass(frozen=True)
+class _Block:
+    """Columns of the answer's values from one to another, in a dtype.
+
+    Where they are columns of the rows, ``passing`` has the name and the place of each in fitting.
+    """
+
+    start: int
+    end: int
+    dtype: str
+    passing: tuple[tuple[Any, int], ...] = ()
+
+
+Part = _Block | list[int]
+"""Values, or the positions of columns in the frame given."""
+
+
+@dataclass(frozen=True)
+class Framing:
+    """What the columns of the frames are that ``transform`` returns: computed, or passed.
+
+    Parameters
+    ----------
+    library : {"pandas", "polars"}
+    blocks : tuple of _Block
+        The answer's columns in order.
+    """
+
+    library: str
+    blocks: tuple[_Block, ...]
+
+    @staticmethod
+    def of(output: Output, library: str) -> Framing:
+        """Describe an output over columns of the dtypes of the rows; its blocks keep their own."""
+        nodes = [node for node, _ in output.blocks]
+        dtypes = [dtype or node.type.dtype for node, dtype in output.blocks]
+        ends = np.cumsum([0, *(node.type.width for node in nodes)]).tolist()
+        passing = [_passing(node, library) for node in nodes]
+        made = zip(ends[:-1], ends[1:], dtypes, passing, strict=True)
+        return Framing(library, tuple(_Block(*block) for block in made))
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return self.blocks[-1].end if self.blocks else 0
+
+    def find_passed(self, x: Any) -> list[list[int]]:
+        """Return where the frame x has the columns that each block passes; [] where none."""
+        if type(x).__module__.partition(".")[0] != self.library or not hasattr(x, "columns"):
+            return [[] for _ in self.blocks]
+        places = {name: i for i, name in reversed(list(enumerate(_names(x))))}
+        return [[places.get(name, i) for name, i in block.passing] for block in self.blocks]
+
+    def passed(self, frame_format: FrameFormat, x: Any) -> Any:
+        """Return the columns of the frame x as a frame where all pass unchanged, else None.
+
+        No columns do not pass: taken from a frame of polars, they would lose the number of rows.
+        """
+        found = self.find_passed(x)
+        if not found or not all(found):
+            return None
+        positions = [place for block in found for place in block]
+        return _named(_taken(x, positions, self.library), frame_format, self.library)
+
+
+def framed(values: Any, framing: Framing, frame_format: FrameFormat, x: Any) -> Any:
     """Return the answer of ``transform`` as a frame.
 
     Parameters
     ----------
     values : ndarray
-    output : Output
-        Over columns of the dtypes of x; its blocks keep their dtypes.
-    library : {"pandas", "polars"}
-    names : sequence of str, or None
-        Of the frame's columns; None where x names them.
+    framing : Framing
+    frame_format : FrameFormat
+        It has the names of the frame's columns.
     x : table or array
         What the model was given. A frame of pandas has its index, and its own columns where they
         pass unchanged.
@@ -54,105 +129,155 @@ def framed(values: Any, output: Output, library: str, names: Sequence[str] | Non
     InputError
         The answer is a sparse matrix.
     """
+    library = framing.library
     if not isinstance(values, np.ndarray):
         raise InputError(
             "The answer is a sparse matrix, which no frame holds. Call "
             f"set_output(transform='default') or fit with dense output, not {library}."
         )
-    blocks = [(node, dtype or node.type.dtype) for node, dtype in output.blocks]
-    ends = np.cumsum([0, *(node.type.width for node, _ in blocks)]).tolist()
-    values = values.reshape(len(values), ends[-1])
-    passed = _positions(blocks, values.dtype, library, x)
+    values = values.reshape(len(values), framing.width)
+    if library == "polars":
+        names = x.columns if frame_format.names is None else frame_format.names
+        return _polars(_parts(framing, framing.find_passed(x)), values, names, x)
+    frame = _pandas(framing, values, x)
+    if frame_format.names is None:
+        frame.columns = x.columns
+    return _named(frame, frame_format, library)
+
+
+def _names(x: Any) -> list[Any]:
+    """Return the names of a frame's columns."""
+    return x.columns.tolist() if hasattr(x.columns, "tolist") else list(x.columns)
+
+
+def _parts(framing: Framing, found: Sequence[list[int]]) -> list[Part]:
+    """Return what the columns are, of which some are found in the rows."""
     parts: list[Part] = []
-    for (_, dtype), positions, start, end in zip(blocks, passed, ends[:-1], ends[1:], strict=True):
-        part: Part = positions or _Values(start, end, dtype)
+    for block, positions in zip(framing.blocks, found, strict=True):
+        part: Part = positions or block
         parts[-1:] = _joined(parts[-1], part) if parts else [part]
-    frames = [_taken(part, values, library, x) for part in parts]
-    named = list(x.columns) if names is None else list(names)
-    return _pandas(frames, named, x) if library == "pandas" else _polars(frames, named)
-
-
-@dataclass(frozen=True)
-class _Values:
-    """Columns of the answer's values from one to another, in a dtype."""
-
-    start: int
-    end: int
-    dtype: str
-
-
-Part = _Values | list[int]
-"""Values, or the positions of columns in the frame given."""
-
-
-def _positions(
-    blocks: Sequence[tuple[Node, str]], dtype: np.dtype[Any], library: str, x: Any
-) -> list[list[int]]:
-    """Return where the frame x has the columns that each block passes unchanged.
-
-    None where values are the same: pandas takes 0.4 ms for columns of a frame. No columns are
-    values: taken from a frame of polars, they would lose the number of rows.
-    """
-    if type(x).__module__.partition(".")[0] != library or not hasattr(x, "columns"):
-        return [[] for _ in blocks]
-    places = {name: i for i, name in reversed(list(enumerate(x.columns)))}
-    same = [kind == dtype for kind in x.dtypes] if library == "pandas" else [False] * len(places)
-
-    def find(node: Node, wanted: str) -> list[int]:
-        passing = _passing(node, library)
-        if passing is None:
-            return []
-        found = [places.get(passing.schema.names[i], i) for i in passing.columns]
-        return [] if wanted == dtype and all(same[i] for i in found) else found
-
-    return [find(node, wanted) for node, wanted in blocks]
+    return parts
 
 
 def _joined(before: Part, part: Part) -> list[Part]:
     """Join neighbours of one kind: many columns take the time of one."""
     if isinstance(before, list) and isinstance(part, list):
         return [before + part]
-    if isinstance(before, _Values) and isinstance(part, _Values) and before.dtype == part.dtype:
-        return [_Values(before.start, part.end, part.dtype)]
+    if isinstance(before, _Block) and isinstance(part, _Block) and before.dtype == part.dtype:
+        return [_Block(before.start, part.end, part.dtype)]
     return [before, part]
 
 
-def _taken(part: Part, values: npt.NDArray[Any], library: str, x: Any) -> Any:
-    """Return columns of the frame x by their positions, or values in memory of their own."""
-    if isinstance(part, _Values):
-        own = values[:, part.start : part.end].astype(part.dtype, copy=False)
-        return own if own.flags.writeable else own.copy()
-    return x.iloc[:, part] if library == "pandas" else x[:, part]
+def _taken(x: Any, positions: list[int], library: str) -> Any:
+    """Return columns of the frame x by their positions: a frame that no change of x changes."""
+    if library == "polars":
+        return x[:, positions]
+    if positions == list(range(x.shape[1])):
+        return x.copy(deep=None)  # None: lazily where pandas copies on write, else now
+    return x.take(positions, axis=1)  # in half of the time of iloc
 
 
-def _passing(node: Node, library: str) -> Columns | None:
-    """Return the input columns that a node passes unchanged; None if it computes.
+def _values(block: _Block, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return values of the answer in memory of their own."""
+    own = values[:, block.start : block.end].astype(block.dtype, copy=False)
+    return own if own.flags.writeable else own.copy()
+
+
+def _passing(node: Node, library: str) -> tuple[tuple[Any, int], ...]:
+    """Return name and place of the input columns that a node passes unchanged; () if it computes.
 
     scikit-learn takes selected columns of pandas from the frame itself.
     """
     if isinstance(node, Select) and isinstance(node.x, Columns) and library == "pandas":
-        return Columns(node.x.schema, Array(node.x.indices.data[node.indices.data]))
-    return node if isinstance(node, Columns) else None
+        places = node.x.indices.data[node.indices.data]
+        return _passing(Columns(node.x.schema, Array(places)), library)
+    if not isinstance(node, Columns):
+        return ()
+    return tuple((node.schema.names[i], i) for i in node.columns)
 
 
-def _pandas(parts: Sequence[Any], names: list[str], x: Any) -> Any:
-    import pandas as pd
+def _pandas(framing: Framing, values: npt.NDArray[Any], x: Any) -> Any:
+    """Return a frame of pandas, of values alone where the columns that pass are the same there."""
+    found = framing.find_passed(x)
+    if any(found):
+        alike = [kind == values.dtype for kind in pandas_dtypes(x)]
+        same = [
+            block.dtype == values.dtype and all(alike[i] for i in places)
+            for block, places in zip(framing.blocks, found, strict=True)
+        ]
+        if not all(same) and _stay(framing, found, x):
+            return _changed(framing, found, values, x)
+        found = [[] if is_same else places for is_same, places in zip(same, found, strict=True)]
+    return _side_by_side(_parts(framing, found), values, x)
 
-    index = x.index if isinstance(x, pd.DataFrame | pd.Series) else None
-    frames = [pd.DataFrame(part, index=index, copy=False) for part in parts]
-    frame = frames[0] if len(frames) == 1 else pd.concat(frames, axis=1)
-    if not names or list(frame.columns) != names:  # an own Index of no columns is one of ints
-        frame.columns = names
+
+def _stay(framing: Framing, found: Sequence[list[int]], x: Any) -> bool:
+    """Whether nearly all columns of x pass, and none moves."""
+    pairs = list(zip(framing.blocks, found, strict=True))
+    computed = sum(block.end - block.start for block, places in pairs if not places)
+    stay = all(places in ([], list(range(block.start, block.end))) for block, places in pairs)
+    return stay and computed <= MOST_SET and framing.width == x.shape[1]
+
+
+def _changed(framing: Framing, found: Sequence[list[int]], values: npt.NDArray[Any], x: Any) -> Any:
+    """Return the frame x with the columns of values in their places."""
+    frame = _taken(x, list(range(x.shape[1])), "pandas")
+    for block, places in zip(framing.blocks, found, strict=True):
+        for place in range(block.start, block.end) if not places else ():
+            frame.isetitem(place, values[:, place].astype(block.dtype))
     return frame
 
 
-def _polars(parts: Sequence[Any], names: list[str]) -> Any:
+def _side_by_side(parts: Sequence[Part], values: npt.NDArray[Any], x: Any) -> Any:
+    import pandas as pd
+
+    index = x.index if isinstance(x, pd.DataFrame | pd.Series) else None
+    numbered = _numbered(x) if any(isinstance(part, list) for part in parts) else x
+    frames = [
+        _taken(numbered, part, "pandas")
+        if isinstance(part, list)
+        else pd.DataFrame(_values(part, values), index=index, copy=False)
+        for part in parts
+    ]
+    return frames[0] if len(frames) == 1 else pd.concat(frames, axis=1, ignore_index=True)
+
+
+def _numbered(x: Any) -> Any:
+    """Return a frame of pandas with numbers for names: names take two thirds of the time of all."""
+    import pandas as pd
+
+    numbered = x.copy(deep=None)
+    numbered.columns = pd.RangeIndex(x.shape[1])
+    return numbered
+
+
+@lru_cache(64)
+def _pandas_names(names: tuple[str, ...]) -> Any:
+    """Return an Index, of which a frame takes a view: whoever names the view names it alone."""
+    import pandas as pd
+
+    return pd.Index(list(names), tupleize_cols=False)
+
+
+def _polars(parts: Sequence[Part], values: npt.NDArray[Any], names: Sequence[str], x: Any) -> Any:
     import polars as pl
 
     frames = [
-        pl.DataFrame(part, orient="row") if isinstance(part, np.ndarray) else part for part in parts
+        x[:, part] if isinstance(part, list) else pl.DataFrame(_values(part, values), orient="row")
+        for part in parts
     ]
     if not names:
         return frames[0]
     columns = [frame.to_series(i) for frame in frames for i in range(frame.width)]
     return pl.DataFrame([column.alias(name) for column, name in zip(columns, names, strict=True)])
+
+
+def _named(frame: Any, frame_format: FrameFormat, library: str) -> Any:
+    """Return a frame under the names of a format; None are those that it has."""
+    names = frame_format.names
+    if names is None or (not frame_format.renames and _names(frame) == list(names)):
+        return frame
+    if library == "polars":
+        return frame.rename(dict(zip(frame.columns, names, strict=True)))
+    frame.columns = _pandas_names(tuple(names)).view()
+    return frame

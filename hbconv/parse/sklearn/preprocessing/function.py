@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from hbconv.containers import Layout, Map, Node, Output, sparse_form
+from hbconv.containers import FrameFormat, Layout, Map, Node, Output, sparse_form
 from hbconv.parse.inverses import inverts
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
@@ -52,7 +54,13 @@ _SPARSE = frozenset(
 """Functions that scipy applies to the nonzeros of a sparse matrix: they keep zero."""
 
 
-@parses("sklearn.preprocessing.FunctionTransformer")
+def _frames(est: Any) -> FrameFormat | str:
+    """Return the rows themselves where nothing is done to them, and no columns are named."""
+    is_identity = est.func is None and not est.validate and est.feature_names_out is None
+    return FrameFormat("rows", None) if is_identity else ""
+
+
+@parses("sklearn.preprocessing.FunctionTransformer", frames=_frames)
 def parse_function_transformer(step: Step) -> dict[str, Output]:
     """Leave x alone without a function; refuse functions that are not numpy's."""
     return {"transform": _applied(step, "func", "kw_args")}
