@@ -204,15 +204,18 @@ class Model(SklearnEstimator):
         ------
         OptionError
             There is no such stage.
+        BackendError
+            The model, of a damaged file, cannot be compiled.
         """
         from hbconv.pipeline import Planned
         from hbconv.runtime.report.explanation import Explanation
         from hbconv.runtime.report.stage import report_stage
 
-        if stage is not None:
-            planned = Planned(self.parsed, self.dtypes, self.target, tuning=self.tuning)
-            return report_stage(planned, stage)
-        return Explanation.of(self.programs.planned(self.dtypes))
+        with self.programs.compiling():
+            if stage is not None:
+                planned = Planned(self.parsed, self.dtypes, self.target, tuning=self.tuning)
+                return report_stage(planned, stage)
+            return Explanation.of(self.programs.planned(self.dtypes))
 
     def __repr__(self) -> str:
         estimator = self.parsed.traits.estimator or "graph"
@@ -224,7 +227,8 @@ class Model(SklearnEstimator):
     def _repr_html_(self) -> str:
         from hbconv.runtime.report.drawing import draw_graph, embed
 
-        return embed(repr(self), draw_graph(self.programs.planned(self.dtypes)))
+        with self.programs.compiling():
+            return embed(repr(self), draw_graph(self.programs.planned(self.dtypes)))
 
     # What it computes.
 

@@ -123,7 +123,7 @@ class Programs:
             log_slower(self.parsed.traits.estimator, self.target, slowdown)
 
     @contextmanager
-    def _compiling(self) -> Iterator[None]:
+    def compiling(self) -> Iterator[None]:
         """Raise BackendError for any failure inside, and let in one thread at a time.
 
         The graph of a file may be one that no parser makes.
@@ -147,7 +147,7 @@ class Programs:
         found = self.compiled.get(key)
         if found is not None:
             return found
-        with self._compiling():
+        with self.compiling():
             if key not in self.compiled:
                 self.compiled[key] = self._compile(key)
             return self.compiled[key]
@@ -199,7 +199,7 @@ class Programs:
 
         No node may need a dense row, and the rows must be wide or the answer sparse.
         """
-        with self._compiling():
+        with self.compiling():
             if (methods, dtypes) not in self._takes_entries:
                 lowered = self.lowered(methods, dtypes, Padding(matrix=True))
                 worthwhile = len(dtypes) >= WIDE or bool(lowered.sparse_widths)
@@ -222,12 +222,12 @@ class Programs:
         self, methods: tuple[str, ...], dtypes: tuple[str, ...], padding: Padding = DENSE
     ) -> Lowered:
         """Return the methods as a program that no backend has seen."""
-        with self._compiling():
+        with self.compiling():
             return self.compilation(methods, dtypes, padding).lowered
 
     def prepared(self, methods: tuple[str, ...], dtypes: tuple[str, ...]) -> TensorProgram:
         """Return the methods as the backend will emit them."""
-        with self._compiling():
+        with self.compiling():
             stages = self.compilation(methods, dtypes)
             self._tell(stages.slowdown)
             return stages.prepared
@@ -237,7 +237,7 @@ class Programs:
         from hbconv.pipeline import Planned
 
         sparse = (padding.matrix or padding.written) and self.parsed.depends_on_form
-        with self._compiling():
+        with self.compiling():
             if (dtypes, sparse) not in self._planned:
                 planned = Planned(self.parsed, dtypes, self.target, sparse, self.tuning)
                 _ = planned.graph
@@ -261,7 +261,7 @@ class Programs:
     def fitted(self, methods: tuple[str, ...], dtypes: tuple[str, ...]) -> Artifact:
         """Return what computes the methods alone, for any number of rows: no row is flagged."""
         key = (methods, dtypes, DENSE)
-        with self._compiling():
+        with self.compiling():
             stages = self.compilation(*key)
             if stages.guard.flags_rows or stages.choosing:
                 return self._unguarded(stages)
@@ -328,7 +328,7 @@ class Programs:
 
     def _finisher(self, key: Key, files: Mapping[str, bytes], chunk: int) -> Finisher:
         """Read back what finishes the tied rows of a stored program."""
-        with self._compiling():
+        with self.compiling():
             stages = self.compilation(*key)
             backend = find_backend(self.target.backend)
             rest = backend.load(files, rest_program(stages).types, self.target)

@@ -24,10 +24,12 @@ from hbconv.containers import (
     Blocks,
     Check,
     Columns,
+    Compare,
     Concat,
     Cube,
     Entries,
     Graph,
+    Held,
     IsNonFinite,
     Labels,
     Map,
@@ -226,6 +228,31 @@ def test_a_graph_deeper_than_python_goes_ends_by_name(tmp_path):
     (tmp_path / "m.hbc").write_bytes(packed(Graph(X.schema, {"predict": Output(node)}, (check,))))
     with pytest.raises(hbconv.HbconvError):
         hbconv.load(tmp_path / "m.hbc").predict(np.zeros((3, 2)))
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda model: model.kneighbors_graph(np.zeros((3, 2))),
+        lambda model: model.explain(),
+        lambda model: model.explain("lowered"),
+        lambda model: model.explain().to_html(),
+        lambda model: model._repr_html_(),
+    ],
+    ids=["call", "explain", "stage", "html", "repr"],
+)
+def test_outputs_on_demand_that_cannot_be_compiled_end_by_name(ask, tmp_path):
+    """Loading does not look at them: here, at a number that no dtype holds."""
+    path = tmp_path / "m.hbc"
+    for absent in (0.5, 10**30):
+        graph = Output(Held(Compare.of(X, "le", 0.0), X, absent), on_demand=True)
+        path.write_bytes(packed(Graph(X.schema, {"predict": Output(X), "kneighbors_graph": graph})))
+        model = hbconv.load(path)
+        if absent == 0.5:
+            assert ask(model) is not None
+        else:
+            with pytest.raises(hbconv.BackendError, match="is no array of numbers"):
+                ask(model)
 
 
 @pytest.mark.parametrize(
