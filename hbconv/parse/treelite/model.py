@@ -76,6 +76,8 @@ def parse_model(step: Step) -> dict[str, Output]:
         raise step.refuse("postprocessor", link, f"hbconv handles {', '.join(_LINKS)}.")
     if model["num_target"] != 1:
         raise step.refuse("num_target", model["num_target"], "hbconv handles one target.")
+    if others := sorted({*model["target_id"]} - {0, -1}):
+        raise ValueError(f"trees of targets {others[:9]}, of one")
     if model["threshold_type"] != model["leaf_output_type"]:
         types = (model["threshold_type"], model["leaf_output_type"])
         raise step.refuse("leaf_output_type", types, "It must be that of the thresholds.")

@@ -161,11 +161,7 @@ def damaged(subject: Subject, files: list[bytes], case: int) -> tuple[bytes, np.
 
 def _try(subject: Subject, files: list[bytes], case: int, path: Path) -> tuple[str, str]:
     try:
-        data, rng = damaged(subject, files, case)
-    except BaseException:  # what the case before left may fill the memory
-        gc.collect()
-        data, rng = damaged(subject, files, case)
-    try:
+        data, rng = _damaged_in_free_memory(subject, files, case)
         path.write_bytes(data)
         subject.attempt(path, rng)
     except HbconvError as error:
@@ -180,6 +176,17 @@ def _try(subject: Subject, files: list[bytes], case: int, path: Path) -> tuple[s
             f"{type(error).__name__}: {message} ({Path(frame.filename).name}:{frame.lineno})",
         )
     return "answered", ""
+
+
+def _damaged_in_free_memory(
+    subject: Subject, files: list[bytes], case: int
+) -> tuple[bytes, np.random.Generator]:
+    """Damage a file; once more where that fails, as what the case before left may fill memory."""
+    try:
+        return damaged(subject, files, case)
+    except BaseException:
+        gc.collect()
+        return damaged(subject, files, case)
 
 
 def _data_bytes() -> int:

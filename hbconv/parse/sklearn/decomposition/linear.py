@@ -82,8 +82,8 @@ def _project(step: Step, x: Node) -> Node:
     """Project, then subtract the projected mean and whiten in place, as the source model does."""
     est = step.estimator
     components = est.components_.T
-    mean = (est.mean_.reshape(1, -1) @ components)[0]
-    projected = Affine.in_place(Linear.of(x, components), sub=mean)
+    mean = (est.mean_.reshape(1, -1) @ components)[0].astype(components.dtype)
+    projected = Linear.of(x, components, -mean)
     if not est.whiten:
         return projected
     scale = np.sqrt(est.explained_variance_)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 import treelite
@@ -10,6 +12,7 @@ from treelite.model_builder import Metadata, ModelBuilder, PostProcessorFunc, Tr
 import hbconv
 from hbconv.errors import UnsupportedError
 from hbconv.parse.treelite.model_json import read_trees
+from hbconv.parse.treelite.stored_model import read_treelite_json
 
 ROWS = np.array([[0.5], [1.0], [1.5], [np.nan]], np.float32)
 
@@ -53,6 +56,14 @@ def test_a_value_on_the_threshold_goes_as_in_the_source(operator: str) -> None:
     model = _stump(operator)
     found = hbconv.convert(model, "reference").predict(ROWS)
     np.testing.assert_array_equal(found, treelite.gtil.predict(model, ROWS))
+
+
+def test_refuses_trees_of_a_target_that_there_is_not() -> None:
+    """Treelite adds their leaves to numbers beside its answer."""
+    content = json.loads(_stump("<").dump_as_json())
+    content["target_id"] = [2048]
+    with pytest.raises(hbconv.errors.ConversionError, match=r"trees of targets \[2048\], of one"):
+        hbconv.convert(read_treelite_json(json.dumps(content).encode()))
 
 
 def test_refuses_other_comparisons() -> None:
