@@ -82,6 +82,17 @@ class Texts:
     blank_is_empty: bool = False
     folded: Literal["", "ascii", "characters"] = ""
 
+    def sizes(self, most: int) -> range:
+        """Return the sizes of n-grams among so many units: a file could claim any longest one.
+
+        Examples
+        --------
+        >>> texts = Texts(shortest=2, longest=3000)
+        >>> list(texts.sizes(4)), list(texts.sizes(0))
+        ([2, 3, 4], [2])
+        """
+        return range(self.shortest, max(self.shortest, min(self.longest, most)) + 1)
+
     @property
     def can_be_read(self) -> bool:
         """Whether the pattern and the encoding are ones, and n-grams have units."""

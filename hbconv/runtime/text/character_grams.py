@@ -112,7 +112,7 @@ def _cut(runs: Runs, texts: Texts) -> tuple[Ints, Grams]:
     steps[-1:] = len(runs.codes) - in_words - runs.starts[-1:]
     room = np.repeat(ends - first, steps)
     room -= np.arange(len(room))  # 1
-    sizes = range(texts.shortest, texts.longest + 1)
+    sizes = texts.sizes(int(room.max(initial=0)))
     found = [(room >= size).nonzero()[0] for size in sizes]  # 2
     at = np.concatenate(found)
     rows = np.repeat(runs.rows, steps)[at]

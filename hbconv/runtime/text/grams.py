@@ -119,7 +119,8 @@ def _word_grams(words: Runs, texts: Texts) -> tuple[Ints, Grams]:
         return words.rows, as_bytes(words.codes, words.starts, words.lengths)
     words = spaced(words)
     starts, lengths, rows = [], [], []
-    for size in range(texts.shortest, texts.longest + 1):
+    most = int(np.bincount(words.rows).max(initial=0))
+    for size in texts.sizes(most):
         last = slice(size - 1, None)
         first = np.flatnonzero(words.rows[last] == words.rows[: max(0, len(words.rows) - size + 1)])
         starts.append(words.starts[first])

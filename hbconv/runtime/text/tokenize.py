@@ -126,11 +126,7 @@ _CODES = ("utf-32-le", "surrogatepass")
 def _words(texts: Texts) -> Tokenizer:
     words = _found_words(texts.pattern)
     stopped = _without(words, frozenset(texts.stop_words)) if texts.stop_words else words
-    return (
-        stopped
-        if texts.longest == 1
-        else lambda document: _joined(stopped(document), texts.shortest, texts.longest)
-    )
+    return stopped if texts.longest == 1 else lambda document: _joined(stopped(document), texts)
 
 
 def _found_words(pattern: str) -> Tokenizer:
@@ -176,9 +172,9 @@ def _without(words: Tokenizer, stop_words: frozenset[str]) -> Tokenizer:
     return lambda document: [word for word in words(document) if word not in stop_words]
 
 
-def _joined(words: Sequence[str], shortest: int, longest: int) -> list[str]:
+def _joined(words: Sequence[str], texts: Texts) -> list[str]:
     grams: list[str] = []
-    for size in range(shortest, longest + 1):
+    for size in texts.sizes(len(words)):
         grams += (
             words
             if size == 1
@@ -188,13 +184,13 @@ def _joined(words: Sequence[str], shortest: int, longest: int) -> list[str]:
 
 
 def _characters(texts: Texts) -> Tokenizer:
-    return lambda document: _runs(single_spaces(document), texts.shortest, texts.longest)
+    return lambda document: _runs(single_spaces(document), texts)
 
 
-def _runs(text: str, shortest: int, longest: int) -> list[str]:
+def _runs(text: str, texts: Texts) -> list[str]:
     return [
         text[first : first + size]
-        for size in range(shortest, longest + 1)
+        for size in texts.sizes(len(text))
         for first in range(len(text) - size + 1)
     ]
 
@@ -206,7 +202,7 @@ def _characters_of_words(texts: Texts) -> Tokenizer:
         found: list[str] = []
         for word in document.split():
             padded = f" {word} "
-            found += _runs(padded, texts.shortest, min(texts.longest, len(padded)))
+            found += _runs(padded, texts)
             if len(padded) < texts.shortest:
                 found.append(padded)
         return found
