@@ -45,9 +45,13 @@ _EDGE = np.float32(1e-6)
 def base_scores(text: str) -> Floats:
     """Read the base score of one output, or of each.
 
-    Since XGBoost 3.1 the text holds a number for each, such as ``"[5E-1,2E-1]"``.
+    Since XGBoost 3.1 the text holds a number for each, such as ``"[5E-1,2E-1]"``. XGBoost writes
+    finite numbers, and reads others as if there were none.
     """
-    return np.array([float(number) for number in str(text).strip("[]").split(",")], np.float32)
+    scores = np.array([float(number) for number in str(text).strip("[]").split(",")], np.float32)
+    if not np.isfinite(scores).all():
+        raise ValueError(f"base_score {text!r:.50} is not finite")
+    return scores
 
 
 def margins(scores: Floats, objective: str) -> Floats:

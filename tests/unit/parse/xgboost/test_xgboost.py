@@ -433,6 +433,8 @@ TREE = "gradient_booster/model/trees/0/"
             "a column that does not",
         ),
         (edited("learner_model_param/base_score", "half"), "damaged"),
+        (edited("learner_model_param/base_score", "-inf"), "base_score '-inf' is not finite"),
+        (edited("learner_model_param/base_score", "[1E-1,nan]"), "is not finite"),
     ],
 )
 def test_damaged_and_foreign_files(data, message):
