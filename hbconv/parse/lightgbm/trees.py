@@ -96,6 +96,8 @@ def read_trees(
         raise ConversionError(
             DAMAGED.format(f"a test reads a column that does not exist (there are {n_features})")
         )
+    if np.any((decision < 0) | (decision >= MISSING_ZERO | MISSING_NAN)):
+        raise ConversionError(DAMAGED.format("a decision_type is none"))
     slopes = _slopes(trees, leaves, values)
     kind = _kinds(feature, threshold, decision)
     multiplied = np.unique(slopes.feature.data) if slopes else np.zeros(0, np.int64)

@@ -363,6 +363,8 @@ def test_a_text_is_cut_as_it_is_read():
         (TEXT.replace("left_child=", "left_child=9", 1), "damaged"),
         (TEXT.replace("split_feature=", "split_feature=9", 1), "damaged: a test reads a column"),
         (TEXT.replace("leaf_value", "leaf_worth"), "damaged"),
+        (TEXT.replace("decision_type=", "decision_type=-", 1), "a decision_type is none"),
+        (TEXT.replace("decision_type=", "decision_type=1", 1), "a decision_type is none"),
         (TEXT.replace("version=v4", "version=v9"), "LightGBM with version='v9'"),
         (
             TEXT.replace("objective=regression", "objective=surprise"),
