@@ -55,6 +55,10 @@ class Formula(ABC):
         """Whether entries of any of these rows may be rounded."""
         return True
 
+    def is_narrow(self, dtype: str) -> bool:
+        """Whether rows of a dtype and the points are both float32."""
+        return dtype == self.points.dtype == "float32"
+
     @abstractmethod
     def entries(self, rows: Rows, batch: int) -> Rows:
         """Compute what the source's search compares, of all points.

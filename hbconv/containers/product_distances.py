@@ -136,11 +136,11 @@ class SparseProducts(WholeProducts):
         """Compute them as without zeros; of two sparse matrices of float32 they are rounded."""
         squares = super().entries(rows, batch)
         both = self.rows_are_sparse and self.points_are_sparse
-        narrow = both and rows.dtype.name == self.points.dtype == "float32"
+        narrow = both and self.is_narrow(rows.dtype.name)
         return squares.astype(np.float32) if narrow else squares
 
     def epsilon(self, dtype: str) -> float:
-        return float(np.finfo(dtype if dtype == self.points.dtype == "float32" else "float64").eps)
+        return float(np.finfo("float32" if self.is_narrow(dtype) else "float64").eps)
 
     @cached_property
     def _lengths(self) -> npt.NDArray[np.float64]:
@@ -150,10 +150,7 @@ class SparseProducts(WholeProducts):
         return (_sums if self.rows_are_sparse else _dots)(x)
 
     def _products(self, x: Rows) -> Rows:
-        products = np.zeros((len(x), len(self._known)))
-        for column in np.flatnonzero(x.any(axis=0)):
-            products += x[:, column, None] * self._known[:, column]
-        return products
+        return _term_after_term(x, self._known)
 
 
 @dataclass(frozen=True)
@@ -178,25 +175,20 @@ class CosineDistances(Formula):
     points_are_sparse: bool = False
 
     def entries(self, rows: Rows, batch: int) -> Rows:
-        dtype = self._dtype(rows.dtype)
+        dtype = self._dtype(rows.dtype.name)
         x = _unit_rows(rows.astype(dtype), sparse=self.rows_are_sparse)
         y = _unit_rows(self.points.data.astype(dtype), sparse=self.points_are_sparse)
-        if self.rows_are_sparse or self.points_are_sparse:
-            products = np.zeros((len(x), len(y)), dtype)
-            for column in np.flatnonzero(x.any(axis=0)):
-                products += x[:, column, None] * y[:, column]
-        else:
-            products = _product(x, y, batch)
+        is_sparse = self.rows_are_sparse or self.points_are_sparse
+        products = _term_after_term(x, y) if is_sparse else _product(x, y, batch)
         return np.asarray(np.clip(1 - products, 0.0, 2.0))
 
     def margin(self, b: Builder, rows: Value, entries: Value) -> Value:
         """Bound the rounding of a product of rows of length 1."""
-        epsilon = np.finfo(self._dtype(np.dtype(rows.dtype))).eps
+        epsilon = np.finfo(self._dtype(rows.dtype)).eps
         return b.constant([4.0 * (self.points.shape[1] + 8) * float(epsilon)], entries.dtype)
 
-    def _dtype(self, rows: np.dtype[Any]) -> np.dtype[Any]:
-        narrow = rows == self.points.data.dtype == np.float32
-        return np.dtype(np.float32 if narrow else np.float64)
+    def _dtype(self, rows: str) -> str:
+        return "float32" if self.is_narrow(rows) else "float64"
 
 
 @dataclass(frozen=True)
@@ -266,6 +258,14 @@ def _unit_rows(x: Rows, *, sparse: bool) -> Rows:
     lengths = np.sqrt(np.einsum("ij,ij->i", x, x))
     least = 10 * np.finfo(x.dtype).eps
     return np.asarray(x / np.where(lengths < least, x.dtype.type(1.0), lengths)[:, None])
+
+
+def _term_after_term(x: Rows, y: Rows) -> Rows:
+    """Multiply by the transpose of y, each product rounded, and each sum."""
+    products = np.zeros((len(x), len(y)), x.dtype)
+    for column in np.flatnonzero(x.any(axis=0)):
+        products += x[:, column, None] * y[:, column]
+    return products
 
 
 def _product(x: Rows, y: Rows, batch: int = 2) -> Rows:

@@ -68,7 +68,7 @@ class TermDistances(Formula):
     def for_dtype(self, dtype: str) -> Formula | None:
         if not is_searched_by_heap(dtype, self.points):
             return self._partitioned()
-        return None if self.kind in _COMMON and not self._is_narrow(dtype) else self
+        return None if self.kind in _COMMON and not self.is_narrow(dtype) else self
 
     def _partitioned(self) -> Formula | None:
         """Return the formula of distances that are partitioned: SciPy squares where p is 2."""
@@ -78,15 +78,12 @@ class TermDistances(Formula):
             return replace(self, kind="square")
         return None if self.kind in _COMMON else self
 
-    def _is_narrow(self, dtype: str) -> bool:
-        return dtype == self.points.dtype == "float32"
-
     def entries(self, rows: Rows, batch: int) -> Rows:  # noqa: ARG002
         """Compute the sums: in float32 where rows and points are of it.
 
         Values that repeat are computed once: equally near points come of them.
         """
-        dtype = "float32" if self._is_narrow(rows.dtype.name) else "float64"
+        dtype = "float32" if self.is_narrow(rows.dtype.name) else "float64"
         x, y = rows.astype(dtype), self.points.data.astype(dtype)
         total = self._haversine(x, y) if self.kind == "haversine" else self._sums(x, y)
         if self.kind in _ROOTS and not is_searched_by_heap(rows.dtype.name, self.points):
@@ -116,7 +113,7 @@ class TermDistances(Formula):
 
         Weights are multiplied into rows before their differences are taken, which then are not.
         """
-        epsilon = float(np.finfo("float32" if self._is_narrow(rows.dtype) else "float64").eps)
+        epsilon = float(np.finfo("float32" if self.is_narrow(rows.dtype) else "float64").eps)
         scale = 4.0 * epsilon * (self.points.shape[1] + 8) * max(1.0, self.p)
         if self.weights is None:
             return entries * b.constant([scale], entries.dtype)

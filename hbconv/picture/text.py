@@ -35,7 +35,9 @@ def cut(text: str, size: float, most: float) -> str:
     >>> cut("petal length (cm)", 10, 60)
     'petal len…'
     """
-    room, taken, kept = most / size, 0.0, 0
+    room = most / size
+    taken = 0.0
+    kept = 0
     for i, character in enumerate(text, start=1):
         taken += _share(character)
         if taken > room:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from contextlib import suppress
-
-import numpy as np
 
 from hbconv.backends.tvm.binary.artifact import Signature, SmallBatchLoop, TvmArtifact
 from hbconv.backends.tvm.binary.cache_key import compiler_versions, loop_key
 from hbconv.backends.tvm.binary.guards import make_loop
-from hbconv.backends.tvm.binary.loop import CompiledLoop, LoopCode, pack_loop, unpack_loop
+from hbconv.backends.tvm.binary.loop import (
+    CompiledLoop,
+    LoopCode,
+    pack_loop,
+    scratch_bytes,
+    unpack_loop,
+)
 from hbconv.backends.tvm.import_tvm import import_tvm
 from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.target.schedule import Schedule
@@ -18,7 +21,7 @@ from hbconv.backends.tvm.trees.single_row.row_limit import single_row_limit
 from hbconv.cache import Cache
 from hbconv.errors import BackendError
 from hbconv.target import Target
-from hbconv.tensor import TensorProgram, TensorType
+from hbconv.tensor import TensorProgram
 
 __all__ = ["FEW", "compile_loop", "compile_program"]
 
@@ -52,25 +55,20 @@ def _compile_within(
 
     What no eight rows of fit is refused before its tables are made, which may be as large.
     """
-    kinds = (i.type for i in program.instructions if i.type.rows)
-    _require_room(room, FEW.tile * max(map(_row_bytes, kinds), default=0))
+    _require_room(room, FEW.tile * max(i.type.row_bytes for i in program.instructions))
     loop = compile_loop(program, schedule, machine)
-    if loop.code.scratch_bytes > room:
+    if scratch_bytes(loop.code.scratch) > room:
         loop = compile_loop(program, FEW, machine)
-        _require_room(room, loop.code.scratch_bytes)
+        _require_room(room, scratch_bytes(loop.code.scratch))
     return loop
-
-
-def _row_bytes(kind: TensorType) -> int:
-    return math.prod(kind.shape) * np.dtype(kind.dtype).itemsize
 
 
 def _require_room(room: int, needed: int) -> None:
     if needed > room:
         raise BackendError(
             f"Eight rows at a time take {needed / 1e9:,.1f} GB on backend 'tvm', and half of the "
-            f"target's memory is {room / 1e9:,.1f} GB. Give a target of more memory, or use "
-            f"another backend."
+            f"target's memory is {room / 1e9:,.1f} GB. Give convert(..., memory=) more bytes, or "
+            f"use another backend."
         )
 
 

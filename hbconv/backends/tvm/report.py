@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from hbconv.backends.base import KernelReport
+from hbconv.backends.tvm.binary.loop import scratch_bytes
 from hbconv.backends.tvm.emit.tile_function import write_function
 from hbconv.backends.tvm.passes.flag_beyond import FLAG_BEYOND
 from hbconv.backends.tvm.target.machine import Machine
@@ -37,9 +38,7 @@ def report_kernel(program: TensorProgram, schedule: Schedule, machine: Machine) 
             int(np.prod(kind.shape)) * np.dtype(kind.dtype).itemsize for kind in outputs
         ),
         table_bytes=sum(table.nbytes for table in written.tables),
-        scratch_bytes=sum(
-            size * np.dtype(dtype).itemsize for dtype, size in written.scratch.items()
-        ),
+        scratch_bytes=scratch_bytes(written.scratch),
         trees=tuple(
             _trees(program, op, schedule, machine)
             for op in program.instructions

@@ -177,10 +177,7 @@ def category_codes(step: Step, position: int, categories: Any) -> Node:
 
 def with_nulls(x: Node) -> Node:
     """Make None of each missing text, as a frame of polars does, where columns may be texts."""
-    width = x.type.width
-    if all(text_column(x, j) is None for j in range(width)):
-        return x
-    return FillObjects(x, (None,) * width, (None, _NAN, NA))
+    return FillObjects(x, (None,) * x.type.width, (None, _NAN, NA)) if _has_texts(x) else x
 
 
 def with_nan(x: Node) -> Node:
@@ -189,9 +186,14 @@ def with_nan(x: Node) -> Node:
     From version 3 on it infers that objects are texts, of which only NaN is missing.
     """
     pandas = sys.modules.get("pandas")
-    if pandas is not None and int(pandas.__version__.partition(".")[0]) < 3:
+    is_old = pandas is not None and int(pandas.__version__.partition(".")[0]) < 3
+    if is_old or not _has_texts(x):
         return x
     return FillObjects(x, (_NAN,) * x.type.width, (None, NA), texts_only=True)
+
+
+def _has_texts(x: Node) -> bool:
+    return any(text_column(x, j) is not None for j in range(x.type.width))
 
 
 def _needs_objects(x: Node, position: int) -> bool:

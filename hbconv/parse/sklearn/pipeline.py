@@ -53,14 +53,16 @@ PASSED_ON = (
 def parse_pipeline(step: Step) -> dict[str, Output]:
     """Pass the output from step to step; the last gives the methods that a pipeline has."""
     *before, (name, last) = step.estimator.steps
-    output, library = Output(step.x, sparse_form(step.x_sparse, "kept", arrays=True)), ""
+    output = Output(step.x, sparse_form(step.x_sparse, "kept", arrays=True))
+    library = ""
     for inner, estimator in before:
         if is_passed(estimator):
             continue
         sparse = output.returns_sparse
         made = _transformed(step, estimator, output.node, inner, x_sparse=sparse).after(output)
-        given, library = library, output_library(estimator)
-        output = replace(made, node=_handed_on(made.node, given, library))
+        chosen = output_library(estimator)
+        output = replace(made, node=_handed_on(made.node, library, chosen))
+        library = chosen
     outputs = (
         {"transform": output}
         if is_passed(last)
@@ -157,11 +159,7 @@ def _handed_on(x: Node, given: str, made: str) -> Node:
     """
     if made == "polars":
         return _read_from_polars(x)
-    return with_nan(x) if (given, made) == ("polars", "pandas") and _has_texts(x) else x
-
-
-def _has_texts(x: Node) -> bool:
-    return any(text_column(x, j) is not None for j in range(x.type.width))
+    return with_nan(x) if (given, made) == ("polars", "pandas") else x
 
 
 def _read_from_polars(x: Node) -> Node:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -37,13 +38,16 @@ def count_columns(
     count : int
         Number of rows.
     """
-    known = columns >= 0
-    if not known.all():
-        rows = rows[known]
-        columns = columns[known]
+    rows, columns = _known(columns, rows, columns)
     if len(rows) <= FEW:
         return _count_few(rows, columns, is_negative, count)
     return _count_by_rows(rows, columns, is_negative, count)
+
+
+def _known(columns: npt.NDArray[Any], *arrays: npt.NDArray[Any]) -> Sequence[npt.NDArray[Any]]:
+    """Return what arrays hold of the features that have a column."""
+    known = columns >= 0
+    return arrays if known.all() else [array[known] for array in arrays]
 
 
 def _count_few(
@@ -120,11 +124,7 @@ def sum_columns(
     count : int
         Number of rows.
     """
-    known = columns >= 0
-    if not known.all():
-        rows = rows[known]
-        columns = columns[known]
-        values = values[known]
+    rows, columns, values = _known(columns, rows, columns, values)
     keys = rows << HALF
     keys |= columns
     order = keys.argsort(kind="stable")  # the quickest way too: keys nearly ascend

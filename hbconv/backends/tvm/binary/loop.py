@@ -24,6 +24,7 @@ __all__ = [
     "Matrices",
     "Workspace",
     "pack_loop",
+    "scratch_bytes",
     "unpack_loop",
 ]
 
@@ -55,10 +56,10 @@ class LoopCode:
     scratch: dict[str, int]
     library: bytes | None
 
-    @property
-    def scratch_bytes(self) -> int:
-        """How many bytes a call needs for itself."""
-        return sum(size * np.dtype(dtype).itemsize for dtype, size in self.scratch.items())
+
+def scratch_bytes(scratch: Mapping[str, int]) -> int:
+    """Return how many bytes so many entries of each dtype take."""
+    return sum(size * np.dtype(dtype).itemsize for dtype, size in scratch.items())
 
 
 class CompiledLoop:

@@ -125,10 +125,9 @@ def _terms(estimator: Any, points: Array, *, sparse: bool) -> TermDistances | No
     given = None if weights is None else Array(np.asarray(weights, np.float64))
     if metric in _TERMS:
         return TermDistances(points, None, *_TERMS[metric], given, sparse)
-    p = float(params.get("p", 2))
     if metric not in ("minkowski", "p"):
         return None
-    return TermDistances(points, None, "power", p, given, sparse)
+    return TermDistances(points, None, "power", float(params.get("p", 2)), given, sparse)
 
 
 def warn_of_graph(step: Step, graph: Node) -> None:
@@ -142,9 +141,10 @@ def warn_of_graph(step: Step, graph: Node) -> None:
 
 def warn_of_scaling(step: Step, estimator: Any) -> None:
     """Warn of a metric whose weights hbconv multiplies into the columns, which rounds otherwise."""
-    metric, fitted = estimator.effective_metric_, estimator._fit_X
+    metric = estimator.effective_metric_
+    fitted = estimator._fit_X
     other = metric == "mahalanobis" or (metric == "seuclidean" and fitted.dtype.kind != "f")
-    if other and are_often_tied(dense(estimator._fit_X).astype(np.float64)):
+    if other and are_often_tied(dense(fitted).astype(np.float64)):
         _warn(step, f"By metric={metric!r} rounding chooses among them. Scale in a step before it.")
 
 

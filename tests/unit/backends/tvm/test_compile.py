@@ -20,6 +20,7 @@ from hbconv.backends.tvm import BACKEND
 from hbconv.backends.tvm import compile as compiler
 from hbconv.backends.tvm.binary import build
 from hbconv.backends.tvm.binary.artifact import unpack
+from hbconv.backends.tvm.binary.loop import scratch_bytes
 from hbconv.backends.tvm.target import machine
 from hbconv.backends.tvm.target.schedule import Schedule
 from hbconv.backends.tvm.tir.memory import Scratch
@@ -63,11 +64,11 @@ def test_scratch_stays_within_the_memory_of_the_target():
     x = b.input("x", "float32", 300)
     program = b.program({"y": b.op("topk", b.op("exp", x) * x, k=200)})
     whole, few = (BACKEND.compile(program, Target("tvm", memory=m)) for m in (1 << 30, 120_000))
-    sizes = [artifact.batch.code.scratch_bytes for artifact in (whole, few)]
+    sizes = [scratch_bytes(artifact.batch.code.scratch) for artifact in (whole, few)]
     assert sizes[1] <= 60_000 < sizes[0]
     rows = np.random.default_rng(0).normal(size=(50, 300)).astype(np.float32)
     np.testing.assert_array_equal(*(a.run({"x": rows})["y"] for a in (whole, few)))
-    with pytest.raises(BackendError, match="Give a target of more memory"):
+    with pytest.raises(BackendError, match=r"Give convert\(\.\.\., memory=\) more"):
         BACKEND.compile(program, Target("tvm", memory=4_000))
 
 
@@ -171,6 +172,7 @@ def test_a_stored_kernel_needs_no_tvm(artifact, tmp_path):
 import sys, pathlib, numpy as np
 sys.modules["tvm"] = sys.modules["tvm_ffi"] = None
 from hbconv.backends.tvm.binary.artifact import unpack
+from hbconv.backends.tvm.binary.loop import scratch_bytes
 files = {p.name: p.read_bytes() for p in pathlib.Path(sys.argv[1]).iterdir()}
 print(unpack(files, 1).run({"x": np.zeros((2, 3), np.float32)})["sum"])
 """
