@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
+import string
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 __all__ = ["LEFTOVER", "appearing", "appearing_new", "scratch", "sweep"]
@@ -81,25 +83,33 @@ def _appearing(target: Path, take: Callable[[Path, Path], None]) -> Iterator[Pat
 @contextmanager
 def scratch(folder: str | os.PathLike[str] | None = None) -> Iterator[Path]:
     """Give an empty file in a folder, or in that of temporary files, until the block ends."""
-    temporary, descriptor = _temporary(folder)
-    try:
-        yield temporary
-    finally:
-        temporary.unlink(missing_ok=True)
-        os.close(descriptor)
+    with ExitStack() as undo:
+        yield _temporary(folder or tempfile.gettempdir(), undo)
 
 
-def _temporary(folder: str | os.PathLike[str] | None) -> tuple[Path, int]:
-    """Make a file and lock it. One that was swept before it was locked is made again."""
+def _temporary(folder: str | os.PathLike[str], undo: ExitStack) -> Path:
+    """Make a file and lock it. One that was swept before it was locked is made again.
+
+    What removes it stands before the file does: a signal may end the process right behind that.
+    """
     while True:
-        descriptor, name = tempfile.mkstemp(dir=folder, prefix=PREFIX)
-        temporary = Path(name)
+        name = PREFIX + "".join(secrets.choice(_LETTERS) for _ in range(8))
+        temporary = Path(folder, name).absolute()
+        undo.callback(temporary.unlink, missing_ok=True)
+        descriptor = os.open(temporary, _OWN, 0o600)
         if os.name != "posix":  # others replace no file that is open
             os.close(descriptor)
-            return temporary, os.open(os.devnull, os.O_RDONLY)
+            return temporary
+        undo.callback(os.close, descriptor)
         if _lock(descriptor) is not False and temporary.exists():
-            return temporary, descriptor
-        os.close(descriptor)
+            return temporary
+
+
+_LETTERS = string.ascii_lowercase + string.digits + "_"
+_OWN = (
+    os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+)
+"""How a file is opened that must not be there."""
 
 
 def _take(temporary: Path, target: Path) -> None:

@@ -4,7 +4,6 @@ import errno
 import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -85,18 +84,36 @@ class TestSweep:
 
     def test_of_a_file_that_is_begun_lets_it_begin_again(self, tmp_path, monkeypatch):
         """Between its making and its lock, another process may take a file for a dead one's."""
-        made = tempfile.mkstemp
+        made = os.open
         swept = []
 
-        def make(**options):
-            found = made(**options)
-            if not swept:
+        def make(path, flags, *mode):
+            found = made(path, flags, *mode)
+            if not swept and flags & os.O_CREAT:
+                swept.append(Path(path))
                 sweep(tmp_path)
-                swept.append(Path(found[1]))
             return found
 
-        monkeypatch.setattr(tempfile, "mkstemp", make)
+        monkeypatch.setattr(os, "open", make)
         with appearing(tmp_path / "o.txt") as temporary:
             temporary.write_text("whole")
         assert not swept[0].exists()
         assert (tmp_path / "o.txt").read_text() == "whole"
+
+
+@pytest.mark.parametrize("at", ["open", "_lock"])
+def test_a_signal_right_behind_the_making_of_a_file_leaves_none(at, tmp_path, monkeypatch):
+    """As that of a closed terminal, which may come before anything knows of the file."""
+    owner = "os" if at == "open" else "hbconv.files"
+    made = os.open if at == "open" else (lambda _: True)
+
+    def interrupted(*given):
+        made(*given)
+        assert len(list(tmp_path.iterdir())) == 1
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"{owner}.{at}", interrupted)
+    with pytest.raises(KeyboardInterrupt), scratch(tmp_path):
+        pass
+    monkeypatch.undo()
+    assert list(tmp_path.iterdir()) == []
