@@ -108,9 +108,13 @@ class InProcess:
 
     answer: BatchAnswers
 
-    def read(self, table: ShardTable, shard: Shard, rows: int, unfit: Unfit) -> Iterator[Any]:
-        """Yield the answers to a file, which a thread reads ahead."""
-        return map(self.answer, read_ahead(table.batches(shard, rows, unfit)))
+    @contextmanager
+    def read(
+        self, table: ShardTable, shard: Shard, rows: int, unfit: Unfit
+    ) -> Iterator[Iterator[Any]]:
+        """Give the answers to a file, which a thread reads ahead."""
+        with read_ahead(table.batches(shard, rows, unfit)) as batches:
+            yield map(self.answer, batches)
 
     def one(self, batch: Any) -> Any:
         """Answer one batch."""
@@ -127,13 +131,18 @@ class OnDevices:
 
     pool: DevicePool
 
-    def read(self, table: ShardTable, shard: Shard, rows: int, unfit: Unfit) -> Iterator[Any]:
-        """Yield the answers to a file, in the order of its rows."""
+    @contextmanager
+    def read(
+        self, table: ShardTable, shard: Shard, rows: int, unfit: Unfit
+    ) -> Iterator[Iterator[Any]]:
+        """Give the answers to a file, in the order of its rows."""
         groups = split_row_groups(shard, rows) if shard.kind == "parquet" else ()
-        if not groups:
-            return self.pool.answers(read_ahead(table.batches(shard, rows, unfit)))
-        pieces = (replace(shard, row_groups=own) for own in groups)
-        return chain.from_iterable(self.pool.answers(pieces))
+        if groups:
+            pieces = (replace(shard, row_groups=own) for own in groups)
+            yield chain.from_iterable(self.pool.answers(pieces))
+            return
+        with read_ahead(table.batches(shard, rows, unfit)) as batches:
+            yield self.pool.answers(batches)
 
     def one(self, batch: Any) -> Any:
         """Answer one batch."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -63,29 +64,34 @@ class ScoreJob:
         """
         planned = self.schema  # asked while what answers is there
         bad = [BadRows(shard.name, rejects) for shard in shards]
-        parts = chain.from_iterable(map(self._parts, shards, bad))
-        first = next(parts, None)
-        schema = planned if first is None else first.schema
         rows = 0
-        with table_writer(path, kind, schema) as write, behind(write) as hand_on:
-            for part in chain([] if first is None else [first], parts):
-                hand_on(_as(part, schema))
-                rows += part.num_rows
+        with closing(self._all_parts(shards, bad)) as parts:
+            first = next(parts, None)
+            schema = planned if first is None else first.schema
+            with table_writer(path, kind, schema) as write, behind(write) as hand_on:
+                for part in chain([] if first is None else [first], parts):
+                    hand_on(_as(part, schema))
+                    rows += part.num_rows
         return rows, sum(one.count for one in bad)
+
+    def _all_parts(self, shards: Sequence[Shard], bad: Sequence[BadRows]) -> Generator[Any]:
+        for shard, own in zip(shards, bad, strict=True):
+            yield from self._parts(shard, own)
 
     def _parts(self, shard: Shard, bad: BadRows) -> Iterator[Any]:
         before = shard.info()
         place = 0
         unfit = bad.unfit if bad.sink is not None and shard.kind == "csv" else None
-        for found in self.answering.read(self.table, shard, self.batch_rows, unfit):
-            rows = found.num_rows
-            if isinstance(found, RefusedBatch):
-                for _, part in find_parts(self._answer, found.batch, place, bad):
-                    yield part
-            else:
-                yield found
-            place += rows
-            self.advance(rows)
+        with self.answering.read(self.table, shard, self.batch_rows, unfit) as answers:
+            for found in answers:
+                rows = found.num_rows
+                if isinstance(found, RefusedBatch):
+                    for _, part in find_parts(self._answer, found.batch, place, bad):
+                        yield part
+                else:
+                    yield found
+                place += rows
+                self.advance(rows)
         if shard.info() != before:
             raise InputError(
                 f"{shard.name} was written to while it was read. Its answers were not kept."

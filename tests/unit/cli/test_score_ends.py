@@ -2,11 +2,14 @@
 be written. No half file is left, what was there stays, and ``--resume`` goes on.
 """
 
+import errno
+import gc
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -18,6 +21,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import hbconv
+from hbconv.cli import main, outputs
 
 NAMES = list("abc")
 LIMIT = 100_000
@@ -99,6 +103,32 @@ class TestFullDisk:
         assert json.loads(done.stdout)["files_done_before"] == 1
         assert Path("out/0.parquet").stat().st_ino == first
         require_answers()
+
+
+class FullDisk:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def write_batch(self, _):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("devices", [[], ["--devices", "cpu"]], ids=["here", "processes"])
+def test_no_thread_outlives_a_run_that_fails(work, devices, monkeypatch, capsys):
+    """One that reads when the interpreter ends would take the process with it."""
+    monkeypatch.setattr(outputs, "_opened", lambda *_: FullDisk())
+    before = set(threading.enumerate())
+    gc.disable()  # which would end it, sooner or later
+    try:
+        code = main(["score", "m.hbc", "in", "-o", "o.csv", "--batch-rows", "20", *devices])
+        left = set(threading.enumerate()) - before
+    finally:
+        gc.enable()
+    assert (code, left) == (1, set())
+    assert "No space left on device" in capsys.readouterr().err
 
 
 class TestCtrlC:
