@@ -557,7 +557,7 @@ ALONG = [
     Case("sort", "ties", lambda b, x: b.reduce("sort", x), (Input(ties),), equal),
     Case("sort", "integers", lambda b, x: b.reduce("sort", x), (Input(whole),), dtypes=INTS),
     *(Case("topk", f"{k} of {WIDTH}", lambda b, x, k=k: b.op("topk", x, k=k), (Input(ties),)) for k in (1, 3, WIDTH)),
-    *(Case("topk", f"5 of 200 {values.__name__}", lambda b, x: b.op("topk", x, k=5), (Input(values, 200),)) for values in (ties, whole, anything)),
+    *(Case("topk", f"{k} of 200 {values.__name__}", lambda b, x, k=k: b.op("topk", x, k=k), (Input(values, 200),)) for k in (5, 21) for values in (ties, whole, anything)),
     Case("topk", "integers, 3 of 100", lambda b, x: b.op("topk", x, k=3), (Input(whole, 100),), dtypes=INTS),
     Case("topk", "nearly all NaN", lambda b, x: b.op("topk", b.op("sqrt", -b.op("abs", x)), k=5), (Input(whole, 60),)),
     Case("topk", "integers", lambda b, x: b.op("topk", x, k=3), (Input(whole),), dtypes=INTS),

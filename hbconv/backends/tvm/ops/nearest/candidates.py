@@ -226,7 +226,7 @@ class Candidates:
             entry = select(is_listed, k.load(self.lists.distances, (0,), at), nothing)
             nobody = literal(NO_POINT, "int32", NARROW)
             number = k.bind(select(is_listed, k.load(self.lists.numbers, (0,), at), nobody))
-            offer(k, k.register(self.x.dtype, entry, NARROW), number, best, out, row)
+            offer(k, k.bind(entry), number, best, out, row)
 
     def narrow(self, k: Kernel, prefilter: Prefilter, best: Place, row: Any) -> None:
         """Bound the scores by the distance of the last of the nearest so far.

@@ -19,11 +19,11 @@ from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.ops.elementwise import Kind, product
 from hbconv.backends.tvm.ops.matmul import multiply
-from hbconv.backends.tvm.ops.nearest.best_lists import NARROW, clear, holds, offer
+from hbconv.backends.tvm.ops.nearest.best_lists import NARROW, holds, offer_next
 from hbconv.backends.tvm.ops.nearest.candidates import Candidates
 from hbconv.backends.tvm.ops.nearest.tables import CHAINS, Prefilter
 from hbconv.backends.tvm.ops.packed_weights import PANEL
-from hbconv.backends.tvm.tir.kernel import Kernel, lanes, literal, spread
+from hbconv.backends.tvm.tir.kernel import Kernel, lanes, literal
 from hbconv.backends.tvm.tir.memory import Place
 
 __all__ = ["EMITTERS"]
@@ -33,12 +33,12 @@ select = tirx.Select
 
 def topk(k: Kernel, out: Place, x: Place) -> None:
     """Emit ``topk``."""
-    with k.temporary(x.dtype, out.shape) as best:
-        with k.vectors(NARROW) as row:
-            clear(k, out, row)
-        with k.over(x.shape) as position, k.vectors(NARROW) as row:
-            entry = k.register(x.dtype, k.load(x, position, row), lanes(row))
-            offer(k, entry, spread(position[0], lanes(row)), best, out, row)
+    with (
+        k.temporary(x.dtype, out.shape) as best,
+        k.over(x.shape) as position,
+        k.vectors(NARROW) as row,
+    ):
+        offer_next(k, k.bind(k.load(x, position, row)), position[0], best, out, row)
 
 
 def nearest(k: Kernel, out: Place, x: Place, points: Place) -> None:
@@ -152,7 +152,6 @@ def search(k: Kernel, out: Place, best: Place, x: Place, points: Place, row: Any
     padding = np.full((-len(data) % CHAINS, data.shape[1]), np.nan, data.dtype)
     padded = np.concatenate([data, padding]).reshape(-1, CHAINS, data.shape[1])
     panels = k.constant(np.ascontiguousarray(padded.transpose(0, 2, 1)))
-    clear(k, out, row)
     with T.serial(panels.shape[0]) as panel:
         totals = [k.register(x.dtype, kind.number(0), kind.lanes) for _ in range(CHAINS)]
         with T.serial(x.shape[0]) as i:
@@ -161,7 +160,8 @@ def search(k: Kernel, out: Place, best: Place, x: Place, points: Place, row: Any
                 difference = k.bind(entry - k.load(panels, (panel, i, point), row))
                 total.set(total.get() + product(kind, difference, difference))
         for point, total in enumerate(totals):
-            offer(k, total, spread(panel * CHAINS + point, kind.lanes), best, out, row)
+            number = k.bind(panel * CHAINS + point)
+            offer_next(k, k.bind(total.get()), number, best, out, row)
 
 
 EMITTERS: dict[str, Callable[..., None]] = {
