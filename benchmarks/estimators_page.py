@@ -17,11 +17,6 @@ __all__ = ["lines_of"]
 CAUSES = {
     "FeatureHasher": "its source hashes names in a compiled loop, and to read names and values in "
     "Python takes most of that time",
-    "KNNImputer": "the nearest donors are looked for in all rows, its source looks in those that "
-    "miss a value",
-    "LocalOutlierFactor": "its 20 neighbours are chosen from all 200 distances; its source "
-    "searches a tree",
-    "ResultsWrapper": "a product of one column takes less time than making its rows float32",
 }
 """Why estimators are slower than their source on tvm, where they are."""
 

@@ -168,7 +168,7 @@ class ProgramWriter:
 
     def _write_op(self, position: int, op: Op) -> None:
         operands = tuple(self.places[i] for i in op.operands)
-        view = scaled(op.primitive, operands) or movement.view(
+        view = scaled(op.primitive, operands, op.attributes) or movement.view(
             op.primitive, operands, op.attributes
         )
         if view is not None:

@@ -1,12 +1,13 @@
 """Emit products of an input matrix with few columns of weights, straight from its rows.
 
-Vectors run along a row, and their lanes are summed at the end. Arithmetic with constants, such as
-a scaler's, is applied to the entries as they are read.
+Vectors run along a row, and their lanes are summed at the end. Entries are cast, and scaled by
+constants, as they are read: to make 10,000 rows of 100 columns float32 first took twice as long as
+their product.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -35,7 +36,7 @@ SCALING = {
     "div": lambda _, a, b: tirx.Div(a, b),
     **{name: STEPS[name] for name in ("add", "sub", "mul")},
 }
-"""What may be done to entries before a product, over vectors along a row."""
+"""What may be done to entries, cast or not, before a product, over vectors along a row."""
 
 
 def find_row_major(k: Kernel, program: TensorProgram) -> frozenset[int]:
@@ -46,7 +47,7 @@ def find_row_major(k: Kernel, program: TensorProgram) -> frozenset[int]:
             found.update([position] if _is_multiplied(k, program, instruction) else [])
         elif (
             isinstance(instruction, Op)
-            and instruction.primitive in SCALING
+            and instruction.primitive in (*SCALING, "cast")
             and instruction.operands[0] in found
         ):
             found.add(position)
@@ -67,7 +68,8 @@ def _is_multiplied(k: Kernel, program: TensorProgram, matrix: Input) -> bool:
 def _ends_narrow(program: TensorProgram, index: int, most: int) -> bool:
     """Whether a value is only read by products of at most ``most`` columns, scaled or not.
 
-    Scaling is repeated for each panel of weights, so a scaled value may meet one panel only.
+    Scaling is repeated for each panel of weights, so a scaled value may meet one panel only. So may
+    a cast one: its vectors are half as full.
     """
     readers = [
         (position, op)
@@ -93,16 +95,24 @@ def _is_narrow(program: TensorProgram, op: Op, most: int) -> bool:
 
 
 def _is_scaling(program: TensorProgram, op: Op, index: int) -> bool:
+    if op.primitive == "cast":
+        return isinstance(program.instructions[index], Input) and op.type.dtype.startswith("float")
     if op.primitive not in SCALING or op.operands[0] != index:
         return False
     constant = program.instructions[op.operands[1]]
     return isinstance(constant, Constant) and constant.value.data.shape in (op.type.shape, (1,))
 
 
-def scaled(primitive: str, operands: tuple[Place, ...]) -> RowMajor | None:
+def scaled(
+    primitive: str, operands: tuple[Place, ...], attributes: Mapping[str, Any]
+) -> RowMajor | None:
     """Return rows with one more step of scaling; None if the first operand is not in rows."""
     x = operands[0]
-    if primitive not in SCALING or not isinstance(x, RowMajor):
+    if not isinstance(x, RowMajor):
+        return None
+    if primitive == "cast":
+        return replace(x, dtype=attributes["dtype"])
+    if primitive not in SCALING:
         return None
     numbers = np.array(np.broadcast_to(operands[1].known(), x.shape))
     step = primitive, InTable(x.dtype, x.shape, numbers)
@@ -155,7 +165,7 @@ def _panel(
     3. Sum the lanes.
     """
     (width,) = x.shape
-    lanes = _lanes(k, x.dtype)
+    lanes = min(_lanes(k, x.dtype), _lanes(k, x.matrix.dtype))
     totals = [
         [k.register(x.dtype, literal(0, x.dtype, lanes), lanes) for _ in rows]
         for _ in range(columns)
@@ -179,6 +189,8 @@ def _panel(
 def _entries(k: Kernel, x: RowMajor, rows: list[Any], position: Any, lanes: int) -> list[Any]:
     """Read neighbouring entries of each row, and scale them."""
     entries = [x.matrix.load(row, tirx.Ramp(position, 1, lanes)) for row in rows]
+    if x.matrix.dtype != x.dtype:
+        entries = [tirx.Cast(f"{x.dtype}x{lanes}", entry) for entry in entries]
     kind = Kind(x.dtype, lanes)
     for primitive, constant in x.scaling:
         operand = k.bind(k.entries(constant, position, lanes))

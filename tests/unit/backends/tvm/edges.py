@@ -62,6 +62,19 @@ def multiplied(dtype: str, widths: Sequence[int]) -> Case:
     return b.program(outputs), x
 
 
+def cast_and_multiplied(dtype: str, widths: Sequence[int]) -> Case:
+    """Products from rows as they lie, of another dtype."""
+    b, x, other = Builder(), matrices(dtype, widths), FLOATS[dtype == "float32"]
+    outputs = {
+        name: b.matmul(
+            b.cast(b.input(name, dtype, values.shape[1]), other),
+            b.constant(np.arange(2.0 * values.shape[1]).reshape(-1, 2), other),
+        )
+        for name, values in x.items()
+    }
+    return b.program(outputs), x
+
+
 def lying(dtype: str, widths: Sequence[int]) -> Case:
     """Entries computed where they lie, and rows marked in which one is infinite."""
     (name, x), *_ = matrices(dtype, widths).items()
@@ -153,7 +166,7 @@ def searched(dtype: str, widths: Sequence[int]) -> Case:
 def cases(widths: Sequence[int]) -> Iterator[tuple[str, Case]]:
     """Yield every program by its name, for matrices of the given widths."""
     for dtype in DTYPES:
-        writers = (turned, multiplied, trees, near, ordered, searched)
+        writers = (turned, multiplied, cast_and_multiplied, trees, near, ordered, searched)
         for write in writers if dtype in FLOATS else (turned,):
             yield f"{write.__name__} {dtype}", write(dtype, widths)
     for width in widths[::4]:

@@ -173,6 +173,25 @@ def test_inputs_that_are_only_multiplied_are_read_by_rows(dtype, width):
                 )
 
 
+@pytest.mark.parametrize(("given", "dtype"), [DTYPES, DTYPES[::-1]])
+@pytest.mark.parametrize("width", [3, 8, 13, 54])
+def test_inputs_that_are_cast_and_multiplied_are_read_by_rows(given, dtype, width):
+    """Each entry is rounded before it is scaled: 2**24 + 1 is no float32."""
+    rng, b = np.random.default_rng(4), Builder()
+    x = rng.integers(-9, 9, (270, width)).astype(given)
+    x[[5, 258], [width - 1, 0]], x[[6, 266], [0, width - 1]] = np.nan, np.inf
+    x[7:12] = np.eye(1, width) * (2**24 + 1)
+    cast = b.cast(b.input("x", given, width), dtype)
+    scaled = cast - b.constant(np.eye(1, width)[0] * 2, dtype)
+    weights = b.constant(rng.integers(1, 9, (width, 3)), dtype)
+    program = b.program({"y": b.matmul(cast, weights), "z": b.matmul(scaled, weights)})
+    artifact = BACKEND.compile(program, Target("tvm"))
+    for rows in (0, 1, 3, 255, 257, 270):
+        want = evaluate(program, {"x": x[:rows]})
+        for name, got in artifact.run({"x": x[:rows]}).items():
+            np.testing.assert_array_equal(got, want[name], err_msg=f"{name} {rows}")
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_inputs_that_are_scaled_and_multiplied(dtype):
     """Each entry is rounded as it is scaled, also where others read the scaled values."""
