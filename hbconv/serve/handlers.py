@@ -14,10 +14,10 @@ from hbconv.serve.batching import Batcher, Outcome, Waiting
 from hbconv.serve.catalog import Catalog
 from hbconv.serve.control import Control
 from hbconv.serve.documents import model_document, server_document
+from hbconv.serve.http.messages import LONG_BYTES, Request, Response, as_json, in_parts
 from hbconv.serve.inference import Inference
 from hbconv.serve.json_pieces import read_long_json, require_few_lists
 from hbconv.serve.json_reader import read_json
-from hbconv.serve.messages import LONG_BYTES, Request, Response, as_json, in_parts
 from hbconv.serve.metrics import CONTENT_TYPE_LATEST, Metrics
 from hbconv.serve.openapi import openapi_document
 from hbconv.serve.page import page

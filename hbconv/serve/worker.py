@@ -17,7 +17,7 @@ from hbconv.serve.batching import Batcher
 from hbconv.serve.catalog import Catalog
 from hbconv.serve.control import Control
 from hbconv.serve.handlers import Handlers
-from hbconv.serve.http_server import HttpServer
+from hbconv.serve.http.server import HttpServer
 from hbconv.serve.metrics import Metrics
 from hbconv.serve.served_model import ServedModel
 

@@ -11,8 +11,8 @@ import pytest
 from hbconv.errors import InputError
 from hbconv.serve import json_answers, records, v2_response
 from hbconv.serve.byte_tensors import MOST_TEXT_BYTES, text_of
+from hbconv.serve.http.messages import LONG_BYTES
 from hbconv.serve.inference import Inference
-from hbconv.serve.messages import LONG_BYTES
 from hbconv.serve.records import write_records
 from hbconv.serve.refusal import RefusedError
 from hbconv.serve.rows import Rows

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Protocol
 
-from hbconv.serve.access import require_access
 from hbconv.serve.handlers import Handlers, settling
-from hbconv.serve.messages import LITTLE_BYTES, Request, Response, refused
+from hbconv.serve.http.access import require_access
+from hbconv.serve.http.messages import LITTLE_BYTES, Request, Response, refused
 from hbconv.serve.places import TakenPlace
 from hbconv.serve.refusal import RefusedError, log_failure
 from hbconv.serve.routes import Route, find_route

@@ -11,7 +11,7 @@ import pytest
 from raw_http import BODY, PATH, get, post, talking
 from served import Doubling, application
 
-from hbconv.serve import http_connection
+from hbconv.serve.http import connection as http_connection
 
 
 @pytest.fixture

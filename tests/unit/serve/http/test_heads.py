@@ -9,9 +9,9 @@ import pytest
 from raw_http import BODY, PATH, get, post, talking
 from served import Doubling, application
 
-from hbconv.serve import http_server
-from hbconv.serve.http_parser import HttpParser
-from hbconv.serve.known_heads import MOST_HEADS, KnownHeads
+from hbconv.serve.http import server as http_server
+from hbconv.serve.http.known_heads import MOST_HEADS, KnownHeads
+from hbconv.serve.http.parser import HttpParser
 
 
 class Reader:

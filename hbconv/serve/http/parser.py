@@ -7,8 +7,8 @@ from urllib.parse import unquote
 
 import httptools
 
-from hbconv.serve.known_heads import KnownHeads
-from hbconv.serve.messages import Head, Request
+from hbconv.serve.http.known_heads import KnownHeads
+from hbconv.serve.http.messages import Head, Request
 
 __all__ = ["HttpParser", "Reader"]
 

@@ -8,8 +8,8 @@ import ssl
 from email.utils import formatdate
 
 from hbconv.serve.handlers import Handlers
-from hbconv.serve.http_connection import HttpConnection
-from hbconv.serve.known_heads import KnownHeads
+from hbconv.serve.http.connection import HttpConnection
+from hbconv.serve.http.known_heads import KnownHeads
 
 __all__ = ["HttpServer"]
 

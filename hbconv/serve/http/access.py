@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import hmac
 
-from hbconv.serve.hosts import require_host
-from hbconv.serve.messages import Head
+from hbconv.serve.http.hosts import require_host
+from hbconv.serve.http.messages import Head
 from hbconv.serve.refusal import RefusedError
 from hbconv.serve.routes import Route
 from hbconv.serve.settings import Settings

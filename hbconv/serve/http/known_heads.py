@@ -6,7 +6,7 @@ judge it takes longer than to look its bytes up.
 
 from __future__ import annotations
 
-from hbconv.serve.messages import Head
+from hbconv.serve.http.messages import Head
 
 __all__ = ["KnownHeads"]
 

@@ -16,8 +16,8 @@ import pytest
 from raw_http import BODY, PATH, get, post, talking
 from served import Doubling, served_by
 
-from hbconv.serve import http_connection
-from hbconv.serve.messages import Head, Request
+from hbconv.serve.http import connection as http_connection
+from hbconv.serve.http.messages import Head, Request
 from hbconv.serve.settings import Settings
 
 LIVE = get(b"/v2/health/live")
