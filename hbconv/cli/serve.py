@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
         from hbconv.serve.server import serve
 
         if options.grpc_port is not None:
-            importlib.import_module("hbconv.serve.grpc_service")
+            importlib.import_module("hbconv.serve.protocol.grpc_service")
     except ModuleNotFoundError as error:
         raise MissingPackageError(
             f"Serving needs {error.name}. Install with: pip install 'hbconv[serve,grpc]'"

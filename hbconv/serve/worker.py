@@ -15,10 +15,10 @@ import uvloop
 from hbconv.serve.assignment import Assignment
 from hbconv.serve.batching import Batcher
 from hbconv.serve.catalog import Catalog
-from hbconv.serve.control import Control
-from hbconv.serve.handlers import Handlers
 from hbconv.serve.http.server import HttpServer
 from hbconv.serve.metrics import Metrics
+from hbconv.serve.protocol.control import Control
+from hbconv.serve.protocol.handlers import Handlers
 from hbconv.serve.served_model import ServedModel
 
 __all__ = ["work"]
@@ -84,7 +84,7 @@ async def _start_grpc(handlers: Handlers) -> Any:
     """Serve gRPC too, where it has a port. It is imported here, for it does not outlive a fork."""
     if handlers.settings.grpc_port is None:
         return None
-    from hbconv.serve.grpc_service import start_grpc
+    from hbconv.serve.protocol.grpc_service import start_grpc
 
     return await start_grpc(handlers)
 

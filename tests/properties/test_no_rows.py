@@ -37,14 +37,14 @@ import hbconv.engines.polars
 from hbconv.cli import main
 from hbconv.engines.pandas import score_frame
 from hbconv.serve.answers import compute
-from hbconv.serve.byte_tensors import pack_texts
 from hbconv.serve.datatypes import DTYPES
-from hbconv.serve.grpc_messages import message
-from hbconv.serve.grpc_tensors import read_message, write_message
-from hbconv.serve.records import read_records, write_records
+from hbconv.serve.protocol.byte_tensors import pack_texts
+from hbconv.serve.protocol.grpc_messages import message
+from hbconv.serve.protocol.grpc_tensors import read_message, write_message
+from hbconv.serve.protocol.records import read_records, write_records
+from hbconv.serve.protocol.v2_request import read_v2
+from hbconv.serve.protocol.v2_response import write_v2
 from hbconv.serve.served_model import warmed
-from hbconv.serve.v2_request import read_v2
-from hbconv.serve.v2_response import write_v2
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 3))

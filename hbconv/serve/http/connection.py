@@ -12,11 +12,11 @@ from typing import Any, Protocol
 
 import httptools
 
-from hbconv.serve.handlers import Handlers
 from hbconv.serve.http.exchange import Exchange
 from hbconv.serve.http.known_heads import KnownHeads
 from hbconv.serve.http.messages import Head, Request, Response
 from hbconv.serve.http.parser import HttpParser
+from hbconv.serve.protocol.handlers import Handlers
 from hbconv.serve.refusal import RefusedError
 
 __all__ = ["HttpConnection", "Server"]

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Protocol
 
-from hbconv.serve.handlers import Handlers, settling
 from hbconv.serve.http.access import require_access
 from hbconv.serve.http.messages import LITTLE_BYTES, Request, Response, refused
 from hbconv.serve.places import TakenPlace
+from hbconv.serve.protocol.handlers import Handlers, settling
 from hbconv.serve.refusal import RefusedError, log_failure
 from hbconv.serve.routes import Route, find_route
 

@@ -7,9 +7,9 @@ import socket
 import ssl
 from email.utils import formatdate
 
-from hbconv.serve.handlers import Handlers
 from hbconv.serve.http.connection import HttpConnection
 from hbconv.serve.http.known_heads import KnownHeads
+from hbconv.serve.protocol.handlers import Handlers
 
 __all__ = ["HttpServer"]
 

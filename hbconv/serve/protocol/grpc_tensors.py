@@ -9,16 +9,16 @@ import numpy.typing as npt
 
 from hbconv.errors import InputError, shown
 from hbconv.serve.answers import Answers
-from hbconv.serve.byte_tensors import text_of
 from hbconv.serve.datatypes import BYTES, datatype_of
-from hbconv.serve.grpc_messages import message
-from hbconv.serve.grpc_wire import length_delimited
 from hbconv.serve.inference import Inference, choose_outputs
-from hbconv.serve.json_tensors import numbers
+from hbconv.serve.protocol.byte_tensors import text_of
+from hbconv.serve.protocol.grpc_messages import message
+from hbconv.serve.protocol.grpc_wire import length_delimited
+from hbconv.serve.protocol.json_tensors import numbers
+from hbconv.serve.protocol.v2_request import binary_tensor, declared
+from hbconv.serve.protocol.v2_response import raw
 from hbconv.serve.rows import rows_of
 from hbconv.serve.signature import ModelSignature
-from hbconv.serve.v2_request import binary_tensor, declared
-from hbconv.serve.v2_response import raw
 
 __all__ = ["read_message", "write_message"]
 

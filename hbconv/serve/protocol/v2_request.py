@@ -14,14 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.errors import InputError, shown
-from hbconv.serve.byte_tensors import unpack_texts
 from hbconv.serve.datatypes import dtype_of
-from hbconv.serve.float_json import has_floats, read_float_json
 from hbconv.serve.http.messages import LONG_BYTES
 from hbconv.serve.inference import Inference, choose_outputs
-from hbconv.serve.json_pieces import LongList, read_long_json
-from hbconv.serve.json_reader import read_json
-from hbconv.serve.json_tensors import tensor_of
+from hbconv.serve.protocol.byte_tensors import unpack_texts
+from hbconv.serve.protocol.float_json import has_floats, read_float_json
+from hbconv.serve.protocol.json_pieces import LongList, read_long_json
+from hbconv.serve.protocol.json_reader import read_json
+from hbconv.serve.protocol.json_tensors import tensor_of
 from hbconv.serve.rows import rows_of
 from hbconv.serve.signature import Given, ModelSignature
 

@@ -11,4 +11,4 @@ __all__ = ["page"]
 @cache
 def page() -> bytes:
     """Return the page: one file, which loads nothing from elsewhere."""
-    return resources.files("hbconv.serve").joinpath("page.html").read_bytes()
+    return resources.files("hbconv.serve.protocol").joinpath("page.html").read_bytes()

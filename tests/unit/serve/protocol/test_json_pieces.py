@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from hbconv.errors import InputError
-from hbconv.serve import json_pieces, v2_request
 from hbconv.serve.inference import Inference
-from hbconv.serve.json_pieces import LongList, read_long_json, require_few_lists
-from hbconv.serve.json_reader import read_json
-from hbconv.serve.records import read_records
+from hbconv.serve.protocol import json_pieces, v2_request
+from hbconv.serve.protocol.json_pieces import LongList, read_long_json, require_few_lists
+from hbconv.serve.protocol.json_reader import read_json
+from hbconv.serve.protocol.records import read_records
+from hbconv.serve.protocol.v2_request import read_v2
 from hbconv.serve.signature import Given, ModelSignature, Taken
-from hbconv.serve.v2_request import read_v2
 
 GIVEN = (Given("predict", "predict", None, "FP64", (-1,)),)
 MATRIX = ModelSignature((Taken("X", "float64", 2),), GIVEN, "matrix")

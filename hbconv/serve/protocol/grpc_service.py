@@ -12,14 +12,14 @@ import grpc.aio
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from hbconv.errors import InputError
-from hbconv.serve.documents import model_document, server_document
-from hbconv.serve.grpc_messages import SERVICE, message
-from hbconv.serve.grpc_tensors import read_message, write_message
-from hbconv.serve.grpc_wire import require_bounded
-from hbconv.serve.handlers import Handlers
 from hbconv.serve.http.access import is_bearer
 from hbconv.serve.http.messages import LITTLE_BYTES, LONG_BYTES
 from hbconv.serve.places import TakenPlace
+from hbconv.serve.protocol.documents import model_document, server_document
+from hbconv.serve.protocol.grpc_messages import SERVICE, message
+from hbconv.serve.protocol.grpc_tensors import read_message, write_message
+from hbconv.serve.protocol.grpc_wire import require_bounded
+from hbconv.serve.protocol.handlers import Handlers
 from hbconv.serve.refusal import RefusedError, log_failure, refusal_of
 from hbconv.serve.routes import Route
 from hbconv.serve.settings import Settings

@@ -15,9 +15,9 @@ import numpy.typing as npt
 from hbconv.errors import InputError, shown
 from hbconv.serve.answers import Answers
 from hbconv.serve.inference import Inference, choose_outputs
-from hbconv.serve.json_answers import HOLE, PIECE_VALUES, filled, written_by_pieces
-from hbconv.serve.json_pieces import LongList, pieces_of
-from hbconv.serve.json_tensors import numbers, plain_list
+from hbconv.serve.protocol.json_answers import HOLE, PIECE_VALUES, filled, written_by_pieces
+from hbconv.serve.protocol.json_pieces import LongList, pieces_of
+from hbconv.serve.protocol.json_tensors import numbers, plain_list
 from hbconv.serve.rows import Rows, joined
 from hbconv.serve.signature import Given, ModelSignature, Taken
 

@@ -7,10 +7,10 @@ import logging
 import numpy as np
 import pytest
 
-from hbconv.serve.grpc_messages import SERVICE, message, message_names
+from hbconv.serve.protocol.grpc_messages import SERVICE, message, message_names
 
 grpc = pytest.importorskip("grpc", reason="the extra grpc is not installed")
-is_no_parting = pytest.importorskip("hbconv.serve.grpc_service").is_no_parting
+is_no_parting = pytest.importorskip("hbconv.serve.protocol.grpc_service").is_no_parting
 triton = pytest.importorskip("tritonclient.grpc", reason="tests/clients.txt is not installed")
 
 

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.serve.answers import Answers
-from hbconv.serve.byte_tensors import pack_texts
 from hbconv.serve.datatypes import BYTES, DTYPES, datatype_of
 from hbconv.serve.inference import Inference
-from hbconv.serve.json_answers import HOLE, PIECE_VALUES, filled, written_by_pieces
-from hbconv.serve.json_tensors import plain_list
+from hbconv.serve.protocol.byte_tensors import pack_texts
+from hbconv.serve.protocol.json_answers import HOLE, PIECE_VALUES, filled, written_by_pieces
+from hbconv.serve.protocol.json_tensors import plain_list
 
 __all__ = ["raw", "write_v2"]
 

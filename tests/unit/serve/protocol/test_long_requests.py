@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from hbconv.errors import InputError
-from hbconv.serve import json_answers, records, v2_response
-from hbconv.serve.byte_tensors import MOST_TEXT_BYTES, text_of
 from hbconv.serve.http.messages import LONG_BYTES
 from hbconv.serve.inference import Inference
-from hbconv.serve.records import write_records
+from hbconv.serve.protocol import json_answers, records, v2_response
+from hbconv.serve.protocol.byte_tensors import MOST_TEXT_BYTES, text_of
+from hbconv.serve.protocol.records import write_records
+from hbconv.serve.protocol.v2_response import write_v2
 from hbconv.serve.refusal import RefusedError
 from hbconv.serve.rows import Rows
 from hbconv.serve.signature import Given
-from hbconv.serve.v2_response import write_v2
 
 ROWS = 2000
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from hbconv.errors import InputError
-from hbconv.serve import grpc_wire
-from hbconv.serve.grpc_wire import length_delimited, require_bounded
+from hbconv.serve.protocol import grpc_wire
+from hbconv.serve.protocol.grpc_wire import length_delimited, require_bounded
 
 messages = pytest.importorskip(
-    "hbconv.serve.grpc_messages", reason="the extra grpc is not installed"
+    "hbconv.serve.protocol.grpc_messages", reason="the extra grpc is not installed"
 )
 
 CONTENTS = {

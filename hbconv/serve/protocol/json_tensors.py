@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.errors import InputError, shown
-from hbconv.serve.json_pieces import LongList
+from hbconv.serve.protocol.json_pieces import LongList
 
 __all__ = ["NON_FINITE", "numbers", "plain_list", "tensor_of"]
 

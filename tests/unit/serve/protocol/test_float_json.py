@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from hbconv.errors import InputError
-from hbconv.serve import v2_request
-from hbconv.serve.float_json import has_floats, read_float_json
+from hbconv.serve.protocol import v2_request
+from hbconv.serve.protocol.float_json import has_floats, read_float_json
+from hbconv.serve.protocol.v2_request import read_v2
 from hbconv.serve.signature import Given, ModelSignature, Taken
-from hbconv.serve.v2_request import read_v2
 
 SIGNATURE = ModelSignature(
     (Taken("X", "float64", 2),), (Given("predict", "predict", None, "FP64", (-1,)),), "matrix"
@@ -100,7 +100,7 @@ def test_small_ints_are_left_to_the_ordinary_reader(number, expected, comma):
 def test_longer_documents_are_left_to_the_reader_of_pieces(monkeypatch):
     body = document(f"[{', '.join(['0.5'] * 5000)}]")
     assert has_floats(body)
-    monkeypatch.setattr("hbconv.serve.float_json.MOST_BYTES", len(body) - 1)
+    monkeypatch.setattr("hbconv.serve.protocol.float_json.MOST_BYTES", len(body) - 1)
     assert not has_floats(body)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.errors import InputError, shown
-from hbconv.serve.json_reader import read_part
+from hbconv.serve.protocol.json_reader import read_part
 
 __all__ = ["PIECE_BYTES", "LongList", "pieces_of", "read_long_json", "require_few_lists"]
 

@@ -12,23 +12,23 @@ from typing import Any, TypeVar
 from hbconv.serve.answers import Answers, require_size
 from hbconv.serve.batching import Batcher, Outcome, Waiting
 from hbconv.serve.catalog import Catalog
-from hbconv.serve.control import Control
-from hbconv.serve.documents import model_document, server_document
 from hbconv.serve.http.messages import LONG_BYTES, Request, Response, as_json, in_parts
 from hbconv.serve.inference import Inference
-from hbconv.serve.json_pieces import read_long_json, require_few_lists
-from hbconv.serve.json_reader import read_json
 from hbconv.serve.metrics import CONTENT_TYPE_LATEST, Metrics
-from hbconv.serve.openapi import openapi_document
-from hbconv.serve.page import page
 from hbconv.serve.places import Places, TakenPlace
-from hbconv.serve.records import read_records, write_records
+from hbconv.serve.protocol.control import Control
+from hbconv.serve.protocol.documents import model_document, server_document
+from hbconv.serve.protocol.json_pieces import read_long_json, require_few_lists
+from hbconv.serve.protocol.json_reader import read_json
+from hbconv.serve.protocol.openapi import openapi_document
+from hbconv.serve.protocol.page import page
+from hbconv.serve.protocol.records import read_records, write_records
+from hbconv.serve.protocol.v2_request import read_v2
+from hbconv.serve.protocol.v2_response import write_v2
 from hbconv.serve.routes import Route
 from hbconv.serve.served_model import ServedModel
 from hbconv.serve.settings import Settings
 from hbconv.serve.signature import ModelSignature
-from hbconv.serve.v2_request import read_v2
-from hbconv.serve.v2_response import write_v2
 
 __all__ = ["Handlers", "settling"]
 
