@@ -9,10 +9,10 @@ import socket
 import pytest
 
 from hbconv.errors import OptionError, StoreError
-from hbconv.serve import generation_process
 from hbconv.serve.assignment import Assignment
-from hbconv.serve.generation_process import GenerationProcess
 from hbconv.serve.model_files import ModelFile, find_models, fingerprint
+from hbconv.serve.processes import generation_process
+from hbconv.serve.processes.generation_process import GenerationProcess
 from hbconv.serve.settings import Settings
 
 

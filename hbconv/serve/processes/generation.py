@@ -3,8 +3,8 @@
 A worker never changes. Other models are another generation, which the supervisor starts beside this
 one. So a swap compiles apart from requests, and a model that cannot be loaded harms none.
 
-Run as ``python -m hbconv.serve.generation LISTENING STATUS``, two file descriptors. Standard input
-has the assignment, and ends when the supervisor does.
+Run as ``python -m hbconv.serve.processes.generation LISTENING STATUS``, two file descriptors.
+Standard input has the assignment, and ends when the supervisor does.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from hbconv.model import Model, load
 from hbconv.serve.assignment import Assignment
 from hbconv.serve.log_rate import begin_log
 from hbconv.serve.model_files import ModelFile
+from hbconv.serve.processes.worker import work
 from hbconv.serve.served_model import ServedModel, warmed
-from hbconv.serve.worker import work
 
 __all__ = ["main"]
 

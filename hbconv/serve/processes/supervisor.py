@@ -21,9 +21,9 @@ from typing import Any
 
 from hbconv.errors import HbconvError, OptionError, shown
 from hbconv.serve.assignment import Assignment
-from hbconv.serve.generation_process import GenerationProcess
 from hbconv.serve.metrics import METRICS_FOLDER
 from hbconv.serve.model_files import Fingerprint, find_models, fingerprint
+from hbconv.serve.processes.generation_process import GenerationProcess
 from hbconv.serve.settings import Settings
 
 __all__ = ["Supervisor"]

@@ -46,7 +46,7 @@ class GenerationProcess:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            "hbconv.serve.generation",
+            "hbconv.serve.processes.generation",
             str(listening.fileno()),
             str(write),
             stdin=asyncio.subprocess.PIPE,
