@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from hbconv.errors import shown
 from hbconv.serve.batching import Batcher
 from hbconv.serve.refusal import RefusedError
 
-__all__ = ["Catalog", "newest"]
+__all__ = ["Catalog", "order_versions"]
 
 
-def newest(versions: Mapping[str, object]) -> str:
-    """Return the version that answers where a request names none: the highest number.
+def order_versions(versions: Iterable[str]) -> list[str]:
+    """Sort versions by their numbers; the last one answers where a request names none.
 
     Examples
     --------
-    >>> newest({"9": None, "10": None})
-    '10'
+    >>> order_versions(["10", "9"])
+    ['9', '10']
     """
-    return max(versions, key=lambda version: (len(version.lstrip("0")), version.lstrip("0")))
+    return sorted(versions, key=lambda version: (len(version.lstrip("0")), version.lstrip("0")))
 
 
 class Catalog:
@@ -36,7 +36,9 @@ class Catalog:
         for batcher in batchers:
             served = batcher.served
             self.models.setdefault(served.name, {})[served.version] = batcher
-        self._newest = {name: found[newest(found)] for name, found in self.models.items()}
+        self._newest = {
+            name: found[order_versions(found)[-1]] for name, found in self.models.items()
+        }
 
     def find(self, name: str, version: str | None = None) -> Batcher:
         """Return a version of a model; the newest one where none is named.

@@ -1,7 +1,4 @@
-"""Access: who may ask. The health of the server and its page hold no secrets, so all may.
-
-Whether a model is ready is a secret: the answer tells which names there are.
-"""
+"""Access: who may ask, as the table of routes says."""
 
 from __future__ import annotations
 
@@ -13,9 +10,8 @@ from hbconv.serve.refusal import RefusedError
 from hbconv.serve.routes import Route
 from hbconv.serve.settings import Settings
 
-__all__ = ["is_bearer", "require_access"]
+__all__ = ["require_access", "require_token"]
 
-_HEALTH = frozenset({"live", "ready"})
 _AS_BEARER = ((b"www-authenticate", b"Bearer"),)
 
 
@@ -31,21 +27,28 @@ def require_access(route: Route, head: Head, settings: Settings) -> None:
     host = head.headers.get(b"host")
     if host is None and head.version != "1.0":
         raise RefusedError(400, "BadRequest", "A request of HTTP/1.1 has one header Host.")
-    is_health = route.name in _HEALTH and not route.model
-    if not is_health:
+    if route.needs_host:
         require_host(host or b"", settings.allowed_hosts)
-    given, token = head.headers.get(b"authorization", b""), settings.token
-    is_open = is_health or route.name == "page"
-    if token is not None and not is_open and not is_bearer(given, token):
-        told = "Send the header Authorization: Bearer TOKEN."
-        raise RefusedError(401, "Unauthorized", told, _AS_BEARER)
+    require_token(
+        route, head.headers.get(b"authorization", b""), settings.token, "header Authorization"
+    )
     origin = head.headers.get(b"origin")
     if origin is not None and origin.partition(b"://")[2] != host:
         site = origin.decode("latin-1")
         raise RefusedError(403, "Forbidden", f"Pages of {site:.200} may not ask this server.")
 
 
-def is_bearer(authorization: bytes, token: str) -> bool:
-    """Tell whether a header holds the token, in a time that does not depend on how much of it."""
-    scheme, _, given = authorization.partition(b" ")
-    return scheme.lower() == b"bearer" and hmac.compare_digest(given.strip(), token.encode())
+def require_token(route: Route, authorization: bytes, token: str | None, where: str) -> None:
+    """Refuse a request without the token, in a time that does not depend on what it bears.
+
+    Raises
+    ------
+    RefusedError
+        401: the server has a token, the route needs it, and the client does not bear it.
+    """
+    if token is None or not route.needs_token:
+        return
+    scheme, _, credentials = authorization.partition(b" ")
+    is_bearer = scheme.lower() == b"bearer"
+    if not (is_bearer and hmac.compare_digest(credentials.strip(), token.encode())):
+        raise RefusedError(401, "Unauthorized", f"Send the {where}: Bearer TOKEN.", _AS_BEARER)

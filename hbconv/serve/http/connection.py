@@ -12,11 +12,10 @@ from typing import Any, Protocol
 
 import httptools
 
-from hbconv.serve.http.exchange import Exchange
+from hbconv.serve.http.exchange import Exchange, Service
 from hbconv.serve.http.known_heads import KnownHeads
 from hbconv.serve.http.messages import Head, Request, Response
 from hbconv.serve.http.parser import HttpParser
-from hbconv.serve.protocol.handlers import Handlers
 from hbconv.serve.refusal import RefusedError
 
 __all__ = ["HttpConnection", "Server"]
@@ -37,7 +36,7 @@ _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 class Server(Protocol):
     """What a connection asks of its server."""
 
-    handlers: Handlers
+    service: Service
     known_heads: KnownHeads
     connections: set[HttpConnection]
     date: bytes
@@ -59,11 +58,9 @@ class HttpConnection(asyncio.Protocol):
     def __init__(self, server: Server) -> None:
         self.deadline = 0.0
         self._server = server
-        self._handlers = server.handlers
+        self._service = server.service
         self._now = asyncio.get_running_loop().time
-        self._parser: Any = HttpParser(
-            self, server.known_heads, server.handlers.settings.body_bytes
-        )
+        self._parser: Any = HttpParser(self, server.known_heads, server.service.settings.body_bytes)
         self._transport: Any = None
         self._exchanges: deque[Exchange] = deque()
         self._head_bytes = 0
@@ -136,7 +133,7 @@ class HttpConnection(asyncio.Protocol):
         """Look at the head, if no request before it waits for its answer."""
         self._head_bytes = 0
         self._keeps_alive = not is_last
-        self._exchanges.append(Exchange(self._handlers, request, self._send))
+        self._exchanges.append(Exchange(self._service, request, self._send))
         if len(self._exchanges) == 1 and not self._writing_is_paused:
             self._admit(self._exchanges[0])
 
@@ -178,7 +175,7 @@ class HttpConnection(asyncio.Protocol):
     # What goes on inside.
 
     def _admit(self, exchange: Exchange) -> None:
-        self.deadline = self._now() + self._handlers.settings.seconds
+        self.deadline = self._now() + self._service.settings.seconds
         exchange.admit()
         if exchange.error is None and not exchange.is_whole:
             expected = exchange.request.head.headers.get(b"expect")
@@ -207,7 +204,7 @@ class HttpConnection(asyncio.Protocol):
     def _send(self, exchange: Exchange, response: Response) -> None:
         """Write the answer of the first request, and go on."""
         self._exchanges.popleft()
-        if self._handlers.is_leaving:
+        if self._service.is_leaving:
             self._take_no_more()
         last = not (exchange.is_whole and (self._keeps_alive or self._exchanges))
         head_only = exchange.request.head.method == "HEAD"
@@ -226,7 +223,7 @@ class HttpConnection(asyncio.Protocol):
 
     def _keep(self, count: int) -> None:
         """Count the bytes of an answer that its client does not read yet with those of requests."""
-        self._handlers.places.held += count - self._kept_bytes
+        self._service.places.held += count - self._kept_bytes
         self._kept_bytes = count
 
     def _take_no_more(self) -> None:
@@ -237,7 +234,7 @@ class HttpConnection(asyncio.Protocol):
 
     def _end(self, exchange: Exchange) -> None:
         """Close the connection; but a client that still sends is first let read its answer."""
-        sends_on = not exchange.is_whole or (self._handlers.is_leaving and self._reads_no_more)
+        sends_on = not exchange.is_whole or (self._service.is_leaving and self._reads_no_more)
         self._reads_no_more = True
         for waiting in self._exchanges:
             waiting.abandon()
@@ -255,7 +252,7 @@ class HttpConnection(asyncio.Protocol):
         self._reads_no_more = True
         if not self._exchanges or self._exchanges[-1].is_whole:
             self._exchanges.append(
-                Exchange(self._handlers, Request(Head("", "", {}), 0), self._send)
+                Exchange(self._service, Request(Head("", "", {}), 0), self._send)
             )
         self._exchanges[-1].refuse(RefusedError(400, "BadRequest", why))
         if len(self._exchanges) == 1:

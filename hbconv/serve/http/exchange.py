@@ -6,25 +6,53 @@ that is answered at once costs neither a task nor a timer.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Coroutine
 from time import perf_counter
-from typing import Protocol
+from typing import Any, Protocol
 
 from hbconv.serve.http.access import require_access
 from hbconv.serve.http.messages import LITTLE_BYTES, Request, Response, refused
-from hbconv.serve.places import TakenPlace
-from hbconv.serve.protocol.handlers import Handlers, settling
+from hbconv.serve.places import Places, TakenPlace
 from hbconv.serve.refusal import RefusedError, log_failure
-from hbconv.serve.routes import Route, find_route
+from hbconv.serve.routes import UNKNOWN, RequestDestination, find_destination
+from hbconv.serve.settings import Settings
 
-__all__ = ["Exchange"]
+__all__ = ["Exchange", "Service", "Settle", "settle_later"]
 
-_UNKNOWN = Route("unknown")
+Settle = Callable[[Response | Exception], None]
+"""Takes the response to a request, or the error."""
 
 
-class _Cancellable(Protocol):
+class Cancellable(Protocol):
+    """What a response is waited for by."""
+
     def cancel(self) -> object:
         """Wait for it no more."""
+
+
+class Service(Protocol):
+    """What answers requests, as connections know it."""
+
+    settings: Settings
+    places: Places
+    is_leaving: bool
+
+    def ask(
+        self, destination: RequestDestination, request: Request, place: TakenPlace, settle: Settle
+    ) -> Cancellable:
+        """Ask a model; ``settle`` takes the response, or the error, once it is there."""
+
+    def tell(
+        self, destination: RequestDestination, request: Request
+    ) -> Coroutine[Any, Any, Response]:
+        """Answer what asks no model."""
+
+    def count(self, destination: RequestDestination, status: int, seconds: float) -> None:
+        """Count a request that is answered."""
+
+    def publish(self) -> None:
+        """Tell other processes what was counted."""
 
 
 class Exchange:
@@ -32,7 +60,7 @@ class Exchange:
 
     Parameters
     ----------
-    handlers : Handlers
+    service : Service
     request : Request
     send : callable
         Sends the answer. It is called once, or never where the client is gone.
@@ -48,10 +76,10 @@ class Exchange:
 
     __slots__ = (
         "_began",
-        "_handlers",
+        "_destination",
         "_place",
-        "_route",
         "_send",
+        "_service",
         "_waits_for",
         "error",
         "is_admitted",
@@ -61,19 +89,19 @@ class Exchange:
     )
 
     def __init__(
-        self, handlers: Handlers, request: Request, send: Callable[[Exchange, Response], None]
+        self, service: Service, request: Request, send: Callable[[Exchange, Response], None]
     ) -> None:
         self.request = request
         self.is_admitted = False
         self.is_settled = False
         self.is_whole = False
-        self._handlers = handlers
+        self._service = service
         self._send = send
         self._began = perf_counter()
-        self._route = _UNKNOWN
+        self._destination = UNKNOWN
         self.error: Exception | None = None
         self._place: TakenPlace | None = None
-        self._waits_for: _Cancellable | None = None
+        self._waits_for: Cancellable | None = None
 
     def refuse(self, error: Exception) -> None:
         """Answer with an error, whatever else comes."""
@@ -83,9 +111,9 @@ class Exchange:
         """Look at the head: find its route, and a place where it asks a model."""
         self.is_admitted = True
         try:
-            self._route = self.request.head.route or self._judged()
-            if self._route.asks_model:
-                self._place = self._handlers.places.take()
+            self._destination = self.request.head.destination or self._judge()
+            if self._destination.route.asks_model:
+                self._place = self._service.places.take()
         except Exception as error:
             self.refuse(error)
 
@@ -105,12 +133,12 @@ class Exchange:
             self.settle(self.error)
             return
         try:
-            found = self._ask()
+            waiting = self._ask()
         except Exception as error:
             self.settle(error)
             return
         if not self.is_settled:
-            self._waits_for = found
+            self._waits_for = waiting
 
     def settle(self, outcome: Response | Exception) -> None:
         """Send an answer, if none is sent."""
@@ -118,7 +146,7 @@ class Exchange:
             return
         self.abandon()
         response = outcome if isinstance(outcome, Response) else _response_to(outcome)
-        self._handlers.count(self._route, response.status, perf_counter() - self._began)
+        self._service.count(self._destination, response.status, perf_counter() - self._began)
         self._send(self, response)
 
     def abandon(self) -> None:
@@ -131,34 +159,47 @@ class Exchange:
             self._waits_for.cancel()
             self._waits_for = None
 
-    def _judged(self) -> Route:
-        """Judge by the head alone, and return its route."""
+    def _judge(self) -> RequestDestination:
+        """Judge by the head alone, and return where it goes."""
         head = self.request.head
-        self._route = route = find_route(head.path)
+        self._destination = destination = find_destination(head.path)
         self._require_method()
-        require_access(route, head, self._handlers.settings)
+        require_access(destination.route, head, self._service.settings)
         self._require_size()
-        if route.asks_model:
-            head.route = route
-        return route
+        if destination.route.asks_model:
+            head.destination = destination
+        return destination
 
     def _require_method(self) -> None:
-        method = self._route.method
-        if self.request.head.method not in (method, "HEAD" if method == "GET" else ""):
-            path = self.request.head.path
-            allow = ((b"allow", b"GET, HEAD" if method == "GET" else b"POST"),)
-            raise RefusedError(405, "MethodNotAllowed", f"Ask {path:.200} by {method}.", allow)
+        route, head = self._destination.route, self.request.head
+        if head.method not in route.methods:
+            allow = ((b"allow", ", ".join(route.methods).encode()),)
+            told = f"Ask {head.path:.200} by {route.method}."
+            raise RefusedError(405, "MethodNotAllowed", told, allow)
 
     def _require_size(self) -> None:
-        if not self._route.asks_model:
+        if not self._destination.route.asks_model:
             self.request.most_bytes = min(self.request.most_bytes, LITTLE_BYTES)
         self.request.require_size()
 
-    def _ask(self) -> _Cancellable:
+    def _ask(self) -> Cancellable:
         """Ask a model, or the server itself."""
         if self._place is not None:
-            return self._handlers.ask(self._route, self.request, self._place, self.settle)
-        return settling(self._handlers.tell(self._route, self.request), self.settle)
+            return self._service.ask(self._destination, self.request, self._place, self.settle)
+        return settle_later(self._service.tell(self._destination, self.request), self.settle)
+
+
+def settle_later(work: Coroutine[Any, Any, Response], settle: Settle) -> asyncio.Task[Response]:
+    """Begin some work, whose outcome ``settle`` takes unless it is cancelled."""
+
+    def take(task: asyncio.Task[Response]) -> None:
+        if not task.cancelled():
+            error = task.exception()
+            settle(error if isinstance(error, Exception) else task.result())
+
+    task = asyncio.ensure_future(work)
+    task.add_done_callback(take)
+    return task
 
 
 def _response_to(error: Exception) -> Response:

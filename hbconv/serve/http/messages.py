@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from hbconv.serve.refusal import RefusedError, refusal_of
-from hbconv.serve.routes import Route
+from hbconv.serve.routes import RequestDestination
 
 __all__ = [
     "LITTLE_BYTES",
@@ -115,7 +115,7 @@ class Head:
 
     Attributes
     ----------
-    route : Route, optional
+    destination : RequestDestination, optional
         The model that it asks, once its client may. A head that comes again is not judged again.
     """
 
@@ -123,7 +123,7 @@ class Head:
     path: str
     headers: Mapping[bytes, bytes]
     version: str = "1.1"
-    route: Route | None = field(default=None, init=False)
+    destination: RequestDestination | None = field(default=None, init=False)
 
 
 @dataclass(slots=True)

@@ -8,8 +8,8 @@ import ssl
 from email.utils import formatdate
 
 from hbconv.serve.http.connection import HttpConnection
+from hbconv.serve.http.exchange import Service
 from hbconv.serve.http.known_heads import KnownHeads
-from hbconv.serve.protocol.handlers import Handlers
 
 __all__ = ["HttpServer"]
 
@@ -25,7 +25,7 @@ class HttpServer:
 
     Parameters
     ----------
-    handlers : Handlers
+    service : Service
 
     Attributes
     ----------
@@ -35,8 +35,8 @@ class HttpServer:
         The time, as answers tell it.
     """
 
-    def __init__(self, handlers: Handlers) -> None:
-        self.handlers = handlers
+    def __init__(self, service: Service) -> None:
+        self.service = service
         self.known_heads = KnownHeads()
         self.connections: set[HttpConnection] = set()
         self.date = b""
@@ -66,7 +66,7 @@ class HttpServer:
         await self._wait_for_connections(LEAVE_SECONDS)
         for connection in tuple(self.connections):
             connection.close_if_idle()
-        await self._wait_for_connections(self.handlers.settings.seconds + 1)
+        await self._wait_for_connections(self.service.settings.seconds + 1)
 
     async def _wait_for_connections(self, seconds: float) -> None:
         """Wait until all connections are closed, but no longer than told."""
@@ -83,10 +83,10 @@ class HttpServer:
         self.date = formatdate(usegmt=True).encode()
         for connection in [one for one in self.connections if one.deadline < now]:
             connection.expire()
-        self.handlers.publish()
+        self.service.publish()
 
     def _encryption(self) -> ssl.SSLContext | None:
-        settings = self.handlers.settings
+        settings = self.service.settings
         if settings.certificate is None:
             return None
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)

@@ -12,16 +12,15 @@ import grpc.aio
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from hbconv.errors import InputError
-from hbconv.serve.http.access import is_bearer
+from hbconv.serve.http.access import require_token
 from hbconv.serve.http.messages import LITTLE_BYTES, LONG_BYTES
 from hbconv.serve.places import TakenPlace
-from hbconv.serve.protocol.documents import model_document, server_document
 from hbconv.serve.protocol.grpc_messages import SERVICE, message
 from hbconv.serve.protocol.grpc_tensors import read_message, write_message
 from hbconv.serve.protocol.grpc_wire import require_bounded
 from hbconv.serve.protocol.handlers import Handlers
 from hbconv.serve.refusal import RefusedError, log_failure, refusal_of
-from hbconv.serve.routes import Route
+from hbconv.serve.routes import ROUTES, RequestDestination
 from hbconv.serve.settings import Settings
 
 __all__ = ["is_no_parting", "start_grpc"]
@@ -36,22 +35,8 @@ _CODES = {
     503: grpc.StatusCode.UNAVAILABLE,
     504: grpc.StatusCode.DEADLINE_EXCEEDED,
 }
-_METHODS = {
-    "ServerLive": "live",
-    "ServerReady": "ready",
-    "ModelReady": "ready",
-    "ServerMetadata": "server",
-    "ModelMetadata": "model",
-    "ModelInfer": "infer",
-    "RepositoryIndex": "index",
-    "RepositoryModelLoad": "load",
-    "RepositoryModelUnload": "unload",
-}
-"""Methods of the service, and the routes that they are counted as."""
-
-_INFER = "ModelInfer"
-_WITHOUT_REQUEST = frozenset({"ServerLive", "ServerReady", "ServerMetadata"})
-"""Methods whose messages are empty, so they are not read."""
+_ROUTES = {route.rpc: route for route in ROUTES if route.rpc}
+"""Routes by the methods of the service."""
 MOST_MESSAGE_BYTES = 32 << 20
 """The loop copies what it receives, 64 MB in up to 0.2 s, and answers nobody meanwhile."""
 MOST_DETAILS = 600
@@ -72,7 +57,7 @@ async def start_grpc(handlers: Handlers) -> grpc.aio.Server:
     ]
     server = grpc.aio.server(options=options)
     service = _Service(handlers)
-    methods = {name: service.method(name) for name in _METHODS}
+    methods = {name: service.method(name) for name in _ROUTES}
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, methods),))
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     _add_port(server, f"{host}:{settings.grpc_port}", settings)
@@ -100,15 +85,17 @@ class _Call:
     def __init__(self, name: str, context: Any) -> None:
         self.name = name
         self.context = context
-        self.route = Route(_METHODS[name])
+        self.destination = RequestDestination(_ROUTES[name])
 
-    def parsed(self, data: bytes) -> Any:
+    def read(self, data: bytes) -> Any:
         """Read its message."""
         try:
             request = message(f"{self.name}Request").FromString(data)
         except DecodeError as error:
             raise InputError("The bytes are no message of the Open Inference Protocol.") from error
-        self.route = Route(self.route.name, getattr(request, "model_name", ""))
+        self.destination = RequestDestination(
+            self.destination.route, getattr(request, "model_name", "")
+        )
         return request
 
 
@@ -128,33 +115,33 @@ class _Service:
             call = _Call(name, context)
             began = asyncio.get_running_loop().time()
             try:
-                self._require_token(name, context)
+                self._require_token(call)
                 async with asyncio.timeout(self._handlers.settings.seconds):
-                    response = await self._answered(call)
+                    response = await self._answer(call)
             except Exception as error:
                 refusal = refusal_of(error)
                 log_failure(error)
-                self._handlers.count(call.route, refusal.status, 0.0)
+                self._handlers.count(call.destination, refusal.status, 0.0)
                 if context.done():  # the client is gone, or gRPC told it what is wrong
                     return b""
                 code = _CODES.get(refusal.status, grpc.StatusCode.INTERNAL)
                 return await context.abort(code, str(refusal)[:MOST_DETAILS])
-            self._handlers.count(call.route, 200, asyncio.get_running_loop().time() - began)
+            self._handlers.count(call.destination, 200, asyncio.get_running_loop().time() - began)
             return response
 
         return grpc.stream_unary_rpc_method_handler(called)
 
-    async def _answered(self, call: _Call) -> bytes:
+    async def _answer(self, call: _Call) -> bytes:
         """Answer a client that may ask, from a place of its own where it sends something."""
-        if call.name in _WITHOUT_REQUEST:
-            return await self._told(call, None)
+        if not message(f"{call.name}Request").DESCRIPTOR.fields:  # so it is not read
+            return await self._tell(call, None)
         with self._handlers.places.one() as place:
-            if call.name == _INFER:
-                return await self._inferred(call, place)
+            if call.destination.route.asks_model:
+                return await self._infer(call, place)
             data = await self._read(call, place)
             if len(data) > LITTLE_BYTES:
                 raise RefusedError(413, "TooLarge", f"The message exceeds {LITTLE_BYTES:,} bytes.")
-        return await self._told(call, call.parsed(data))
+        return await self._tell(call, call.read(data))
 
     async def _read(self, call: _Call, place: TakenPlace) -> bytes:
         """Wait for the message."""
@@ -167,18 +154,20 @@ class _Service:
         place.hold(len(data))
         return data
 
-    async def _told(self, call: _Call, request: Any) -> bytes:
+    async def _tell(self, call: _Call, request: Any) -> bytes:
         """Answer what asks no model."""
-        response = await getattr(self, f"_{call.route.name}")(request)
-        found: bytes = response.SerializeToString()
-        return found
+        route = call.destination.route
+        model = call.destination.model or getattr(request, "name", "")
+        destination = RequestDestination(route, model, getattr(request, "version", "") or None)
+        fields = {name: getattr(request, name) for name in route.fields}
+        return _write_document(call.name, await self._handlers.document(destination, fields))
 
-    async def _inferred(self, call: _Call, place: TakenPlace) -> bytes:
+    async def _infer(self, call: _Call, place: TakenPlace) -> bytes:
         """Answer a question to a model."""
         handlers = self._handlers
         data = await self._read(call, place)
         is_long = len(data) > LONG_BYTES
-        request = await handlers.aside(self._bounded, call, data) if is_long else call.parsed(data)
+        request = await handlers.aside(self._bounded, call, data) if is_long else call.read(data)
         batcher = handlers.catalog.find(request.model_name, request.model_version or None)
         served, rows = batcher.served, handlers.settings.rows
         if is_long:
@@ -195,46 +184,19 @@ class _Service:
     def _bounded(self, call: _Call, data: bytes) -> Any:
         """Read a long message, once what it holds is counted."""
         require_bounded(data, MOST_FIELDS + FIELDS_OF_TENSOR * self._handlers.most_tensors)
-        return call.parsed(data)
+        return call.read(data)
 
-    def _require_token(self, name: str, context: Any) -> None:
+    def _require_token(self, call: _Call) -> None:
+        metadata = dict(call.context.invocation_metadata() or ())
+        authorization = str(metadata.get("authorization", "")).encode()
         token = self._handlers.settings.token
-        if token is None or name in ("ServerLive", "ServerReady"):
-            return
-        given = dict(context.invocation_metadata() or ()).get("authorization", "")
-        if not is_bearer(str(given).encode(), token):
-            raise RefusedError(
-                401, "Unauthorized", "Send the metadata authorization: Bearer TOKEN."
-            )
+        require_token(call.destination.route, authorization, token, "metadata authorization")
 
-    async def _live(self, request: Any) -> Any:  # noqa: ARG002
-        return message("ServerLiveResponse")(live=True)
 
-    async def _ready(self, request: Any) -> Any:
-        if request is None:
-            return message("ServerReadyResponse")(ready=not self._handlers.is_leaving)
-        self._handlers.catalog.find(request.name, request.version or None)
-        return message("ModelReadyResponse")(ready=True)
-
-    async def _server(self, request: Any) -> Any:  # noqa: ARG002
-        return message("ServerMetadataResponse")(**server_document())
-
-    async def _model(self, request: Any) -> Any:
-        catalog = self._handlers.catalog
-        served = catalog.find(request.name, request.version or None).served
-        return message("ModelMetadataResponse")(
-            **model_document(served, catalog.models[served.name])
-        )
-
-    async def _index(self, request: Any) -> Any:
-        found = self._handlers.control.index(only_ready=request.ready)
-        return message("RepositoryIndexResponse")(models=found)
-
-    async def _load(self, request: Any) -> Any:
-        self._handlers.control.require_no_parameters(request.parameters)
-        await self._handlers.control.ask("load", request.model_name)
-        return message("RepositoryModelLoadResponse")()
-
-    async def _unload(self, request: Any) -> Any:
-        await self._handlers.control.ask("unload", request.model_name)
-        return message("RepositoryModelUnloadResponse")()
+def _write_document(name: str, document: Any) -> bytes:
+    """Return the bytes of the message that answers a method, of what it holds of a document."""
+    response = message(f"{name}Response")
+    values = {"models": document} if isinstance(document, list) else document
+    fields = values.keys() & response.DESCRIPTOR.fields_by_name.keys()
+    data: bytes = response(**{field: values[field] for field in fields}).SerializeToString()
+    return data

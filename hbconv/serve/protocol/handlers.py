@@ -3,42 +3,45 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
+from importlib import resources
+from itertools import chain
 from typing import Any, TypeVar
 
+from hbconv import __version__
 from hbconv.serve.answers import Answers, require_size
 from hbconv.serve.batching import Batcher, Outcome, Waiting
 from hbconv.serve.catalog import Catalog
+from hbconv.serve.http.exchange import Settle, settle_later
 from hbconv.serve.http.messages import LONG_BYTES, Request, Response, as_json, in_parts
 from hbconv.serve.inference import Inference
 from hbconv.serve.metrics import CONTENT_TYPE_LATEST, Metrics
 from hbconv.serve.places import Places, TakenPlace
 from hbconv.serve.protocol.control import Control
-from hbconv.serve.protocol.documents import model_document, server_document
 from hbconv.serve.protocol.json_pieces import read_long_json, require_few_lists
 from hbconv.serve.protocol.json_reader import read_json
 from hbconv.serve.protocol.openapi import openapi_document
-from hbconv.serve.protocol.page import page
 from hbconv.serve.protocol.records import read_records, write_records
 from hbconv.serve.protocol.v2_request import read_v2
 from hbconv.serve.protocol.v2_response import write_v2
-from hbconv.serve.routes import Route
+from hbconv.serve.routes import RequestDestination, Route
 from hbconv.serve.served_model import ServedModel
 from hbconv.serve.settings import Settings
-from hbconv.serve.signature import ModelSignature
+from hbconv.serve.signature import Given, ModelSignature, Taken
 
-__all__ = ["Handlers", "settling"]
+__all__ = ["Handlers"]
 
 _LENGTH = b"inference-header-content-length"
 
+EXTENSIONS = ("binary_tensor_data", "model_repository")
+"""Of the Open Inference Protocol."""
 MOST_LISTS_OF_ITEM = 16
 """Lists and objects in an item, on average."""
 
-Handler = Callable[[Route, Request], Coroutine[Any, Any, Response]]
-Settle = Callable[[Response | Exception], None]
+Handler = Callable[[RequestDestination, Mapping[str, Any]], Coroutine[Any, Any, Any]]
 Write = Callable[[Inference, Answers], Response]
 Read = Callable[[ServedModel, Request, int], tuple[Inference, Write]]
 T = TypeVar("T")
@@ -76,13 +79,14 @@ class Handlers:
     @property
     def most_tensors(self) -> int:
         """Tensors that the widest model takes and gives."""
-        versions = (one.served for found in self.catalog.models.values() for one in found.values())
-        return max((one.signature.tensors for one in versions), default=0)
+        versions = chain.from_iterable(map(dict.values, self.catalog.models.values()))
+        return max((batcher.served.signature.tensors for batcher in versions), default=0)
 
-    def count(self, route: Route, status: int, seconds: float) -> None:
+    def count(self, destination: RequestDestination, status: int, seconds: float) -> None:
         """Count a request that is answered; a model by its name only if there is one."""
-        model = route.model if route.model in self.catalog.models else ""
-        self._metrics.request(route.name, model, status, seconds)
+        route = destination.route
+        model = destination.model if destination.model in self.catalog.models else ""
+        self._metrics.request(route.label or route.name, model, status, seconds)
 
     def publish(self) -> None:
         """Tell other processes what was counted."""
@@ -91,17 +95,17 @@ class Handlers:
     # What models answer.
 
     def ask(
-        self, route: Route, request: Request, place: TakenPlace, settle: Settle
+        self, destination: RequestDestination, request: Request, place: TakenPlace, settle: Settle
     ) -> Waiting | asyncio.Task[Response]:
         """Ask a model; ``settle`` takes the response, or the error, once it is there."""
-        batcher = self.catalog.find(route.model, route.version)
-        read = _read_tensors if route.name == "infer" else _read_records
+        batcher = self.catalog.find(destination.model, destination.version)
+        read = READERS[destination.route.name]
         if request.is_long:
-            return settling(self._read_and_answer(batcher, request, read, place), settle)
+            return settle_later(self._read_and_answer(batcher, request, read, place), settle)
         asked, write = read(batcher.served, request, self.settings.rows)
         require_size(asked.answer_bytes, self.settings.answer_bytes)
         if asked.answer_bytes > LONG_BYTES:
-            return settling(self._answer(batcher, asked, write, place), settle)
+            return settle_later(self._answer(batcher, asked, write, place), settle)
 
         def then(outcome: Outcome) -> None:
             try:
@@ -157,79 +161,112 @@ class Handlers:
 
     # What the server tells.
 
-    def tell(self, route: Route, request: Request) -> Coroutine[Any, Any, Response]:
+    async def tell(self, destination: RequestDestination, request: Request) -> Response:
         """Answer what asks no model."""
-        handler: Handler = getattr(self, f"on_{route.name}")
-        return handler(route, request)
+        document = await self.document(destination, _read_fields(destination.route, request))
+        if isinstance(document, Response):
+            return document
+        return as_json(document, 503 if document == {"ready": False} else 200)
 
-    async def on_page(self, route: Route, request: Request) -> Response:  # noqa: ARG002
+    def document(
+        self, destination: RequestDestination, fields: Mapping[str, Any]
+    ) -> Coroutine[Any, Any, Any]:
+        """Handle a request of any protocol that asks no model.
+
+        Parameters
+        ----------
+        destination : RequestDestination
+        fields : mapping
+            What it holds of ``Route.fields``.
+
+        Returns
+        -------
+        document : dict or list
+            Or a ``Response``, where it is no JSON.
+        """
+        handler: Handler = getattr(self, f"on_{destination.route.name}")
+        return handler(destination, fields)
+
+    async def on_page(self, *_: object) -> Response:
         """Send the page that a browser shows."""
-        return Response(page(), 200, b"text/html; charset=utf-8")
+        return Response(_page(), 200, b"text/html; charset=utf-8")
 
-    async def on_openapi(self, route: Route, request: Request) -> Response:  # noqa: ARG002
+    async def on_openapi(self, *_: object) -> Any:
         """Describe all routes."""
-        secured = self.settings.token is not None
-        served = [one.served for found in self.catalog.models.values() for one in found.values()]
-        return as_json(openapi_document(served, secured=secured))
+        models = {
+            name: {version: batcher.served for version, batcher in versions.items()}
+            for name, versions in self.catalog.models.items()
+        }
+        return openapi_document(models, secured=self.settings.token is not None)
 
-    async def on_metrics(self, route: Route, request: Request) -> Response:  # noqa: ARG002
+    async def on_metrics(self, *_: object) -> Response:
         """Tell what was counted."""
         self.publish()
         return Response(self._metrics.text(), 200, CONTENT_TYPE_LATEST.encode())
 
-    async def on_server(self, route: Route, request: Request) -> Response:  # noqa: ARG002
+    async def on_server(self, *_: object) -> Any:
         """Tell of the server."""
-        return as_json(server_document())
+        return {"name": "hbconv", "version": __version__, "extensions": EXTENSIONS}
 
-    async def on_live(self, route: Route, request: Request) -> Response:  # noqa: ARG002
+    async def on_live(self, *_: object) -> Any:
         """Tell that the server runs."""
-        return as_json({"live": True})
+        return {"live": True}
 
-    async def on_ready(self, route: Route, request: Request) -> Response:  # noqa: ARG002
-        """Tell whether the server, or a model, takes requests."""
-        if route.model:
-            self.catalog.find(route.model, route.version)
-            return as_json({"name": route.model, "ready": True})
-        return as_json({"ready": not self.is_leaving}, 503 if self.is_leaving else 200)
+    async def on_ready(self, *_: object) -> Any:
+        """Tell whether the server takes requests."""
+        return {"ready": not self.is_leaving}
 
-    async def on_model(self, route: Route, request: Request) -> Response:  # noqa: ARG002
-        """Tell of a model."""
-        batcher = self.catalog.find(route.model, route.version)
-        return as_json(model_document(batcher.served, self.catalog.models[route.model]))
+    async def on_model_ready(self, destination: RequestDestination, _: object) -> Any:
+        """Tell that a model takes requests."""
+        self.catalog.find(destination.model, destination.version)
+        return {"name": destination.model, "ready": True}
+
+    async def on_model(self, destination: RequestDestination, _: object) -> Any:
+        """Tell of a model: its versions, inputs and outputs; -1 stands for the number of rows."""
+        served = self.catalog.find(destination.model, destination.version).served
+        return {
+            "name": served.name,
+            "versions": list(self.catalog.models[served.name]),
+            "platform": "hbconv",
+            "inputs": list(map(_tensor_document, served.signature.taken)),
+            "outputs": list(map(_tensor_document, served.signature.given)),
+        }
 
     # Which models there are.
 
-    async def on_index(self, route: Route, request: Request) -> Response:  # noqa: ARG002
-        """Tell the models that are there, served or not."""
-        document = read_json(request.body() or b"{}")
-        only_ready = isinstance(document, dict) and document.get("ready") is True
-        return as_json(self.control.index(only_ready=only_ready))
+    async def on_index(self, _: object, fields: Mapping[str, Any]) -> Any:
+        """List the models that are there, served or not."""
+        return self.control.index(only_ready=fields.get("ready") is True)
 
-    async def on_load(self, route: Route, request: Request) -> Response:
+    async def on_load(self, destination: RequestDestination, fields: Mapping[str, Any]) -> Any:
         """Load a model as its files are now."""
-        document = read_json(request.body() or b"{}")
-        parameters = document.get("parameters") if isinstance(document, dict) else None
-        self.control.require_no_parameters(parameters)
-        await self.control.ask("load", route.model)
-        return as_json({})
+        self.control.require_no_parameters(fields.get("parameters"))
+        await self.control.ask("load", destination.model)
+        return {}
 
-    async def on_unload(self, route: Route, request: Request) -> Response:  # noqa: ARG002
+    async def on_unload(self, destination: RequestDestination, _: object) -> Any:
         """Serve a model no more."""
-        await self.control.ask("unload", route.model)
-        return as_json({})
+        await self.control.ask("unload", destination.model)
+        return {}
 
 
-def settling(work: Coroutine[Any, Any, Response], settle: Settle) -> asyncio.Task[Response]:
-    """Begin some work, whose outcome is told unless it is cancelled."""
+@cache
+def _page() -> bytes:
+    """Return the page that a browser shows: one file, which loads nothing from elsewhere.
 
-    def told(task: asyncio.Task[Response]) -> None:
-        if not task.cancelled():
-            error = task.exception()
-            settle(error if isinstance(error, Exception) else task.result())
+    It reads ``/openapi.json``, and sends requests that one edits.
+    """
+    return resources.files("hbconv.serve.protocol").joinpath("page.html").read_bytes()
 
-    task = asyncio.ensure_future(work)
-    task.add_done_callback(told)
-    return task
+
+def _read_fields(route: Route, request: Request) -> Mapping[str, Any]:
+    """Read the body of a request that asks no model, where its route has fields."""
+    document = read_json(request.body() or b"{}") if route.fields else {}
+    return document if isinstance(document, dict) else {}
+
+
+def _tensor_document(tensor: Taken | Given) -> dict[str, Any]:
+    return {"name": tensor.name, "datatype": tensor.datatype, "shape": list(tensor.shape)}
 
 
 def _read_tensors(served: ServedModel, request: Request, most_rows: int) -> tuple[Inference, Write]:
@@ -262,3 +299,7 @@ def _read_long(signature: ModelSignature, body: bytes | bytearray, most_rows: in
 
 def _write_records(asked: Inference, answers: Answers) -> Response:
     return in_parts(write_records(asked, answers))
+
+
+READERS: Mapping[str, Read] = {"infer": _read_tensors, "predict": _read_records}
+"""What reads the requests of each route that asks a model."""

@@ -1,12 +1,14 @@
-"""OpenAPI: a description of all routes, made from the signatures of the models."""
+"""OpenAPI: a description of all routes, made from their table and the signatures of the models."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from hbconv import __version__
+from hbconv.serve.catalog import order_versions
 from hbconv.serve.datatypes import BYTES
+from hbconv.serve.routes import ROUTES, Route
 from hbconv.serve.served_model import ServedModel
 from hbconv.serve.signature import Given, ModelSignature, Taken
 
@@ -16,21 +18,23 @@ _NUMBER = {"anyOf": [{"type": "number"}, {"enum": ["NaN", "Infinity", "-Infinity
 _TEXT = {"type": ["string", "null"]}
 
 
-def openapi_document(models: Sequence[ServedModel], *, secured: bool) -> dict[str, Any]:
-    """Describe the routes of some models, and those of the server."""
-    paths: dict[str, Any] = {}
-    for served in models:
-        version = f"/versions/{served.version}"
-        paths[f"/v1/models/{served.name}{version}:predict"] = {"post": _predict(served)}
-        paths[f"/v2/models/{served.name}{version}/infer"] = {"post": _infer(served)}
-        paths[f"/v2/models/{served.name}{version}"] = {"get": _plain("Tell of the model")}
-    for path, summary in {
-        "/v2": "Tell of the server",
-        "/v2/health/live": "Tell that the server runs",
-        "/v2/health/ready": "Tell whether the server takes requests",
-        "/metrics": "Tell what was counted, for Prometheus",
-    }.items():
-        paths[path] = {"get": _plain(summary)}
+def openapi_document(
+    models: Mapping[str, Mapping[str, ServedModel]], *, secured: bool
+) -> dict[str, Any]:
+    """Describe each route of the table, those of models for each model, too.
+
+    Parameters
+    ----------
+    models : mapping
+        The versions of each model.
+    secured : bool
+        The server has a token.
+    """
+    paths = {
+        path: {route.method.lower(): _describe(route, path, served, secured=secured)}
+        for route in ROUTES
+        for path, served in _paths(route, models)
+    }
     document: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {"title": "hbconv", "version": __version__},
@@ -44,12 +48,50 @@ def openapi_document(models: Sequence[ServedModel], *, secured: bool) -> dict[st
     return document
 
 
-def _plain(summary: str) -> dict[str, Any]:
-    return {"summary": summary, "responses": {"200": {"description": "Told"}}}
+def _paths(
+    route: Route, models: Mapping[str, Mapping[str, ServedModel]]
+) -> Iterator[tuple[str, ServedModel | None]]:
+    """Return the paths of a route, each with the model that answers there."""
+    for path in route.paths:
+        if "{model}" not in path:
+            yield path, None
+            continue
+        for name, versions in models.items():
+            answering = versions if "{version}" in path else order_versions(versions)[-1:]
+            for version in answering:
+                yield path.format(model=name, version=version), versions[version]
 
 
-def _predict(served: ServedModel) -> dict[str, Any]:
-    signature = served.signature
+def _describe(
+    route: Route, path: str, served: ServedModel | None, *, secured: bool
+) -> dict[str, Any]:
+    operation: dict[str, Any] = {"summary": route.summary}
+    if served is not None:
+        operation["summary"] = route.summary.format(
+            model=f"{served.name}, version {served.version}"
+        )
+    if served is not None and route.asks_model:
+        operation |= _EXCHANGES[route.name](served.signature)
+    else:
+        operation |= _tell(route)
+    if "{name}" in path:
+        name = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
+        operation["parameters"] = [name]
+    if secured and not route.needs_token:
+        operation["security"] = []
+    return operation
+
+
+def _tell(route: Route) -> dict[str, Any]:
+    """Describe what asks no model."""
+    responses = {"200": {"description": "Told"}}
+    if not route.fields:
+        return {"responses": responses}
+    content = {"schema": _object(route.fields, []), "example": {}}
+    return {"requestBody": {"content": {"application/json": content}}, "responses": responses}
+
+
+def _predict(signature: ModelSignature) -> dict[str, Any]:
     body = _object(
         {
             "instances": {"type": "array", "items": _record(signature)},
@@ -59,12 +101,10 @@ def _predict(served: ServedModel) -> dict[str, Any]:
     )
     answer = {"predictions": {"type": "array", "items": {"type": "object"}}}
     example = {"instances": [_example_record(signature)]}
-    summary = f"Answer records by {served.name}, version {served.version}"
-    return _operation(summary, body, example, _object(answer, ["predictions"]))
+    return _exchange(body, example, _object(answer, ["predictions"]))
 
 
-def _infer(served: ServedModel) -> dict[str, Any]:
-    signature = served.signature
+def _infer(signature: ModelSignature) -> dict[str, Any]:
     tensor = {
         "name": {"type": "string"},
         "datatype": {"type": "string"},
@@ -86,15 +126,13 @@ def _infer(served: ServedModel) -> dict[str, Any]:
         "outputs": [{"name": one.name} for one in first],
     }
     answer = {"outputs": {"type": "array", "items": _object(tensor, list(tensor))}}
-    summary = f"Answer tensors by {served.name}, version {served.version} (Open Inference Protocol)"
-    return _operation(summary, body, example, _object(answer, ["outputs"]))
+    return _exchange(body, example, _object(answer, ["outputs"]))
 
 
-def _operation(summary: str, body: Any, example: Any, answer: Any) -> dict[str, Any]:
+def _exchange(body: Any, example: Any, answer: Any) -> dict[str, Any]:
     content = {"application/json": {"schema": body, "example": example}}
     error = _object({"error": {"type": "string"}}, ["error"])
     return {
-        "summary": summary,
         "requestBody": {"required": True, "content": content},
         "responses": {
             "200": {"description": "Answers", "content": {"application/json": {"schema": answer}}},
@@ -104,7 +142,14 @@ def _operation(summary: str, body: Any, example: Any, answer: Any) -> dict[str, 
     }
 
 
-def _object(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
+_EXCHANGES: Mapping[str, Callable[[ModelSignature], dict[str, Any]]] = {
+    "infer": _infer,
+    "predict": _predict,
+}
+"""What describes the routes that ask a model."""
+
+
+def _object(properties: Mapping[str, Any], required: list[str]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": required}
 
 

@@ -20,7 +20,7 @@ def ask_model(ask, **settings):
 
     async def run():
         with served_by(Doubling(), **settings) as server:
-            return await ask(server.handlers.catalog.find("m", None))
+            return await ask(server.service.catalog.find("m", None))
 
     return asyncio.run(run())
 

@@ -78,7 +78,7 @@ def test_damaged_requests_in_any_pieces_leave_nothing_behind(seed):
                 await speak(server)
             for _ in range(100):
                 await asyncio.sleep(0)
-            return server.handlers.places.taken, len(server.connections)
+            return server.service.places.taken, len(server.connections)
 
     async def speak(server):
         connection, wire = HttpConnection(server), Wire()

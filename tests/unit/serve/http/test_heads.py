@@ -143,7 +143,7 @@ def test_requests_in_one_packet_are_answered_while_the_server_leaves():
             model.held.clear()
             writer.write(post(b"[[1.0]]", b"/v1/models/m:predict") * 3)
             await asyncio.sleep(0.2)
-            client.server.handlers.is_leaving = True
+            client.server.service.is_leaving = True
             model.held.set()
             told = await asyncio.wait_for(reader.read(), 20)
             writer.close()
@@ -164,7 +164,7 @@ def test_a_client_that_sends_on_is_left():
         async with application(Doubling()) as client:
             url = client.base_url
             reader, writer = await asyncio.open_connection(url.host, url.port)
-            client.server.handlers.is_leaving = True
+            client.server.service.is_leaving = True
             writer.write(get(b"/v2/health/live") * sent)
             told = await asyncio.wait_for(reader.read(), 60)
             writer.close()
@@ -183,7 +183,7 @@ def test_a_request_that_is_there_in_part_is_the_last_while_the_server_leaves():
         async with application(Doubling()) as client:
             url = client.base_url
             reader, writer = await asyncio.open_connection(url.host, url.port)
-            client.server.handlers.is_leaving = True
+            client.server.service.is_leaving = True
             asked = post(b"[[1.0]]", b"/v1/models/m:predict")
             writer.write(asked + asked[:-3])
             first = await asyncio.wait_for(reader.readuntil(b"}]}"), 20)
@@ -211,7 +211,7 @@ def test_a_head_that_is_there_in_part_is_waited_for_while_the_server_leaves(read
             asked = post(b"[[1.0]]", b"/v1/models/m:predict")
             writer.write(asked[:read])
             await asyncio.sleep(0.2)
-            client.server.handlers.is_leaving = True
+            client.server.service.is_leaving = True
             ending = asyncio.create_task(client.server.end())
             assert await asyncio.wait_for(idle.read(), 20) == b""
             writer.write(asked[read:])

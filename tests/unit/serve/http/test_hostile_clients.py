@@ -126,8 +126,8 @@ def test_a_failure_does_not_end_the_looks_at_the_time(monkeypatch):
     async def ask(server, port):
         failed = []
         asyncio.get_running_loop().set_exception_handler(lambda _, told: failed.append(told))
-        publish = server.handlers.publish
-        server.handlers.publish = lambda: publish() if failed else 1 / 0
+        publish = server.service.publish
+        server.service.publish = lambda: publish() if failed else 1 / 0
         await until(lambda: failed)
         with socket.create_connection(("127.0.0.1", port)):
             await until(lambda: server.connections)
@@ -183,7 +183,7 @@ def test_many_and_long_headers_are_refused(talk, headers):
 
 def test_answers_that_no_client_reads_are_counted():
     async def ask(server, port):
-        places = server.handlers.places
+        places = server.service.places
         body = b"[" + b"[1]," * 499_999 + b"[1]]"
         sent = post(body, b"/v1/models/m:predict")
         with socket.create_connection(("127.0.0.1", port)) as client:
@@ -207,11 +207,11 @@ def test_bodies_that_take_too_much_together_are_told_to_come_again(monkeypatch):
         ):
             for client in (first, second):
                 await loop.run_in_executor(None, client.sendall, head + b" " * 60_000)
-                await until(lambda: server.handlers.places.held >= 60_000)
+                await until(lambda: server.service.places.held >= 60_000)
             answers = await loop.run_in_executor(None, second.recv, 4096)
         assert answers.startswith(b"HTTP/1.1 503")
         assert b"retry-after: 1" in answers
-        await until(lambda: server.handlers.places.held == 0)
+        await until(lambda: server.service.places.held == 0)
 
     serve(Doubling(), ask)
 
@@ -256,7 +256,7 @@ def test_clients_that_leave_before_their_turn_leave_no_body_behind():
     bound = 5 * len(body)
 
     async def ask(server, port):
-        handlers, busy = server.handlers, threading.Event()
+        handlers, busy = server.service, threading.Event()
         working = asyncio.create_task(handlers.aside(busy.wait, 20))
         tracemalloc.start()
         for _ in range(20):
