@@ -88,7 +88,7 @@ def run(options: argparse.Namespace) -> int:
         raise MissingPackageError(
             f"Serving needs {error.name}. Install with: pip install 'hbconv[serve,grpc]'"
         ) from error
-    from hbconv.serve.http.hosts import hosts_of
+    from hbconv.serve.http.access import hosts_of
     from hbconv.serve.settings import Settings
 
     if (options.certificate is None) != (options.key is None):

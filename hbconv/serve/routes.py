@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hbconv.serve.refusal import RefusedError
+from hbconv.serve.failures import RefusedError
 
 __all__ = ["ROUTES", "UNKNOWN", "RequestDestination", "Route", "find_destination"]
 

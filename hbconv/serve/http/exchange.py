@@ -11,10 +11,10 @@ from collections.abc import Callable, Coroutine
 from time import perf_counter
 from typing import Any, Protocol
 
+from hbconv.serve.failures import RefusedError, log_failure
 from hbconv.serve.http.access import require_access
 from hbconv.serve.http.messages import LITTLE_BYTES, Request, Response, refused
 from hbconv.serve.places import Places, TakenPlace
-from hbconv.serve.refusal import RefusedError, log_failure
 from hbconv.serve.routes import UNKNOWN, RequestDestination, find_destination
 from hbconv.serve.settings import Settings
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from hbconv.serve.refusal import RefusedError, refusal_of
+from hbconv.serve.failures import RefusedError, refusal_of
 from hbconv.serve.routes import RequestDestination
 
 __all__ = [

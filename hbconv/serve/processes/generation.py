@@ -9,6 +9,7 @@ Standard input has the assignment, and ends when the supervisor does.
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import json
 import logging
@@ -19,25 +20,104 @@ import socket
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
+
+import uvloop
 
 from hbconv.errors import HbconvError
 from hbconv.model import Model, load
-from hbconv.serve.assignment import Assignment
-from hbconv.serve.log_rate import begin_log
-from hbconv.serve.model_files import ModelFile
-from hbconv.serve.processes.worker import work
+from hbconv.serve.batching import Batcher, Catalog
+from hbconv.serve.failures import begin_log
+from hbconv.serve.http.server import HttpServer
+from hbconv.serve.metrics import Metrics
+from hbconv.serve.model_files import Assignment, ModelFile
+from hbconv.serve.protocol.handlers import Control, Handlers
 from hbconv.serve.served_model import ServedModel, warmed
 
-__all__ = ["main"]
+__all__ = ["main", "work"]
+
+THREADS = 4
+"""Batches of different models that are computed side by side."""
 
 _log = logging.getLogger("hbconv.serve")
-
 SHORT_LIFE_SECONDS = 5.0
 """A worker that lives shorter is replaced only after a second."""
 STDIN = 0
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
+
+
+def work(
+    models: Sequence[ServedModel],
+    assignment: Assignment,
+    listening: socket.socket,
+    alive: int,
+    status: int,
+) -> None:
+    """Answer requests until SIGTERM, and then those that are there.
+
+    Parameters
+    ----------
+    models : sequence of ServedModel
+    assignment : Assignment
+    listening : socket
+        Bound, and shared with other processes.
+    alive : int
+        A pipe that ends when the generation does. Then the worker leaves too.
+    status : int
+        A pipe, where the worker writes a byte once requests are answered. It is closed when the
+        worker takes no more.
+    """
+    uvloop.run(_work(models, assignment, listening, alive, status))
+
+
+async def _work(
+    models: Sequence[ServedModel],
+    assignment: Assignment,
+    listening: socket.socket,
+    alive: int,
+    status: int,
+) -> None:
+    metrics = Metrics()
+    settings = assignment.settings
+    with ThreadPoolExecutor(THREADS, "hbconv-batch") as threads:
+        batchers = (Batcher(served, settings, threads, metrics) for served in models)
+        handlers = Handlers(Catalog(batchers), settings, metrics, Control(assignment))
+        server = HttpServer(handlers)
+        told = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, told.set)
+        loop.add_reader(alive, told.set)
+        metrics.begin(models)
+        over_grpc = await _start_grpc(handlers)
+        await server.start(listening)
+        os.write(status, b"1")
+        await told.wait()
+        loop.remove_reader(alive)
+        handlers.is_leaving = True
+        stopping = over_grpc.stop(settings.seconds) if over_grpc is not None else asyncio.sleep(0)
+        await asyncio.gather(_leave(server, status), stopping)
+        handlers.publish()
+
+
+async def _start_grpc(handlers: Handlers) -> Any:
+    """Serve gRPC too, where it has a port. It is imported here, for it does not outlive a fork."""
+    if handlers.settings.grpc_port is None:
+        return None
+    from hbconv.serve.protocol.grpc_service import start_grpc
+
+    return await start_grpc(handlers)
+
+
+async def _leave(server: HttpServer, status: int) -> None:
+    """Take no new connections, and answer those that are there."""
+    for _ in range(2):
+        await asyncio.sleep(0)  # the loop accepts the connections that the kernel had taken
+    server.close()
+    os.close(status)
+    await server.end()
 
 
 @dataclass

@@ -13,26 +13,103 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Coroutine, Sequence
+from asyncio.subprocess import Process
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, BinaryIO, cast
 
-from hbconv.errors import HbconvError, OptionError, shown
-from hbconv.serve.assignment import Assignment
+from hbconv.errors import HbconvError, OptionError, StoreError, shown
 from hbconv.serve.metrics import METRICS_FOLDER
-from hbconv.serve.model_files import Fingerprint, find_models, fingerprint
-from hbconv.serve.processes.generation_process import GenerationProcess
+from hbconv.serve.model_files import Assignment, Fingerprint, find_models, fingerprint
 from hbconv.serve.settings import Settings
 
-__all__ = ["Supervisor"]
+__all__ = ["GenerationProcess", "Supervisor"]
+
+START_SECONDS = 600.0
+"""Time in which all models are loaded, compiled and warm."""
 
 _log = logging.getLogger("hbconv.serve")
-
 WATCH_SECONDS = 1.0
 """A file that changed is loaded once it was still for so long."""
 RESTART_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class GenerationProcess:
+    """A process that serves an assignment, and its end of the pipe where it says so."""
+
+    assignment: Assignment
+    process: Process
+    status: BinaryIO
+
+    @staticmethod
+    async def start(
+        assignment: Assignment, listening: socket.socket, environment: Mapping[str, str]
+    ) -> GenerationProcess:
+        """Start a process, and wait until its workers answer.
+
+        Raises
+        ------
+        StoreError
+            A model cannot be loaded, or takes too long, or the process ended.
+        """
+        status, write = os.pipe()
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "hbconv.serve.processes.generation",
+            str(listening.fileno()),
+            str(write),
+            stdin=asyncio.subprocess.PIPE,
+            env=environment,
+            pass_fds=(listening.fileno(), write),
+            start_new_session=True,  # ctrl-C is for the supervisor alone
+        )
+        os.close(write)
+        cast(asyncio.StreamWriter, process.stdin).write(assignment.to_line())
+        found = GenerationProcess(assignment, process, os.fdopen(status, "rb"))
+        try:
+            error = await asyncio.wait_for(found._told(), START_SECONDS)
+        except TimeoutError:
+            found.kill()
+            error = f"The models were not ready within {START_SECONDS:.0f} seconds."
+        except asyncio.CancelledError:
+            found.kill()
+            raise
+        if error is not None:
+            await found.leave()
+            raise StoreError(error)
+        return found
+
+    async def _told(self) -> str | None:
+        """Read what the process says next: an error, or None where all is well."""
+        line = await asyncio.to_thread(self.status.readline)
+        told: dict[str, str] = json.loads(line) if line else {"error": "The process ended."}
+        return told.get("error")
+
+    async def close(self) -> None:
+        """Let it take no more requests, and wait until it does not."""
+        if self.process.returncode is None:
+            self.process.send_signal(signal.SIGTERM)
+        await self._told()
+
+    async def leave(self) -> None:
+        """Let it answer the requests that it has, and wait for its end."""
+        if self.process.returncode is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            await asyncio.wait_for(self.process.wait(), self.assignment.settings.seconds + 10)
+        except TimeoutError:
+            self.kill()
+        self.status.close()
+
+    def kill(self) -> None:
+        """End the process and its workers at once."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
 
 
 class Supervisor:

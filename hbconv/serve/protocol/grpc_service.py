@@ -12,19 +12,22 @@ import grpc.aio
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from hbconv.errors import InputError
+from hbconv.serve.failures import RefusedError, log_failure, refusal_of
 from hbconv.serve.http.access import require_token
 from hbconv.serve.http.messages import LITTLE_BYTES, LONG_BYTES
 from hbconv.serve.places import TakenPlace
-from hbconv.serve.protocol.grpc_messages import SERVICE, message
-from hbconv.serve.protocol.grpc_tensors import read_message, write_message
-from hbconv.serve.protocol.grpc_wire import require_bounded
+from hbconv.serve.protocol.grpc_messages import (
+    SERVICE,
+    message,
+    read_message,
+    require_bounded,
+    write_message,
+)
 from hbconv.serve.protocol.handlers import Handlers
-from hbconv.serve.refusal import RefusedError, log_failure, refusal_of
 from hbconv.serve.routes import ROUTES, RequestDestination
 from hbconv.serve.settings import Settings
 
 __all__ = ["is_no_parting", "start_grpc"]
-
 
 _CODES = {
     400: grpc.StatusCode.INVALID_ARGUMENT,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -12,39 +13,99 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from hbconv import __version__
-from hbconv.serve.answers import Answers, require_size
-from hbconv.serve.batching import Batcher, Outcome, Waiting
-from hbconv.serve.catalog import Catalog
+from hbconv.errors import shown
+from hbconv.serve.batching import Batcher, Catalog, Outcome, Waiting
+from hbconv.serve.failures import RefusedError
 from hbconv.serve.http.exchange import Settle, settle_later
 from hbconv.serve.http.messages import LONG_BYTES, Request, Response, as_json, in_parts
 from hbconv.serve.inference import Inference
 from hbconv.serve.metrics import CONTENT_TYPE_LATEST, Metrics
+from hbconv.serve.model_files import Assignment
 from hbconv.serve.places import Places, TakenPlace
-from hbconv.serve.protocol.control import Control
-from hbconv.serve.protocol.json_pieces import read_long_json, require_few_lists
-from hbconv.serve.protocol.json_reader import read_json
+from hbconv.serve.protocol.json_documents import read_json, read_long_json, require_few_lists
 from hbconv.serve.protocol.openapi import openapi_document
 from hbconv.serve.protocol.records import read_records, write_records
-from hbconv.serve.protocol.v2_request import read_v2
-from hbconv.serve.protocol.v2_response import write_v2
+from hbconv.serve.protocol.v2 import read_v2, write_v2
 from hbconv.serve.routes import RequestDestination, Route
-from hbconv.serve.served_model import ServedModel
+from hbconv.serve.served_model import Answers, ServedModel, require_size
 from hbconv.serve.settings import Settings
 from hbconv.serve.signature import Given, ModelSignature, Taken
 
-__all__ = ["Handlers"]
+__all__ = ["Control", "Handlers"]
 
 _LENGTH = b"inference-header-content-length"
-
 EXTENSIONS = ("binary_tensor_data", "model_repository")
 """Of the Open Inference Protocol."""
 MOST_LISTS_OF_ITEM = 16
 """Lists and objects in an item, on average."""
-
 Handler = Callable[[RequestDestination, Mapping[str, Any]], Coroutine[Any, Any, Any]]
 Write = Callable[[Inference, Answers], Response]
 Read = Callable[[ServedModel, Request, int], tuple[Inference, Write]]
 T = TypeVar("T")
+
+
+class Control:
+    """The repository of models, as a worker tells and changes it.
+
+    Parameters
+    ----------
+    assignment : Assignment
+    """
+
+    def __init__(self, assignment: Assignment) -> None:
+        self._assignment = assignment
+
+    def index(self, *, only_ready: bool) -> list[dict[str, Any]]:
+        """List each version of each model, and whether it is served."""
+        served = [
+            {"name": one.name, "version": one.version, "state": "READY", "reason": ""}
+            for one in self._assignment.files
+        ]
+        if only_ready:
+            return served
+        return served + [
+            {"name": one.name, "version": one.version, "state": "UNAVAILABLE", "reason": "unloaded"}
+            for one in self._assignment.unloaded
+        ]
+
+    def require_no_parameters(self, parameters: object) -> None:
+        """Refuse to load a model otherwise than from its files.
+
+        Raises
+        ------
+        RefusedError
+            There are parameters.
+        """
+        if parameters:
+            raise RefusedError(
+                400, "InputError", "A model is loaded from its files alone: send no parameters."
+            )
+
+    async def ask(self, action: str, name: str) -> None:
+        """Ask for a model to be loaded or unloaded, and wait until it is.
+
+        Raises
+        ------
+        RefusedError
+            Clients may not, there is no such model, or it cannot be loaded.
+        """
+        if not self._assignment.control:
+            raise RefusedError(
+                403,
+                "Forbidden",
+                "This server does not load or unload models. Start it with --control.",
+            )
+        known = {one.name for one in (*self._assignment.files, *self._assignment.unloaded)}
+        if action == "unload" and name not in known:
+            raise RefusedError(404, "NotFound", f"There is no model {shown(name)}.")
+        reader, writer = await asyncio.open_unix_connection(self._assignment.control)
+        try:
+            writer.write(json.dumps({"action": action, "name": name}).encode() + b"\n")
+            told = json.loads(await reader.readline() or b'{"error": "The server ends."}')
+        finally:
+            writer.close()
+        if "error" in told:
+            raise RefusedError(400, "StoreError", told["error"])
 
 
 class Handlers:

@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from hbconv import __version__
-from hbconv.serve.catalog import order_versions
-from hbconv.serve.datatypes import BYTES
+from hbconv.serve.batching import order_versions
 from hbconv.serve.routes import ROUTES, Route
 from hbconv.serve.served_model import ServedModel
-from hbconv.serve.signature import Given, ModelSignature, Taken
+from hbconv.serve.signature import BYTES, Given, ModelSignature, Taken
 
 __all__ = ["openapi_document"]
 

@@ -13,12 +13,17 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.errors import InputError, shown
-from hbconv.serve.answers import Answers
-from hbconv.serve.inference import Inference, choose_outputs
-from hbconv.serve.protocol.json_answers import HOLE, PIECE_VALUES, filled, written_by_pieces
-from hbconv.serve.protocol.json_pieces import LongList, pieces_of
-from hbconv.serve.protocol.json_tensors import numbers, plain_list
-from hbconv.serve.rows import Rows, joined
+from hbconv.serve.inference import Inference, Rows, choose_outputs, joined
+from hbconv.serve.protocol.json_documents import LongList, pieces_of
+from hbconv.serve.protocol.json_values import (
+    HOLE,
+    PIECE_VALUES,
+    filled,
+    numbers,
+    plain_list,
+    written_by_pieces,
+)
+from hbconv.serve.served_model import Answers
 from hbconv.serve.signature import Given, ModelSignature, Taken
 
 __all__ = ["read_records", "write_records"]

@@ -11,8 +11,7 @@ import pytest
 from served import SIGNATURE, Doubling, served_by
 
 from hbconv.serve import batching
-from hbconv.serve.inference import Inference
-from hbconv.serve.rows import Rows
+from hbconv.serve.inference import Inference, Rows
 
 
 def ask_model(ask, **settings):

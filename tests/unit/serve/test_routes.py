@@ -8,7 +8,7 @@ import pytest
 from docs.pages import ROOT
 from served import Doubling, application
 
-from hbconv.serve.refusal import RefusedError
+from hbconv.serve.failures import RefusedError
 from hbconv.serve.routes import ROUTES, find_destination
 
 NAMES = {"model": "m", "version": "1", "name": "m"}

@@ -11,7 +11,7 @@ import pytest
 from raw_http import BODY, PATH, get, post, talking
 from served import Doubling, application
 
-from hbconv.serve.http import connection as http_connection
+from hbconv.serve.http import server
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ def test_addresses_are_decoded(talk):
     ],
 )
 def test_connections_that_wait_too_long_are_closed(monkeypatch, limit, sent):
-    monkeypatch.setattr(http_connection, limit, 0.2)
+    monkeypatch.setattr(server, limit, 0.2)
 
     async def run():
         async with application(Doubling()) as client:

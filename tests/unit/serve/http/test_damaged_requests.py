@@ -9,7 +9,7 @@ import pytest
 from raw_http import get, post
 from served import Doubling, served_by
 
-from hbconv.serve.http.connection import HttpConnection
+from hbconv.serve.http.server import HttpConnection
 
 
 class Wire(asyncio.Transport):

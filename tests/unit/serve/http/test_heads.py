@@ -10,8 +10,7 @@ from raw_http import BODY, PATH, get, post, talking
 from served import Doubling, application
 
 from hbconv.serve.http import server as http_server
-from hbconv.serve.http.known_heads import MOST_HEADS, KnownHeads
-from hbconv.serve.http.parser import HttpParser
+from hbconv.serve.http.parser import MOST_HEADS, HttpParser, KnownHeads
 
 
 class Reader:

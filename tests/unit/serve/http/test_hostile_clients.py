@@ -16,7 +16,7 @@ import pytest
 from raw_http import BODY, PATH, get, post, talking
 from served import Doubling, served_by
 
-from hbconv.serve.http import connection as http_connection
+from hbconv.serve.http import server as http_server
 from hbconv.serve.http.messages import Head, Request
 from hbconv.serve.settings import Settings
 
@@ -54,7 +54,7 @@ async def until(condition):
 
 def test_a_client_that_never_reads_is_given_up(monkeypatch):
     for limit in ("KEEP_ALIVE_SECONDS", "READ_SECONDS"):
-        monkeypatch.setattr(http_connection, limit, 0.2)
+        monkeypatch.setattr(http_server, limit, 0.2)
 
     async def ask(server, port):
         with socket.create_connection(("127.0.0.1", port)) as client:
@@ -94,7 +94,7 @@ class SlowWire(asyncio.Transport):
 
 def test_a_client_that_reads_slowly_is_waited_for():
     async def ask(server, port):
-        connection, wire = http_connection.HttpConnection(server), SlowWire(900)
+        connection, wire = http_server.HttpConnection(server), SlowWire(900)
         connection.connection_made(wire)
         for wire.unsent in (900, 500, 100):
             connection.expire()
@@ -111,7 +111,7 @@ def test_a_client_that_reads_slowly_is_waited_for():
 
 def test_over_tls_no_client_ends_one_way_alone():
     async def ask(server, port):
-        connection, wire = http_connection.HttpConnection(server), SlowWire(0)
+        connection, wire = http_server.HttpConnection(server), SlowWire(0)
         connection.connection_made(wire)
         connection.data_received(LIVE)
         assert connection.eof_received() is False
@@ -121,7 +121,7 @@ def test_over_tls_no_client_ends_one_way_alone():
 
 
 def test_a_failure_does_not_end_the_looks_at_the_time(monkeypatch):
-    monkeypatch.setattr(http_connection, "HEAD_SECONDS", 0.2)
+    monkeypatch.setattr(http_server, "HEAD_SECONDS", 0.2)
 
     async def ask(server, port):
         failed = []

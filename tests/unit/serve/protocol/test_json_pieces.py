@@ -10,11 +10,15 @@ import pytest
 
 from hbconv.errors import InputError
 from hbconv.serve.inference import Inference
-from hbconv.serve.protocol import json_pieces, v2_request
-from hbconv.serve.protocol.json_pieces import LongList, read_long_json, require_few_lists
-from hbconv.serve.protocol.json_reader import read_json
+from hbconv.serve.protocol import json_documents, v2
+from hbconv.serve.protocol.json_documents import (
+    LongList,
+    read_json,
+    read_long_json,
+    require_few_lists,
+)
 from hbconv.serve.protocol.records import read_records
-from hbconv.serve.protocol.v2_request import read_v2
+from hbconv.serve.protocol.v2 import read_v2
 from hbconv.serve.signature import Given, ModelSignature, Taken
 
 GIVEN = (Given("predict", "predict", None, "FP64", (-1,)),)
@@ -27,7 +31,7 @@ PIECES = [1, 2, 3, 7, 30, 1000]
 @pytest.fixture(params=PIECES)
 def cut(request, monkeypatch):
     """Pieces of so many bytes."""
-    monkeypatch.setattr(json_pieces, "PIECE_BYTES", request.param)
+    monkeypatch.setattr(json_documents, "PIECE_BYTES", request.param)
     return request.param
 
 
@@ -120,7 +124,7 @@ def test_a_body_is_read_alike_by_pieces_of_any_size(monkeypatch, body):
     """Short parts are read together, and a long one by itself, wherever the cuts fall."""
     whole = read_json(body)
     for size in range(1, 201):
-        monkeypatch.setattr(json_pieces, "PIECE_BYTES", size)
+        monkeypatch.setattr(json_documents, "PIECE_BYTES", size)
         assert values_of(body) == whole, size
 
 
@@ -145,7 +149,7 @@ DATA = [
 def test_tensors_by_pieces(cut, data, monkeypatch):
     body = f'{{"id": "7", "inputs": [{{{TENSOR}"data": {data}}}], "outputs": []}}'.encode()
     whole = outcome(lambda: read_v2(body, None, MATRIX, 9))
-    monkeypatch.setattr(v2_request, "LONG_BYTES", 0)
+    monkeypatch.setattr(v2, "LONG_BYTES", 0)
     assert repr(outcome(lambda: read_v2(body, None, MATRIX, 9))) == repr(whole)
 
 
@@ -155,7 +159,7 @@ def test_many_inputs_by_pieces(cut, monkeypatch):
         {"name": "b", "datatype": "BYTES", "shape": [3, 1], "data": [["x"], [","], [None]]},
     ]
     body = json.dumps({"inputs": columns}).encode()
-    monkeypatch.setattr(v2_request, "LONG_BYTES", 0)
+    monkeypatch.setattr(v2, "LONG_BYTES", 0)
     (_, numbers), (_, texts) = outcome(lambda: read_v2(body, None, COLUMNS, 9))
     assert (numbers, texts) == ([1, 2, 3], ["x", ",", None])
 
@@ -197,7 +201,7 @@ def test_errors_count_from_the_first_record(cut):
 )
 def test_what_is_wrong_is_quoted(monkeypatch, text, why):
     """A line and a column would be those in the piece."""
-    monkeypatch.setattr(json_pieces, "PIECE_BYTES", 5)
+    monkeypatch.setattr(json_documents, "PIECE_BYTES", 5)
     with pytest.raises(InputError, match=why):
         list(read_long_json(memoryview(text), "instances").pieces())
 
@@ -205,17 +209,17 @@ def test_what_is_wrong_is_quoted(monkeypatch, text, why):
 def test_data_beyond_the_shape_are_counted(cut):
     data = LongList(memoryview(b"[1, 2, 3, 4, 5, 6, 7]"))
     with pytest.raises(InputError, match=r"holds [567] values.*, and its shape \[2, 2\] 4"):
-        v2_request.tensor_of("X", np.dtype(float), (2, 2), data)
+        v2.tensor_of("X", np.dtype(float), (2, 2), data)
 
 
 def test_a_shape_that_the_data_cannot_fill_takes_no_memory():
     text = b"[" + b"1," * 40_000 + b"1]"
     with pytest.raises(InputError, match="too short for its shape"):
-        v2_request.tensor_of("X", np.dtype(float), (1 << 38, 2), LongList(memoryview(text)))
+        v2.tensor_of("X", np.dtype(float), (1 << 38, 2), LongList(memoryview(text)))
 
 
 def test_long_elements_and_long_rests_are_refused():
-    long = b'"' + b"a" * (json_pieces.MOST_VALUE_BYTES + 1) + b'"'
+    long = b'"' + b"a" * (json_documents.MOST_VALUE_BYTES + 1) + b'"'
     with pytest.raises(InputError, match="Element 1 of a list takes 1,048,579 bytes"):
         list(LongList(memoryview(b"[1," + long + b"]")).pieces())
     with pytest.raises(InputError, match="beside its data"):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from hbconv.serve import log_rate
-from hbconv.serve.log_rate import MOST_LINES, LogRate
+from hbconv.serve import failures
+from hbconv.serve.failures import MOST_LINES, LogRate
 
 
 def record(line, *args):
@@ -14,11 +14,11 @@ def record(line, *args):
 
 def test_lines_of_a_kind_are_few(monkeypatch):
     now = [100.0]
-    monkeypatch.setattr(log_rate.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(failures.time, "monotonic", lambda: now[0])
     rate = LogRate()
     assert [rate.filter(record(1, i)) for i in range(MOST_LINES + 5)].count(True) == MOST_LINES
     assert rate.filter(record(2, "another"))
-    now[0] += log_rate.PERIOD_SECONDS
+    now[0] += failures.PERIOD_SECONDS
     first, second = record(1, "again"), record(1, "again")
     assert rate.filter(first)
     assert rate.filter(second)

@@ -1,37 +1,112 @@
-"""Requests of the Open Inference Protocol v2 over HTTP, with the extension of binary tensors.
+"""The Open Inference Protocol v2 over HTTP, with the extension of binary tensors.
 
-The body is JSON. With the header ``Inference-Header-Content-Length`` the JSON ends there, and the
-data of the binary inputs follow, one after another.
+A body is JSON. With the header ``Inference-Header-Content-Length`` the JSON ends there, and the
+data of the binary tensors follow, one after another. Each element of BYTES is its length, of four
+bytes, and its bytes.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import struct
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hbconv.errors import InputError, shown
-from hbconv.serve.datatypes import dtype_of
 from hbconv.serve.http.messages import LONG_BYTES
-from hbconv.serve.inference import Inference, choose_outputs
-from hbconv.serve.protocol.byte_tensors import unpack_texts
-from hbconv.serve.protocol.float_json import has_floats, read_float_json
-from hbconv.serve.protocol.json_pieces import LongList, read_long_json
-from hbconv.serve.protocol.json_reader import read_json
-from hbconv.serve.protocol.json_tensors import tensor_of
-from hbconv.serve.rows import rows_of
-from hbconv.serve.signature import Given, ModelSignature
+from hbconv.serve.inference import Inference, choose_outputs, rows_of
+from hbconv.serve.protocol.json_documents import (
+    LongList,
+    has_floats,
+    read_float_json,
+    read_json,
+    read_long_json,
+)
+from hbconv.serve.protocol.json_values import (
+    HOLE,
+    PIECE_VALUES,
+    filled,
+    plain_list,
+    tensor_of,
+    written_by_pieces,
+)
+from hbconv.serve.served_model import Answers
+from hbconv.serve.signature import BYTES, DTYPES, Given, ModelSignature, datatype_of, dtype_of
 
-__all__ = ["binary_tensor", "declared", "read_v2"]
+__all__ = [
+    "binary_tensor",
+    "declared",
+    "pack_texts",
+    "raw",
+    "read_v2",
+    "text_of",
+    "unpack_texts",
+    "write_v2",
+]
+
+_LENGTH = struct.Struct("<I")
+MOST_TEXT_BYTES = 1 << 20
+"""To find the words of a longer text takes too long at once: no other thread works meanwhile."""
 
 MOST_DIMENSIONS = 8
 MOST_ELEMENTS = 1 << 40
 _NONE_BINARY: frozenset[str] = frozenset()
 _OBJECT = {dict}
 _NO_PARAMETERS: Mapping[str, Any] = {}
+
+
+def unpack_texts(name: str, data: memoryview, count: int) -> npt.NDArray[np.object_]:
+    """Read the texts of a tensor.
+
+    Raises
+    ------
+    InputError
+        The data holds more or fewer elements, or one is cut off or is not UTF-8.
+    """
+    texts: list[str] = []
+    place = 0
+    while place < len(data):
+        start = place + _LENGTH.size
+        if start > len(data):
+            raise InputError(f"Input {shown(name)}: the length of element {len(texts)} is cut off.")
+        place = start + _LENGTH.unpack_from(data, start - _LENGTH.size)[0]
+        if place > len(data) or len(texts) == count:
+            raise InputError(
+                f"Input {shown(name)}: the data does not hold the {count} elements of its shape; "
+                f"element {len(texts)} ends beyond them."
+            )
+        texts.append(text_of(name, bytes(data[start:place]), len(texts)))
+    if len(texts) < count:
+        raise InputError(
+            f"Input {shown(name)}: the data holds {len(texts)} elements, and its shape {count}."
+        )
+    return np.fromiter(texts, object, count)
+
+
+def text_of(name: str, data: bytes, element: int) -> str:
+    """Decode one element, which must be UTF-8 and not too long."""
+    if len(data) > MOST_TEXT_BYTES:
+        raise InputError(
+            f"Input {shown(name)}: element {element} has {len(data):,} bytes, and the server takes "
+            f"texts of {MOST_TEXT_BYTES:,}."
+        )
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"Input {shown(name)}: element {element} is not UTF-8: {error}."
+        ) from error
+
+
+def pack_texts(values: npt.NDArray[Any]) -> bytes:
+    """Write the elements of an array, row after row."""
+    flat = values.ravel()
+    encoded = (str(value).encode() for value in flat)
+    return b"".join([part for one in encoded for part in (_LENGTH.pack(len(one)), one)])
 
 
 def read_v2(
@@ -223,3 +298,50 @@ def _parameters(one: Mapping[str, Any]) -> Mapping[str, Any]:
     if "classification" in found:
         raise InputError("The extension of classification is not supported. Ask for the output.")
     return found
+
+
+def write_v2(
+    name: str, version: str, asked: Inference, answers: Answers
+) -> tuple[list[bytes | memoryview], int | None]:
+    """Return the body of an answer in parts, and where its JSON ends if binary data follow."""
+    blobs: list[bytes | memoryview] = []
+    lists: list[Iterator[bytes]] = []
+    outputs = []
+    for one, array in answers.items():
+        told: dict[str, Any] = {
+            "name": one,
+            "datatype": datatype_of(array.dtype),
+            "shape": array.shape,
+        }
+        if one in asked.binary:
+            blobs.append(raw(array))
+            told["parameters"] = {"binary_data_size": len(blobs[-1])}
+        elif array.size > PIECE_VALUES:
+            told["data"] = HOLE
+            lists.append(written_by_pieces(array.size, 1, partial(_part, array.ravel())))
+        else:
+            told["data"] = _values(array)
+        outputs.append(told)
+    document: dict[str, Any] = {"model_name": name, "model_version": version}
+    if asked.id:
+        document["id"] = asked.id
+    document["outputs"] = outputs
+    header = filled(document, lists)
+    return [*header, *blobs], sum(map(len, header)) if blobs else None
+
+
+def raw(array: npt.NDArray[Any]) -> bytes | memoryview:
+    """Return the bytes of a tensor, as its datatype lies in binary data."""
+    datatype = datatype_of(array.dtype)
+    if datatype == BYTES:
+        return pack_texts(array)
+    return np.ascontiguousarray(array, DTYPES[datatype]).reshape(-1).view(np.uint8).data
+
+
+def _part(values: npt.NDArray[Any], part: slice) -> list[Any]:
+    return _values(values[part])
+
+
+def _values(array: npt.NDArray[Any]) -> list[Any]:
+    flat = plain_list(array.ravel())
+    return list(map(str, flat)) if array.dtype.kind not in "biuf" else flat

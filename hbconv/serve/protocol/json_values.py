@@ -1,4 +1,4 @@
-"""Tensors as JSON: lists of values, flat or nested as the shape is.
+"""Tensors as JSON: lists of values, flat or nested as the shape is; long ones go by pieces.
 
 JSON has no word for NaN and the infinities. As in the JSON of Protocol Buffers, the strings "NaN",
 "Infinity" and "-Infinity" stand for them, in requests and in answers. A null is a missing value.
@@ -7,17 +7,27 @@ JSON has no word for NaN and the infinities. As in the JSON of Protocol Buffers,
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 
 from hbconv.errors import InputError, shown
-from hbconv.serve.protocol.json_pieces import LongList
+from hbconv.serve.protocol.json_documents import LongList
 
-__all__ = ["NON_FINITE", "numbers", "plain_list", "tensor_of"]
+__all__ = [
+    "HOLE",
+    "NON_FINITE",
+    "PIECE_VALUES",
+    "filled",
+    "numbers",
+    "plain_list",
+    "tensor_of",
+    "written_by_pieces",
+]
 
 NON_FINITE = {
     None: float("nan"),
@@ -34,6 +44,12 @@ _KINDS: dict[str, frozenset[type]] = {
 }
 """Types of the values of each kind of dtype."""
 _WORDS = frozenset({str, type(None)})
+
+PIECE_VALUES = 1 << 14
+"""Values that are written by one call."""
+_MARK = b"\0"
+HOLE = orjson.Fragment(_MARK)
+"""Stands in a document for a list that is written by pieces. JSON holds no such byte."""
 
 
 def tensor_of(
@@ -173,3 +189,27 @@ def plain_list(array: npt.NDArray[Any]) -> list[Any]:
     named[np.isneginf(array)] = "-Infinity"
     found: list[Any] = named.tolist()
     return found
+
+
+def written_by_pieces(
+    count: int, width: int, values: Callable[[slice], Sequence[Any]]
+) -> Iterator[bytes]:
+    """Write the values of some rows, each of so many values, as a list."""
+    step = max(PIECE_VALUES // max(width, 1), 1)
+    comma = b"["
+    for start in range(0, count, step):
+        yield comma + orjson.dumps(values(slice(start, start + step)), default=str)[1:-1]
+        comma = b","
+    yield b"]" if count else b"[]"
+
+
+def filled(document: Any, lists: Sequence[Iterable[bytes]]) -> list[bytes]:
+    """Return a document in parts, with lists in the place of its holes."""
+    if not lists:
+        return [orjson.dumps(document, default=str)]
+    first, *others = orjson.dumps(document, default=str).split(_MARK)
+    parts = [first]
+    for found, after in zip(lists, others, strict=True):
+        parts.extend(found)
+        parts.append(after)
+    return parts

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from hbconv.errors import InputError
-from hbconv.serve.protocol import v2_request
-from hbconv.serve.protocol.float_json import has_floats, read_float_json
-from hbconv.serve.protocol.v2_request import read_v2
+from hbconv.serve.protocol import v2
+from hbconv.serve.protocol.json_documents import has_floats, read_float_json
+from hbconv.serve.protocol.v2 import read_v2
 from hbconv.serve.signature import Given, ModelSignature, Taken
 
 SIGNATURE = ModelSignature(
@@ -69,7 +69,7 @@ LEFT = [
 @pytest.mark.parametrize("body", READ + LEFT)
 def test_floats_are_answered_as_other_json(body, monkeypatch):
     short = outcome(body)
-    monkeypatch.setattr(v2_request, "has_floats", lambda data: True)
+    monkeypatch.setattr(v2, "has_floats", lambda data: True)
     assert outcome(body) == short
     assert outcome(bytearray(body)) == short
 
@@ -100,7 +100,7 @@ def test_small_ints_are_left_to_the_ordinary_reader(number, expected, comma):
 def test_longer_documents_are_left_to_the_reader_of_pieces(monkeypatch):
     body = document(f"[{', '.join(['0.5'] * 5000)}]")
     assert has_floats(body)
-    monkeypatch.setattr("hbconv.serve.protocol.float_json.MOST_BYTES", len(body) - 1)
+    monkeypatch.setattr("hbconv.serve.protocol.json_documents.MOST_BYTES", len(body) - 1)
     assert not has_floats(body)
 
 
