@@ -83,12 +83,12 @@ def run(options: argparse.Namespace) -> int:
         from hbconv.serve.server import serve
 
         if options.grpc_port is not None:
-            importlib.import_module("hbconv.serve.grpc_service")
+            importlib.import_module("hbconv.serve.protocol.grpc_service")
     except ModuleNotFoundError as error:
         raise MissingPackageError(
             f"Serving needs {error.name}. Install with: pip install 'hbconv[serve,grpc]'"
         ) from error
-    from hbconv.serve.hosts import hosts_of
+    from hbconv.serve.http.access import hosts_of
     from hbconv.serve.settings import Settings
 
     if (options.certificate is None) != (options.key is None):

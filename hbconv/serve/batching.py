@@ -2,7 +2,7 @@
 
 A batch is all that waits when the model is free, up to a number of rows. So a busy model works on
 large batches, and a free one answers at once. A request whose rows the model refuses is told so,
-and the others of its batch are computed without it.
+and the others of its batch are computed without it. The catalog has the queue of each model.
 """
 
 from __future__ import annotations
@@ -10,25 +10,24 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
 
-from hbconv.serve.answers import Answers, compute
-from hbconv.serve.inference import Inference
+from hbconv.errors import shown
+from hbconv.serve.failures import RefusedError
+from hbconv.serve.inference import Inference, joined
 from hbconv.serve.metrics import Metrics
-from hbconv.serve.rows import joined
-from hbconv.serve.served_model import ServedModel
+from hbconv.serve.served_model import Answers, ServedModel, compute
 from hbconv.serve.settings import Settings
 from hbconv.serve.signature import Given
 
-__all__ = ["Batcher", "Outcome", "Waiting"]
+__all__ = ["Batcher", "Catalog", "Outcome", "Waiting", "order_versions"]
 
 _log = logging.getLogger("hbconv.serve")
 
 Outcome = Answers | Exception
-
 
 Then = Callable[[Outcome], None]
 """Takes an outcome. It raises nothing."""
@@ -186,3 +185,57 @@ def _apart(requests: Sequence[Inference], answers: Answers) -> list[Outcome]:
         outcomes.append({one.name: answers[one.name][start:stop] for one in asked.wanted})
         start = stop
     return outcomes
+
+
+def order_versions(versions: Iterable[str]) -> list[str]:
+    """Sort versions by their numbers; the last one answers where a request names none.
+
+    Examples
+    --------
+    >>> order_versions(["10", "9"])
+    ['9', '10']
+    """
+    return sorted(versions, key=lambda version: (len(version.lstrip("0")), version.lstrip("0")))
+
+
+class Catalog:
+    """Models by name and version.
+
+    Parameters
+    ----------
+    batchers : iterable of Batcher
+        One for each version of each model.
+    """
+
+    def __init__(self, batchers: Iterator[Batcher]) -> None:
+        self.models: dict[str, dict[str, Batcher]] = {}
+        for batcher in batchers:
+            served = batcher.served
+            self.models.setdefault(served.name, {})[served.version] = batcher
+        self._newest = {
+            name: found[order_versions(found)[-1]] for name, found in self.models.items()
+        }
+
+    def find(self, name: str, version: str | None = None) -> Batcher:
+        """Return a version of a model; the newest one where none is named.
+
+        Raises
+        ------
+        RefusedError
+            There is none.
+        """
+        if version is None and name in self._newest:
+            return self._newest[name]
+        if name not in self.models:
+            known = ", ".join(sorted(self.models)) or "none"
+            raise RefusedError(
+                404, "NotFound", f"There is no model {shown(name)}. Served: {known:.500}."
+            )
+        if version not in self.models[name]:
+            known = ", ".join(self.models[name])
+            raise RefusedError(
+                404,
+                "NotFound",
+                f"Model {shown(name)} has no version {shown(version)}. It has: {known:.500}.",
+            )
+        return self.models[name][str(version)]

@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
+from hbconv.serve.routes import ROUTES
 from hbconv.serve.served_model import ServedModel
 
 __all__ = ["CONTENT_TYPE_LATEST", "METRICS_FOLDER", "Metrics"]
@@ -30,6 +31,7 @@ METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 KEPT_BYTES = 64 << 10
 """Room on the disk for counts that come: to write where there is none ends a process."""
 SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+_ASKING = sorted(route.name for route in ROUTES if route.asks_model)
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096, 16384, 65536)
 
 
@@ -89,7 +91,7 @@ class Metrics:
     def begin(self, versions: Iterable[ServedModel]) -> None:
         """Open the files of all metrics, while there are files to open, with counts of 0."""
         for served in versions:
-            for route in ("infer", "predict"):
+            for route in _ASKING:
                 self._requests.labels(route, served.name, "200")
             self._seconds.labels(served.name)
             self._batches.labels(served.name, served.version)

@@ -1,4 +1,4 @@
-"""Model files: which files a user means by a path, and the name and version of each.
+"""Model files: which files a user means by a path, and what a generation is told to serve.
 
 ``iris.hbc`` is version 1 of ``iris``. In a folder, ``iris.hbc`` is so too, and ``iris/2.hbc`` is
 version 2 of ``iris``.
@@ -6,17 +6,19 @@ version 2 of ``iris``.
 
 from __future__ import annotations
 
+import json
 import re
 import stat
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from hbconv.errors import OptionError, shown
 from hbconv.model_formats import REFUSED, ModelFormat, format_of
+from hbconv.serve.settings import Settings
 
-__all__ = ["Fingerprint", "ModelFile", "find_models", "fingerprint"]
+__all__ = ["Assignment", "Fingerprint", "ModelFile", "find_models", "fingerprint"]
 
 Fingerprint = tuple[tuple[Any, ...], ...]
 """Tells one state of the files from another."""
@@ -139,3 +141,43 @@ def _require_names(files: Sequence[ModelFile]) -> None:
                 f"{other} and {file.path} are both version {file.version} of {shown(file.name)}. "
                 "Rename one, or put them in a folder as NAME/VERSION.hbc."
             )
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """Models, and how to serve them.
+
+    Parameters
+    ----------
+    files : tuple of ModelFile
+    unloaded : tuple of ModelFile
+        Models that are there, and are not served.
+    settings : Settings
+    control : str
+        Path of the socket by which workers ask the supervisor to load and unload models; empty
+        where they may not.
+    """
+
+    files: tuple[ModelFile, ...]
+    unloaded: tuple[ModelFile, ...]
+    settings: Settings
+    control: str = ""
+
+    def to_line(self) -> bytes:
+        """Write it as a line of JSON."""
+        return json.dumps(asdict(self), default=str).encode() + b"\n"
+
+    @staticmethod
+    def from_line(line: bytes) -> Assignment:
+        """Read what ``to_line`` wrote."""
+        told = json.loads(line)
+        return Assignment(
+            tuple(_file(one) for one in told["files"]),
+            tuple(_file(one) for one in told["unloaded"]),
+            Settings(**told["settings"]),
+            told["control"],
+        )
+
+
+def _file(told: Mapping[str, str]) -> ModelFile:
+    return ModelFile(told["name"], told["version"], Path(told["path"]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from hbconv.serve.refusal import RefusedError
+from hbconv.serve.failures import RefusedError
 
 __all__ = ["Places", "TakenPlace"]
 

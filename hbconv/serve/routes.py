@@ -1,55 +1,178 @@
-"""Routes: what a path of HTTP asks for."""
+"""Routes: the one table of what the server can be asked.
+
+All else is made from it: how a path is found, who may ask, how long a body may be, what handles
+it, what metrics call it, what OpenAPI describes, and what gRPC mirrors. So is the table of
+``docs/serving.md``.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
-from hbconv.serve.refusal import RefusedError
+from hbconv.serve.failures import RefusedError
 
-__all__ = ["Route", "find_route"]
-
-_PLAIN = {
-    "": "page",
-    "docs": "page",
-    "openapi.json": "openapi",
-    "metrics": "metrics",
-    "v2": "server",
-    "v2/health/live": "live",
-    "v2/health/ready": "ready",
-    "v2/repository/index": "index",
-}
+__all__ = ["ROUTES", "UNKNOWN", "RequestDestination", "Route", "find_destination"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Route:
-    """What is asked for, and of which model.
+    """A row of the table.
 
     Parameters
     ----------
     name : str
+        ``Handlers.on_NAME`` handles it, or reads its body where it asks a model.
+    paths : tuple of str
+        ``{model}`` stands for a model that is served, ``{name}`` for one of the repository.
+    summary : str
+        What it does; ``{model}`` stands for the model.
+    method : {"GET", "POST"}
+        HEAD is answered where GET is.
+    asks_model : bool
+        A model answers, so a request takes a place, and its body may be long.
+    needs_token : bool
+        The client bears the token, where the server has one.
+    needs_host : bool
+        The client asks by a name that the server answers to.
+    fields : mapping
+        JSON schemas of what the body may hold, where no model is asked.
+    rpc : str
+        The method of gRPC that mirrors it; empty where none does.
+    label : str
+        What metrics call it, where that is not its name.
+    """
+
+    name: str
+    paths: tuple[str, ...]
+    summary: str
+    method: str = "GET"
+    asks_model: bool = False
+    needs_token: bool = True
+    needs_host: bool = True
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    rpc: str = ""
+    label: str = ""
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods of HTTP that it is asked by."""
+        return ("GET", "HEAD") if self.method == "GET" else (self.method,)
+
+
+ROUTES = (
+    Route(
+        "predict",
+        ("/v1/models/{model}:predict", "/v1/models/{model}/versions/{version}:predict"),
+        "Answer records by {model}",
+        "POST",
+        asks_model=True,
+    ),
+    Route(
+        "infer",
+        ("/v2/models/{model}/infer", "/v2/models/{model}/versions/{version}/infer"),
+        "Answer tensors by {model} (Open Inference Protocol)",
+        "POST",
+        asks_model=True,
+        rpc="ModelInfer",
+    ),
+    Route(
+        "model",
+        ("/v2/models/{model}", "/v2/models/{model}/versions/{version}"),
+        "Tell of {model}",
+        rpc="ModelMetadata",
+    ),
+    Route(
+        "model_ready",
+        ("/v2/models/{model}/ready", "/v2/models/{model}/versions/{version}/ready"),
+        "Tell whether {model} takes requests",  # and so which names there are
+        rpc="ModelReady",
+        label="ready",
+    ),
+    Route("server", ("/v2",), "Tell of the server", rpc="ServerMetadata"),
+    Route(
+        "live",
+        ("/v2/health/live",),
+        "Tell that the server runs",
+        needs_token=False,
+        needs_host=False,
+        rpc="ServerLive",
+    ),
+    Route(
+        "ready",
+        ("/v2/health/ready",),
+        "Tell whether the server takes requests",
+        needs_token=False,
+        needs_host=False,
+        rpc="ServerReady",
+    ),
+    Route(
+        "index",
+        ("/v2/repository/index",),
+        "List the models that are there, served or not",
+        "POST",
+        fields={"ready": {"type": "boolean"}},
+        rpc="RepositoryIndex",
+    ),
+    Route(
+        "load",
+        ("/v2/repository/models/{name}/load",),
+        "Load a model as its files are now",
+        "POST",
+        fields={"parameters": {"type": "object", "maxProperties": 0}},
+        rpc="RepositoryModelLoad",
+    ),
+    Route(
+        "unload",
+        ("/v2/repository/models/{name}/unload",),
+        "Serve a model no more",
+        "POST",
+        rpc="RepositoryModelUnload",
+    ),
+    Route("metrics", ("/metrics",), "Tell what was counted, for Prometheus"),
+    Route("openapi", ("/openapi.json",), "Describe all routes"),
+    Route("page", ("/", "/docs"), "Show a page that sends requests", needs_token=False),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestDestination:
+    """Where a request goes.
+
+    Parameters
+    ----------
+    route : Route
     model : str
-        Empty where no model is asked.
+        Empty where the route names none.
     version : str, optional
         None: the newest one.
     """
 
-    name: str
+    route: Route
     model: str = ""
     version: str | None = None
 
-    @property
-    def asks_model(self) -> bool:
-        """Whether a model answers, and not the server."""
-        return self.name in ("infer", "predict")
 
-    @property
-    def method(self) -> str:
-        """The method of HTTP that it is asked by."""
-        return "POST" if self.name in ("infer", "predict", "index", "load", "unload") else "GET"
+UNKNOWN = RequestDestination(Route("unknown", (), ""))
+"""What requests for other paths are counted as."""
+_PLAIN = {
+    path[1:]: RequestDestination(route)
+    for route in ROUTES
+    for path in route.paths
+    if "{" not in path
+}
+_PATTERNS = tuple(
+    (re.compile(re.sub(r"{(\w+)}", r"(?P<\1>[^/]*)", path.replace("{name}", "{model}"))), route)
+    for route in ROUTES
+    for path in route.paths
+    if "{" in path
+)
 
 
-def find_route(path: str) -> Route:
-    """Return what a path asks for.
+def find_destination(path: str) -> RequestDestination:
+    """Find where a path goes.
 
     Raises
     ------
@@ -58,34 +181,19 @@ def find_route(path: str) -> Route:
 
     Examples
     --------
-    >>> find_route("/v2/models/iris/versions/2/infer")
-    Route(name='infer', model='iris', version='2')
+    >>> destination = find_destination("/v2/models/iris/versions/2/infer")
+    >>> destination.route.name, destination.model, destination.version
+    ('infer', 'iris', '2')
     """
-    match path[1:].split("/"):
-        case ["v2", "models", model, "infer" | "ready" as name]:
-            return Route(name, model)
-        case ["v2", "models", model]:
-            return Route("model", model)
-        case ["v2", "models", model, "versions", version]:
-            return Route("model", model, version)
-        case ["v2", "models", model, "versions", version, "infer" | "ready" as name]:
-            return Route(name, model, version)
-        case ["v1", "models", *rest] if rest[-1:] and rest[-1].endswith(":predict"):
-            return _predict(rest)
-        case ["v2", "repository", "models", model, "load" | "unload" as name]:
-            return Route(name, model)
-    if path[1:] in _PLAIN:
-        return Route(_PLAIN[path[1:]])
+    plain = _PLAIN.get(path[1:])
+    if plain is not None:
+        return plain
+    for pattern, route in _PATTERNS:
+        match = pattern.fullmatch(path)
+        if match is not None:
+            return RequestDestination(route, match["model"], match.groupdict().get("version"))
+    if path.startswith("/v1/models/") and path.endswith(":predict"):
+        raise RefusedError(404, "NotFound", "The path is no /v1/models/NAME:predict.")
     raise RefusedError(
         404, "NotFound", f"There is no {path:.200}. The page at / lists what there is."
     )
-
-
-def _predict(rest: list[str]) -> Route:
-    last = rest[-1].removesuffix(":predict")
-    match [*rest[:-1], last]:
-        case [model]:
-            return Route("predict", model)
-        case [model, "versions", version]:
-            return Route("predict", model, version)
-    raise RefusedError(404, "NotFound", "The path is no /v1/models/NAME:predict.")

@@ -10,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from hbconv.errors import OptionError
-from hbconv.serve.log_rate import begin_log
+from hbconv.serve.failures import begin_log
 from hbconv.serve.model_files import find_models
+from hbconv.serve.processes.supervisor import Supervisor
 from hbconv.serve.settings import Settings
-from hbconv.serve.supervisor import Supervisor
 
 __all__ = ["serve"]
 

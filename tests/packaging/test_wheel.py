@@ -33,7 +33,7 @@ def test_wheel_holds_both_packages_and_no_more(wheel_names):
     tops = {name.split("/")[0] for name in wheel_names}
     assert {t for t in tops if not t.endswith(".dist-info")} == {"hbconv", "hbconv_strategies"}
     data = {"hbconv/py.typed", "hbconv/support.json", "hbconv_strategies/py.typed"}
-    data |= {"hbconv/serve/page.html", "hbconv/runtime/report/page.html"}
+    data |= {"hbconv/serve/protocol/page.html", "hbconv/runtime/report/page.html"}
     assert data | {"hbconv_strategies/gemm.py", "hbconv/backends/reference.py"} <= set(wheel_names)
     assert any(name.endswith("licenses/LICENSE") for name in wheel_names)
 

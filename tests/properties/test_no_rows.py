@@ -36,15 +36,11 @@ import hbconv
 import hbconv.engines.polars
 from hbconv.cli import main
 from hbconv.engines.pandas import score_frame
-from hbconv.serve.answers import compute
-from hbconv.serve.byte_tensors import pack_texts
-from hbconv.serve.datatypes import DTYPES
-from hbconv.serve.grpc_messages import message
-from hbconv.serve.grpc_tensors import read_message, write_message
-from hbconv.serve.records import read_records, write_records
-from hbconv.serve.served_model import warmed
-from hbconv.serve.v2_request import read_v2
-from hbconv.serve.v2_response import write_v2
+from hbconv.serve.protocol.grpc_messages import message, read_message, write_message
+from hbconv.serve.protocol.records import read_records, write_records
+from hbconv.serve.protocol.v2 import pack_texts, read_v2, write_v2
+from hbconv.serve.served_model import compute, warmed
+from hbconv.serve.signature import DTYPES
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 3))

@@ -200,7 +200,7 @@ def test_what_begins_too_late_is_left(run):
             {"tests/unit/backends/tvm/trees/test_bitwise.py"},
             set(),
         ),
-        ("hbconv/serve/routes.py", {"tests/unit/serve/test_app.py"}, set()),
+        ("hbconv/serve/routes.py", {"tests/unit/serve/test_routes.py"}, set()),
         ("tests/unit/test_cache.py", {"tests/unit/test_cache.py"}, set()),
     ],
 )

@@ -29,13 +29,12 @@ from hbconv.engines.dask import score_frames
 from hbconv.engines.duckdb import create_function
 from hbconv.engines.pandas import score_frame
 from hbconv.errors import InputError
-from hbconv.serve.grpc_messages import message
-from hbconv.serve.grpc_tensors import read_message
-from hbconv.serve.json_tensors import NON_FINITE
-from hbconv.serve.records import read_records
-from hbconv.serve.rows import fed
+from hbconv.serve.inference import fed
+from hbconv.serve.protocol.grpc_messages import message, read_message
+from hbconv.serve.protocol.json_values import NON_FINITE
+from hbconv.serve.protocol.records import read_records
+from hbconv.serve.protocol.v2 import read_v2
 from hbconv.serve.signature import ModelSignature
-from hbconv.serve.v2_request import read_v2
 
 __all__ = ["ABSENT", "DOORS", "TELLS_NAN", "UNCHECKED", "Asked"]
 

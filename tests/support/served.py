@@ -12,13 +12,11 @@ import httpx
 import numpy as np
 
 from hbconv.errors import InputError
-from hbconv.serve.assignment import Assignment
-from hbconv.serve.batching import Batcher
-from hbconv.serve.catalog import Catalog
-from hbconv.serve.control import Control
-from hbconv.serve.handlers import Handlers
-from hbconv.serve.http_server import HttpServer
+from hbconv.serve.batching import Batcher, Catalog
+from hbconv.serve.http.server import HttpServer
 from hbconv.serve.metrics import Metrics
+from hbconv.serve.model_files import Assignment
+from hbconv.serve.protocol.handlers import Control, Handlers
 from hbconv.serve.served_model import ServedModel
 from hbconv.serve.settings import Settings
 from hbconv.serve.signature import Given, ModelSignature, Taken

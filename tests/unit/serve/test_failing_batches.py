@@ -11,8 +11,7 @@ import pytest
 from served import SIGNATURE, Doubling, served_by
 
 from hbconv.serve import batching
-from hbconv.serve.inference import Inference
-from hbconv.serve.rows import Rows
+from hbconv.serve.inference import Inference, Rows
 
 
 def ask_model(ask, **settings):
@@ -20,7 +19,7 @@ def ask_model(ask, **settings):
 
     async def run():
         with served_by(Doubling(), **settings) as server:
-            return await ask(server.handlers.catalog.find("m", None))
+            return await ask(server.service.catalog.find("m", None))
 
     return asyncio.run(run())
 

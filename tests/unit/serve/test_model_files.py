@@ -9,10 +9,9 @@ import socket
 import pytest
 
 from hbconv.errors import OptionError, StoreError
-from hbconv.serve import generation_process
-from hbconv.serve.assignment import Assignment
-from hbconv.serve.generation_process import GenerationProcess
-from hbconv.serve.model_files import ModelFile, find_models, fingerprint
+from hbconv.serve.model_files import Assignment, ModelFile, find_models, fingerprint
+from hbconv.serve.processes import supervisor
+from hbconv.serve.processes.supervisor import GenerationProcess
 from hbconv.serve.settings import Settings
 
 
@@ -49,7 +48,7 @@ def test_what_is_no_file_is_refused(tmp_path, monkeypatch, kind, name):
 def test_a_start_has_a_limit(tmp_path, monkeypatch):
     """A file may become a pipe after it is looked at."""
     os.mkfifo(tmp_path / "m.hbc")
-    monkeypatch.setattr(generation_process, "START_SECONDS", 0.1)
+    monkeypatch.setattr(supervisor, "START_SECONDS", 0.1)
     assignment = Assignment((ModelFile("m", "1", tmp_path / "m.hbc"),), (), Settings())
 
     async def run():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from hbconv.serve.failures import RefusedError
 from hbconv.serve.places import Places
-from hbconv.serve.refusal import RefusedError
 
 
 def test_places_and_bytes_are_bounded_together():

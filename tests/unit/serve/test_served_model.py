@@ -12,11 +12,9 @@ from sklearn.preprocessing import StandardScaler
 
 import hbconv
 from hbconv.errors import InputError
-from hbconv.serve import answers
-from hbconv.serve.answers import compute
-from hbconv.serve.inference import Inference, choose_outputs
-from hbconv.serve.rows import Rows
-from hbconv.serve.served_model import warmed
+from hbconv.serve import served_model
+from hbconv.serve.inference import Inference, Rows, choose_outputs
+from hbconv.serve.served_model import compute, warmed
 from hbconv.serve.signature import ModelSignature
 
 X = np.random.default_rng(0).normal(size=(80, 3))
@@ -100,7 +98,7 @@ def test_a_refused_part_tells_where_it_begins(sources, monkeypatch):
     rows = Rows(30, tuple(given[taken.name] for taken in served.signature.taken))
     with pytest.raises(InputError, match=r"Row 17 holds 'Nowhere' in column 'city'\.$"):
         compute(served.model, served.signature, rows, served.signature.given)
-    monkeypatch.setattr(answers, "MOST_TEXT_BYTES", 20)
+    monkeypatch.setattr(served_model, "MOST_TEXT_BYTES", 20)
     told = r"Row 3 holds 'Nowhere' .* Rows are counted from row 14 of the request\."
     with pytest.raises(InputError, match=told):
         compute(served.model, served.signature, rows, served.signature.given)
@@ -113,7 +111,7 @@ def test_long_texts_are_computed_by_parts_with_the_same_answers(sources, monkeyp
     rows = Rows(len(texts), (texts,))
     whole = compute(served.model, served.signature, rows, served.signature.given)
     assert len(list(rows.parts(20))) > 3
-    monkeypatch.setattr(answers, "MOST_TEXT_BYTES", 20)
+    monkeypatch.setattr(served_model, "MOST_TEXT_BYTES", 20)
     parts = compute(served.model, served.signature, rows, served.signature.given)
     assert parts.keys() == whole.keys()
     for name, array in whole.items():

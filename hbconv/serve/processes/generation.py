@@ -1,0 +1,301 @@
+"""A generation: a process that loads models, forks workers that share them, and replaces dead ones.
+
+A worker never changes. Other models are another generation, which the supervisor starts beside this
+one. So a swap compiles apart from requests, and a model that cannot be loaded harms none.
+
+Run as ``python -m hbconv.serve.processes.generation LISTENING STATUS``, two file descriptors.
+Standard input has the assignment, and ends when the supervisor does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import logging
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import uvloop
+
+from hbconv.errors import HbconvError
+from hbconv.model import Model, load
+from hbconv.serve.batching import Batcher, Catalog
+from hbconv.serve.failures import begin_log
+from hbconv.serve.http.server import HttpServer
+from hbconv.serve.metrics import Metrics
+from hbconv.serve.model_files import Assignment, ModelFile
+from hbconv.serve.protocol.handlers import Control, Handlers
+from hbconv.serve.served_model import ServedModel, warmed
+
+__all__ = ["main", "work"]
+
+THREADS = 4
+"""Batches of different models that are computed side by side."""
+
+_log = logging.getLogger("hbconv.serve")
+SHORT_LIFE_SECONDS = 5.0
+"""A worker that lives shorter is replaced only after a second."""
+STDIN = 0
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
+
+
+def work(
+    models: Sequence[ServedModel],
+    assignment: Assignment,
+    listening: socket.socket,
+    alive: int,
+    status: int,
+) -> None:
+    """Answer requests until SIGTERM, and then those that are there.
+
+    Parameters
+    ----------
+    models : sequence of ServedModel
+    assignment : Assignment
+    listening : socket
+        Bound, and shared with other processes.
+    alive : int
+        A pipe that ends when the generation does. Then the worker leaves too.
+    status : int
+        A pipe, where the worker writes a byte once requests are answered. It is closed when the
+        worker takes no more.
+    """
+    uvloop.run(_work(models, assignment, listening, alive, status))
+
+
+async def _work(
+    models: Sequence[ServedModel],
+    assignment: Assignment,
+    listening: socket.socket,
+    alive: int,
+    status: int,
+) -> None:
+    metrics = Metrics()
+    settings = assignment.settings
+    with ThreadPoolExecutor(THREADS, "hbconv-batch") as threads:
+        batchers = (Batcher(served, settings, threads, metrics) for served in models)
+        handlers = Handlers(Catalog(batchers), settings, metrics, Control(assignment))
+        server = HttpServer(handlers)
+        told = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, told.set)
+        loop.add_reader(alive, told.set)
+        metrics.begin(models)
+        over_grpc = await _start_grpc(handlers)
+        await server.start(listening)
+        os.write(status, b"1")
+        await told.wait()
+        loop.remove_reader(alive)
+        handlers.is_leaving = True
+        stopping = over_grpc.stop(settings.seconds) if over_grpc is not None else asyncio.sleep(0)
+        await asyncio.gather(_leave(server, status), stopping)
+        handlers.publish()
+
+
+async def _start_grpc(handlers: Handlers) -> Any:
+    """Serve gRPC too, where it has a port. It is imported here, for it does not outlive a fork."""
+    if handlers.settings.grpc_port is None:
+        return None
+    from hbconv.serve.protocol.grpc_service import start_grpc
+
+    return await start_grpc(handlers)
+
+
+async def _leave(server: HttpServer, status: int) -> None:
+    """Take no new connections, and answer those that are there."""
+    for _ in range(2):
+        await asyncio.sleep(0)  # the loop accepts the connections that the kernel had taken
+    server.close()
+    os.close(status)
+    await server.end()
+
+
+@dataclass
+class Generation:
+    """The workers of an assignment.
+
+    Parameters
+    ----------
+    assignment : Assignment
+    models : list
+        Ready to be asked; or loaded alone, where processes cannot share what was compiled.
+    listening : socket
+    born : dict
+        When each worker began, by its process id.
+    taking : dict
+        A pipe of each worker, which is closed when the worker takes no more requests.
+    leaving : bool
+    """
+
+    assignment: Assignment
+    models: Sequence[tuple[ModelFile, Model | ServedModel]]
+    listening: socket.socket
+    born: dict[int, float] = field(default_factory=dict)
+    taking: dict[int, int] = field(default_factory=dict)
+    leaving: bool = False
+
+    def run(self, status: int) -> None:
+        """Start workers, say so, and keep their number until told to leave."""
+        alive, lifeline = os.pipe()
+        wake = _wake_on_signals()
+        for _ in range(self.assignment.settings.workers):
+            if not self._fork(alive, lifeline, wait=True):
+                os.write(status, b'{"error": "A worker failed; the log says why."}\n')
+                self._leave(status)
+        os.write(status, b"{}\n")
+        while self.born or not self.leaving:
+            watched = [wake.fileno()] if self.leaving else [wake.fileno(), STDIN]
+            ready, _, _ = select.select(watched, [], [])
+            told = set(wake.recv(4096)) if wake.fileno() in ready else set()
+            asked = STDIN in ready or told & {signal.SIGTERM, signal.SIGINT}
+            if asked and not self.leaving:
+                self._leave(status)
+            for _ in range(self._bury()):
+                self._fork(alive, lifeline, wait=False)
+
+    def _leave(self, status: int) -> None:
+        """Let the workers take no more requests, and say so when they do not."""
+        self.leaving = True
+        self.listening.close()  # or the kernel would take connections for it
+        for worker in self.born:
+            os.kill(worker, signal.SIGTERM)
+        for pipe in self.taking.values():
+            while os.read(pipe, 16):
+                pass
+        with suppress(BrokenPipeError):  # where the process that asked was killed
+            os.write(status, b"{}\n")
+
+    def _bury(self) -> int:
+        """Reap the workers that ended, and return how many are to be replaced."""
+        ended = 0
+        while self.born:
+            worker, code = os.waitpid(-1, os.WNOHANG)
+            if worker == 0:
+                break
+            lived = time.monotonic() - self.born.pop(worker)
+            os.close(self.taking.pop(worker))
+            if self.leaving:
+                continue
+            _log.error("Worker %d ended (status %d) and is replaced", worker, code)
+            if lived < SHORT_LIFE_SECONDS:
+                time.sleep(1)
+            ended += 1
+        return ended
+
+    def _fork(self, alive: int, lifeline: int, *, wait: bool) -> bool:
+        """Fork a worker; wait until it answers, where asked to, and tell whether it does."""
+        taking, status = os.pipe()
+        gc.collect()
+        gc.freeze()  # what is there now stays shared
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # until the worker has its own handlers
+        worker = os.fork()
+        if worker == 0:
+            os.close(lifeline)
+            _read_nothing()
+            _become_worker(self, alive, status)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+        os.close(status)
+        self.born[worker] = time.monotonic()
+        self.taking[worker] = taking
+        return not wait or os.read(taking, 1) == b"1"
+
+
+def _read_nothing() -> None:
+    """Give up the supervisor's pipe: nobody else gets its number, which libuv would not close."""
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, STDIN)
+    os.close(nothing)
+
+
+def _wake_on_signals() -> socket.socket:
+    """Return a socket that is readable, with their numbers, when signals came."""
+    wake, write = socket.socketpair()
+    write.setblocking(False)
+    signal.set_wakeup_fd(write.detach())
+    for number in _SIGNALS:
+        signal.signal(number, lambda *_: None)
+    return wake
+
+
+def _become_worker(generation: Generation, alive: int, status: int) -> None:
+    """Answer requests, and end the process."""
+    code = 1
+    try:
+        signal.set_wakeup_fd(-1)
+        for number in _SIGNALS:
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+        models = [
+            one if isinstance(one, ServedModel) else warmed(file.name, file.version, one)
+            for file, one in generation.models
+        ]
+        work(models, generation.assignment, generation.listening, alive, status)
+        code = 0
+    except BaseException:
+        _log.exception("A worker failed")
+    finally:
+        logging.shutdown()
+        os._exit(code)
+
+
+def loaded(file: ModelFile, assignment: Assignment) -> Model | ServedModel:
+    """Load a model, and warm it where processes can share what is compiled.
+
+    Raises
+    ------
+    HbconvError
+        The file is damaged, or the model does not compile.
+    """
+    settings = assignment.settings
+    model = load(file.path, settings.backend, trusted=settings.trusted)
+    return warmed(file.name, file.version, model) if _can_be_shared(model) else model
+
+
+def _can_be_shared(model: Model) -> bool:
+    """Tell whether a fork may go on with a model: no device, and no threads of a library."""
+    target = model.target
+    own_threads = target.backend in ("reference", "tvm")
+    return target.device == "cpu" and (target.threads == 1 or own_threads)
+
+
+def main(listening: int, status: int) -> int:
+    """Serve an assignment, and return the exit code."""
+    logging.captureWarnings(capture=True)
+    begin_log()
+    os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")  # a fork cannot use CUDA's own
+    assignment = Assignment.from_line(_line(STDIN))
+    models: list[tuple[ModelFile, Model | ServedModel]] = []
+    for file in assignment.files:
+        try:
+            models.append((file, loaded(file, assignment)))
+        except (HbconvError, OSError) as error:
+            os.write(status, json.dumps({"error": f"{file.path}: {error}"}).encode() + b"\n")
+            return 1
+    with socket.socket(fileno=listening) as shared:
+        Generation(assignment, models, shared).run(status)
+    return 0
+
+
+def _line(source: int) -> bytes:
+    """Read a line, and nothing beyond it."""
+    found = bytearray()
+    while not found.endswith(b"\n"):
+        data = os.read(source, 1)
+        if not data:
+            sys.exit(1)
+        found += data
+    return bytes(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]), int(sys.argv[2])))

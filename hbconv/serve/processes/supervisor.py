@@ -1,0 +1,275 @@
+"""The supervisor: it holds the address, and starts a generation for each set of models.
+
+It loads no model itself, so none can end it. The next generation takes connections from the same
+socket before the last one leaves, and that one answers all that it took.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+from asyncio.subprocess import Process
+from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, BinaryIO, cast
+
+from hbconv.errors import HbconvError, OptionError, StoreError, shown
+from hbconv.serve.metrics import METRICS_FOLDER
+from hbconv.serve.model_files import Assignment, Fingerprint, find_models, fingerprint
+from hbconv.serve.settings import Settings
+
+__all__ = ["GenerationProcess", "Supervisor"]
+
+START_SECONDS = 600.0
+"""Time in which all models are loaded, compiled and warm."""
+
+_log = logging.getLogger("hbconv.serve")
+WATCH_SECONDS = 1.0
+"""A file that changed is loaded once it was still for so long."""
+RESTART_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class GenerationProcess:
+    """A process that serves an assignment, and its end of the pipe where it says so."""
+
+    assignment: Assignment
+    process: Process
+    status: BinaryIO
+
+    @staticmethod
+    async def start(
+        assignment: Assignment, listening: socket.socket, environment: Mapping[str, str]
+    ) -> GenerationProcess:
+        """Start a process, and wait until its workers answer.
+
+        Raises
+        ------
+        StoreError
+            A model cannot be loaded, or takes too long, or the process ended.
+        """
+        status, write = os.pipe()
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "hbconv.serve.processes.generation",
+            str(listening.fileno()),
+            str(write),
+            stdin=asyncio.subprocess.PIPE,
+            env=environment,
+            pass_fds=(listening.fileno(), write),
+            start_new_session=True,  # ctrl-C is for the supervisor alone
+        )
+        os.close(write)
+        cast(asyncio.StreamWriter, process.stdin).write(assignment.to_line())
+        found = GenerationProcess(assignment, process, os.fdopen(status, "rb"))
+        try:
+            error = await asyncio.wait_for(found._told(), START_SECONDS)
+        except TimeoutError:
+            found.kill()
+            error = f"The models were not ready within {START_SECONDS:.0f} seconds."
+        except asyncio.CancelledError:
+            found.kill()
+            raise
+        if error is not None:
+            await found.leave()
+            raise StoreError(error)
+        return found
+
+    async def _told(self) -> str | None:
+        """Read what the process says next: an error, or None where all is well."""
+        line = await asyncio.to_thread(self.status.readline)
+        told: dict[str, str] = json.loads(line) if line else {"error": "The process ended."}
+        return told.get("error")
+
+    async def close(self) -> None:
+        """Let it take no more requests, and wait until it does not."""
+        if self.process.returncode is None:
+            self.process.send_signal(signal.SIGTERM)
+        await self._told()
+
+    async def leave(self) -> None:
+        """Let it answer the requests that it has, and wait for its end."""
+        if self.process.returncode is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            await asyncio.wait_for(self.process.wait(), self.assignment.settings.seconds + 10)
+        except TimeoutError:
+            self.kill()
+        self.status.close()
+
+    def kill(self) -> None:
+        """End the process and its workers at once."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+
+class Supervisor:
+    """Keeps one generation that serves what the files hold.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        Files and folders.
+    name : str, optional
+        Of the only model.
+    settings : Settings
+    listening : socket
+        Bound.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        name: str | None,
+        settings: Settings,
+        listening: socket.socket,
+    ) -> None:
+        self._paths = paths
+        self._name = name
+        self._settings = settings
+        self._listening = listening
+        self._control = ""
+        self._environment = dict(os.environ)
+        self._current: GenerationProcess | None = None
+        self._swapping = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._leaving: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        """Serve until SIGTERM or SIGINT.
+
+        Raises
+        ------
+        StoreError
+            A model cannot be loaded at the start.
+        """
+        ended = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, ended.set)
+        with TemporaryDirectory(prefix="hbconv-serve-") as private:
+            self._environment[METRICS_FOLDER] = private
+            if self._settings.control:
+                self._control = f"{private}/control"
+                await asyncio.start_unix_server(self._controlled, self._control)
+            starting = asyncio.ensure_future(self._start())
+            ending = asyncio.ensure_future(ended.wait())
+            await asyncio.wait({starting, ending}, return_when=asyncio.FIRST_COMPLETED)
+            if starting.done():
+                starting.result()
+                await ending
+            starting.cancel()
+            await self._end()
+
+    async def _start(self) -> None:
+        """Start the first generation, and look after what changes from then on."""
+        loaded = fingerprint(self._paths, self._name)
+        await self._swap()
+        self._run(self._tasks, self._watch(loaded))
+
+    async def _end(self) -> None:
+        """Stop what goes on, and let the generations answer what they have."""
+        current, self._current = self._current, None
+        self._listening.close()
+        for task in self._tasks:
+            task.cancel()
+        if current is not None:
+            self._run(self._leaving, current.leave())
+        await asyncio.gather(*self._tasks, *self._leaving, return_exceptions=True)
+
+    def _run(self, tasks: set[asyncio.Task[None]], work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    async def _swap(self, unloaded: frozenset[str] = frozenset()) -> None:
+        """Start a generation for what the files hold now, and let the one before leave.
+
+        Raises
+        ------
+        HbconvError
+            A model cannot be loaded. Then the generation before goes on.
+        """
+        async with self._swapping:
+            files = find_models(self._paths, self._name)
+            assignment = Assignment(
+                tuple(file for file in files if file.name not in unloaded),
+                tuple(file for file in files if file.name in unloaded),
+                self._settings,
+                self._control,
+            )
+            new = await GenerationProcess.start(assignment, self._listening, self._environment)
+            before, self._current = self._current, new
+            self._tell(assignment)
+            self._run(self._tasks, self._restart(new))
+            if before is not None:
+                await before.close()
+                self._run(self._leaving, before.leave())
+
+    @property
+    def _unloaded(self) -> frozenset[str]:
+        """Names of the models that are not served, as clients asked."""
+        if self._current is None:
+            return frozenset()
+        return frozenset(file.name for file in self._current.assignment.unloaded)
+
+    async def _restart(self, generation: GenerationProcess) -> None:
+        """Start another generation if this one ends by itself."""
+        await generation.process.wait()
+        while self._current is generation:
+            _log.error("The process of the models ended, and is started again")
+            with suppress(HbconvError):
+                await self._swap(self._unloaded)
+                return
+            await asyncio.sleep(RESTART_SECONDS)
+
+    async def _watch(self, loaded: Fingerprint) -> None:
+        """Swap when files changed, once they are still."""
+        seen = loaded
+        while True:
+            await asyncio.sleep(WATCH_SECONDS)
+            found = fingerprint(self._paths, self._name)
+            if found == seen and found != loaded:
+                loaded = found
+                await self._try_swap()
+            seen = found
+
+    async def _try_swap(self) -> None:
+        try:
+            await self._swap(self._unloaded)
+        except HbconvError as error:
+            _log.error("The models go on as they were: %s", error)
+
+    async def _controlled(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Load or unload a model, as a client of a worker asked."""
+        told = json.loads(await reader.readline())
+        name, is_load = told["name"], told["action"] == "load"
+        answer = {}
+        try:
+            if name not in {file.name for file in find_models(self._paths, self._name)}:
+                raise OptionError(f"There is no file of a model {shown(name)}.")
+            await self._swap(self._unloaded - {name} if is_load else self._unloaded | {name})
+        except HbconvError as error:
+            answer["error"] = str(error)
+        writer.write(json.dumps(answer).encode() + b"\n")
+        writer.close()
+
+    def _tell(self, assignment: Assignment) -> None:
+        """Say what is served, and where."""
+        settings = self._settings
+        scheme = "https" if settings.certificate else "http"
+        host = f"[{settings.host}]" if ":" in settings.host else settings.host
+        port = self._listening.getsockname()[1]
+        names = ", ".join(f"{one.name}/{one.version}" for one in assignment.files)
+        also = "" if settings.grpc_port is None else f", gRPC on {host}:{settings.grpc_port}"
+        told = f"hbconv: Serving {names or 'no model'} on {scheme}://{host}:{port}{also}"
+        print(told, file=sys.stderr)
+        sys.stderr.flush()

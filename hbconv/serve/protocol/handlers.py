@@ -1,0 +1,366 @@
+"""Handlers: what answers each route."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from functools import cache, partial
+from importlib import resources
+from itertools import chain
+from typing import Any, TypeVar
+
+from hbconv import __version__
+from hbconv.errors import shown
+from hbconv.serve.batching import Batcher, Catalog, Outcome, Waiting
+from hbconv.serve.failures import RefusedError
+from hbconv.serve.http.exchange import Settle, settle_later
+from hbconv.serve.http.messages import LONG_BYTES, Request, Response, as_json, in_parts
+from hbconv.serve.inference import Inference
+from hbconv.serve.metrics import CONTENT_TYPE_LATEST, Metrics
+from hbconv.serve.model_files import Assignment
+from hbconv.serve.places import Places, TakenPlace
+from hbconv.serve.protocol.json_documents import read_json, read_long_json, require_few_lists
+from hbconv.serve.protocol.openapi import openapi_document
+from hbconv.serve.protocol.records import read_records, write_records
+from hbconv.serve.protocol.v2 import read_v2, write_v2
+from hbconv.serve.routes import RequestDestination, Route
+from hbconv.serve.served_model import Answers, ServedModel, require_size
+from hbconv.serve.settings import Settings
+from hbconv.serve.signature import Given, ModelSignature, Taken
+
+__all__ = ["Control", "Handlers"]
+
+_LENGTH = b"inference-header-content-length"
+EXTENSIONS = ("binary_tensor_data", "model_repository")
+"""Of the Open Inference Protocol."""
+MOST_LISTS_OF_ITEM = 16
+"""Lists and objects in an item, on average."""
+Handler = Callable[[RequestDestination, Mapping[str, Any]], Coroutine[Any, Any, Any]]
+Write = Callable[[Inference, Answers], Response]
+Read = Callable[[ServedModel, Request, int], tuple[Inference, Write]]
+T = TypeVar("T")
+
+
+class Control:
+    """The repository of models, as a worker tells and changes it.
+
+    Parameters
+    ----------
+    assignment : Assignment
+    """
+
+    def __init__(self, assignment: Assignment) -> None:
+        self._assignment = assignment
+
+    def index(self, *, only_ready: bool) -> list[dict[str, Any]]:
+        """List each version of each model, and whether it is served."""
+        served = [
+            {"name": one.name, "version": one.version, "state": "READY", "reason": ""}
+            for one in self._assignment.files
+        ]
+        if only_ready:
+            return served
+        return served + [
+            {"name": one.name, "version": one.version, "state": "UNAVAILABLE", "reason": "unloaded"}
+            for one in self._assignment.unloaded
+        ]
+
+    def require_no_parameters(self, parameters: object) -> None:
+        """Refuse to load a model otherwise than from its files.
+
+        Raises
+        ------
+        RefusedError
+            There are parameters.
+        """
+        if parameters:
+            raise RefusedError(
+                400, "InputError", "A model is loaded from its files alone: send no parameters."
+            )
+
+    async def ask(self, action: str, name: str) -> None:
+        """Ask for a model to be loaded or unloaded, and wait until it is.
+
+        Raises
+        ------
+        RefusedError
+            Clients may not, there is no such model, or it cannot be loaded.
+        """
+        if not self._assignment.control:
+            raise RefusedError(
+                403,
+                "Forbidden",
+                "This server does not load or unload models. Start it with --control.",
+            )
+        known = {one.name for one in (*self._assignment.files, *self._assignment.unloaded)}
+        if action == "unload" and name not in known:
+            raise RefusedError(404, "NotFound", f"There is no model {shown(name)}.")
+        reader, writer = await asyncio.open_unix_connection(self._assignment.control)
+        try:
+            writer.write(json.dumps({"action": action, "name": name}).encode() + b"\n")
+            told = json.loads(await reader.readline() or b'{"error": "The server ends."}')
+        finally:
+            writer.close()
+        if "error" in told:
+            raise RefusedError(400, "StoreError", told["error"])
+
+
+class Handlers:
+    """Answers each route from the models of a catalog.
+
+    Parameters
+    ----------
+    catalog : Catalog
+    settings : Settings
+    metrics : Metrics
+    control : Control
+
+    Attributes
+    ----------
+    is_leaving : bool
+        The worker ends: it is ready no more, and closes connections once what came is answered.
+    places : Places
+    """
+
+    def __init__(
+        self, catalog: Catalog, settings: Settings, metrics: Metrics, control: Control
+    ) -> None:
+        self.is_leaving = False
+        self.control = control
+        self.settings = settings
+        self.catalog = catalog
+        self.places = Places(settings.queued, settings.held_bytes)
+        self._desk = ThreadPoolExecutor(1, "hbconv-desk")
+        self._turn = asyncio.Semaphore()
+        self._metrics = metrics
+
+    @property
+    def most_tensors(self) -> int:
+        """Tensors that the widest model takes and gives."""
+        versions = chain.from_iterable(map(dict.values, self.catalog.models.values()))
+        return max((batcher.served.signature.tensors for batcher in versions), default=0)
+
+    def count(self, destination: RequestDestination, status: int, seconds: float) -> None:
+        """Count a request that is answered; a model by its name only if there is one."""
+        route = destination.route
+        model = destination.model if destination.model in self.catalog.models else ""
+        self._metrics.request(route.label or route.name, model, status, seconds)
+
+    def publish(self) -> None:
+        """Tell other processes what was counted."""
+        self._metrics.publish(self.places.taken)
+
+    # What models answer.
+
+    def ask(
+        self, destination: RequestDestination, request: Request, place: TakenPlace, settle: Settle
+    ) -> Waiting | asyncio.Task[Response]:
+        """Ask a model; ``settle`` takes the response, or the error, once it is there."""
+        batcher = self.catalog.find(destination.model, destination.version)
+        read = READERS[destination.route.name]
+        if request.is_long:
+            return settle_later(self._read_and_answer(batcher, request, read, place), settle)
+        asked, write = read(batcher.served, request, self.settings.rows)
+        require_size(asked.answer_bytes, self.settings.answer_bytes)
+        if asked.answer_bytes > LONG_BYTES:
+            return settle_later(self._answer(batcher, asked, write, place), settle)
+
+        def then(outcome: Outcome) -> None:
+            try:
+                settle(outcome if isinstance(outcome, Exception) else write(asked, outcome))
+            except Exception as error:
+                settle(error)
+
+        return batcher.ask(asked, then)
+
+    async def _read_and_answer(
+        self, batcher: Batcher, request: Request, read: Read, place: TakenPlace
+    ) -> Response:
+        """Answer a request whose body is long."""
+        asked, write = await self.aside(read, batcher.served, request, self.settings.rows)
+        request.received = b""
+        return await self._answer(batcher, asked, write, place)
+
+    async def _answer(
+        self, batcher: Batcher, asked: Inference, write: Write, place: TakenPlace
+    ) -> Response:
+        answers = await self.answer(batcher, asked, place)
+        return await self.aside(write, asked, answers)
+
+    async def answer(self, batcher: Batcher, asked: Inference, place: TakenPlace) -> Answers:
+        """Wait for the answers to a request of any protocol, which is long or has a long answer.
+
+        Raises
+        ------
+        RefusedError
+            They take too many bytes, or all requests together do.
+        InputError
+            The model refuses its rows.
+        """
+        require_size(asked.answer_bytes, self.settings.answer_bytes)
+        place.hold(asked.answer_bytes + await self.aside(asked.rows.size))
+        return await batcher.answer(asked)
+
+    async def aside(self, work: Callable[..., T], *given: Any) -> T:
+        """Wait for work that takes a while. One such is done at a time, which bounds its memory.
+
+        Who is cancelled before its turn leaves nothing in a queue, where a body takes memory
+        that no place counts any more.
+        """
+        await self._turn.acquire()
+        begun = self._desk.submit(work, *given)
+        begun.add_done_callback(partial(self._end_turn, asyncio.get_running_loop()))
+        return await asyncio.wrap_future(begun)
+
+    def _end_turn(self, loop: asyncio.AbstractEventLoop, _: Future[Any]) -> None:
+        """Let the next one work, unless the loop is closed: the worker has ended."""
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(self._turn.release)
+
+    # What the server tells.
+
+    async def tell(self, destination: RequestDestination, request: Request) -> Response:
+        """Answer what asks no model."""
+        document = await self.document(destination, _read_fields(destination.route, request))
+        if isinstance(document, Response):
+            return document
+        return as_json(document, 503 if document == {"ready": False} else 200)
+
+    def document(
+        self, destination: RequestDestination, fields: Mapping[str, Any]
+    ) -> Coroutine[Any, Any, Any]:
+        """Handle a request of any protocol that asks no model.
+
+        Parameters
+        ----------
+        destination : RequestDestination
+        fields : mapping
+            What it holds of ``Route.fields``.
+
+        Returns
+        -------
+        document : dict or list
+            Or a ``Response``, where it is no JSON.
+        """
+        handler: Handler = getattr(self, f"on_{destination.route.name}")
+        return handler(destination, fields)
+
+    async def on_page(self, *_: object) -> Response:
+        """Send the page that a browser shows."""
+        return Response(_page(), 200, b"text/html; charset=utf-8")
+
+    async def on_openapi(self, *_: object) -> Any:
+        """Describe all routes."""
+        models = {
+            name: {version: batcher.served for version, batcher in versions.items()}
+            for name, versions in self.catalog.models.items()
+        }
+        return openapi_document(models, secured=self.settings.token is not None)
+
+    async def on_metrics(self, *_: object) -> Response:
+        """Tell what was counted."""
+        self.publish()
+        return Response(self._metrics.text(), 200, CONTENT_TYPE_LATEST.encode())
+
+    async def on_server(self, *_: object) -> Any:
+        """Tell of the server."""
+        return {"name": "hbconv", "version": __version__, "extensions": EXTENSIONS}
+
+    async def on_live(self, *_: object) -> Any:
+        """Tell that the server runs."""
+        return {"live": True}
+
+    async def on_ready(self, *_: object) -> Any:
+        """Tell whether the server takes requests."""
+        return {"ready": not self.is_leaving}
+
+    async def on_model_ready(self, destination: RequestDestination, _: object) -> Any:
+        """Tell that a model takes requests."""
+        self.catalog.find(destination.model, destination.version)
+        return {"name": destination.model, "ready": True}
+
+    async def on_model(self, destination: RequestDestination, _: object) -> Any:
+        """Tell of a model: its versions, inputs and outputs; -1 stands for the number of rows."""
+        served = self.catalog.find(destination.model, destination.version).served
+        return {
+            "name": served.name,
+            "versions": list(self.catalog.models[served.name]),
+            "platform": "hbconv",
+            "inputs": list(map(_tensor_document, served.signature.taken)),
+            "outputs": list(map(_tensor_document, served.signature.given)),
+        }
+
+    # Which models there are.
+
+    async def on_index(self, _: object, fields: Mapping[str, Any]) -> Any:
+        """List the models that are there, served or not."""
+        return self.control.index(only_ready=fields.get("ready") is True)
+
+    async def on_load(self, destination: RequestDestination, fields: Mapping[str, Any]) -> Any:
+        """Load a model as its files are now."""
+        self.control.require_no_parameters(fields.get("parameters"))
+        await self.control.ask("load", destination.model)
+        return {}
+
+    async def on_unload(self, destination: RequestDestination, _: object) -> Any:
+        """Serve a model no more."""
+        await self.control.ask("unload", destination.model)
+        return {}
+
+
+@cache
+def _page() -> bytes:
+    """Return the page that a browser shows: one file, which loads nothing from elsewhere.
+
+    It reads ``/openapi.json``, and sends requests that one edits.
+    """
+    return resources.files("hbconv.serve.protocol").joinpath("page.html").read_bytes()
+
+
+def _read_fields(route: Route, request: Request) -> Mapping[str, Any]:
+    """Read the body of a request that asks no model, where its route has fields."""
+    document = read_json(request.body() or b"{}") if route.fields else {}
+    return document if isinstance(document, dict) else {}
+
+
+def _tensor_document(tensor: Taken | Given) -> dict[str, Any]:
+    return {"name": tensor.name, "datatype": tensor.datatype, "shape": list(tensor.shape)}
+
+
+def _read_tensors(served: ServedModel, request: Request, most_rows: int) -> tuple[Inference, Write]:
+    """Read tensors, which tensors answer."""
+    asked = read_v2(request.body(), request.header(_LENGTH), served.signature, most_rows)
+    return asked, partial(_write_tensors, served)
+
+
+def _write_tensors(served: ServedModel, asked: Inference, answers: Answers) -> Response:
+    parts, json_bytes = write_v2(served.name, served.version, asked, answers)
+    if json_bytes is None:
+        return in_parts(parts)
+    return in_parts(parts, b"application/octet-stream", ((_LENGTH, b"%d" % json_bytes),))
+
+
+def _read_records(served: ServedModel, request: Request, most_rows: int) -> tuple[Inference, Write]:
+    """Read records, which named values answer."""
+    body = request.body()
+    is_long = len(body) > LONG_BYTES
+    document = _read_long(served.signature, body, most_rows) if is_long else read_json(body)
+    return read_records(document, served.signature, most_rows), _write_records
+
+
+def _read_long(signature: ModelSignature, body: bytes | bytearray, most_rows: int) -> Any:
+    """Read a long body; where the model takes the values as they are, they are counted first."""
+    if signature.feeds == "items":
+        require_few_lists(body, MOST_LISTS_OF_ITEM * most_rows)
+    return read_long_json(memoryview(body), "instances")
+
+
+def _write_records(asked: Inference, answers: Answers) -> Response:
+    return in_parts(write_records(asked, answers))
+
+
+READERS: Mapping[str, Read] = {"infer": _read_tensors, "predict": _read_records}
+"""What reads the requests of each route that asks a model."""

@@ -1,0 +1,158 @@
+"""Records in, named values out: ``/v1/models/NAME:predict``."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.preprocessing import StandardScaler
+
+import hbconv
+from hbconv.errors import InputError
+from hbconv.serve.protocol.records import read_records
+from hbconv.serve.signature import ModelSignature
+
+RECORD = {"age": 30, "income": 51.5, "city": "Rome"}
+
+
+def ask(client, model, document):
+    return client.post(f"/v1/models/{model}:predict", json=document)
+
+
+@pytest.mark.parametrize("form", [lambda r: r, lambda r: [r], lambda r: {"instances": [r]}])
+def test_a_record_has_named_answers(client, sources, form):
+    found = ask(client, "mixed", form(RECORD)).json()
+    estimator, rows = sources["mixed"].estimator, sources["mixed"].rows.iloc[:1]
+    rows = rows.assign(age=30.0, income=51.5, city="Rome")
+    (answer,) = found["predictions"]
+    assert answer["predict"] == estimator.predict(rows)[0]
+    probabilities = dict(zip(estimator.classes_, estimator.predict_proba(rows)[0], strict=True))
+    assert answer["predict_proba"] == pytest.approx(probabilities, rel=1e-12)
+
+
+def test_many_records(client, sources):
+    rows = sources["mixed"].rows[["age", "income", "city"]]
+    found = ask(client, "mixed", {"instances": rows.to_dict("records"), "outputs": ["predict"]})
+    labels = [one["predict"] for one in found.json()["predictions"]]
+    assert labels == sources["mixed"].estimator.predict(sources["mixed"].rows).tolist()
+
+
+def test_columns_that_are_not_read_may_come(client):
+    assert ask(client, "mixed", RECORD | {"unused": "anything"}).status_code == 200
+
+
+def test_rows_of_a_model_without_names(client, sources):
+    rows = sources["numbers"].rows[:3]
+    found = ask(client, "numbers", rows.tolist()).json()["predictions"]
+    assert [one["predict"] for one in found] == sources["numbers"].estimator.predict(rows).tolist()
+    assert ask(client, "numbers", [[1, True, 0.5, 2]]).status_code == 200
+
+
+def test_texts(client, sources):
+    found = ask(client, "texts", {"instances": sources["texts"].rows}).json()["predictions"]
+    answers = sources["texts"].estimator.predict(sources["texts"].rows)
+    assert [one["predict"] for one in found] == answers.tolist()
+
+
+def test_mappings(client, sources):
+    rows = [*sources["mappings"].rows, {"d": 1}, {}]
+    found = ask(client, "mappings", {"instances": rows}).json()["predictions"]
+    answers = sources["mappings"].estimator.predict(rows)
+    assert [one["predict"] for one in found] == answers.tolist()
+    for bad in (["a"], [3], [None], [{"a": {"b": [1]}}]):
+        refused = ask(client, "mappings", {"instances": bad})
+        assert (refused.status_code, refused.json()["error"][:11]) == (400, "InputError:"), bad
+
+
+def test_several_targets(client, sources):
+    rows = sources["targets"].rows[:2]
+    found = ask(client, "targets", rows.tolist()).json()["predictions"]
+    first, second = sources["targets"].estimator.predict_proba(rows)
+    assert [one["predict_proba_0"] for one in found] == first.tolist()
+    assert [one["predict_proba_1"] for one in found] == second.tolist()
+
+
+def test_no_records(client):
+    assert ask(client, "mixed", []).json() == {"predictions": []}
+    assert ask(client, "numbers", {"instances": []}).json() == {"predictions": []}
+
+
+@pytest.mark.parametrize(
+    ("document", "why"),
+    [
+        ("text", 'Send {"instances"'),
+        (3, 'Send {"instances"'),
+        ({"instances": {}}, 'a list of "instances"'),
+        ({"instances": [RECORD], "output": []}, "Unknown: 'output'"),
+        ({"instances": [RECORD], "outputs": "predict"}, 'a list of "outputs"'),
+        ({"instances": [RECORD], "outputs": [1]}, "no list of names"),
+        ({"instances": [RECORD], "outputs": ["predct"]}, "Did you mean 'predict'"),
+        ([3], "no JSON object of named values"),
+        ([[30, 51.5, "Rome"]], "named values. The columns are 'age', 'city', 'income'."),
+        ({"inputs": [RECORD]}, """'inputs' is no column of the model. Send {"instances\""""),
+        ({"dataframe_records": [RECORD]}, "'dataframe_records' is no column of the model"),
+        ({"dataframe_split": {"columns": [], "data": []}}, "'dataframe_split' is no column"),
+        ({"age": 30, "city": "Rome"}, "Record 0 lacks 'income'"),
+        ([{"age": 30}, {}], "All records lack 'city', 'income'"),
+        (RECORD | {"age": "30"}, "Column 'age': element 0 is '30'"),
+        (RECORD | {"age": [30]}, "element 0 is [30]"),
+        (RECORD | {"city": ["Rome"]}, "a list or an object, where text is read"),
+        (RECORD | {"city": "Paris"}, "unknown categories in column 'city'"),
+        (RECORD | {"age": None}, "NaN"),
+    ],
+)
+def test_bad_records_have_their_reason(client, document, why):
+    found = ask(client, "mixed", document)
+    assert found.status_code == 400, found.text
+    assert why in found.json()["error"]
+
+
+@pytest.mark.parametrize("is_refused", [True, False])
+def test_other_names_are_refused_where_the_source_refuses_them(is_refused):
+    """A ColumnTransformer finds its columns by name, and leaves others alone."""
+    scaler = StandardScaler()
+    source = scaler if is_refused else make_column_transformer((scaler, ["age"]))
+    model = hbconv.convert(source.fit(pd.DataFrame({"age": [1.0, 2.0]})), "reference")
+    records = [{"age": 1.0, "note": "?"}]
+    doors = (model.transform, lambda given: read_records(given, ModelSignature.of(model), 9))
+    for door in doors:
+        if is_refused:
+            with pytest.raises(InputError, match="note"):
+                door(records)
+        else:
+            door(records)
+
+
+@pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])
+def test_a_bare_word_is_told_how_to_be_written(client, word):
+    """As Python's json writes it."""
+    body = f'[{{"age": {word}, "city": "Rome", "income": 1}}]'
+    found = client.post("/v1/models/mixed:predict", content=body)
+    assert (found.status_code, "Write null for NaN" in found.text) == (400, True)
+    found = client.post("/v1/models/mixed:predict", content='[{"age": NaNs')
+    assert "Write null" not in found.text
+
+
+def test_lists_of_another_width(client):
+    """Of a model without names, also inside what another server wraps them in."""
+    found = ask(client, "numbers", {"dataframe_split": {"data": [[1, 2, 3, 4]]}})
+    assert "'dataframe_split' is no column" in found.json()["error"]
+    assert "no list of 4 values" in ask(client, "numbers", [[1, 2, 3]]).json()["error"]
+
+
+def test_missing_values_come_as_null_or_words(client, sources):
+    """The source refuses them, by its own error."""
+    for value in (None, "NaN"):
+        found = ask(client, "numbers", [[1, 2, 3, value]])
+        assert (found.status_code, "NaN" in found.text) == (400, True)
+
+
+def test_a_number_that_is_no_number_of_the_dtype(client):
+    found = ask(client, "numbers", [[1, 2, 3, 10**400]])
+    assert found.status_code == 400
+
+
+def test_answers_are_plain_numbers(client, sources):
+    found = ask(client, "numbers", np.zeros((1, 4)).tolist()).json()["predictions"][0]
+    assert list(found["predict_proba"]) == ["False", "True"]
