@@ -18,8 +18,8 @@ from hbconv.tensor import ProgramTypes, TensorProgram, Value, verify_program
 if TYPE_CHECKING:
     from hbconv.backends.cuda.device_report import DeviceReport
     from hbconv.cost_model import Work
-    from hbconv.forest import Forest
     from hbconv.strategy import Refusal
+    from hbconv.trees.forest import Forest
 
 __all__ = ["SEARCHES_REFUSED", "Artifact", "Backend", "KernelReport", "contiguous"]
 

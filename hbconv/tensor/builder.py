@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.forest import Forest
 from hbconv.target import Precision
 from hbconv.tensor.primitive import PRIMITIVES
 from hbconv.tensor.program import Constant, Input, Instruction, Op, TensorProgram, renumber
 from hbconv.tensor.types import TensorType
+from hbconv.trees.forest import Forest
 
 __all__ = ["Builder", "Value"]
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from hbconv.array import Array
 from hbconv.covered_forest import CoveredForest
-from hbconv.forest import Forest
 from hbconv.tensor.primitive import PRIMITIVES, OpKind
 from hbconv.tensor.types import TensorType
+from hbconv.trees.forest import Forest
 
 __all__ = [
     "Constant",

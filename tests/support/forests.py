@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.covered_forest import CoveredForest
-from hbconv.forest import CategoryTables, Forest, Slopes
+from hbconv.trees.forest import CategoryTables, Forest, Slopes
 
 __all__ = [
     "chain_forest",

@@ -25,7 +25,7 @@ from hbconv.backends.cuda.plan import (
 )
 from hbconv.backends.cuda.tree_order import TreeOrder, tables_of_values
 from hbconv.backends.tvm.trees.bitwise.leaf_splits import LeafSplits
-from hbconv.forest import Forest
+from hbconv.trees.forest import Forest
 
 __all__ = [
     "MAX_BITS",

@@ -59,7 +59,7 @@ from hbconv.backends.cuda.walk import (
     tabulate_walk,
 )
 from hbconv.backends.tvm.trees.bitwise.leaf_splits import split_leaves
-from hbconv.forest import Forest
+from hbconv.trees.forest import Forest
 
 __all__ = ["Candidate", "TreeKernels", "refuse"]
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from hbconv.backends.cuda.edges import EDGES_PER_COLUMN, RankedFeature, rank_features
 from hbconv.backends.tvm.trees.categories.tables import SetGroup, find_sets
-from hbconv.forest import Forest
+from hbconv.trees.forest import Forest
 
 __all__ = [
     "ALL",

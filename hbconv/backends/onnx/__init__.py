@@ -19,9 +19,9 @@ from hbconv.strategy import lower_trees, strategies
 if TYPE_CHECKING:
     from hbconv.containers import Graph
     from hbconv.cost_model import Work
-    from hbconv.forest import Forest
     from hbconv.target import Target
     from hbconv.tensor import ProgramTypes, TensorProgram
+    from hbconv.trees.forest import Forest
 
 __all__ = ["BACKEND", "Onnx", "export_onnx"]
 

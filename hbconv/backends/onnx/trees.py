@@ -19,8 +19,8 @@ from hbconv.tensor.rewrite import rewrite_program
 
 if TYPE_CHECKING:
     from hbconv.backends.onnx.writer import GraphWriter, Tensor
-    from hbconv.forest import Forest
     from hbconv.tensor import Builder, TensorProgram, Value
+    from hbconv.trees.forest import Forest
 
 __all__ = ["fit_trees", "tree_leaves", "tree_remarks", "tree_scores", "without_tables"]
 

@@ -27,7 +27,7 @@ def narrow_forests(graph: Graph) -> Iterator[Derivation | Declined]:
     Examples
     --------
     >>> from hbconv.containers import Columns, Output, Schema, show_rule
-    >>> from hbconv.forest import Forest
+    >>> from hbconv.trees.forest import Forest
     >>> none, leaf = Array.of([], "int32"), Array.of([0, 0], "int32")
     >>> forest = Forest(none, Array([]), Array.of([], "bool"), none, none,
     ...                 Array.of([-1, -2], "int32"), Array.of([0, 1, 2], "int32"),

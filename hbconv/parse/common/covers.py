@@ -18,7 +18,7 @@ from hbconv.containers import (
     TreeInteractions,
 )
 from hbconv.covered_forest import CoveredForest
-from hbconv.forest import Forest
+from hbconv.trees.forest import Forest
 
 __all__ = ["contribution_outputs", "cover_forest", "interaction_outputs", "node_shares"]
 

@@ -19,7 +19,7 @@ from hbconv.backends.tvm.trees.bitwise.set_tables import SetTables, make_set_tab
 from hbconv.backends.tvm.trees.bitwise.windows import WINDOW_BITS, heaps
 from hbconv.backends.tvm.trees.list_scheduling import lay_out
 from hbconv.backends.tvm.trees.tree_order import Trees
-from hbconv.forest import Forest
+from hbconv.trees.forest import Forest
 
 __all__ = [
     "CHAIN",

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from hbconv.backends.tvm.trees.bins.tables import SIGNED_BYTE_BIAS, Bins, make_bins
 from hbconv.covered_forest import CoveredForest, gauss_legendre
-from hbconv.forest import Forest
+from hbconv.trees.forest import Forest
 
 __all__ = [
     "ALWAYS",

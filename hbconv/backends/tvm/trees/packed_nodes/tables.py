@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from hbconv.backends.tvm.trees.categories.tables import find_sets
 from hbconv.backends.tvm.trees.float_keys.tables import KEY_DTYPES, keys_of
-from hbconv.forest import Forest
+from hbconv.trees.forest import Forest
 
 __all__ = ["PackedNodes", "pack_nodes"]
 

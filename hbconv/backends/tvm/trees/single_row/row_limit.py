@@ -12,9 +12,9 @@ from hbconv.backends.tvm.trees.single_row.top_tables import (
     max_top_splits,
 )
 from hbconv.cost_model import SINGLE_ROW, SMALL_TILE, Work
-from hbconv.forest import Forest
 from hbconv.target import Target
 from hbconv.tensor import Op, TensorProgram
+from hbconv.trees.forest import Forest
 
 __all__ = ["single_row_limit"]
 

@@ -18,7 +18,7 @@ from hbconv.backends.tvm.trees.single_row.top_tables import (
     make_tree_tops,
 )
 from hbconv.backends.tvm.trees.tree_order import Trees
-from hbconv.forest import Forest
+from hbconv.trees.forest import Forest
 
 __all__ = ["RowWalkTables", "SingleRowTables", "make_single_row_tables"]
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from hbconv.backends.tvm.trees.categories.tables import CategorySets, find_sets
 from hbconv.backends.tvm.trees.packed_nodes.tables import PackedNodes, pack_nodes
 from hbconv.backends.tvm.trees.tree_order import Trees
-from hbconv.forest import Forest
+from hbconv.trees.forest import Forest
 
 __all__ = ["WalkTables", "make_walk_tables"]
 

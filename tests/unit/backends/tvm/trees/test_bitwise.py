@@ -25,9 +25,9 @@ from hbconv.backends.tvm.trees.bitwise.windows import WINDOW_BITS
 from hbconv.backends.tvm.trees.choose import find_kernel
 from hbconv.backends.tvm.trees.tree_kernel import TreeTask
 from hbconv.backends.tvm.trees.tree_order import Trees
-from hbconv.forest import Forest
 from hbconv.target import Target
 from hbconv.tensor import Builder
+from hbconv.trees.forest import Forest
 
 pytestmark = [pytest.mark.usefixtures("vector"), pytest.mark.share("vector")]
 

@@ -22,9 +22,9 @@ from hbconv.backends.tvm.trees.categories.tables import MAX_CLASSES, find_sets
 from hbconv.backends.tvm.trees.choose import find_kernel
 from hbconv.backends.tvm.trees.tree_kernel import TreeTask
 from hbconv.backends.tvm.trees.walk import emit as walk
-from hbconv.forest import CategoryTables
 from hbconv.target import Target
 from hbconv.tensor import Builder
+from hbconv.trees.forest import CategoryTables
 
 pytestmark = [pytest.mark.usefixtures("vector"), pytest.mark.share("vector")]
 
