@@ -10,9 +10,9 @@ from forests import hostile_rows, random_forest, with_random_shares
 
 from hbconv import symmetric_forest
 from hbconv.array import Array
-from hbconv.forest_check import check_forest
 from hbconv.symmetric_forest import find_level_splits, sum_as_leaves
 from hbconv.trees.forest import Forest
+from hbconv.trees.forest_check import check_forest
 
 
 def symmetric(rng, depths=(3, 0, 5, 1, 3), n_features=4, n_outputs=1, vector=False):
