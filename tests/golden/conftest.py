@@ -14,7 +14,6 @@ CODE = (
     "hbconv/tensor",
     "hbconv/covered_forest.py",
     "hbconv/feature_pairs.py",
-    "hbconv/forest_parts.py",
     "hbconv/machine.py",
     "hbconv/symmetric_forest.py",
     "hbconv/trees",

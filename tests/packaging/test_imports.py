@@ -37,7 +37,6 @@ LAYERS = (
         "covered_forest",
         "feature_pairs",
         "files",
-        "forest_parts",
         "json_text",
         "log",
         "machine",
