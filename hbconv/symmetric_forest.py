@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.covered_forest import CoveredForest
+from hbconv.trees.covered_forest import CoveredForest
 from hbconv.trees.forest import Forest
 from hbconv.trees.forest_parts import keep_trees
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hbconv.array import Array
-from hbconv.covered_forest import CoveredForest
 from hbconv.tensor.primitive import PRIMITIVES, OpKind
 from hbconv.tensor.types import TensorType
+from hbconv.trees.covered_forest import CoveredForest
 from hbconv.trees.forest import Forest
 
 __all__ = [

@@ -34,7 +34,6 @@ LAYERS = (
         "array",
         "cache",
         "caches",
-        "covered_forest",
         "feature_pairs",
         "files",
         "json_text",

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.covered_forest import CoveredForest
+from hbconv.trees.covered_forest import CoveredForest
 from hbconv.trees.forest import CategoryTables, Forest, Slopes
 
 __all__ = [

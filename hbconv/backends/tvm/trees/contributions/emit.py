@@ -31,8 +31,8 @@ from hbconv.backends.tvm.trees.contributions.tables import (
     ContributionTables,
     make_tables,
 )
-from hbconv.covered_forest import CoveredForest
 from hbconv.tensor import TensorType
+from hbconv.trees.covered_forest import CoveredForest
 
 __all__ = ["EMITTERS", "Test", "Walker", "emit_shared", "walk_trees"]
 
