@@ -12,7 +12,6 @@ EXPECTED = Path(__file__).parent / "expected"
 CODE = (
     "hbconv/backends",
     "hbconv/tensor",
-    "hbconv/feature_pairs.py",
     "hbconv/machine.py",
     "hbconv/symmetric_forest.py",
     "hbconv/trees",

@@ -34,7 +34,6 @@ LAYERS = (
         "array",
         "cache",
         "caches",
-        "feature_pairs",
         "files",
         "json_text",
         "log",

@@ -23,7 +23,7 @@ __all__ = ["compiler_versions", "function_key", "loop_key"]
 
 COMPILERS = ("apache-tvm", "apache-tvm-ffi")
 PACKAGE = Path(__file__).parents[3]
-FORESTS = ("feature_pairs", "symmetric_forest")
+FORESTS = "symmetric_forest"
 """Modules of the package that compute what loops are made of."""
 
 
