@@ -10,7 +10,6 @@ from typing import Any, Protocol
 
 from hbconv.cost_model import Work
 from hbconv.names import unknown
-from hbconv.symmetric_forest import sum_as_leaves
 from hbconv.target import Target
 from hbconv.tensor import Builder, TensorProgram, Value
 from hbconv.tensor.contributions import write_interaction_matrices
@@ -18,6 +17,7 @@ from hbconv.tensor.leaves import sum_leaves
 from hbconv.tensor.rewrite import rewrite_program
 from hbconv.trees.covered_forest import CoveredForest
 from hbconv.trees.forest import Forest
+from hbconv.trees.symmetric_forest import sum_as_leaves
 
 __all__ = ["Refusal", "Strategy", "find_strategy", "lower_trees", "strategies"]
 

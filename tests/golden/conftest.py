@@ -13,7 +13,6 @@ CODE = (
     "hbconv/backends",
     "hbconv/tensor",
     "hbconv/machine.py",
-    "hbconv/symmetric_forest.py",
     "hbconv/trees",
     "strategies",
     "tests/golden",

@@ -41,7 +41,6 @@ LAYERS = (
         "model_formats",
         "names",
         "row_buckets",
-        "symmetric_forest",
         "trees",
         "tuning_record",
     },
