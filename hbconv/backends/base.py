@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+import hbconv.trees  # noqa: F401 - the tables of backends name the primitives that it defines
 from hbconv.errors import BackendError, MissingPackageError
 from hbconv.target import Target
 from hbconv.tensor import ProgramTypes, TensorProgram, Value, verify_program

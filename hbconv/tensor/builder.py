@@ -14,7 +14,6 @@ from hbconv.target import Precision
 from hbconv.tensor.primitive import PRIMITIVES
 from hbconv.tensor.program import Constant, Input, Instruction, Op, TensorProgram, renumber
 from hbconv.tensor.types import TensorType
-from hbconv.trees.forest import Forest
 
 __all__ = ["Builder", "Value"]
 
@@ -123,10 +122,7 @@ class Builder:
         known = (
             primitive,
             indexes,
-            tuple(
-                (k, id(v) if isinstance(v, Forest | TensorProgram) else v)
-                for k, v in attributes.items()
-            ),
+            tuple((k, id(v) if isinstance(v, TensorProgram) else v) for k, v in attributes.items()),
         )
         return self._append(Op(primitive, indexes, kind, attributes, self.source), known)
 

@@ -50,6 +50,9 @@ class CoveredForest:
     n_features: int
     expected: Array
 
+    def __str__(self) -> str:
+        return str(self.forest)
+
     @property
     def shape(self) -> tuple[int, int]:
         """Outputs, and contributions to each: those of the features, then the expected value."""

@@ -8,8 +8,8 @@ from hbconv.cost_model import Work
 from hbconv.strategy import Refusal
 from hbconv.target import Target
 from hbconv.tensor import Builder, Value
-from hbconv.tensor.splits import PLAIN, find_nan_rules
 from hbconv.trees.forest import Forest
+from hbconv.trees.splits import PLAIN, find_nan_rules
 
 __all__ = [
     "VALUE_BYTES",

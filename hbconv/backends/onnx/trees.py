@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.errors import BackendError
-from hbconv.tensor.category_tables import decide_tables, with_tables_as_columns
-from hbconv.tensor.leaves import sum_leaves
 from hbconv.tensor.rewrite import rewrite_program
+from hbconv.trees.category_tables import decide_tables, with_tables_as_columns
+from hbconv.trees.leaves import sum_leaves
 
 if TYPE_CHECKING:
     from hbconv.backends.onnx.writer import GraphWriter, Tensor

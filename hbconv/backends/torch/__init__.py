@@ -32,7 +32,7 @@ from hbconv.strategy import Refusal, find_strategy, strategies
 from hbconv.target import Target
 from hbconv.tensor import ProgramTypes, TensorProgram, TensorType, Value
 from hbconv.tensor.code_tables import read_tables
-from hbconv.tensor.contributions import write_contributions, write_interactions
+from hbconv.trees.contributions import write_contributions, write_interactions
 from hbconv.trees.forest import Forest
 
 __all__ = ["BACKEND", "TensorModule", "Torch", "TorchArtifact", "export_module", "find_device"]

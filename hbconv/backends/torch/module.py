@@ -20,7 +20,7 @@ from hbconv.strategy import lower_trees
 from hbconv.tensor import PRIMITIVES, Builder, Constant, Input, Op, TensorProgram
 from hbconv.tensor.program import Instruction
 from hbconv.tensor.runs import Runs, find_few_runs, find_repeats
-from hbconv.tensor.splits import Splits, prepare_splits
+from hbconv.trees.splits import Splits, prepare_splits
 
 __all__ = ["TensorModule"]
 
