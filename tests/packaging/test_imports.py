@@ -46,7 +46,7 @@ LAYERS = (
     {"tensor"},
     {"cost_model"},
     {"trees"},
-    {"strategy", "containers"},
+    {"containers"},
     {"lower", "parse"},
     {"interface"},
     {"backends"},
@@ -222,6 +222,5 @@ def test_strategies_stand_on_the_tensor_layer_alone():
             "trees",
             "tensor",
             "cost_model",
-            "strategy",
             "names",
         }, path.name

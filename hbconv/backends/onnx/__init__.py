@@ -14,7 +14,7 @@ from hbconv.backends.onnx.rewrites import REWRITES
 from hbconv.backends.onnx.tree_work import count_tree_work
 from hbconv.backends.onnx.trees import fit_trees, tree_remarks
 from hbconv.errors import MissingPackageError, StoreError
-from hbconv.strategy import lower_trees, strategies
+from hbconv.trees.strategy import lower_trees, strategies
 
 if TYPE_CHECKING:
     from hbconv.containers import Graph
