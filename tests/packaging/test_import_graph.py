@@ -22,7 +22,6 @@ NUMPY_ONLY = (
     "ops.edge_search",
     "target.machine",
     "target.schedule",
-    "trees.bitwise.leaf_splits",
     "trees.bitwise.masks",
     "trees.bitwise.set_tables",
     "trees.bytewise.macro_nodes",
