@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from hbconv.backends.tvm.target.machine import Machine
-from hbconv.backends.tvm.trees.categories.tables import find_sets
 from hbconv.backends.tvm.trees.single_row.top_tables import (
     MAX_COLUMNS_SHUFFLED,
     group_vectors,
@@ -14,6 +13,7 @@ from hbconv.backends.tvm.trees.single_row.top_tables import (
 from hbconv.cost_model import SINGLE_ROW, SMALL_TILE, Work
 from hbconv.target import Target
 from hbconv.tensor import Op, TensorProgram
+from hbconv.trees.category_sets import find_sets
 from hbconv.trees.forest import Forest
 
 __all__ = ["single_row_limit"]
