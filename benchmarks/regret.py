@@ -32,11 +32,11 @@ from regret_forests import FITTED_TO, LEFT_OUT, Shape, train
 
 from hbconv.backends import find_backend
 from hbconv.backends.base import Artifact
-from hbconv.forest import Forest
 from hbconv.optimize.program_cost import strategy_costs
 from hbconv.runtime.batching import chunks, rows_per_chunk
 from hbconv.target import Target
 from hbconv.tensor import Builder, TensorProgram
+from hbconv.trees.forest import Forest
 
 HOPELESS = 12.0
 """Times the best, at the number of rows before, from which a strategy is not called again."""

@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 from hbconv.containers import TreeEnsemble
-from hbconv.forest import Forest
 from hbconv.parse import parse
+from hbconv.trees.forest import Forest
 
 __all__ = ["FITTED_TO", "LEFT_OUT", "Shape", "train"]
 

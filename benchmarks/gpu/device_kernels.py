@@ -11,8 +11,8 @@ from benchmarks.gpu.place import Place
 from hbconv.backends.cuda.choose import Candidate, TreeKernels
 from hbconv.backends.torch.device_trees import DeviceTrees, find_kernels
 from hbconv.backends.torch.module import TensorModule
-from hbconv.forest import Forest
 from hbconv.tensor import Builder
+from hbconv.trees.forest import Forest
 
 __all__ = ["PlacedForest", "form_of", "hard_rows", "named_forms"]
 

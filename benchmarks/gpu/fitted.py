@@ -26,7 +26,7 @@ from benchmarks.gpu.place import Place
 from benchmarks.models import lightgbm, sklearn, xgboost
 from benchmarks.paper_models import make_trees
 from hbconv.containers import TreeEnsemble
-from hbconv.forest import Forest
+from hbconv.trees.forest import Forest
 from hbconv_datasets import generated
 
 __all__ = ["DEEP", "KERNELS", "LINEAR", "MIXED", "MIXED_TREES", "MODELS", "PAPER", "Fitted", "find"]

@@ -13,9 +13,9 @@ from benchmarks.gpu.fitted import Fitted
 from benchmarks.gpu.place import Place
 from hbconv.backends.torch import BACKEND
 from hbconv.backends.torch.module import TensorModule
-from hbconv.forest import Forest
 from hbconv.target import Target
 from hbconv.tensor import Builder
+from hbconv.trees.forest import Forest
 
 __all__ = ["find_nvforest", "peers", "plain_operators"]
 

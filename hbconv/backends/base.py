@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+import hbconv.trees  # noqa: F401 - the tables of backends name the primitives that it defines
 from hbconv.errors import BackendError, MissingPackageError
 from hbconv.target import Target
 from hbconv.tensor import ProgramTypes, TensorProgram, Value, verify_program
@@ -18,8 +19,8 @@ from hbconv.tensor import ProgramTypes, TensorProgram, Value, verify_program
 if TYPE_CHECKING:
     from hbconv.backends.cuda.device_report import DeviceReport
     from hbconv.cost_model import Work
-    from hbconv.forest import Forest
-    from hbconv.strategy import Refusal
+    from hbconv.trees.forest import Forest
+    from hbconv.trees.strategy import Refusal
 
 __all__ = ["SEARCHES_REFUSED", "Artifact", "Backend", "KernelReport", "contiguous"]
 
@@ -190,7 +191,7 @@ class Backend(ABC):
 
     def tree_work(self, strategy: str, forest: Forest, dtype: str, target: Target) -> Work:  # noqa: ARG002
         """Count what a native strategy does with rows of a dtype, as its prices expect it."""
-        from hbconv.strategy import find_strategy
+        from hbconv.trees.strategy import find_strategy
 
         return find_strategy(strategy).work(forest)
 
@@ -275,8 +276,8 @@ class Backend(ABC):
         return "native" if program.primitives <= rewritten.primitives else "lowered"
 
     def _rewritten(self, program: TensorProgram, target: Target) -> TensorProgram:
-        from hbconv.strategy import lower_trees
         from hbconv.tensor.rewrite import rewrite_program
+        from hbconv.trees.strategy import lower_trees
 
         program = lower_trees(program, self.native_trees(target))
         for _ in range(8):

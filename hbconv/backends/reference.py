@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.base import Arrays, Artifact, Backend
-from hbconv.strategy import strategies
 from hbconv.target import Target
 from hbconv.tensor import PRIMITIVES, TensorProgram
 from hbconv.tensor.evaluate import evaluate
+from hbconv.trees.strategy import strategies
 
 __all__ = ["Reference", "ReferenceArtifact", "evaluate"]
 

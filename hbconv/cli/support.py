@@ -14,7 +14,7 @@ from typing import Any
 from hbconv.backends import backend_names, find_backend
 from hbconv.cli import answer
 from hbconv.errors import MissingPackageError, OptionError
-from hbconv.strategy import strategies
+from hbconv.trees.strategy import strategies
 
 __all__ = ["BACKENDS", "count", "refused_by_reason", "right_of", "support_data"]
 

@@ -9,10 +9,10 @@ from typing import Any
 from hbconv.backends.base import Backend
 from hbconv.containers import Graph, Node, TreeEnsemble, TreeLeaves, rewrite
 from hbconv.errors import BackendError
-from hbconv.forest import Forest
 from hbconv.optimize.program_cost import strategy_costs, strategy_refusals, tree_work
-from hbconv.strategy import find_strategy, strategies
 from hbconv.target import Target
+from hbconv.trees.forest import Forest
+from hbconv.trees.strategy import find_strategy, strategies
 
 __all__ = ["Choice", "Plan", "make_plan", "plan_like", "show_plan"]
 

@@ -10,11 +10,11 @@ from weakref import WeakKeyDictionary
 from hbconv.backends import find_backend
 from hbconv.backends.base import Backend
 from hbconv.cost_model import Work, count_work, find_prices
-from hbconv.forest import Forest
-from hbconv.strategy import Refusal, find_strategy, strategies
 from hbconv.target import Target
 from hbconv.tensor import Op, OpKind, TensorProgram
 from hbconv.tensor.rewrite import rewrite_program
+from hbconv.trees.forest import Forest
+from hbconv.trees.strategy import Refusal, find_strategy, strategies
 
 __all__ = [
     "program_seconds",

@@ -48,7 +48,7 @@ def check_values(target: Target) -> Target:
     _require_known("precision", target.precision, get_args(Precision))
     _require_known("tree_ops", target.tree_ops, _TREE_OPS)
     if target.strategy is not None:
-        from hbconv.strategy import find_strategy
+        from hbconv.trees.strategy import find_strategy
 
         find_strategy(target.strategy)
     for name in ("rows", "memory", "threads"):

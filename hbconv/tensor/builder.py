@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.forest import Forest
 from hbconv.target import Precision
 from hbconv.tensor.primitive import PRIMITIVES
 from hbconv.tensor.program import Constant, Input, Instruction, Op, TensorProgram, renumber
@@ -123,10 +122,7 @@ class Builder:
         known = (
             primitive,
             indexes,
-            tuple(
-                (k, id(v) if isinstance(v, Forest | TensorProgram) else v)
-                for k, v in attributes.items()
-            ),
+            tuple((k, id(v) if isinstance(v, TensorProgram) else v) for k, v in attributes.items()),
         )
         return self._append(Op(primitive, indexes, kind, attributes, self.source), known)
 

@@ -71,7 +71,7 @@ class Primitive:
 
 
 PRIMITIVES: dict[str, Primitive] = {}
-"""All primitives by name; ``hbconv.tensor.primitives`` fills it."""
+"""All primitives by name; ``hbconv.tensor.primitives`` and ``hbconv.trees`` fill it."""
 
 
 def define(

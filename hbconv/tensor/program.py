@@ -5,8 +5,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hbconv.array import Array
-from hbconv.covered_forest import CoveredForest
-from hbconv.forest import Forest
 from hbconv.tensor.primitive import PRIMITIVES, OpKind
 from hbconv.tensor.types import TensorType
 
@@ -147,9 +145,4 @@ def _show(instruction: Instruction) -> str:
 def _show_attribute(value: Any) -> str:
     if isinstance(value, TensorProgram):
         return f"<{len(value.instructions)} instructions>"
-    forest = value.forest if isinstance(value, CoveredForest) else value
-    return (
-        f"<{forest.n_trees} trees, {forest.n_tests} tests>"
-        if isinstance(forest, Forest)
-        else str(value)
-    )
+    return str(value)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from hbconv.cost_model import Work
-from hbconv.forest import Forest
-from hbconv.strategy import Refusal
 from hbconv.target import Target
 from hbconv.tensor import Builder, Value
-from hbconv.tensor.splits import PLAIN, find_nan_rules
+from hbconv.trees.forest import Forest
+from hbconv.trees.splits import PLAIN, find_nan_rules
+from hbconv.trees.strategy import Refusal
 
 __all__ = [
     "VALUE_BYTES",

@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.cost_model import Work
-from hbconv.forest import Forest
-from hbconv.strategy import Refusal
 from hbconv.target import Target
 from hbconv.tensor import Builder, Value
-from hbconv.tensor.splits import prepare_splits
+from hbconv.trees.forest import Forest
+from hbconv.trees.splits import prepare_splits
+from hbconv.trees.strategy import Refusal
 from hbconv_strategies._splits import VALUE_BYTES, fixed_leaves, refuse_memory, splits_work
 
 __all__ = ["check", "lower", "work"]

@@ -12,12 +12,8 @@ EXPECTED = Path(__file__).parent / "expected"
 CODE = (
     "hbconv/backends",
     "hbconv/tensor",
-    "hbconv/covered_forest.py",
-    "hbconv/feature_pairs.py",
-    "hbconv/forest.py",
-    "hbconv/forest_parts.py",
     "hbconv/machine.py",
-    "hbconv/symmetric_forest.py",
+    "hbconv/trees",
     "strategies",
     "tests/golden",
     "tests/support/forests.py",

@@ -18,9 +18,9 @@ from hbconv.backends.tvm.binary.code_generation import compile_functions
 from hbconv.backends.tvm.emit.tile_function import write_function
 from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.target.schedule import Schedule
-from hbconv.forest import Forest
 from hbconv.target import Target
 from hbconv.tensor import Builder
+from hbconv.trees.forest import Forest
 
 pytest.importorskip("tvm")
 

@@ -1,8 +1,11 @@
-"""The graph of imports: no circle anywhere, and tables that need no TVM."""
+"""The graph of imports: no circle anywhere, no two folders that import each other, and tables that
+need no TVM.
+"""
 
 from __future__ import annotations
 
 from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
 
 import pytest
 from import_graph import (
@@ -17,12 +20,14 @@ from import_graph import (
     reached,
 )
 
+import hbconv
+
+ROOT = Path(hbconv.__file__).parent
 TVM = "hbconv.backends.tvm"
 NUMPY_ONLY = (
     "ops.edge_search",
     "target.machine",
     "target.schedule",
-    "trees.bitwise.leaf_splits",
     "trees.bitwise.masks",
     "trees.bitwise.set_tables",
     "trees.bytewise.macro_nodes",
@@ -48,6 +53,37 @@ def test_no_imports_form_a_circle():
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         pytest.fail(f"these import each other: {' <- '.join(error.args[1])}")
+
+
+def folders(path, other):
+    """Return the folders in which two files lie, where their paths part; None for a file itself."""
+    level = next(i for i, (a, b) in enumerate(zip(path, other, strict=False)) if a != b)
+    sides = path[: level + 1], other[: level + 1]
+    return None if any(side[-1].endswith(".py") for side in sides) else sides
+
+
+def mutual(edges):
+    """Return the folders that import each other, each pair once; edges are of paths."""
+    pairs = {folders(path, other) for path, other in edges if path != other} - {None}
+    both = sorted((a, b) for a, b in pairs if a < b and (b, a) in pairs)
+    return ["/".join(a) + " <-> " + "/".join(b) for a, b in both]
+
+
+def test_no_two_folders_import_each_other():
+    """Not even for types, or when a function is called."""
+    names = ours()
+    paths = {name: ("hbconv", *files()[name].relative_to(ROOT).parts) for name in names}
+    edges = [(paths[a], paths[b]) for a in names for b in imported(a) & names]
+    assert mutual(edges) == []
+
+
+def test_folders_that_import_each_other_are_found():
+    deep = ("a", "b", "deep", "some.py")
+    back = ("a", "c", "other.py")
+    pair = [(deep, back), (("a", "c", "third.py"), ("a", "b", "__init__.py"))]
+    assert mutual(pair) == ["a/b <-> a/c"]
+    assert mutual([(deep, back), (back, ("a", "model.py"))]) == []
+    assert mutual([(deep, ("a", "b", "some.py")), (("a", "b", "some.py"), deep)]) == []
 
 
 def needs_no_tvm(name):

@@ -14,9 +14,9 @@ from hbconv.backends.reference import evaluate
 from hbconv.containers import Columns, Graph, Output, Schema, TreeEnsemble
 from hbconv.cost_model import Work
 from hbconv.lower import lower
-from hbconv.strategy import find_strategy, lower_trees, strategies
 from hbconv.target import Target
 from hbconv.tensor import Builder, Op, TensorProgram, verify_program
+from hbconv.trees.strategy import find_strategy, lower_trees, strategies
 
 NAMES = sorted(strategies())
 AMPLE = Target(memory=8 << 30)

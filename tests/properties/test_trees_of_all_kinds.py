@@ -14,7 +14,7 @@ from forests import hostile_rows, random_forest, with_random_slopes
 import hbconv
 from hbconv.array import Array
 from hbconv.containers import Columns, Graph, Output, Schema, TreeEnsemble, TreeLeaves
-from hbconv.forest import Forest
+from hbconv.trees.forest import Forest
 
 BACKENDS = available_backends()
 

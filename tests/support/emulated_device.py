@@ -13,7 +13,7 @@ from hbconv.backends.cuda.clocks import Device
 from hbconv.backends.cuda.plan import Launch
 from hbconv.backends.torch import Torch, launches, module
 from hbconv.backends.torch.device_trees import DeviceTrees, find_kernels
-from hbconv.strategy import strategies
+from hbconv.trees.strategy import strategies
 
 __all__ = ["DEVICE", "EmulatedLauncher", "answer_by_all_kernels", "emulate_launches", "launched"]
 

@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.covered_forest import CoveredForest
-from hbconv.forest import CategoryTables, Forest, Slopes
+from hbconv.trees.covered_forest import CoveredForest
+from hbconv.trees.forest import CategoryTables, Forest, Slopes
 
 __all__ = [
+    "categorical",
     "chain_forest",
     "forests",
     "hostile_rows",
@@ -102,6 +103,30 @@ def random_forest(
         n_features=n_features,
         leaf_id=Array(rng.permutation(n_leaves).astype(np.int32)),
         tables=_tables(rng, feature < n_categorical) if (feature < n_categorical).any() else None,
+    )
+
+
+def categorical(n_codes: int = 40, n_categorical: int = 2, repeat: int = 3) -> Forest:
+    """Trees of which several tests ask for one set, of codes up to a number."""
+    rng = np.random.default_rng(n_codes)
+    forest = random_forest(rng, n_trees=25, n_features=3, max_depth=5, n_categorical=n_categorical)
+    listed = np.flatnonzero(forest.on_category)
+    sizes, bits = (
+        rng.integers(1, n_codes, len(listed) // repeat),
+        rng.random(n_codes * len(listed)) < 0.3,
+    )
+    own = rng.integers(0, len(sizes), len(listed))
+    goes_left = np.concatenate(
+        [bits[:size] if i % 2 else bits[-size:] for i, size in enumerate(sizes[own])]
+    )
+    of_test = np.full(forest.n_tests, -1)
+    of_test[listed] = np.arange(len(listed))
+    start = np.cumsum(np.append(0, sizes[own]))
+    return replace(
+        forest,
+        tables=CategoryTables(
+            Array.of(of_test, "int32"), Array.of(start, "int32"), Array(goes_left)
+        ),
     )
 
 

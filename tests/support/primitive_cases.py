@@ -13,9 +13,9 @@ import numpy.typing as npt
 from forests import hostile_rows, random_forest, with_random_shares
 from tolerances import OPERATOR
 
-from hbconv.forest import Forest
-from hbconv.strategy import strategies
 from hbconv.tensor import Builder, TensorProgram, Value
+from hbconv.trees.forest import Forest
+from hbconv.trees.strategy import strategies
 
 __all__ = ["CASES", "FLOATS", "ROWS", "Case"]
 

@@ -47,9 +47,9 @@ from hbconv.containers import (
     YeoJohnson,
     verify_graph,
 )
-from hbconv.forest import Forest
 from hbconv.lower import lower
 from hbconv.tensor import verify_program
+from hbconv.trees.forest import Forest
 
 __all__ = ["WIDTH", "graphs", "rows_for", "run"]
 

@@ -14,10 +14,10 @@ from tolerances import assert_units
 from hbconv.backends import find_backend
 from hbconv.backends.reference import evaluate
 from hbconv.containers import Graph, Output, TreeEnsemble, verify_graph
-from hbconv.forest import Forest
 from hbconv.lower import Feed, Lowered, lower, lower_nodes
 from hbconv.parse import parse
 from hbconv.target import Target
+from hbconv.trees.forest import Forest
 
 
 def score(

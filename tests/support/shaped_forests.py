@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.forest import Forest
+from hbconv.trees.forest import Forest
 
 __all__ = ["grown"]
 

@@ -4,7 +4,7 @@ import pytest
 
 from hbconv.errors import OptionError
 from hbconv.names import unknown
-from hbconv.strategy import find_strategy
+from hbconv.trees.strategy import find_strategy
 
 
 def test_names_the_nearest():

@@ -58,8 +58,8 @@ from hbconv.backends.cuda.walk import (
     make_walk,
     tabulate_walk,
 )
-from hbconv.backends.tvm.trees.bitwise.leaf_splits import split_leaves
-from hbconv.forest import Forest
+from hbconv.trees.forest import Forest
+from hbconv.trees.leaf_splits import split_leaves
 
 __all__ = ["Candidate", "TreeKernels", "refuse"]
 

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.cuda.edges import EDGES_PER_COLUMN, RankedFeature, rank_features
-from hbconv.backends.tvm.trees.categories.tables import SetGroup, find_sets
-from hbconv.forest import Forest
+from hbconv.trees.category_sets import SetGroup, find_sets
+from hbconv.trees.forest import Forest
 
 __all__ = [
     "ALL",

@@ -11,7 +11,7 @@ from hbconv.backends.cuda.bits import out_buffer
 from hbconv.backends.cuda.nodes import Nodes
 from hbconv.backends.cuda.plan import CudaKernel, Grid, Launch, LaunchPlan, PlannedKernels, Tables
 from hbconv.backends.cuda.tree_order import NAMES, TreeOrder
-from hbconv.forest import Forest
+from hbconv.trees.forest import Forest
 
 __all__ = [
     "DeepShape",

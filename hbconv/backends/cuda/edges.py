@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.forest import Forest
+from hbconv.trees.forest import Forest
 
 __all__ = ["EDGES_PER_COLUMN", "RankedFeature", "rank_features"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hbconv.backends.cuda.plan import Buffer, CudaKernel, Grid, Launch, LaunchPlan, PlannedKernels
 from hbconv.backends.cuda.tree_order import NAMES, TreeOrder
-from hbconv.forest import Forest
+from hbconv.trees.forest import Forest
 
 __all__ = ["add_terms", "add_vectors"]
 

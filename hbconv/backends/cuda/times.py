@@ -13,7 +13,7 @@ from hbconv.backends.cuda.clocks import BINNING, Clocks, Device
 from hbconv.backends.cuda.nodes import Nodes
 from hbconv.backends.cuda.plan import Launch
 from hbconv.backends.cuda.tree_order import TreeOrder
-from hbconv.forest import Forest
+from hbconv.trees.forest import Forest
 
 __all__ = [
     "Turns",

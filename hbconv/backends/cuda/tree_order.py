@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.forest import Forest
+from hbconv.trees.forest import Forest
 
 __all__ = ["TreeOrder", "order_trees", "tables_of_values"]
 

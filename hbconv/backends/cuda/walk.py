@@ -14,7 +14,7 @@ from hbconv.backends.cuda.columns import CodeColumns, Cutoffs
 from hbconv.backends.cuda.nodes import Nodes
 from hbconv.backends.cuda.plan import CudaKernel, Grid, Launch, LaunchPlan, PlannedKernels, Tables
 from hbconv.backends.cuda.tree_order import TreeOrder, tables_of_values
-from hbconv.forest import Forest
+from hbconv.trees.forest import Forest
 
 __all__ = ["MAX_NODES", "THREADS", "WalkShape", "chunk_walk", "make_walk", "tabulate_walk"]
 

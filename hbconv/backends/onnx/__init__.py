@@ -14,14 +14,14 @@ from hbconv.backends.onnx.rewrites import REWRITES
 from hbconv.backends.onnx.tree_work import count_tree_work
 from hbconv.backends.onnx.trees import fit_trees, tree_remarks
 from hbconv.errors import MissingPackageError, StoreError
-from hbconv.strategy import lower_trees, strategies
+from hbconv.trees.strategy import lower_trees, strategies
 
 if TYPE_CHECKING:
     from hbconv.containers import Graph
     from hbconv.cost_model import Work
-    from hbconv.forest import Forest
     from hbconv.target import Target
     from hbconv.tensor import ProgramTypes, TensorProgram
+    from hbconv.trees.forest import Forest
 
 __all__ = ["BACKEND", "Onnx", "export_onnx"]
 

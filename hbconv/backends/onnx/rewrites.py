@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hbconv.tensor.code_tables import compare_codes, compare_small_tables
-from hbconv.tensor.contributions import write_contributions, write_interactions
+from hbconv.trees.contributions import write_contributions, write_interactions
 
 if TYPE_CHECKING:
     from hbconv.tensor import Builder, Value

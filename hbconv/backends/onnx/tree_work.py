@@ -6,8 +6,8 @@ import numpy as np
 
 from hbconv.backends.onnx.trees import without_tables
 from hbconv.cost_model import Work, count_work, total_work
-from hbconv.forest import Forest
 from hbconv.tensor import Builder, Op, OpKind
+from hbconv.trees.forest import Forest
 
 __all__ = ["count_tree_work"]
 

@@ -13,14 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.errors import BackendError
-from hbconv.tensor.category_tables import decide_tables, with_tables_as_columns
-from hbconv.tensor.leaves import sum_leaves
 from hbconv.tensor.rewrite import rewrite_program
+from hbconv.trees.category_tables import decide_tables, with_tables_as_columns
+from hbconv.trees.leaves import sum_leaves
 
 if TYPE_CHECKING:
     from hbconv.backends.onnx.writer import GraphWriter, Tensor
-    from hbconv.forest import Forest
     from hbconv.tensor import Builder, TensorProgram, Value
+    from hbconv.trees.forest import Forest
 
 __all__ = ["fit_trees", "tree_leaves", "tree_remarks", "tree_scores", "without_tables"]
 

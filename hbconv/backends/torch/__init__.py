@@ -28,12 +28,12 @@ from hbconv.backends.torch.streams import Cuda, Streams
 from hbconv.backends.torch.tree_work import count_tree_work
 from hbconv.cost_model import Work
 from hbconv.errors import BackendError
-from hbconv.forest import Forest
-from hbconv.strategy import Refusal, find_strategy, strategies
 from hbconv.target import Target
 from hbconv.tensor import ProgramTypes, TensorProgram, TensorType, Value
 from hbconv.tensor.code_tables import read_tables
-from hbconv.tensor.contributions import write_contributions, write_interactions
+from hbconv.trees.contributions import write_contributions, write_interactions
+from hbconv.trees.forest import Forest
+from hbconv.trees.strategy import Refusal, find_strategy, strategies
 
 __all__ = ["BACKEND", "TensorModule", "Torch", "TorchArtifact", "export_module", "find_device"]
 

@@ -19,7 +19,7 @@ from hbconv.backends.torch.launches import (
     describe_device,
     takes_launches,
 )
-from hbconv.forest import Forest
+from hbconv.trees.forest import Forest
 
 __all__ = ["DeviceTrees", "find_kernels", "remark_kernels"]
 

@@ -14,8 +14,8 @@ from hbconv.backends.torch.ordered import add_in_turn, adds_on_cpu
 from hbconv.backends.torch.tree_select import SelectManyRows, SelectOneRow
 from hbconv.backends.torch.tree_traversal import TraverseManyRows, TraverseOneRow
 from hbconv.backends.torch.tree_walk import WalkManyRows, WalkOneRow
-from hbconv.forest import Forest
 from hbconv.target import Target
+from hbconv.trees.forest import Forest
 
 __all__ = ["NATIVE", "ForestModule"]
 

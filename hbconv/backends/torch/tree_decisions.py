@@ -25,7 +25,7 @@ from hbconv.backends.torch.tree_ranks import (
     at_most,
     number_thresholds,
 )
-from hbconv.forest import Forest
+from hbconv.trees.forest import Forest
 
 __all__ = [
     "Decisions",

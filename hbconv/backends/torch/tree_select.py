@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from hbconv.backends.torch.tree_decisions import MakeOutput, RankedDecisions
 from hbconv.backends.torch.tree_ranks import at_most
-from hbconv.forest import Forest
+from hbconv.trees.forest import Forest
 
 __all__ = ["SelectManyRows", "SelectOneRow"]
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from hbconv.backends.torch.tree_decisions import Decisions, MakeOutput, RankedDecisions, pad_trees
-from hbconv.forest import Forest
+from hbconv.trees.forest import Forest
 
 __all__ = ["TraverseManyRows", "TraverseOneRow"]
 

@@ -20,7 +20,7 @@ from hbconv.backends.torch.jit import script
 from hbconv.backends.torch.ordered import adds_on_cpu
 from hbconv.backends.torch.tree_decisions import DistinctSplits, MakeOutput
 from hbconv.backends.torch.tree_ranks import Ranks, at_most, number_thresholds
-from hbconv.forest import Forest
+from hbconv.trees.forest import Forest
 
 __all__ = ["WalkManyRows", "WalkOneRow", "expected_walks"]
 

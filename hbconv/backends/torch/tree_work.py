@@ -8,7 +8,7 @@ from hbconv.backends.torch.tree_decisions import SEGMENT_SPLITS
 from hbconv.backends.torch.tree_traversal import TOP_LEVELS
 from hbconv.backends.torch.tree_walk import BYTES_PER_WALK, expected_walks
 from hbconv.cost_model import Work
-from hbconv.forest import Forest
+from hbconv.trees.forest import Forest
 
 __all__ = ["count_tree_work"]
 

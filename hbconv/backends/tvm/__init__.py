@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hbconv.backends.tvm.target.machine import Machine
     from hbconv.backends.tvm.target.schedule import Schedule
     from hbconv.cost_model import Work
-    from hbconv.forest import Forest
+    from hbconv.trees.forest import Forest
 
 __all__ = ["BACKEND", "Tvm"]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from hbconv.containers.node import Node, container
 from hbconv.containers.schema import Type
-from hbconv.covered_forest import CoveredForest
+from hbconv.trees.covered_forest import CoveredForest
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value

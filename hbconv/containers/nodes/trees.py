@@ -10,8 +10,8 @@ import numpy as np
 from hbconv.array import Array
 from hbconv.containers.node import Node, container
 from hbconv.containers.schema import Type
-from hbconv.forest import Forest
-from hbconv.tensor.leaves import sum_linear_leaves
+from hbconv.trees.forest import Forest
+from hbconv.trees.leaves import sum_linear_leaves
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.forest import CategoryTables, Forest
+from hbconv.trees.forest import CategoryTables, Forest
 
 __all__ = ["first_places", "join_forests", "without_values"]
 

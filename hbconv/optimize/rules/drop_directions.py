@@ -34,7 +34,7 @@ def drop_directions(node: Node) -> Node | None:
     Examples
     --------
     >>> from hbconv.containers import Columns, Schema, show_rule
-    >>> from hbconv.forest import Forest
+    >>> from hbconv.trees.forest import Forest
     >>> root = Array.of([0], "int32")
     >>> forest = Forest(root, Array([0.5]), Array([True]), Array.of([-1], "int32"),
     ...                 Array.of([-2], "int32"), root, Array.of([0, 2], "int32"),

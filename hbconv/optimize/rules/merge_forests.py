@@ -18,11 +18,11 @@ from hbconv.containers import (
     TreeLeaves,
     at_step,
 )
-from hbconv.forest import Forest
 from hbconv.optimize.merging.columns import find_columns, unite_columns
 from hbconv.optimize.merging.forests import first_places, join_forests, without_values
 from hbconv.optimize.merging.groups import find_levels, group_by, group_sharing
 from hbconv.optimize.rule import Declined, Derivation
+from hbconv.trees.forest import Forest
 
 __all__ = ["merge_forests"]
 

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import Graph, Node, Select, TreeEnsemble, TreeLeaves, at_step
-from hbconv.forest_parts import keep_outputs, keep_trees
 from hbconv.optimize.rule import Declined, Derivation
+from hbconv.trees.forest_parts import keep_outputs, keep_trees
 
 __all__ = ["find_readers", "narrow_forests"]
 
@@ -27,7 +27,7 @@ def narrow_forests(graph: Graph) -> Iterator[Derivation | Declined]:
     Examples
     --------
     >>> from hbconv.containers import Columns, Output, Schema, show_rule
-    >>> from hbconv.forest import Forest
+    >>> from hbconv.trees.forest import Forest
     >>> none, leaf = Array.of([], "int32"), Array.of([0, 0], "int32")
     >>> forest = Forest(none, Array([]), Array.of([], "bool"), none, none,
     ...                 Array.of([-1, -2], "int32"), Array.of([0, 1, 2], "int32"),

@@ -11,10 +11,10 @@ from typing import Any
 
 from hbconv.backends.tvm.target.machine import Machine
 from hbconv.containers import Graph, Node, TreeEnsemble, TreeLeaves
-from hbconv.forest import Forest
 from hbconv.machine import describe_versions, find_processor
 from hbconv.row_buckets import Bucket, find_bucket
 from hbconv.target import Target
+from hbconv.trees.forest import Forest
 
 __all__ = ["describe_machine", "describe_structure", "record_key"]
 

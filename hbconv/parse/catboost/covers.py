@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.covered_forest import CoveredForest
 from hbconv.errors import ConversionError
-from hbconv.forest import Forest
 from hbconv.parse.catboost.inputs import Inputs
 from hbconv.parse.checks.damage import finite_numbers
 from hbconv.parse.common.covers import cover_forest
+from hbconv.trees.covered_forest import CoveredForest
+from hbconv.trees.forest import Forest
 
 __all__ = ["cover_leaves"]
 

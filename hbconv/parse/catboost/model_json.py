@@ -14,9 +14,7 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import current_step
-from hbconv.covered_forest import CoveredForest
 from hbconv.errors import ConversionError, OptionError, UnsupportedError
-from hbconv.forest import Forest
 from hbconv.json_text import read_json
 from hbconv.parse.catboost.covers import cover_leaves
 from hbconv.parse.catboost.inputs import Inputs
@@ -24,6 +22,8 @@ from hbconv.parse.catboost.statistics import refuse_two_binarizations
 from hbconv.parse.catboost.trees import read_trees
 from hbconv.parse.checks.damage import decode_json, finite_numbers
 from hbconv.parse.common.node_tables import assemble
+from hbconv.trees.covered_forest import CoveredForest
+from hbconv.trees.forest import Forest
 
 __all__ = ["CatBoostModel", "read_catboost_json"]
 

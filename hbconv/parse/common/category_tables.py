@@ -10,7 +10,7 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.containers import FIRST_CODE
 from hbconv.errors import UnsupportedError
-from hbconv.forest import CategoryTables
+from hbconv.trees.forest import CategoryTables
 
 __all__ = ["category_sizes", "category_tables"]
 

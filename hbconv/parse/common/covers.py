@@ -17,8 +17,8 @@ from hbconv.containers import (
     TreeContributions,
     TreeInteractions,
 )
-from hbconv.covered_forest import CoveredForest
-from hbconv.forest import Forest
+from hbconv.trees.covered_forest import CoveredForest
+from hbconv.trees.forest import Forest
 
 __all__ = ["contribution_outputs", "cover_forest", "interaction_outputs", "node_shares"]
 

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.errors import ConversionError
-from hbconv.forest import CategoryTables, Forest, Slopes
-from hbconv.forest_check import ForestError, check_forest
+from hbconv.trees.forest import CategoryTables, Forest, Slopes
+from hbconv.trees.forest_check import ForestError, check_forest
 
 __all__ = ["FlatTrees", "NodeTable", "assemble"]
 

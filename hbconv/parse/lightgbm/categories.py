@@ -18,8 +18,8 @@ from hbconv.containers import (
     Node,
     Select,
 )
-from hbconv.forest import CategoryTables
 from hbconv.parse.common.category_tables import category_sizes, category_tables
+from hbconv.trees.forest import CategoryTables
 
 __all__ = ["CategorySets", "Codes"]
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hbconv.containers import current_step
-from hbconv.covered_forest import CoveredForest
 from hbconv.errors import ConversionError, UnsupportedError
-from hbconv.forest import Forest
 from hbconv.json_text import read_json
 from hbconv.parse.checks.damage import counted
 from hbconv.parse.lightgbm.trees import DAMAGED, Views, read_trees
+from hbconv.trees.covered_forest import CoveredForest
+from hbconv.trees.forest import Forest
 
 __all__ = [
     "LightGBMModel",

@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import MissingBetween, Node, Select
-from hbconv.covered_forest import CoveredForest
 from hbconv.errors import ConversionError
-from hbconv.forest import Forest, Slopes
 from hbconv.parse.common.covers import cover_forest
 from hbconv.parse.common.node_tables import FlatTrees, assemble
 from hbconv.parse.lightgbm.categories import CategorySets, Codes
+from hbconv.trees.covered_forest import CoveredForest
+from hbconv.trees.forest import Forest, Slopes
 
 __all__ = ["DAMAGED", "Views", "read_trees"]
 

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import Cast, Concat, FindCode, Map, Multiply, Node, Recode, Select
-from hbconv.forest import CategoryTables, Forest
 from hbconv.parse.common.node_tables import FlatTrees, assemble
+from hbconv.trees.forest import CategoryTables, Forest
 
 __all__ = ["MODES", "TreeSplits", "grown", "over_sets", "truncated"]
 

@@ -24,12 +24,12 @@ from hbconv.containers import (
     Quotient,
     TreeEnsemble,
 )
-from hbconv.forest import Forest
 from hbconv.parse.common.category_tables import category_sizes, category_tables
 from hbconv.parse.common.node_tables import NodeTable, assemble
 from hbconv.parse.common.probabilities import beside_complement
 from hbconv.parse.spark.classes import predicted
 from hbconv.parse.spark.stage import SparkStage, stage
+from hbconv.trees.forest import Forest
 
 Rows = Sequence[dict[str, Any]]
 

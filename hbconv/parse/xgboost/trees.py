@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array, numbers
-from hbconv.covered_forest import CoveredForest
 from hbconv.errors import ConversionError
-from hbconv.forest import CategoryTables, Forest
 from hbconv.parse.common.category_tables import category_sizes, category_tables
 from hbconv.parse.common.covers import cover_forest, node_shares
 from hbconv.parse.common.node_tables import NodeTable, assemble
+from hbconv.trees.covered_forest import CoveredForest
+from hbconv.trees.forest import CategoryTables, Forest
 
 __all__ = ["XGBoostTrees", "read_trees"]
 

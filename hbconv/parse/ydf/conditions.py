@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.forest import CategoryTables
 from hbconv.parse.ydf.columns import TreeColumns
 from hbconv.parse.ydf.projections import least_factor
+from hbconv.trees.forest import CategoryTables
 
 __all__ = ["Tests", "read_conditions"]
 

@@ -13,11 +13,11 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.containers import Node
 from hbconv.errors import ConversionError
-from hbconv.forest import Forest
 from hbconv.parse.common.node_tables import NodeTable, assemble
 from hbconv.parse.step import Step
 from hbconv.parse.ydf.columns import TreeColumns
 from hbconv.parse.ydf.conditions import read_conditions
+from hbconv.trees.forest import Forest
 
 __all__ = ["YdfTrees", "grow", "read_trees"]
 

@@ -18,15 +18,15 @@ import numpy.typing as npt
 import hbconv.containers
 from hbconv.array import Array
 from hbconv.containers import NODES, Column, Node, topological
-from hbconv.covered_forest import CoveredForest
 from hbconv.errors import StoreError
-from hbconv.forest import CategoryTables, Forest, Slopes
-from hbconv.forest_check import check_forest
 from hbconv.lower import CodesFeed, EntriesFeed, Feed, Padding
 from hbconv.runtime.program import HostSide
 from hbconv.runtime.storage.annotations import fields_of, fits
 from hbconv.target import Target
 from hbconv.tensor import ProgramTypes, TensorType
+from hbconv.trees.covered_forest import CoveredForest
+from hbconv.trees.forest import CategoryTables, Forest, Slopes
+from hbconv.trees.forest_check import check_forest
 from hbconv.tuning_record import Tuning, TuningRecord
 
 __all__ = ["Decoder", "decode", "encode", "encode_all"]

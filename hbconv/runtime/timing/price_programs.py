@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.backends import find_backend
-from hbconv.forest import Forest
 from hbconv.optimize.program_cost import strategy_costs
 from hbconv.target import Target
 from hbconv.tensor import Builder, TensorProgram, Value
+from hbconv.trees.forest import Forest
 
 __all__ = ["Trial", "find_trials"]
 

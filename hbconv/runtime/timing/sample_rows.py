@@ -19,8 +19,8 @@ from hbconv.containers import (
     TreeLeaves,
 )
 from hbconv.errors import OptionError
-from hbconv.forest import Forest
 from hbconv.lower import AnyFeed, Feed
+from hbconv.trees.forest import Forest
 
 __all__ = ["DISTINCT_ROWS", "make_rows", "repeated"]
 

@@ -1,4 +1,7 @@
-"""The primitives, a file for each kind; importing this package fills the table."""
+"""The primitives, a file for each kind; importing this package fills the table.
+
+Those of a whole forest are in ``hbconv.trees.primitives``.
+"""
 
 from hbconv.tensor.primitive import ELEMENTWISE, PRIMITIVES, OpKind, Primitive
 from hbconv.tensor.primitives import (
@@ -9,7 +12,6 @@ from hbconv.tensor.primitives import (
     reads,
     reductions,
     searches,
-    trees,
 )
 
 __all__ = [
@@ -24,5 +26,4 @@ __all__ = [
     "reads",
     "reductions",
     "searches",
-    "trees",
 ]

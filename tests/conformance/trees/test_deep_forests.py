@@ -15,9 +15,9 @@ from hbconv.array import Array
 from hbconv.containers import Columns, Graph, Output, Schema, TreeEnsemble
 from hbconv.errors import BackendError
 from hbconv.parse.common.node_tables import FlatTrees, assemble
-from hbconv.strategy import lower_trees, strategies
 from hbconv.target import Target
 from hbconv.tensor import Builder, Constant
+from hbconv.trees.strategy import lower_trees, strategies
 
 DEPTH = 30
 

@@ -11,8 +11,8 @@ from hbconv.backends.reference import Reference
 from hbconv.containers import Columns, Graph, Output, Schema, TreeEnsemble, TreeLeaves
 from hbconv.errors import BackendError, OptionError
 from hbconv.optimize.plan import Plan, make_plan, show_plan
-from hbconv.strategy import find_strategy, strategies
 from hbconv.target import Target
+from hbconv.trees.strategy import find_strategy, strategies
 
 
 class Plain(Reference):

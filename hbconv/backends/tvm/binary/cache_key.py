@@ -23,8 +23,6 @@ __all__ = ["compiler_versions", "function_key", "loop_key"]
 
 COMPILERS = ("apache-tvm", "apache-tvm-ffi")
 PACKAGE = Path(__file__).parents[3]
-FORESTS = ("forest", "forest_parts", "covered_forest", "feature_pairs", "symmetric_forest")
-"""Modules of the package that compute what loops are made of."""
 
 
 def loop_key(program: TensorProgram, schedule: Schedule, machine: Machine) -> str:
@@ -60,10 +58,10 @@ def _digest(value: Any, code: str) -> str:
 @cache
 def _loop_code() -> str:
     """Digest the code that writes loops: the modules of this backend, those it uses, numpy."""
-    # The kinds of primitives in tensor/ decide what passes fuse and flatten.
-    folders = (PACKAGE / "backends" / "tvm", PACKAGE / "tensor")
-    sources = [path for folder in folders for path in sorted(folder.rglob("*.py"))]
-    return _code_digest([*sources, *(PACKAGE / f"{name}.py" for name in FORESTS)])
+    # The kinds of primitives in tensor/ decide what passes fuse and flatten, and trees/ computes
+    # the tables of forests.
+    folders = (PACKAGE / "backends" / "tvm", PACKAGE / "tensor", PACKAGE / "trees")
+    return _code_digest([path for folder in folders for path in sorted(folder.rglob("*.py"))])
 
 
 @cache

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 from hbconv.backends.cuda.choose import refuse
 from hbconv.backends.tvm.passes.flag_beyond import drop_unread
-from hbconv.forest import Forest
-from hbconv.strategy import find_strategy, lower_trees
 from hbconv.tensor import Builder, Constant, Input, Op, TensorProgram, Value
-from hbconv.tensor.contributions import write_contributions, write_interactions
-from hbconv.tensor.leaves import sum_leaves
 from hbconv.tensor.program import Instruction, renumber
 from hbconv.tensor.rewrite import rewrite_program
+from hbconv.trees.contributions import write_contributions, write_interactions
+from hbconv.trees.forest import Forest
+from hbconv.trees.leaves import sum_leaves
+from hbconv.trees.strategy import find_strategy, lower_trees
 
 __all__ = [
     "FORESTS",

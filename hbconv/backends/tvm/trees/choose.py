@@ -15,8 +15,8 @@ from hbconv.backends.tvm.trees.single_row.emit import SingleRow
 from hbconv.backends.tvm.trees.tree_kernel import TreeKernel, TreeTask
 from hbconv.backends.tvm.trees.tree_order import Trees
 from hbconv.backends.tvm.trees.walk.emit import Walk
-from hbconv.forest import Forest
 from hbconv.tensor import TensorType
+from hbconv.trees.forest import Forest
 
 __all__ = ["EMITTERS", "KERNELS", "find_kernel"]
 

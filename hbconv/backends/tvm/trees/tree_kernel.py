@@ -21,10 +21,10 @@ from hbconv.backends.tvm.target.schedule import Schedule
 from hbconv.backends.tvm.tir.kernel import Kernel
 from hbconv.backends.tvm.tir.memory import Place
 from hbconv.backends.tvm.trees.bins.tables import Bins, make_bins
-from hbconv.backends.tvm.trees.bitwise.leaf_splits import LeafSplits, split_leaves
 from hbconv.backends.tvm.trees.tree_order import Trees
-from hbconv.forest import Forest
-from hbconv.symmetric_forest import find_level_splits
+from hbconv.trees.forest import Forest
+from hbconv.trees.leaf_splits import LeafSplits, split_leaves
+from hbconv.trees.symmetric_forest import find_level_splits
 
 __all__ = ["HandOver", "LeafForm", "TreeKernel", "TreeTask"]
 

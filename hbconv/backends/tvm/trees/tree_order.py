@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.forest import Forest
+from hbconv.trees.forest import Forest
 
 __all__ = ["NO_TREE", "Trees"]
 

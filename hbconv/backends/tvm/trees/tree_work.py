@@ -7,7 +7,7 @@ import numpy as np
 from hbconv.backends.tvm.trees.bins.tables import THRESHOLDS_PER_COLUMN
 from hbconv.backends.tvm.trees.single_row.row_limit import MAX_ROWS_BESIDE_WALK, MIN_SPLITS
 from hbconv.cost_model import Work
-from hbconv.forest import Forest
+from hbconv.trees.forest import Forest
 
 __all__ = ["count_tree_work"]
 

@@ -36,7 +36,7 @@ def move_tests(graph: Graph) -> Iterator[Derivation | Declined]:
     --------
     >>> from hbconv.array import Array
     >>> from hbconv.containers import Affine, Columns, Impute, Output, Schema, show
-    >>> from hbconv.forest import Forest
+    >>> from hbconv.trees.forest import Forest
     >>> x = Columns.of(Schema.table(["age"]))
     >>> scaled = Affine.of(Impute(x, Array([30.0])), sub=[20.0], div=[-2.0])
     >>> stump = Forest(

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.forest import Forest
+from hbconv.trees.forest import Forest
 
 __all__ = ["swap_children"]
 

@@ -21,11 +21,11 @@ from hbconv.containers import (
     at_step,
     topological,
 )
-from hbconv.forest import Forest
 from hbconv.optimize.rules.move_tests.distinct_tests import DistinctTests, find_distinct_tests
 from hbconv.optimize.rules.move_tests.lineage import Lineage
 from hbconv.optimize.rules.move_tests.places import CategorySets, Destination, find_places
 from hbconv.optimize.rules.move_tests.rebuilt import rebuild
+from hbconv.trees.forest import Forest
 
 __all__ = ["Moved", "move_forest"]
 

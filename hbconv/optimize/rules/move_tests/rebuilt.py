@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import Node
-from hbconv.forest import CategoryTables, Forest
 from hbconv.optimize.rules.move_tests.distinct_tests import DistinctTests
 from hbconv.optimize.rules.move_tests.lineage import codes_of
 from hbconv.optimize.rules.move_tests.mirrored import swap_children
@@ -22,6 +21,7 @@ from hbconv.optimize.rules.move_tests.new_columns import (
 from hbconv.optimize.rules.move_tests.places import CategorySets, Destination
 from hbconv.optimize.rules.move_tests.ranks import rank_codes
 from hbconv.optimize.rules.move_tests.switches import Switches
+from hbconv.trees.forest import CategoryTables, Forest
 
 __all__ = ["rebuild"]
 

@@ -30,7 +30,6 @@ from hbconv.containers import (
     TreeEnsemble,
     TreeLeaves,
 )
-from hbconv.forest import Forest
 from hbconv.parse.common.members import (
     are_trees,
     class_codes,
@@ -42,6 +41,7 @@ from hbconv.parse.common.node_tables import assemble
 from hbconv.parse.registry import parses
 from hbconv.parse.sklearn.tree import read_trees, require_own_counts, tree_input
 from hbconv.parse.step import Step, concat
+from hbconv.trees.forest import Forest
 
 Numbers = npt.NDArray[Any]
 

@@ -27,11 +27,11 @@ from hbconv.containers import (
     TreeEnsemble,
     TreeLeaves,
 )
-from hbconv.forest import Forest
 from hbconv.parse.common.covers import contribution_outputs, cover_forest
 from hbconv.parse.common.node_tables import FlatTrees, assemble
 from hbconv.parse.common.probabilities import beside_complement
 from hbconv.parse.step import Step
+from hbconv.trees.forest import Forest
 
 __all__ = ["Boosted", "boost", "classified", "inverse_link", "regressed"]
 

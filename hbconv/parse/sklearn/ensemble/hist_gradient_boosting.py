@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import FIRST_CODE, Cast, Concat, ConstantRows, Node, Output, Recode, Schema
-from hbconv.forest import CategoryTables
 from hbconv.parse.common.category_tables import category_tables
 from hbconv.parse.common.covers import node_shares
 from hbconv.parse.common.node_tables import NodeTable
@@ -20,6 +19,7 @@ from hbconv.parse.schema import picked_by_name
 from hbconv.parse.sklearn.ensemble.boosting_stages import Boosted, boost, classified, regressed
 from hbconv.parse.sklearn.preprocessing.encoders import category_matrix
 from hbconv.parse.step import Step
+from hbconv.trees.forest import CategoryTables
 
 MISSING = FIRST_CODE - 1
 """Code of a missing value, and of a category never seen."""

@@ -8,10 +8,10 @@ import numpy as np
 
 from hbconv.array import Array
 from hbconv.containers import Compare, OneHot, Output, TreeLeaves, sparse_form
-from hbconv.forest import Forest
 from hbconv.parse.registry import parses
 from hbconv.parse.sklearn.tree import leaf_outputs, tree_forest, tree_input
 from hbconv.parse.step import Step
+from hbconv.trees.forest import Forest
 
 
 @parses("sklearn.ensemble.RandomTreesEmbedding")

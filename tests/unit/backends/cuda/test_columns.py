@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from hbconv.backends.cuda.columns import CodeColumns, Cutoffs, join_columns, split_columns
-from hbconv.forest import Forest
+from hbconv.trees.forest import Forest
 
 
 def codes_of(columns: CodeColumns, x: Any) -> Any:

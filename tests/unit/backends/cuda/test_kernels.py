@@ -28,8 +28,8 @@ from hbconv.backends.cuda.nodes import order_nodes
 from hbconv.backends.cuda.plan import CudaKernel
 from hbconv.backends.cuda.source import source_of
 from hbconv.containers import TreeEnsemble
-from hbconv.forest import CategoryTables, Forest
 from hbconv.parse import parse
+from hbconv.trees.forest import CategoryTables, Forest
 
 ALL_KERNELS = {"bin", "bits", "walk", "deep", "few"}
 DTYPES = st.sampled_from(["float32", "float64"])

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from hbconv.array import Array
 from hbconv.backends import find_backend
 from hbconv.errors import BackendError
-from hbconv.forest import Forest
-from hbconv.strategy import strategies
 from hbconv.target import Target
 from hbconv.tensor import Builder, TensorProgram
+from hbconv.trees.forest import Forest
+from hbconv.trees.strategy import strategies
 
 BACKEND = find_backend("onnx")
 NATIVE, CORE = Target("onnx"), Target("onnx", tree_ops="core")

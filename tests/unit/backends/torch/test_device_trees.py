@@ -21,10 +21,10 @@ from hbconv.backends.cuda.compile import Compiled
 from hbconv.backends.torch import TensorModule, device_trees, export_module, launches
 from hbconv.backends.torch.device_trees import DeviceTrees, find_kernels
 from hbconv.backends.torch.jit import without_deprecation
-from hbconv.strategy import strategies
 from hbconv.target import Target
 from hbconv.tensor import Builder
 from hbconv.tensor.evaluate import evaluate
+from hbconv.trees.strategy import strategies
 
 FOREST = random_forest(np.random.default_rng(1), n_trees=30, max_depth=5, n_outputs=3)
 VECTORS = random_forest(np.random.default_rng(2), 9, max_depth=5, n_outputs=3, vector=True)

@@ -43,13 +43,13 @@ from hbconv.containers import (
     TreeLeaves,
     verify_graph,
 )
-from hbconv.forest_parts import keep_trees
 from hbconv.lower import lower
 from hbconv.optimize.narrow import narrow_to
 from hbconv.optimize.rule import Declined, Derivation
 from hbconv.optimize.rules.merge_forests import merge_forests
 from hbconv.parse import parse
 from hbconv.target import Target
+from hbconv.trees.forest_parts import keep_trees
 
 RNG = np.random.default_rng(0)
 SCHEMA = Schema.matrix(5)

@@ -47,13 +47,13 @@ from hbconv.containers import (
     YeoJohnson,
 )
 from hbconv.errors import InputError
-from hbconv.forest import Forest, Slopes
-from hbconv.forest_check import check_forest
 from hbconv.lower import lower
 from hbconv.optimize.rule import Declined, Derivation
 from hbconv.optimize.rules.move_tests import move_tests
 from hbconv.optimize.rules.move_tests.evaluator import Evaluator
 from hbconv.tensor.evaluate import evaluate
+from hbconv.trees.forest import Forest, Slopes
+from hbconv.trees.forest_check import check_forest
 
 WIDTH = 4
 VOCABULARY = Vocabulary(("a", "b", "c", "d", "e"), nan=5)

@@ -33,7 +33,6 @@ from hbconv.containers import (
     TreeLeaves,
     verify_graph,
 )
-from hbconv.forest import Forest
 from hbconv.lower import lower
 from hbconv.optimize import RULES, optimize
 from hbconv.optimize.fixed_point import simplify
@@ -42,6 +41,7 @@ from hbconv.optimize.rule import Declined, Derivation
 from hbconv.optimize.rules.narrow_forests import narrow_forests
 from hbconv.parse import parse
 from hbconv.target import Target
+from hbconv.trees.forest import Forest
 
 RNG = np.random.default_rng(0)
 SCHEMA = Schema.matrix(4)

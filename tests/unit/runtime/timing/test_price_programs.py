@@ -6,9 +6,9 @@ import pytest
 from hbconv.backends import find_backend
 from hbconv.backends.reference import evaluate
 from hbconv.cost_model.factors import GROUPS
-from hbconv.forest_check import check_forest
 from hbconv.runtime.timing.price_programs import DEPTH, find_trials, make_forest
 from hbconv.target import Target
+from hbconv.trees.forest_check import check_forest
 
 
 def test_each_group_has_a_trial():

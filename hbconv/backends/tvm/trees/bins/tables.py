@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.tvm.ops.edge_search import MAX_EDGES_IN_CELL, Cells, find_cells
-from hbconv.backends.tvm.trees.categories.tables import CategorySets, find_sets
-from hbconv.forest import Forest
+from hbconv.trees.category_sets import CategorySets, find_sets
+from hbconv.trees.forest import Forest
 
 __all__ = [
     "LEFT_BYTE",

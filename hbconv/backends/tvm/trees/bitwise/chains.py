@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.backends.tvm.trees.bitwise.leaf_splits import LeafSplits
 from hbconv.backends.tvm.trees.bitwise.masks import ONES_PLANE, ZEROS_PLANE
+from hbconv.trees.leaf_splits import LeafSplits
 
 __all__ = ["CHAIN_PAIRS", "Chains", "find_chains"]
 

@@ -25,9 +25,9 @@ from hbconv.backends.tvm.trees.bitwise.planes import BYTE_BITS, Planes, write_ma
 from hbconv.backends.tvm.trees.bitwise.program import Codes, Runner
 from hbconv.backends.tvm.trees.bitwise.tables import BitTables, choose_group, make_bit_tables
 from hbconv.backends.tvm.trees.byte_columns import ByteColumns, byte_columns
-from hbconv.backends.tvm.trees.categories.emit import write_classes
 from hbconv.backends.tvm.trees.leaves import by_block
 from hbconv.backends.tvm.trees.leaves.by_block import BlockLeaves
+from hbconv.backends.tvm.trees.split_columns import write_classes
 from hbconv.backends.tvm.trees.tree_kernel import LeafForm, TreeKernel, TreeTask
 from hbconv.backends.tvm.trees.tree_order import Trees
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.tvm.trees.bitwise.masks import PLANE_WORD
-from hbconv.backends.tvm.trees.categories.tables import CategorySets, SetGroup
+from hbconv.trees.category_sets import CategorySets, SetGroup
 
 __all__ = ["WORDS_PER_STEP", "SetTables", "make_set_tables"]
 

@@ -13,13 +13,13 @@ import numpy.typing as npt
 
 from hbconv.backends.tvm.trees.bins.tables import Bins
 from hbconv.backends.tvm.trees.bitwise.chains import CHAIN_PAIRS, find_chains
-from hbconv.backends.tvm.trees.bitwise.leaf_splits import LeafSplits
 from hbconv.backends.tvm.trees.bitwise.masks import PLANE_WORD, ZEROS_PLANE, Masks, make_masks
 from hbconv.backends.tvm.trees.bitwise.set_tables import SetTables, make_set_tables
 from hbconv.backends.tvm.trees.bitwise.windows import WINDOW_BITS, heaps
 from hbconv.backends.tvm.trees.list_scheduling import lay_out
 from hbconv.backends.tvm.trees.tree_order import Trees
-from hbconv.forest import Forest
+from hbconv.trees.forest import Forest
+from hbconv.trees.leaf_splits import LeafSplits
 
 __all__ = [
     "CHAIN",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.backends.tvm.trees.bitwise.leaf_splits import LeafSplits
+from hbconv.trees.leaf_splits import LeafSplits
 
 __all__ = ["WINDOW_BITS", "heaps"]
 

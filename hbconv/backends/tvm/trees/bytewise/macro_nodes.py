@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.forest import Forest
+from hbconv.trees.forest import Forest
 
 __all__ = [
     "LEAF",

@@ -22,7 +22,7 @@ from hbconv.backends.tvm.trees.bytewise.macro_nodes import (
 )
 from hbconv.backends.tvm.trees.list_scheduling import assign_slots, in_runs, lay_out
 from hbconv.backends.tvm.trees.tree_order import Trees
-from hbconv.forest import Forest
+from hbconv.trees.forest import Forest
 
 __all__ = [
     "KINDS",

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.tvm.trees.tree_order import Trees
-from hbconv.forest import CategoryTables, Forest
+from hbconv.trees.forest import CategoryTables, Forest
 
 __all__ = ["CategoryLookUps", "CategoryWalkTables", "make_category_walk_tables"]
 

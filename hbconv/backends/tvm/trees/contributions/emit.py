@@ -20,7 +20,6 @@ from hbconv.backends.tvm.tir.row_blocks import Block, blocks
 from hbconv.backends.tvm.tir.subroutines import make_subroutine
 from hbconv.backends.tvm.trees.bins.emit import write_bins
 from hbconv.backends.tvm.trees.byte_columns import ByteColumns, byte_columns
-from hbconv.backends.tvm.trees.categories.emit import write_classes, write_decisions
 from hbconv.backends.tvm.trees.contributions.tables import (
     ALWAYS,
     LEFT,
@@ -31,8 +30,9 @@ from hbconv.backends.tvm.trees.contributions.tables import (
     ContributionTables,
     make_tables,
 )
-from hbconv.covered_forest import CoveredForest
+from hbconv.backends.tvm.trees.split_columns import write_classes, write_decisions
 from hbconv.tensor import TensorType
+from hbconv.trees.covered_forest import CoveredForest
 
 __all__ = ["EMITTERS", "Test", "Walker", "emit_shared", "walk_trees"]
 

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.tvm.trees.bins.tables import SIGNED_BYTE_BIAS, Bins, make_bins
-from hbconv.covered_forest import CoveredForest, gauss_legendre
-from hbconv.forest import Forest
+from hbconv.trees.covered_forest import CoveredForest, gauss_legendre
+from hbconv.trees.forest import Forest
 
 __all__ = [
     "ALWAYS",

@@ -21,7 +21,7 @@ from hbconv.backends.tvm.trees.leaves.shuffled_sums import adding_shuffled, max_
 from hbconv.backends.tvm.trees.leaves.tables import lay_out_by_number
 from hbconv.backends.tvm.trees.leaves.word_sums import adding_by_words
 from hbconv.backends.tvm.trees.tree_order import Trees
-from hbconv.forest import Forest
+from hbconv.trees.forest import Forest
 
 __all__ = ["BlockLeaves", "adding", "writing"]
 

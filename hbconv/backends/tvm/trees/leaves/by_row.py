@@ -16,7 +16,7 @@ from tvm.tirx.script import builder as T  # noqa: N812
 from hbconv.backends.tvm.tir.kernel import Kernel
 from hbconv.backends.tvm.tir.memory import Place
 from hbconv.backends.tvm.trees.tree_order import Trees
-from hbconv.forest import Forest
+from hbconv.trees.forest import Forest
 
 __all__ = ["RowLeaves", "adding", "writing"]
 

@@ -28,7 +28,7 @@ from hbconv.backends.tvm.tir.shuffles import (
 from hbconv.backends.tvm.trees.leaves.tables import lay_out_parts
 from hbconv.backends.tvm.trees.leaves.weaving import weave, woven_rows
 from hbconv.backends.tvm.trees.tree_order import Trees
-from hbconv.forest import Forest
+from hbconv.trees.forest import Forest
 
 __all__ = ["WORD_BYTES", "ByteLookUp", "LookUp", "WordLookUp"]
 

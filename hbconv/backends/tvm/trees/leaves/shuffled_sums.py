@@ -21,7 +21,7 @@ from hbconv.backends.tvm.tir.shuffles import WORDS
 from hbconv.backends.tvm.trees.leaves.look_ups import ByteLookUp, LookUp, WordLookUp
 from hbconv.backends.tvm.trees.leaves.wide_look_ups import WideByteLookUp, WideWordLookUp
 from hbconv.backends.tvm.trees.tree_order import Trees
-from hbconv.forest import Forest
+from hbconv.trees.forest import Forest
 
 __all__ = ["adding_shuffled", "max_shuffled_leaves"]
 

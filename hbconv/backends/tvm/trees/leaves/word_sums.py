@@ -18,7 +18,7 @@ from hbconv.backends.tvm.tir.memory import Place
 from hbconv.backends.tvm.tir.row_blocks import Block
 from hbconv.backends.tvm.trees.leaves.tables import lay_out_by_number
 from hbconv.backends.tvm.trees.tree_order import Trees
-from hbconv.forest import Forest
+from hbconv.trees.forest import Forest
 
 __all__ = ["adding_by_words"]
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from hbconv.backends.tvm.trees.bins.tables import Bins
 from hbconv.backends.tvm.trees.bytewise.tables import number_dtype, threshold_words
 from hbconv.backends.tvm.trees.tree_order import NO_TREE, Trees
-from hbconv.forest import Forest
+from hbconv.trees.forest import Forest
 
 __all__ = ["ObliviousTables", "make_oblivious_tables"]
 

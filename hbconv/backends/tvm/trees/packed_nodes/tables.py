@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.backends.tvm.trees.categories.tables import find_sets
 from hbconv.backends.tvm.trees.float_keys.tables import KEY_DTYPES, keys_of
-from hbconv.forest import Forest
+from hbconv.trees.category_sets import find_sets
+from hbconv.trees.forest import Forest
 
 __all__ = ["PackedNodes", "pack_nodes"]
 

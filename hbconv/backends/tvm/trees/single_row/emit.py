@@ -11,8 +11,6 @@ from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.tir.kernel import Kernel, literal
 from hbconv.backends.tvm.tir.memory import Place
-from hbconv.backends.tvm.trees.categories.emit import decide_sets
-from hbconv.backends.tvm.trees.categories.tables import CategorySets
 from hbconv.backends.tvm.trees.float_keys.emit import key_of
 from hbconv.backends.tvm.trees.leaves import by_row
 from hbconv.backends.tvm.trees.leaves.by_row import RowLeaves
@@ -25,8 +23,10 @@ from hbconv.backends.tvm.trees.single_row.tables import (
 )
 from hbconv.backends.tvm.trees.single_row.top_tables import TreeTops
 from hbconv.backends.tvm.trees.single_row.tree_tops import ExitFinder, finding_exits
+from hbconv.backends.tvm.trees.split_columns import decide_sets
 from hbconv.backends.tvm.trees.tree_kernel import LeafForm, TreeKernel, TreeTask
 from hbconv.backends.tvm.trees.tree_order import Trees
+from hbconv.trees.category_sets import CategorySets
 
 __all__ = ["MAX_STEPS_AT_ONCE", "SingleRow"]
 

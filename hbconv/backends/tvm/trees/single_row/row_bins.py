@@ -14,8 +14,8 @@ from hbconv.backends.tvm.ops.edge_search import MAX_EDGES_IN_CELL
 from hbconv.backends.tvm.tir.kernel import Kernel, code_within, literal
 from hbconv.backends.tvm.tir.memory import Place
 from hbconv.backends.tvm.trees.bins.tables import LEFT_BYTE, RIGHT_BYTE, SIGNED_BYTE_BIAS
-from hbconv.backends.tvm.trees.categories.emit import decide_sets
 from hbconv.backends.tvm.trees.single_row.row_columns import RowColumns
+from hbconv.backends.tvm.trees.split_columns import decide_sets
 
 __all__ = ["RowWriter"]
 

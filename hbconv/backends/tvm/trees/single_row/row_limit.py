@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from hbconv.backends.tvm.target.machine import Machine
-from hbconv.backends.tvm.trees.categories.tables import find_sets
 from hbconv.backends.tvm.trees.single_row.top_tables import (
     MAX_COLUMNS_SHUFFLED,
     group_vectors,
     max_top_splits,
 )
 from hbconv.cost_model import SINGLE_ROW, SMALL_TILE, Work
-from hbconv.forest import Forest
 from hbconv.target import Target
 from hbconv.tensor import Op, TensorProgram
+from hbconv.trees.category_sets import find_sets
+from hbconv.trees.forest import Forest
 
 __all__ = ["single_row_limit"]
 

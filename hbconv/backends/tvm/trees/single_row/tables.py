@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.trees.bins.tables import Bins
-from hbconv.backends.tvm.trees.categories.tables import CategorySets, find_sets
 from hbconv.backends.tvm.trees.packed_nodes.tables import PackedNodes, pack_nodes
 from hbconv.backends.tvm.trees.single_row.row_columns import RowColumns
 from hbconv.backends.tvm.trees.single_row.top_tables import (
@@ -18,7 +17,8 @@ from hbconv.backends.tvm.trees.single_row.top_tables import (
     make_tree_tops,
 )
 from hbconv.backends.tvm.trees.tree_order import Trees
-from hbconv.forest import Forest
+from hbconv.trees.category_sets import CategorySets, find_sets
+from hbconv.trees.forest import Forest
 
 __all__ = ["RowWalkTables", "SingleRowTables", "make_single_row_tables"]
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.trees.bins.tables import SIGNED_BYTE_BIAS
 from hbconv.backends.tvm.trees.single_row.row_columns import RowColumns
-from hbconv.forest import Forest
+from hbconv.trees.forest import Forest
 
 __all__ = [
     "MAX_COLUMNS_SHUFFLED",

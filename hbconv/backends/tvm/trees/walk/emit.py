@@ -11,15 +11,15 @@ from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.tir.kernel import Kernel, literal
 from hbconv.backends.tvm.tir.memory import Place
-from hbconv.backends.tvm.trees.categories.emit import decide_sets
-from hbconv.backends.tvm.trees.categories.tables import find_sets
 from hbconv.backends.tvm.trees.float_keys.emit import key_of
 from hbconv.backends.tvm.trees.leaves import by_tile
 from hbconv.backends.tvm.trees.leaves.by_tile import TileLeaves
 from hbconv.backends.tvm.trees.packed_nodes.emit import UNSIGNED, node_word, step
+from hbconv.backends.tvm.trees.split_columns import decide_sets
 from hbconv.backends.tvm.trees.tree_kernel import LeafForm, TreeKernel, TreeTask
 from hbconv.backends.tvm.trees.tree_order import Trees
 from hbconv.backends.tvm.trees.walk.tables import WalkTables, make_walk_tables
+from hbconv.trees.category_sets import find_sets
 
 __all__ = ["ROWS_WALKING", "Walk"]
 

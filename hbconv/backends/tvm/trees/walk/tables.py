@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.backends.tvm.trees.categories.tables import CategorySets, find_sets
 from hbconv.backends.tvm.trees.packed_nodes.tables import PackedNodes, pack_nodes
 from hbconv.backends.tvm.trees.tree_order import Trees
-from hbconv.forest import Forest
+from hbconv.trees.category_sets import CategorySets, find_sets
+from hbconv.trees.forest import Forest
 
 __all__ = ["WalkTables", "make_walk_tables"]
 

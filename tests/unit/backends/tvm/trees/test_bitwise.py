@@ -18,16 +18,16 @@ from hbconv.backends.tvm.target.schedule import Schedule
 from hbconv.backends.tvm.trees.bins.tables import make_bins
 from hbconv.backends.tvm.trees.bitwise import emit as bitwise
 from hbconv.backends.tvm.trees.bitwise import tables
-from hbconv.backends.tvm.trees.bitwise.leaf_splits import split_leaves
 from hbconv.backends.tvm.trees.bitwise.masks import ONES_PLANE, PLANE_WORD
 from hbconv.backends.tvm.trees.bitwise.tables import CHAIN, KINDS, make_bit_tables, words_of
 from hbconv.backends.tvm.trees.bitwise.windows import WINDOW_BITS
 from hbconv.backends.tvm.trees.choose import find_kernel
 from hbconv.backends.tvm.trees.tree_kernel import TreeTask
 from hbconv.backends.tvm.trees.tree_order import Trees
-from hbconv.forest import Forest
 from hbconv.target import Target
 from hbconv.tensor import Builder
+from hbconv.trees.forest import Forest
+from hbconv.trees.leaf_splits import split_leaves
 
 pytestmark = [pytest.mark.usefixtures("vector"), pytest.mark.share("vector")]
 
@@ -44,15 +44,6 @@ SHAPES = [
     ("balanced", 2),
     ("random", 1),
 ]
-
-
-@pytest.mark.parametrize(("lean", "leaves"), SHAPES)
-def test_splits_tell_leaves_apart_by_as_few_bits_as_can(lean, leaves):
-    forest = grown(np.random.default_rng(0), 3, leaves, lean)
-    splits = split_leaves(forest)
-    codes = splits.codes(forest.n_leaves).reshape(3, leaves)
-    assert all(len(set(tree)) == leaves for tree in codes.tolist())
-    assert codes.max() < 2 ** int(np.ceil(np.log2(leaves)))
 
 
 def planes_of(forest, bins, tables, x):

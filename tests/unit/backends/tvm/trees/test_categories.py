@@ -1,16 +1,11 @@
-"""Category sets: every set once, over classes of codes; and kernels that decide them by planes,
-by bytes, and for one row.
-"""
+"""Kernels that decide category sets by planes, by bytes, and for one row."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from forests import hostile_rows, random_forest
+from forests import categorical, hostile_rows
 
-from hbconv.array import Array
 from hbconv.backends.tvm import BACKEND
 from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.target.schedule import Schedule
@@ -18,66 +13,14 @@ from hbconv.backends.tvm.trees.bins.tables import make_bins
 from hbconv.backends.tvm.trees.bitwise import emit as bitwise
 from hbconv.backends.tvm.trees.bitwise.masks import PLANE_ROWS, PLANE_WORD, make_masks
 from hbconv.backends.tvm.trees.bitwise.set_tables import make_set_tables
-from hbconv.backends.tvm.trees.categories.tables import MAX_CLASSES, find_sets
 from hbconv.backends.tvm.trees.choose import find_kernel
 from hbconv.backends.tvm.trees.tree_kernel import TreeTask
 from hbconv.backends.tvm.trees.walk import emit as walk
-from hbconv.forest import CategoryTables
 from hbconv.target import Target
 from hbconv.tensor import Builder
+from hbconv.trees.category_sets import find_sets
 
 pytestmark = [pytest.mark.usefixtures("vector"), pytest.mark.share("vector")]
-
-
-def categorical(n_codes=40, n_categorical=2, repeat=3):
-    """Trees of which several tests ask for one set, of codes up to a number."""
-    rng = np.random.default_rng(n_codes)
-    forest = random_forest(rng, n_trees=25, n_features=3, max_depth=5, n_categorical=n_categorical)
-    listed = np.flatnonzero(forest.on_category)
-    sizes, bits = (
-        rng.integers(1, n_codes, len(listed) // repeat),
-        rng.random(n_codes * len(listed)) < 0.3,
-    )
-    own = rng.integers(0, len(sizes), len(listed))
-    goes_left = np.concatenate(
-        [bits[:size] if i % 2 else bits[-size:] for i, size in enumerate(sizes[own])]
-    )
-    of_test = np.full(forest.n_tests, -1)
-    of_test[listed] = np.arange(len(listed))
-    start = np.cumsum(np.append(0, sizes[own]))
-    return replace(
-        forest,
-        tables=CategoryTables(
-            Array.of(of_test, "int32"), Array.of(start, "int32"), Array(goes_left)
-        ),
-    )
-
-
-@pytest.mark.parametrize("n_codes", [3, 40, 2000])
-def test_sets_say_what_tables_do(n_codes):
-    forest = categorical(n_codes)
-    sets, code = find_sets(forest), np.arange(n_codes + 2)
-    tests = np.flatnonzero(forest.on_category)
-    assert sets.count < len(tests)
-    assert max(len(group.goes_left) for group in sets.groups) <= MAX_CLASSES
-    start = sets.start
-    for test in tests:
-        at = int(np.searchsorted(start, sets.of_test[test], "right")) - 1
-        group = sets.groups[at]
-        assert group.feature == forest.feature.data[test]
-        said = group.goes_left[
-            group.class_of[np.minimum(code, len(group.class_of) - 1)],
-            sets.of_test[test] - start[at],
-        ]
-        np.testing.assert_array_equal(
-            said, forest.tables.decide(forest.tables.of_test.data[test], code)
-        )
-    assert (sets.of_test[~forest.on_category] == -1).all()
-
-
-def test_sets_that_tell_many_codes_apart_are_in_several_groups():
-    assert len(find_sets(categorical(2000)).groups) > 2
-    assert len(find_sets(categorical(40)).groups) == 2
 
 
 @pytest.mark.parametrize("n_codes", [3, 40, 2000])

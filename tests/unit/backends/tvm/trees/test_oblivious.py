@@ -17,9 +17,9 @@ from hbconv.backends.tvm.trees.choose import find_kernel
 from hbconv.backends.tvm.trees.oblivious.emit import Oblivious
 from hbconv.backends.tvm.trees.tree_kernel import TreeTask
 from hbconv.backends.tvm.trees.tree_order import Trees
-from hbconv.symmetric_forest import find_level_splits
 from hbconv.target import Target
 from hbconv.tensor import Builder
+from hbconv.trees.symmetric_forest import find_level_splits
 
 pytestmark = [pytest.mark.usefixtures("vector"), pytest.mark.share("vector")]
 

@@ -19,9 +19,9 @@ from hbconv.backends.tvm.trees.single_row.emit import MAX_STEPS_AT_ONCE
 from hbconv.backends.tvm.trees.single_row.row_limit import single_row_limit
 from hbconv.backends.tvm.trees.tree_order import Trees
 from hbconv.backends.tvm.trees.walk.emit import ROWS_WALKING
-from hbconv.forest import Forest
 from hbconv.target import Target
 from hbconv.tensor import Builder
+from hbconv.trees.forest import Forest
 
 pytestmark = [pytest.mark.usefixtures("vector"), pytest.mark.share("vector")]
 

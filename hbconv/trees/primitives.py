@@ -1,10 +1,10 @@
 """Primitives of a whole forest, which a strategy or a backend's own kernel replaces."""
 
-from hbconv.covered_forest import CoveredForest
-from hbconv.feature_pairs import count_pairs, interaction_matrices, pair_sums
-from hbconv.forest import Forest
 from hbconv.tensor.primitive import OpKind, define
 from hbconv.tensor.types import FLOATS, NumpyArray, TensorType, require
+from hbconv.trees.covered_forest import CoveredForest
+from hbconv.trees.feature_pairs import count_pairs, interaction_matrices, pair_sums
+from hbconv.trees.forest import Forest
 
 __all__: list[str] = []
 

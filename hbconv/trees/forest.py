@@ -152,6 +152,9 @@ class Forest:
     tables: CategoryTables | None = field(default=None, kw_only=True)
     slopes: Slopes | None = field(default=None, kw_only=True)
 
+    def __str__(self) -> str:
+        return f"<{self.n_trees} trees, {self.n_tests} tests>"
+
     @property
     def n_trees(self) -> int:
         """Number of trees."""

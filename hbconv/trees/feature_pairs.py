@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.covered_forest import CoveredForest, find_parents
+from hbconv.trees.covered_forest import CoveredForest, find_parents
 
 __all__ = ["FeaturePairs", "count_pairs", "find_pairs", "interaction_matrices", "pair_sums"]
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.forest import CategoryTables, Forest
+from hbconv.trees.forest import CategoryTables, Forest
 
 __all__ = ["MAX_CLASSES", "CategorySets", "SetGroup", "find_sets"]
 

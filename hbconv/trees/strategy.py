@@ -9,15 +9,15 @@ from functools import cache
 from typing import Any, Protocol
 
 from hbconv.cost_model import Work
-from hbconv.covered_forest import CoveredForest
-from hbconv.forest import Forest
 from hbconv.names import unknown
-from hbconv.symmetric_forest import sum_as_leaves
 from hbconv.target import Target
 from hbconv.tensor import Builder, TensorProgram, Value
-from hbconv.tensor.contributions import write_interaction_matrices
-from hbconv.tensor.leaves import sum_leaves
 from hbconv.tensor.rewrite import rewrite_program
+from hbconv.trees.contributions import write_interaction_matrices
+from hbconv.trees.covered_forest import CoveredForest
+from hbconv.trees.forest import Forest
+from hbconv.trees.leaves import sum_leaves
+from hbconv.trees.symmetric_forest import sum_as_leaves
 
 __all__ = ["Refusal", "Strategy", "find_strategy", "lower_trees", "strategies"]
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.forest import Forest, Slopes
 from hbconv.tensor.builder import Builder, Value
+from hbconv.trees.forest import Forest, Slopes
 
 __all__ = ["sum_leaves", "sum_linear_leaves"]
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from forests import hostile_rows, random_forest, with_random_shares
 
-from hbconv import symmetric_forest
 from hbconv.array import Array
-from hbconv.forest import Forest
-from hbconv.forest_check import check_forest
-from hbconv.symmetric_forest import find_level_splits, sum_as_leaves
+from hbconv.trees import symmetric_forest
+from hbconv.trees.forest import Forest
+from hbconv.trees.forest_check import check_forest
+from hbconv.trees.symmetric_forest import find_level_splits, sum_as_leaves
 
 
 def symmetric(rng, depths=(3, 0, 5, 1, 3), n_features=4, n_outputs=1, vector=False):

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.forest import Forest
+from hbconv.trees.forest import Forest
 
 __all__ = ["CoveredForest", "TestPaths", "find_parents", "gauss_legendre"]
 
@@ -49,6 +49,9 @@ class CoveredForest:
     feature: Array
     n_features: int
     expected: Array
+
+    def __str__(self) -> str:
+        return str(self.forest)
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hbconv.array import Array
-from hbconv.forest import Forest
+from hbconv.trees.forest import Forest
 
 
 def stump(threshold, *, strict=False, default_left=False, dtype="float64"):

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.forest import CategoryTables, Forest, Slopes
+from hbconv.trees.forest import CategoryTables, Forest, Slopes
 
 __all__ = ["keep_outputs", "keep_trees"]
 

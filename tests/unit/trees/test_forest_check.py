@@ -12,8 +12,8 @@ from hypothesis import given
 from pairwise import failing
 
 from hbconv.array import Array
-from hbconv.forest import Forest
-from hbconv.forest_check import ForestError, check_forest
+from hbconv.trees.forest import Forest
+from hbconv.trees.forest_check import ForestError, check_forest
 
 RNG = np.random.default_rng(0)
 PLAIN = random_forest(RNG, n_trees=4, max_depth=4, n_outputs=2)

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.covered_forest import CoveredForest, gauss_legendre
-from hbconv.feature_pairs import find_pairs
 from hbconv.tensor.builder import Builder, Value
-from hbconv.tensor.splits import prepare_splits
+from hbconv.trees.covered_forest import CoveredForest, gauss_legendre
+from hbconv.trees.feature_pairs import find_pairs
+from hbconv.trees.splits import prepare_splits
 
 __all__ = ["write_contributions", "write_interaction_matrices", "write_interactions"]
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.forest import Forest
 from hbconv.tensor.builder import Builder, Value
-from hbconv.tensor.category_tables import decide_tables
+from hbconv.trees.category_tables import decide_tables
+from hbconv.trees.forest import Forest
 
 __all__ = ["Splits", "find_nan_rules", "prepare_splits", "prepare_threshold_splits"]
 

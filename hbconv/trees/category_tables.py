@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.forest import Forest
 from hbconv.tensor.builder import Builder, Value
+from hbconv.trees.forest import Forest
 
 __all__ = ["decide_tables", "with_tables_as_columns"]
 

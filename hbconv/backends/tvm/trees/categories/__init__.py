@@ -1,1 +1,0 @@
-"""Categorical splits: which sets of categories they ask for, and what each set decides."""
