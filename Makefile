@@ -13,6 +13,8 @@
 #   make fuzz       COUNT damaged model files of every format; none may crash or hang (hours)
 #   make memory     tests of kernels between pages that may not be touched (an hour)
 #   make hunt       COUNT random pipelines and chains of columns against their sources, on every backend (0.6 to 2 s each)
+#   make record     what 45 models answer to rows of every kind, into build/replay.json (ten minutes)
+#   make replay     the same, compared with that file: before and after a change of how models are called
 #   make processes  500 processes that answer and end; none may die
 #   make kills      400 runs of hbconv score, killed at random moments; nothing may be lost
 #   make soak       ten minutes of requests while models are swapped and workers killed
@@ -46,7 +48,7 @@ SUITE := PYTHONPATH=tests:tests/system:tests/support:tests/conformance:strategie
 # What scores on Ray and Spark, which only make engines installs.
 ENGINES := hbconv/engines hbconv/scorer.py hbconv/answer_columns.py tests/unit/engines
 
-.PHONY: demo test cold quick lint check changed-engines battery attack fuzz hunt memory processes kills soak matrix exports emulate doors foreign memcheck engines with-engines night gpu support bench site packages env
+.PHONY: demo test cold quick lint check changed-engines battery attack fuzz hunt record replay memory processes kills soak matrix exports emulate doors foreign memcheck engines with-engines night gpu support bench site packages env
 
 demo: env
 	$(BIN)/python examples/demo.py
@@ -87,6 +89,9 @@ hunt: COUNT ?= 100
 hunt: env
 	$(SUITE) $(BIN)/python -m hunt --count $(COUNT)
 	$(SUITE) $(BIN)/python -m hunt --count $(COUNT) --draw chains
+
+record replay: env
+	$(SUITE) $(BIN)/python -m replay --$@ build/replay.json
 
 memory: env
 	for vector in 16 32 64; do for guard in pages-behind pages-before; do \
