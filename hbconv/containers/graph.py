@@ -120,6 +120,9 @@ class Graph:
         returns; None where there is none.
     refused : mapping of str to str
         Methods of the source that the graph does not answer, and why.
+    without_na : mapping of int to str
+        Columns in which the source raises at ``pandas.NA`` among objects, and why. It does so
+        whatever becomes of them, so they need not be read.
     """
 
     schema: Schema
@@ -131,6 +134,7 @@ class Graph:
     why_dense: str = ""
     inverse: Graph | None = None
     refused: Mapping[str, str] = field(default_factory=dict)
+    without_na: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def roots(self) -> tuple[Node, ...]:
@@ -255,6 +259,8 @@ def verify_graph(graph: Graph) -> Graph:
         nodes[-1],
         "a row takes more values than memory holds",
     )
+    if not graph.without_na.keys() <= set(range(len(graph.schema.columns))):
+        raise VerificationError("columns without NA do not exist")
     for name, output in graph.outputs.items():
         _verify_output(name, output, set(nodes))
     for check in (*graph.checks, *graph.warnings):

@@ -41,8 +41,6 @@ class Vocabulary:
         All values are texts, and a value of another type counts as its text: ``"1"`` for 1,
         ``"true"`` for True, and the text that bytes encode in UTF-8. Null characters at the end
         of a text do not count.
-    refuses_na : bool
-        A step compares ``pandas.NA``, which raises: a look-up of it raises TypeError too.
     """
 
     values: tuple[str | bytes | float | bool | None, ...]
@@ -53,7 +51,6 @@ class Vocabulary:
     only_texts: bool = False
     nulls: tuple[str, ...] = ()
     spelled: bool = field(default=False, kw_only=True)
-    refuses_na: bool = field(default=False, kw_only=True)
 
     @cached_property
     def codes(self) -> Mapping[object, int]:
@@ -120,11 +117,11 @@ class _Codes(dict[object, int]):
     def __missing__(self, value: object) -> int:
         if isinstance(value, str):
             return self._vocabulary.code_of_unknown(value)
-        if type(value).__name__ == "NAType" and not self._vocabulary.refuses_na:
+        if type(value).__name__ == "NAType":
             return self._vocabulary.na
         if isinstance(value, float | np.floating) and value != value:
             return self._vocabulary.nan
-        if self._vocabulary.only_texts or type(value).__name__ == "NAType":
+        if self._vocabulary.only_texts:
             raise TypeError(value)
         return -1
 

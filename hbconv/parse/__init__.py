@@ -107,6 +107,7 @@ def _graph(found: Conditions, schema: Schema, outputs: dict[str, Output], traits
         not found.why_dense,
         tuple(found.warnings),
         found.why_dense,
+        without_na=found.without_na,
     )
     graph = graph.with_schema(_typed(graph))
     return (

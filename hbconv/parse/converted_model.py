@@ -18,6 +18,7 @@ from hbconv.containers import (
 )
 from hbconv.containers.node import rewrite
 from hbconv.names import INVERSE
+from hbconv.parse.common.text_columns import refuse_na
 from hbconv.parse.inverses import inverts
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, select
@@ -64,6 +65,8 @@ def _placed(step: Step, graph: Graph) -> dict[str, Output]:
     found.checks += [replace(check, node=mapping[check.node]) for check in graph.checks]
     found.warnings += [replace(check, node=mapping[check.node]) for check in graph.warnings]
     found.refused.update(graph.refused)
+    for column, why in graph.without_na.items():
+        refuse_na(step, select(step.x, [column]), why)
     return {name: output.mapped(mapping) for name, output in graph.outputs.items()}
 
 

@@ -41,12 +41,15 @@ class Conditions:
         First reason to refuse a sparse matrix; empty where one is taken.
     refused : dict of str to str
         Methods of the outermost estimator that are refused while others are answered, and why.
+    without_na : dict of int to str
+        Columns of the input in which the source model raises at ``pandas.NA``, and why.
     """
 
     checks: list[Check] = field(default_factory=list)
     warnings: list[Check] = field(default_factory=list)
     why_dense: str = ""
     refused: dict[str, str] = field(default_factory=dict)
+    without_na: dict[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,7 @@ __all__ = [
     "is_nan",
     "object_codes",
     "plain",
+    "refuse_na",
     "text_column",
     "with_nan",
     "with_nulls",
@@ -71,15 +72,11 @@ _PLAIN = (str, bytes, int, float, np.number, np.bool_)
 
 @dataclass(frozen=True)
 class Edit:
-    """A step that replaces some values of a text column: those of a list, or all others.
-
-    ``compares_na`` tells that the source compares ``pandas.NA`` with them, which raises.
-    """
+    """A step that replaces some values of a text column: those of a list, or all others."""
 
     values: tuple[Raw, ...]
     replacement: Raw
     others: bool = False
-    compares_na: bool = False
     texts_only: bool = False
 
     @property
@@ -103,16 +100,6 @@ class TextColumn:
     column: int
     edits: tuple[Edit, ...] = ()
     only_texts: bool = False
-
-    @property
-    def refuses_na(self) -> bool:
-        """Whether a step compares ``pandas.NA``, unless one before replaces it."""
-        value: Raw = NA
-        for edit in self.edits:
-            if edit.compares_na and value == NA:
-                return True
-            value = edit.edited(value)
-        return False
 
     @property
     def markers(self) -> tuple[Raw, ...]:
@@ -147,8 +134,7 @@ def _edit(x: FillObjects | KeepText | CleanText, position: int) -> Edit:
         blank = (BLANK,) if x.blank else ()
         return Edit((*x.nulls, *blank, None, _NAN, NA), MISSING)
     if isinstance(x, FillObjects):
-        compares_na = NA not in x.missing
-        return Edit(x.missing, x.fill[position], False, compares_na, x.texts_only)
+        return Edit(x.missing, x.fill[position], texts_only=x.texts_only)
     return Edit(x.kept, x.other, others=True)
 
 
@@ -252,6 +238,17 @@ def is_missing_text(step: Step, position: int, missing: tuple[Raw, ...]) -> Node
     return Compare.of(_value_codes(step, position, list(missing)), "ge", 0)
 
 
+def refuse_na(step: Step, x: Node, why: str) -> None:
+    """Refuse ``pandas.NA`` in the columns of x, at which the source raises TypeError.
+
+    It does so at all columns that it is given, whatever becomes of them. What a step before
+    replaced is no NA.
+    """
+    for column in filter(None, (text_column(x, j) for j in range(x.type.width))):
+        if column.filled(NA) == NA:
+            step.conditions.without_na.setdefault(column.column, why)
+
+
 def is_nan(value: object) -> TypeGuard[float]:
     """Tell whether a value of any type is NaN."""
     return isinstance(value, float | np.floating) and bool(np.isnan(value))
@@ -282,9 +279,7 @@ def _value_codes(step: Step, position: int, categories: list[Raw]) -> Node:
     codes = [code_of[v] for v in values]
     others: dict[str, Any] = {"none": code_of[None], "nan": code_of[_NAN], "na": code_of[NA]}
     others["blank"] = code_of[BLANK]
-    known = Vocabulary(
-        values, only_texts=column.only_texts, nulls=nulls, refuses_na=column.refuses_na
-    )
+    known = Vocabulary(values, only_texts=column.only_texts, nulls=nulls)
     if codes == list(range(len(values))) and unknown == -1:
         return Codes(column.schema, column.column, replace(known, **others))
     told = {name: code for name, code in others.items() if code != unknown}

@@ -28,7 +28,7 @@ from hbconv.containers import (
 from hbconv.names import EXPLANATIONS
 from hbconv.parse.common.members import columns_of_array
 from hbconv.parse.common.pipeline_steps import columns_of_first, is_passed
-from hbconv.parse.common.text_columns import text_column, with_nan, with_nulls
+from hbconv.parse.common.text_columns import refuse_na, text_column, with_nan, with_nulls
 from hbconv.parse.inverses import inverse_columns, inverted, inverts, numbers
 from hbconv.parse.registry import declared_columns, parses
 from hbconv.parse.schema import in_order
@@ -144,11 +144,25 @@ def transform_part(step: Step, name: str, transformer: object, x: Node) -> Outpu
 def _transformed(
     step: Step, transformer: object, x: Node, name: str, *, x_sparse: bool | None
 ) -> Output:
-    """Return the output of an inner transformer; a frame of polars makes None of missing texts."""
+    """Return the output of an inner transformer, with missing texts as its frame holds them.
+
+    Of an array that holds ``pandas.NA`` polars makes no frame; of a frame it takes a null.
+    """
     output = step.transform_output(transformer, x, name, x_sparse=x_sparse)
-    if output_library(transformer) != "polars":
+    library = output_library(transformer)
+    if library == "pandas" and not _is_frame(x):
+        return replace(output, node=with_nan(output.node))
+    if library != "polars":
         return output
+    if not _is_frame(x):
+        told = f"The step {name!r} makes a frame of polars, which holds none among objects."
+        refuse_na(step, output.node, told)
     return replace(output, node=with_nulls(output.node))
+
+
+def _is_frame(x: Node) -> bool:
+    """Whether the source hands x on as a frame of pandas, whose columns pass as they are."""
+    return isinstance(x, Beside) or (isinstance(x, Columns) and x.schema.named)
 
 
 def _handed_on(x: Node, given: str, made: str) -> Node:

@@ -6,6 +6,7 @@ read as they lie, and all others come through here.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from datetime import datetime
 from types import NoneType
@@ -17,9 +18,9 @@ import numpy.typing as npt
 from hbconv.containers import Missing
 from hbconv.runtime.inputs.arrow_columns import Data
 from hbconv.runtime.inputs.dates import Zoned
-from hbconv.runtime.text.categories import NULL, Categories, Text
+from hbconv.runtime.text.categories import NULL, Categories, Text, addresses
 
-__all__ = ["filled"]
+__all__ = ["filled", "find_na"]
 
 NUMBERS = (int, float, np.integer, np.floating)
 """Types of which pandas makes a column of numbers."""
@@ -63,6 +64,32 @@ def filled(column: Data, missing: Missing) -> Data:
     found = column.copy()
     found[[type(value) in nulls for value in values]] = MISSING[missing]
     return found.astype(np.float64) if missing == "nan" and _are_numbers(kinds - nulls) else found
+
+
+def find_na(column: Data) -> int | None:
+    """Return the first row in which a column as it was given holds ``pandas.NA``.
+
+    There is one such object, so its address tells it: one compare for each row.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> find_na(np.array(["a", None, pd.NA], object)), find_na(np.array(["a", None], object))
+    (2, None)
+    """
+    is_na = _are_na(column)
+    return int(is_na.argmax()) if is_na.any() else None
+
+
+def _are_na(column: Data) -> npt.NDArray[np.bool_]:
+    if isinstance(column, Categories):
+        return (column.codes < 0) & (column.values.null == "na")
+    values = column.values if isinstance(column, Text | Zoned) else column
+    if isinstance(column, Text) and not isinstance(values, np.ndarray):
+        return np.array(values.is_null(), bool) if column.null == "na" else np.zeros(0, bool)
+    if values.dtype.kind != "O" or "pandas" not in sys.modules:
+        return np.zeros(0, bool)
+    return np.isin(addresses(values), id(sys.modules["pandas"].NA))
 
 
 def _settled(text: Text, missing: Missing) -> Text:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -19,7 +19,7 @@ from hbconv.runtime.inputs.dataframes import Frame, plain_column, read_frame, re
 from hbconv.runtime.inputs.dates import Zoned
 from hbconv.runtime.inputs.half import is_converted
 from hbconv.runtime.inputs.matrices import as_numbers, read_matrix
-from hbconv.runtime.inputs.nulls import filled
+from hbconv.runtime.inputs.nulls import filled, find_na
 from hbconv.runtime.inputs.places import find_places, require_width, unnamed_rows, warn
 from hbconv.runtime.inputs.reading import reads_rows
 from hbconv.runtime.inputs.records import is_nothing, opened, read_records
@@ -30,6 +30,9 @@ from hbconv.runtime.text.sparse_rows import EntryRows
 from hbconv.runtime.text.vectorize import extract
 
 __all__ = ["category_columns", "count_columns", "is_table", "read_entries", "read_table"]
+
+Places = Mapping[int, int] | Sequence[int]
+"""The position in a table of each column of the schema."""
 
 
 @reads_rows
@@ -226,7 +229,7 @@ def _require_converted(reads: Reads, dtypes: tuple[str, ...], half: frozenset[in
         raise InputError(f"{told} Give both of them float32: X.astype('float32').")
 
 
-def _read_columns(frame: Frame, place: Mapping[int, int] | Sequence[int], reads: Reads) -> Table:
+def _read_columns(frame: Frame, place: Places, reads: Reads) -> Table:
     column_at = {place[i]: i for i in sorted(reads.numbers)}
     alike = [
         ([column_at[position] for position in group], values)
@@ -237,6 +240,8 @@ def _read_columns(frame: Frame, place: Mapping[int, int] | Sequence[int], reads:
     for (group, values), block in zip(alike, blocks, strict=True):
         dtypes |= dict.fromkeys(group, _small_or_own(values, block.values))
     given = {i: _given(frame, place[i], i, reads) for i in sorted(reads.needed - dtypes.keys())}
+    if frame.none_is_value:
+        _refuse_na(frame, place, given, reads)
     arrays = {i: _array(given[i]) for i in reads.numbers - dtypes.keys()}
     for i in reads.objects & arrays.keys():
         arrays[i] = only_numbers(arrays[i], reads.strangers.get(i), reads.where(i))
@@ -269,12 +274,25 @@ def _given(frame: Frame, position: int, column: int, reads: Reads) -> Data:
     return found if frame.none_is_value else filled(found, reads.missing[column])
 
 
-def _moved_dtypes(
-    frame: Frame, place: Mapping[int, int] | Sequence[int], reads: Reads
-) -> dict[int, str]:
+def _refuse_na(frame: Frame, place: Places, given: Mapping[int, Data], reads: Reads) -> None:
+    """Refuse ``pandas.NA`` where the source model raises at it, in columns read or not."""
+    for i in _there(reads.without_na, place):
+        row = find_na(given[i] if i in given else frame.read(place[i]))
+        if row is not None:
+            raise InputError(
+                f"{reads.where(i)} holds <NA> in row {row}. {reads.without_na[i]} Give NaN or "
+                "None for what is missing."
+            )
+
+
+def _there(columns: Iterable[int], place: Places) -> list[int]:
+    """Return those of some columns that a table has, which may lack what is not needed."""
+    return [i for i in sorted(columns) if not isinstance(place, Mapping) or i in place]
+
+
+def _moved_dtypes(frame: Frame, place: Places, reads: Reads) -> dict[int, str]:
     """Return the dtypes of columns of numbers that are only moved; others may hold anything."""
-    there = reads.moved & place.keys() if isinstance(place, Mapping) else reads.moved
-    given = {i: _array(frame.read(place[i])) for i in sorted(there)}
+    given = {i: _array(frame.read(place[i])) for i in _there(reads.moved, place)}
     plain = {i: array for i, array in given.items() if array.dtype.kind in "biuf"}
     return {i: _small_or_own(a, numeric(a[:0], reads.where(i))) for i, a in plain.items()}
 

@@ -122,6 +122,11 @@ class Reads:
         )
 
     @property
+    def without_na(self) -> Mapping[int, str]:
+        """Columns, read or not, in which ``pandas.NA`` is refused, and why."""
+        return self.graph.without_na if self.graph else {}
+
+    @property
     def needed(self) -> frozenset[int]:
         """All columns that are read."""
         return self.numbers | self.text

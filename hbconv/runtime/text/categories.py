@@ -14,7 +14,7 @@ import numpy.typing as npt
 from hbconv.containers import Missing, Vocabulary, missing_of
 from hbconv.errors import InputError, shown
 
-__all__ = ["NULL", "Categories", "Null", "Text", "encode", "has_arrow"]
+__all__ = ["NULL", "Categories", "Null", "Text", "addresses", "encode", "has_arrow"]
 
 Null = Missing | Literal["null"]
 NULL: Null = "null"
@@ -94,8 +94,6 @@ def encode(
     >>> encode(column, Vocabulary(("a", "b"), none=2), "Column 'c'").tolist()
     [1, -1, 2]
     """
-    if isinstance(column, Text | Categories) and vocabulary.refuses_na:
-        _refuse_na(column, where)
     if isinstance(column, Categories):
         null = np.int32(_null_code(column.values.null, vocabulary))
         codes = encode(column.values, vocabulary, where)
@@ -118,21 +116,6 @@ def encode(
     if values.dtype.kind in "OUST":
         return _encode_objects(values.astype(object, copy=False), vocabulary, where)
     return _encode_numbers(values, vocabulary, where)
-
-
-def _refuse_na(column: Text | Categories, where: str) -> None:
-    """Refuse nulls that stand for ``pandas.NA``."""
-    text = column if isinstance(column, Text) else column.values
-    nulls = (
-        np.count_nonzero(column.codes < 0)
-        if isinstance(column, Categories)
-        else getattr(text.values, "null_count", 0)
-    )
-    if text.null == "na" and nulls:
-        raise InputError(
-            f"{where} holds <NA>, which a step of the source model compares and raises at. Give "
-            "NaN or None for what is missing."
-        )
 
 
 def _refuse_blank(
@@ -184,15 +167,18 @@ def _looked_up(values: npt.NDArray[Any], vocabulary: Vocabulary) -> npt.NDArray[
 
 def _encode_distinct(values: npt.NDArray[Any], vocabulary: Vocabulary) -> npt.NDArray[np.int32]:
     """Look each distinct object up once: pandas finds them quickly, by their addresses."""
-    lying = np.ascontiguousarray(values)
-    addresses = np.ctypeslib.as_array(
-        (ctypes.c_ssize_t * len(lying)).from_address(lying.ctypes.data)
-    )
-    places, distinct = sys.modules["pandas"].factorize(addresses)
+    places, distinct = sys.modules["pandas"].factorize(addresses(values))
     one_of = np.empty(len(distinct), np.intp)
-    one_of[places] = np.arange(len(lying))
-    codes: npt.NDArray[np.int32] = _looked_up(lying[one_of], vocabulary)[places]
+    one_of[places] = np.arange(len(values))
+    codes: npt.NDArray[np.int32] = _looked_up(values[one_of], vocabulary)[places]
     return codes
+
+
+def addresses(values: npt.NDArray[np.object_]) -> npt.NDArray[np.intp]:
+    """Return the address of each object: comparing these is quick."""
+    lying = np.ascontiguousarray(values)
+    held = (ctypes.c_ssize_t * len(lying)).from_address(lying.ctypes.data)
+    return np.ctypeslib.as_array(held).copy()
 
 
 def _encode_fixed(values: npt.NDArray[Any], vocabulary: Vocabulary) -> npt.NDArray[np.int32]:

@@ -30,6 +30,7 @@ from hbconv.parse.common.text_columns import (
     is_missing_text,
     is_nan,
     plain,
+    refuse_na,
     with_nan,
 )
 from hbconv.parse.inverses import inverts
@@ -38,6 +39,7 @@ from hbconv.parse.sklearn.pipeline import output_library
 from hbconv.parse.step import Step, concat
 
 _STATISTICS = ("mean", "median")
+_COMPARED = "compares it with its missing value, at which the source raises."
 
 
 @parses("sklearn.impute.SimpleImputer")
@@ -49,7 +51,7 @@ def parse_simple_imputer(step: Step) -> dict[str, Output]:
     texts = _are_texts(step, statistics)
     is_object = est._fit_dtype.kind == "O"
     if is_object:
-        _refuse_nan(step, texts)
+        _compare_objects(step, texts)
     else:
         step.require_finite(allow_nan=_allows_nan(step))
         _require_fillable(step)
@@ -98,8 +100,9 @@ def parse_missing_indicator(step: Step) -> dict[str, Output]:
         )
     is_text = isinstance(est.missing_values, str) or est.missing_values is None
     if is_text:
-        _refuse_nan(step, [True] * est.n_features_in_)
+        _compare_objects(step, [True] * est.n_features_in_)
     else:
+        refuse_na(step, step.x, f"The {step.place} {_COMPARED}")
         step.require_finite(allow_nan=_allows_nan(step))
     shown = _indicated(step, est)
     fresh = sorted(set(range(est.n_features_in_)) - set(shown))
@@ -229,8 +232,10 @@ def _require_fillable(step: Step) -> None:
         step.check(IsOtherDtype(step.x, "float"), message)
 
 
-def _refuse_nan(step: Step, texts: list[bool]) -> None:
-    """Refuse NaN among objects, unless it is the missing value; infinity passes there."""
+def _compare_objects(step: Step, texts: list[bool]) -> None:
+    """Refuse NaN and NA among objects, unless they are missing values; infinity passes there."""
+    if not _is_pandas_na(step.estimator.missing_values):
+        refuse_na(step, step.x, f"The {step.place} {_COMPARED}")
     for j, is_text in () if _allows_nan(step) else enumerate(texts):
         is_missing = (
             is_missing_text(step, j, (float("nan"),))

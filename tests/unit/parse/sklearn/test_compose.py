@@ -22,7 +22,7 @@ from sklearn.preprocessing import (
 from sources import quietly
 
 import hbconv
-from hbconv.errors import NotFittedError, UnsupportedError
+from hbconv.errors import InputError, NotFittedError, UnsupportedError
 from hbconv.parse import parse
 
 RNG = np.random.default_rng(5)
@@ -230,6 +230,27 @@ def test_nulls_of_texts_between_frames_of_two_libraries(first, second):
         [("c", OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1), [0])]
     )
     agree(make_pipeline(*passing, encoder).fit(table), table)
+
+
+@pytest.mark.parametrize("missing", [None, np.nan])
+def test_pandas_makes_nan_of_missing_texts_of_an_array(missing):
+    rows = np.array([["a", 1.0], [missing, 2.0], ["b", 0.5]] * 8, dtype=object)
+    passing = ColumnTransformer([("p", "passthrough", [0, 1])]).set_output(transform="pandas")
+    encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+    agree(make_pipeline(passing, ColumnTransformer([("c", encoder, [0])])).fit(rows), rows)
+
+
+def test_polars_makes_no_frame_of_an_array_that_holds_na():
+    rows = np.array([["a", 1.0], ["b", 2.0]] * 8, dtype=object)
+    passing = ColumnTransformer([("p", "passthrough", [0, 1])]).set_output(transform="polars")
+    encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+    source = make_pipeline(passing, ColumnTransformer([("c", encoder, [0])])).fit(rows)
+    asked = rows.copy()
+    asked[0, 0] = pd.NA
+    with pytest.raises(TypeError):
+        source.transform(asked)
+    with pytest.raises(InputError, match="<NA> in row 0"):
+        hbconv.convert(source, "reference").transform(asked)
 
 
 def test_tables_for_all():

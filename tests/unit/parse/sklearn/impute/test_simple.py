@@ -337,6 +337,23 @@ def test_compares_no_na(dtype):
     np.testing.assert_array_equal(found, source.transform(words))
 
 
+@pytest.mark.parametrize("as_array", [False, True])
+@pytest.mark.parametrize("missing", [NAN, None, "b"])
+def test_compares_no_na_in_columns_that_nothing_reads(missing, as_array):
+    """The source compares all columns that it is given, whatever becomes of them."""
+    words = pd.DataFrame({"x": ["a", "b", "a"], "y": ["c", "d", "c"]}, dtype=object)
+    imputer = SimpleImputer(strategy="most_frequent", missing_values=missing)
+    encode = ColumnTransformer([("x", OneHotEncoder(handle_unknown="ignore"), [0])])
+    asked = words.copy()
+    asked.loc[1, "y"] = pd.NA
+    rows, asked = (f.to_numpy() if as_array else f for f in (words, asked))
+    source = make_pipeline(imputer, encode).fit(rows)
+    with pytest.raises(TypeError, match="NA is ambiguous"):
+        source.transform(asked)
+    with pytest.raises(InputError, match=r"<NA> in row 1\. The step 'simpleimputer/SimpleImputer'"):
+        hbconv.convert(source, "reference").transform(asked)
+
+
 @pytest.mark.parametrize("output", ["default", "pandas", "polars"])
 @pytest.mark.parametrize("values", [["a", "b", None, "a"], [True, None, False, True]], ids=str)
 def test_what_is_left_missing_is_so_in_a_frame(values, output):
