@@ -18,7 +18,7 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.trees.forest import Forest
 
-__all__ = ["CoveredForest", "TestPaths", "find_parents", "gauss_legendre"]
+__all__ = ["CoveredForest", "TestPaths", "gauss_legendre"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -199,7 +199,7 @@ class TestPaths:
         """Follow the ways from the roots, all trees at once."""
         forest = covered.forest
         levels = _levels(forest)
-        parent, from_left = find_parents(forest)
+        parent, from_left = forest.parents
         above, above_left = _same_above(covered.feature.data, parent, from_left)
         left = covered.left_share.data.copy()
         right = covered.right_share.data.copy()
@@ -301,17 +301,6 @@ def _levels(forest: Forest) -> list[Ints]:
     order = np.argsort(forest.depth_of_tests, kind="stable")
     ends = np.cumsum(np.bincount(forest.depth_of_tests, minlength=1))
     return np.split(order, ends[:-1])
-
-
-def find_parents(forest: Forest) -> tuple[Ints, Bools]:
-    """Return the test above each test, -1 for a root, and whether it is the left child."""
-    parent = np.full(forest.n_tests, -1, np.int64)
-    from_left = np.zeros(forest.n_tests, np.bool_)
-    for children, left in ((forest.left.data, True), (forest.right.data, False)):
-        inner = np.flatnonzero(children >= 0)
-        parent[children[inner]] = inner
-        from_left[children[inner]] = left
-    return parent, from_left
 
 
 def _same_above(

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.trees.covered_forest import CoveredForest, find_parents
+from hbconv.trees.covered_forest import CoveredForest
 
 __all__ = ["FeaturePairs", "count_pairs", "find_pairs", "interaction_matrices", "pair_sums"]
 
@@ -106,7 +106,7 @@ def _meetings(covered: CoveredForest) -> Iterator[tuple[Ints, Ints, Bools]]:
 
     All that are one level apart come first, then those of two levels, and so on.
     """
-    parent, from_left = find_parents(covered.forest)
+    parent, from_left = covered.forest.parents
     feature = covered.feature.data
     parent = parent.astype(np.int32)
     test = np.flatnonzero(parent >= 0).astype(np.int32)

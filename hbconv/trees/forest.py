@@ -227,6 +227,17 @@ class Forest:
             tree[level] = owners[inner]
         return tree
 
+    @cached_property
+    def parents(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        """The test above each test, -1 for a root, and whether it is the left child."""
+        parent = np.full(self.n_tests, -1, np.int64)
+        from_left = np.zeros(self.n_tests, np.bool_)
+        for children, is_left in ((self.left.data, True), (self.right.data, False)):
+            inner = np.flatnonzero(children >= 0)
+            parent[children[inner]] = inner
+            from_left[children[inner]] = is_left
+        return parent, from_left
+
     def depth_below(self, codes: npt.NDArray[np.int64]) -> int:
         """Largest number of tests on a path from any of some children on."""
         level = codes[codes >= 0]

@@ -149,7 +149,7 @@ def _steps(
     Tests outside the range have but one outcome for its leaves.
     """
     first, split, last = ranges
-    above, from_left = _parents(forest)
+    above, from_left = forest.parents
     top = highest.between(first + 1, last - 1)
     at = split.copy()
     climbing = np.arange(len(split))
@@ -163,17 +163,6 @@ def _steps(
     of_range, tests, either = (np.concatenate(columns) for columns in zip(*found, strict=True))
     order = np.argsort(of_range, kind="stable")
     return of_range[order], tests[order], either[order]
-
-
-def _parents(forest: Forest) -> tuple[Ints, npt.NDArray[np.bool_]]:
-    """Return the test above each test, and whether it hangs left of that."""
-    above = np.full(forest.n_tests, -1)
-    from_left = np.zeros(forest.n_tests, bool)
-    for children, is_left in ((forest.left.data, True), (forest.right.data, False)):
-        inner = np.flatnonzero(children >= 0)
-        above[children[inner]] = inner
-        from_left[children[inner]] = is_left
-    return above, from_left
 
 
 class _Highest:

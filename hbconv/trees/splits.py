@@ -1,19 +1,26 @@
-"""All splits of a forest in one form, ``left = x[column] <= threshold``, NaN included."""
+"""All splits of a forest in one form, ``left = x[column] <= threshold``: NaN and sets included."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from hbconv.array import Array
 from hbconv.tensor.builder import Builder, Value
-from hbconv.trees.category_tables import decide_tables
 from hbconv.trees.forest import Forest
 
-__all__ = ["Splits", "find_nan_rules", "prepare_splits", "prepare_threshold_splits"]
+__all__ = [
+    "Splits",
+    "decide_tables",
+    "find_nan_rules",
+    "prepare_splits",
+    "prepare_threshold_splits",
+    "with_tables_as_columns",
+]
 
 PLAIN = 0
 """The split reads the column itself."""
@@ -121,3 +128,40 @@ def find_nan_rules(forest: Forest, dtype: str) -> tuple[npt.NDArray[Any], npt.ND
     copied = np.where(only_missing, IS_NAN, NAN_IS_LOW)
     rule = np.where(to_left & ~fits[feature], copied, PLAIN)
     return np.where(fits, least, np.array(np.nan, dtype)), rule
+
+
+def decide_tables(forest: Forest, x: Value, b: Builder) -> Value:
+    """Look each row up in every table: 0 where it goes left, 1 where it goes right.
+
+    Returns
+    -------
+    Value of x's dtype, shape (n_rows, n_tables)
+    """
+    tables = forest.tables
+    if tables is None:
+        raise ValueError("The forest has no tables")
+    code = b.cast(b.take(x, tables.features(forest)), "int32")
+    entry = b.op("minimum", code, b.constant(tables.last)) + b.constant(tables.start.data[:-1])
+    return b.lookup(b.constant((~tables.goes_left.data).astype(x.dtype)), entry)
+
+
+def with_tables_as_columns(forest: Forest) -> Forest:
+    """Return the forest without categorical splits, over its columns and then those of the tables.
+
+    The columns of the tables are those that ``decide_tables`` writes.
+    """
+    if forest.tables is None:
+        return forest
+    listed = forest.on_category
+    feature = np.where(listed, forest.n_features + forest.tables.of_test.data, forest.feature.data)
+    between = 1.0 if forest.strict else 0.0
+    return replace(
+        forest,
+        feature=Array.of(feature, np.int32),
+        threshold=Array(
+            np.where(listed, forest.threshold.data.dtype.type(between), forest.threshold.data)
+        ),
+        default_left=Array(forest.default_left.data & ~listed),
+        n_features=forest.n_features + forest.tables.count,
+        tables=None,
+    )

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.backends.cuda.edges import EDGES_PER_COLUMN, RankedFeature, rank_features
 from hbconv.trees.category_sets import SetGroup, find_sets
 from hbconv.trees.forest import Forest
+from hbconv.trees.ranked import EDGES_PER_COLUMN, RankedFeature, rank_features
 
 __all__ = [
     "ALL",
@@ -125,7 +125,7 @@ class _Writer:
     def __init__(self, forest: Forest, dtype: str) -> None:
         self.forest = forest
         self.dtype = dtype
-        self.features = list(rank_features(forest, dtype))
+        self.features = [f.with_nan_apart() for f in rank_features(forest, dtype)]
         self.columns: list[tuple[int, int, npt.NDArray[Any], int, int]] = []
         self.lookup: list[npt.NDArray[np.uint8]] = [np.zeros(1, np.uint8)]
         self.found: list[tuple[Ints, Ints, Ints]] = []
@@ -138,8 +138,8 @@ class _Writer:
     def join(self, f: RankedFeature) -> None:
         first = self.number(f, 0 if f.mixed else f.missing)
         out = f.mixed & ~f.to_left
-        never = out & (f.place == 0)
-        cutoff = np.where(never, NONE, f.place % EDGES_PER_COLUMN + 1)
+        never = out & (f.rank == 0)
+        cutoff = np.where(never, NONE, f.rank % EDGES_PER_COLUMN + 1)
         self.ask(f.tests, first + f.segment, cutoff)
         again = f.tests[out & ~never]
         self.ask(again, first, 1)
@@ -150,7 +150,7 @@ class _Writer:
             own = f.to_left == side if f.mixed else np.ones(len(f.tests), bool)
             missing = (0 if side else len(f.edges)) if f.mixed else f.missing
             first = self.number(f, missing)
-            cutoff = f.place[own] % EDGES_PER_COLUMN + 1
+            cutoff = f.rank[own] % EDGES_PER_COLUMN + 1
             self.ask(f.tests[own], first + f.segment[own], cutoff)
 
     def number(self, f: RankedFeature, missing: int) -> int:

@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from hbconv.errors import BackendError
 from hbconv.tensor.rewrite import rewrite_program
-from hbconv.trees.category_tables import decide_tables, with_tables_as_columns
 from hbconv.trees.leaves import sum_leaves
+from hbconv.trees.splits import decide_tables, with_tables_as_columns
 
 if TYPE_CHECKING:
     from hbconv.backends.onnx.writer import GraphWriter, Tensor

@@ -10,7 +10,7 @@ from hbconv.backends import find_backend
 from hbconv.optimize.program_cost import program_seconds, strategy_costs, strategy_refusals
 from hbconv.target import Target
 from hbconv.tensor import Builder
-from hbconv.trees.category_tables import decide_tables, with_tables_as_columns
+from hbconv.trees.splits import decide_tables, with_tables_as_columns
 from hbconv.trees.strategy import strategies
 
 FOREST = random_forest(np.random.default_rng(0), n_trees=20, missing="left")

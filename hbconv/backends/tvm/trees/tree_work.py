@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from hbconv.backends.tvm.trees.bins.tables import THRESHOLDS_PER_COLUMN
 from hbconv.backends.tvm.trees.single_row.row_limit import MAX_ROWS_BESIDE_WALK, MIN_SPLITS
 from hbconv.cost_model import Work
 from hbconv.trees.forest import Forest
+from hbconv.trees.ranked import EDGES_PER_COLUMN
 
 __all__ = ["count_tree_work"]
 
@@ -59,7 +59,7 @@ def count_tree_work(strategy: str, forest: Forest, dtype: str, rows: int) -> Wor
 
 def _byte_columns(forest: Forest, dtype: str) -> int:
     """Count the columns of bytes that tell the distinct thresholds of each feature apart."""
-    return int((-(-forest.count_thresholds(dtype) // THRESHOLDS_PER_COLUMN)).sum())
+    return int((-(-forest.count_thresholds(dtype) // EDGES_PER_COLUMN)).sum())
 
 
 def _usual_steps(forest: Forest) -> int:

@@ -7,7 +7,7 @@ import pytest
 from forests import random_forest
 
 from hbconv.backends.onnx.tree_work import MISSING_VISITS, NODE_BYTES, count_tree_work
-from hbconv.trees.category_tables import with_tables_as_columns
+from hbconv.trees.splits import with_tables_as_columns
 
 
 def listed(n_categorical, seed=0, **options):

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.tvm.ops.edge_search import find_cells
-from hbconv.backends.tvm.trees.bins.tables import THRESHOLDS_PER_COLUMN, Bins
+from hbconv.backends.tvm.trees.bins.tables import Bins
+from hbconv.trees.ranked import EDGES_PER_COLUMN
 
 __all__ = ["ENTRIES", "SearchTables", "can_search_bytes", "make_search_tables"]
 
@@ -46,7 +47,7 @@ class SearchTables:
 def can_search_bytes(bins: Bins) -> npt.NDArray[np.bool_]:
     """Say for each feature whether a byte numbers its edges, and all of them are numbers."""
     first = np.append(bins.edges, 0)[bins.edge_start[:-1]]
-    can: npt.NDArray[np.bool_] = (bins.edge_count <= THRESHOLDS_PER_COLUMN) & ~np.isnan(first)
+    can: npt.NDArray[np.bool_] = (bins.edge_count <= EDGES_PER_COLUMN) & ~np.isnan(first)
     return can
 
 
@@ -61,7 +62,7 @@ def make_search_tables(bins: Bins, features: Ints) -> SearchTables:
         begin, count = bins.edge_start[feature], bins.edge_count[feature]
         edges = padded[i, :count] = bins.edges[begin : begin + count]
         fullest[i] = count
-        cells = find_cells(edges, THRESHOLDS_PER_COLUMN)
+        cells = find_cells(edges, EDGES_PER_COLUMN)
         if cells:
             low[i], scale[i], before[i] = cells.low, cells.scale, cells.before[:ENTRIES]
             fullest[i] = np.diff(cells.before).max()

@@ -1,11 +1,8 @@
-"""Bins: a forest's thresholds as bytes, exactly.
-
-A split asks only on which side of a threshold a value lies. So a value may be replaced by the
-number of thresholds below it.
-"""
+"""Bins: a forest's thresholds as bytes, exactly."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,19 +12,17 @@ import numpy.typing as npt
 from hbconv.backends.tvm.ops.edge_search import MAX_EDGES_IN_CELL, Cells, find_cells
 from hbconv.trees.category_sets import CategorySets, find_sets
 from hbconv.trees.forest import Forest
+from hbconv.trees.ranked import EDGES_PER_COLUMN, RankedFeature, rank_features
 
 __all__ = [
     "LEFT_BYTE",
     "MAX_EDGES_COUNTED",
     "RIGHT_BYTE",
     "SIGNED_BYTE_BIAS",
-    "THRESHOLDS_PER_COLUMN",
     "Bins",
     "make_bins",
 ]
 
-THRESHOLDS_PER_COLUMN = 255
-"""Thresholds that a column of bytes tells apart."""
 SIGNED_BYTE_BIAS = 128
 """Bytes are stored less 128, as signed ones: AVX2 compares no others."""
 LEFT_BYTE = 0 ^ SIGNED_BYTE_BIAS
@@ -94,22 +89,22 @@ class Bins:
 
 def make_bins(forest: Forest, dtype: str) -> Bins:
     """Sort the thresholds of each feature, for values of the given dtype."""
-    splits = np.flatnonzero(~forest.on_category)
-    ranked = _rank(forest, splits, dtype)
-    columns = _find_columns(ranked, forest.default_left.data[splits])
+    features = rank_features(forest, dtype)
+    columns = _find_columns(features)
     sets = find_sets(forest)
     column = np.zeros(forest.n_tests, np.int32)
-    column[splits] = columns.of_split
-    column[forest.on_category] = len(columns.first) + sets.of_test[forest.on_category]
     threshold_bin = np.zeros(forest.n_tests, np.int32)
-    threshold_bin[splits] = ranked.index % THRESHOLDS_PER_COLUMN
-    padded = [_padded(edges) for edges in ranked.edges]
+    column[forest.on_category] = len(columns.first) + sets.of_test[forest.on_category]
+    splits = _joined(f.tests for f in features)
+    column[splits] = columns.of_split
+    threshold_bin[splits] = _joined(f.rank for f in features) % EDGES_PER_COLUMN
+    padded = [_padded(f.edges) for f in features]
     return Bins(
-        feature=ranked.features.astype(np.int32),
+        feature=np.array([f.number for f in features], np.int32),
         edges=np.concatenate([np.zeros(0, dtype), *padded]),
         edge_start=np.cumsum([0, *map(len, padded)], dtype=np.int32),
-        edge_count=np.array([len(edges) for edges in ranked.edges], np.int32),
-        cells=tuple(map(_cells_of, ranked.edges)),
+        edge_count=np.array([len(f.edges) for f in features], np.int32),
+        cells=tuple(_cells_of(f.edges) for f in features),
         column_start=columns.start.astype(np.int32),
         first=columns.first.astype(np.int32),
         missing=columns.missing.astype(np.int32),
@@ -119,58 +114,9 @@ def make_bins(forest: Forest, dtype: str) -> Bins:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Ranked:
-    """Thresholds by their rank.
-
-    Parameters
-    ----------
-    features : int (n_features,)
-        Those that are split on thresholds, ascending.
-    edges : list of float (n_edges,)
-        Different thresholds of each, ascending, NaN first.
-    feature_index : int64 (n_splits,)
-        Each split's feature, by its position in ``features``.
-    index : int64 (n_splits,)
-        Each split's threshold, by its position among the edges of its feature.
-    side : int64 (n_splits,)
-        Where NaN goes, for features that need columns for either side; else 0.
-    """
-
-    features: npt.NDArray[Any]
-    edges: list[npt.NDArray[Any]]
-    feature_index: Ints
-    index: Ints
-    side: Ints
-
-
-def _rank(forest: Forest, splits: Ints, dtype: str) -> _Ranked:
-    feature = forest.feature.data[splits]
-    thresholds = forest.less_equal_thresholds(dtype)[splits]
-    default_left = forest.default_left.data[splits]
-    features = np.unique(feature)
-    index = np.zeros(len(splits), np.int64)
-    side = np.zeros(len(splits), np.int64)
-    lists = []
-    for each in features:
-        own = np.flatnonzero(feature == each)
-        edges, index[own] = _rank_feature(thresholds[own])
-        side[own] = default_left[own] if _needs_sides(index[own], default_left[own]) else 0
-        lists.append(edges)
-    return _Ranked(features, lists, np.searchsorted(features, feature), index, side)
-
-
-def _rank_feature(thresholds: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.int_]]:
-    """Return the edges, and the position of each threshold among them."""
-    never = np.isnan(thresholds)
-    edges = np.unique(thresholds[~never])
-    positions = np.where(never, 0, np.searchsorted(edges, thresholds) + never.any())
-    return np.concatenate([np.full(int(never.any()), np.nan, edges.dtype), edges]), positions
-
-
-def _needs_sides(index: Ints, default_left: npt.NDArray[np.bool_]) -> bool:
-    """Whether NaN goes left at some edge and right at one not below it."""
-    return bool(default_left.any() and (index[~default_left] >= index[default_left].min()).any())
+def _joined(parts: Iterable[npt.NDArray[Any]]) -> Ints:
+    """Put the arrays of all features one after another, as int64."""
+    return np.concatenate([np.zeros(0, np.int64), *parts])
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,8 +140,10 @@ class _Columns:
     missing: Ints
 
 
-def _find_columns(ranked: _Ranked, default_left: npt.NDArray[np.bool_]) -> _Columns:
+def _find_columns(features: list[RankedFeature]) -> _Columns:
     """Give each feature a column for each segment of 255 edges, and for each side of NaN.
+
+    A side is where NaN goes, for features whose splits are mixed; else 0.
 
     1. One integer names a feature, a segment and a side, which sorts fast: ``(feature * segments +
        segment) * 2 + side``.
@@ -203,21 +151,24 @@ def _find_columns(ranked: _Ranked, default_left: npt.NDArray[np.bool_]) -> _Colu
        NaN goes right.
     3. A bin of NaN right of all edges is written as -1.
     """
-    segments = int(ranked.index.max(initial=0)) // THRESHOLDS_PER_COLUMN + 1
-    segment = ranked.index // THRESHOLDS_PER_COLUMN
-    key = (ranked.feature_index * segments + segment) * 2 + ranked.side  # 1
+    n_features = len(features)
+    counts = np.array([len(f.tests) for f in features], np.int64)
+    of_feature = np.repeat(np.arange(n_features), counts)
+    side = _joined(f.to_left if f.mixed else np.zeros(len(f.tests), bool) for f in features)
+    rank = _joined(f.rank for f in features)
+    segments = int(rank.max(initial=0)) // EDGES_PER_COLUMN + 1
+    key = (of_feature * segments + rank // EDGES_PER_COLUMN) * 2 + side  # 1
     keys, of_split = np.unique(key, return_inverse=True)
-    n_features = len(ranked.edges)
     missing = np.zeros(2 * n_features, np.int64)  # 2
-    feature_side = ranked.feature_index * 2 + ranked.side
-    np.maximum.at(missing, feature_side, np.where(default_left, 0, ranked.index + 1))
-    n_edges = np.repeat([len(edges) for edges in ranked.edges], 2)  # 3
+    bins = _joined(np.where(f.to_left, 0, f.rank + 1) for f in features)
+    np.maximum.at(missing, of_feature * 2 + side, bins)
+    n_edges = np.repeat([len(f.edges) for f in features], 2)  # 3
     missing = np.where(missing == n_edges, -1, missing)
     feature = keys // (2 * segments)
     return _Columns(
         of_split=of_split,
         start=np.searchsorted(feature, np.arange(n_features + 1)),
-        first=keys // 2 % segments * THRESHOLDS_PER_COLUMN,
+        first=keys // 2 % segments * EDGES_PER_COLUMN,
         missing=missing[feature * 2 + keys % 2],
     )
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.backends.tvm.trees.bins.tables import THRESHOLDS_PER_COLUMN, Bins
+from hbconv.backends.tvm.trees.bins.tables import Bins
 from hbconv.backends.tvm.trees.bitwise.windows import WINDOW_BITS
+from hbconv.trees.ranked import EDGES_PER_COLUMN
 
 __all__ = [
     "DIGIT",
@@ -88,5 +89,5 @@ class Masks:
 def make_masks(bins: Bins) -> Masks:
     """Count the bytes that are told apart in each column."""
     feature = np.repeat(np.arange(len(bins.feature)), np.diff(bins.column_start))
-    largest = np.minimum(bins.edge_count[feature] - bins.first, THRESHOLDS_PER_COLUMN)
+    largest = np.minimum(bins.edge_count[feature] - bins.first, EDGES_PER_COLUMN)
     return Masks(largest.astype(np.int64), bins.sets.count)

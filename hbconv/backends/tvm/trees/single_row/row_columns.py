@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.tvm.ops.edge_search import Cells, find_cells
-from hbconv.backends.tvm.trees.bins.tables import SIGNED_BYTE_BIAS, THRESHOLDS_PER_COLUMN, Bins
+from hbconv.backends.tvm.trees.bins.tables import SIGNED_BYTE_BIAS, Bins
+from hbconv.trees.ranked import EDGES_PER_COLUMN
 
 __all__ = ["RowColumns"]
 
@@ -72,8 +73,8 @@ class RowColumns:
     def missing(self) -> npt.NDArray[np.uint8]:
         """What each column of thresholds holds for NaN."""
         bins = self.bins
-        inside = np.clip(bins.missing - bins.first, 0, THRESHOLDS_PER_COLUMN)
-        byte = np.where(bins.missing < 0, THRESHOLDS_PER_COLUMN, inside)
+        inside = np.clip(bins.missing - bins.first, 0, EDGES_PER_COLUMN)
+        byte = np.where(bins.missing < 0, EDGES_PER_COLUMN, inside)
         return (byte ^ SIGNED_BYTE_BIAS).astype(np.uint8)
 
     def cells(self, feature: int) -> Cells | None:
