@@ -88,7 +88,7 @@ def run(options: argparse.Namespace) -> int:
         raise MissingPackageError(
             f"Serving needs {error.name}. Install with: pip install 'hbconv[serve,grpc]'"
         ) from error
-    from hbconv.serve.http.access import hosts_of
+    from hbconv.serve.http.access import list_hosts
     from hbconv.serve.settings import Settings
 
     if (options.certificate is None) != (options.key is None):
@@ -98,7 +98,7 @@ def run(options: argparse.Namespace) -> int:
         port=options.port,
         grpc_port=options.grpc_port,
         token=_token(options.token_file),
-        allowed_hosts=hosts_of(options.host, options.allowed_host),
+        allowed_hosts=list_hosts(options.host, options.allowed_host),
         certificate=options.certificate,
         key=options.key,
         body_bytes=options.max_body_mb << 20,

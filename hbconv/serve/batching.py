@@ -17,7 +17,7 @@ from functools import partial
 
 from hbconv.errors import shown
 from hbconv.serve.failures import RefusedError
-from hbconv.serve.inference import Inference, joined
+from hbconv.serve.inference import Inference, join_rows
 from hbconv.serve.metrics import Metrics
 from hbconv.serve.served_model import Answers, ServedModel, compute
 from hbconv.serve.settings import Settings
@@ -116,7 +116,7 @@ class Batcher:
             if not self.served.is_quick(rows, requests):
                 self._compute_in_thread(batch, requests)
                 return
-            self._settle(batch, answers_of(self.served, requests))
+            self._settle(batch, compute_batch(self.served, requests))
         self._is_busy = False
 
     def _next(self) -> list[Waiting]:
@@ -136,7 +136,7 @@ class Batcher:
             self._work()
 
         loop = asyncio.get_running_loop()
-        found = loop.run_in_executor(self._threads, answers_of, self.served, requests)
+        found = loop.run_in_executor(self._threads, compute_batch, self.served, requests)
         found.add_done_callback(computed)
 
     def _settle(self, batch: list[Waiting], outcomes: list[Outcome]) -> None:
@@ -154,29 +154,29 @@ def _tell(answered: asyncio.Future[Answers], outcome: Outcome) -> None:
         answered.set_result(outcome)
 
 
-def answers_of(served: ServedModel, requests: Sequence[Inference]) -> list[Outcome]:
+def compute_batch(served: ServedModel, requests: Sequence[Inference]) -> list[Outcome]:
     """Compute some requests together; one by one where a row of theirs is refused."""
-    outcomes = _together(served, requests)
+    outcomes = _compute_together(served, requests)
     if len(requests) == 1 or not isinstance(outcomes[0], Exception):
         return outcomes
-    return [_together(served, [asked])[0] for asked in requests]
+    return [_compute_together(served, [asked])[0] for asked in requests]
 
 
-def _together(served: ServedModel, requests: Sequence[Inference]) -> list[Outcome]:
+def _compute_together(served: ServedModel, requests: Sequence[Inference]) -> list[Outcome]:
     """Return the answers to each request, or the error that all of them share."""
     wanted: Collection[Given] = requests[0].wanted
     if len(requests) > 1:
         wanted = {one.name: one for asked in requests for one in asked.wanted}.values()
     try:
-        rows = joined([asked.rows for asked in requests])
+        rows = join_rows([asked.rows for asked in requests])
         answers = compute(served.model, served.signature, rows, wanted)
     except Exception as error:
         _log.debug("%s refuses a batch of %d requests: %s", served.name, len(requests), error)
         return [error] * len(requests)
-    return [answers] if len(requests) == 1 else _apart(requests, answers)
+    return [answers] if len(requests) == 1 else _split_answers(requests, answers)
 
 
-def _apart(requests: Sequence[Inference], answers: Answers) -> list[Outcome]:
+def _split_answers(requests: Sequence[Inference], answers: Answers) -> list[Outcome]:
     """Return to each request the answers that it asked for, of its rows."""
     outcomes: list[Outcome] = []
     start = 0

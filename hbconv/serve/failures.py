@@ -10,7 +10,7 @@ import time
 
 from hbconv.errors import HbconvError, InputError, OptionError
 
-__all__ = ["LogRate", "RefusedError", "begin_log", "log_failure", "refusal_of"]
+__all__ = ["LogRate", "RefusedError", "begin_log", "log_failure", "to_refusal"]
 
 MOST_MESSAGE = 4000
 """Characters of what a client is told: some messages list names."""
@@ -46,7 +46,7 @@ class RefusedError(Exception):
         self.headers = headers
 
 
-def refusal_of(error: Exception) -> RefusedError:
+def to_refusal(error: Exception) -> RefusedError:
     """Return what a client is told of an error.
 
     Rows and options that do not fit are the client's to mend. Whatever else fails is the server's,
@@ -67,7 +67,7 @@ def log_failure(error: Exception) -> None:
     """Log what is the server's to mend, with its trace; a request that takes too long has none."""
     if isinstance(error, TimeoutError):
         _log.warning("A request took longer than the server allows")
-    elif refusal_of(error).status >= 500 and not isinstance(error, RefusedError):
+    elif to_refusal(error).status >= 500 and not isinstance(error, RefusedError):
         _log.error("A request failed", exc_info=error)
 
 

@@ -20,7 +20,15 @@ from hbconv.errors import InputError, shown
 from hbconv.names import unknown
 from hbconv.serve.signature import Given, ModelSignature, Taken
 
-__all__ = ["Inference", "Rows", "as_declared", "choose_outputs", "fed", "joined", "rows_of"]
+__all__ = [
+    "Inference",
+    "Rows",
+    "choose_outputs",
+    "convert_values",
+    "form_input",
+    "join_rows",
+    "read_rows",
+]
 
 _EXACT_INTS = {"float32": 1 << 24, "float64": MOST_EXACT_INT}
 """Up to here a float holds all ints."""
@@ -32,7 +40,7 @@ ENTRY_BYTES = 150
 """Of a dict, for each of its names."""
 
 
-def as_declared(where: str, values: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:
+def convert_values(where: str, values: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:
     """Convert values to the dtype of a column.
 
     Parameters
@@ -49,7 +57,7 @@ def as_declared(where: str, values: npt.NDArray[Any], dtype: str) -> npt.NDArray
 
     Examples
     --------
-    >>> as_declared("column 'a'", np.array([1, 2], np.int32), "float64")
+    >>> convert_values("column 'a'", np.array([1, 2], np.int32), "float64")
     array([1., 2.])
     """
     if dtype == "string":
@@ -61,11 +69,11 @@ def as_declared(where: str, values: npt.NDArray[Any], dtype: str) -> npt.NDArray
     if values.dtype.kind == "b":
         return values.astype(dtype)
     if values.dtype.kind == "f":
-        return _floats(where, values, np.dtype(dtype))
-    return _ints(where, values, np.dtype(dtype))
+        return _convert_floats(where, values, np.dtype(dtype))
+    return _convert_ints(where, values, np.dtype(dtype))
 
 
-def _floats(where: str, values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+def _convert_floats(where: str, values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     with np.errstate(over="ignore", invalid="ignore"):
         converted = values.astype(dtype)
     same = converted == values
@@ -75,7 +83,7 @@ def _floats(where: str, values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.N
     return converted
 
 
-def _ints(where: str, values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+def _convert_ints(where: str, values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     limit = _EXACT_INTS.get(dtype.name)
     low, high = (_INT64.min, _INT64.max) if limit is None else (-limit, limit)
     if values.dtype.itemsize >= 4:
@@ -111,30 +119,30 @@ class Rows:
     def size(self) -> int:
         """Return the bytes that it takes in memory, about."""
         values = [array for array in self.arrays if array.dtype == object]
-        sizes = sum(sum(map(_weight, array)) + TEXT_BYTES * array.size for array in values)
-        return sizes + sum(dict(map(_memory, self.arrays)).values())
+        sizes = sum(sum(map(_weigh, array)) + TEXT_BYTES * array.size for array in values)
+        return sizes + sum(dict(map(_find_owner, self.arrays)).values())
 
     def parts(self, most: int) -> Iterator[Rows]:
         """Cut it into parts whose texts and items take so many bytes, or those of a row more."""
         texts = [array for array in self.arrays if array.dtype == object]
-        if sum(sum(map(_weight, array)) for array in texts) <= most:
+        if sum(sum(map(_weigh, array)) for array in texts) <= most:
             yield self
             return
-        lengths = [sum(map(_weight, row)) for row in zip(*texts, strict=True)]
+        lengths = [sum(map(_weigh, row)) for row in zip(*texts, strict=True)]
         groups = np.cumsum(lengths, dtype=np.int64) // most
         starts = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), self.count]
         for start, stop in pairwise(starts):
             yield Rows(stop - start, tuple(array[start:stop] for array in self.arrays))
 
 
-def _weight(value: object) -> int:
+def _weigh(value: object) -> int:
     """Return the bytes that a text or an item takes, about."""
     if isinstance(value, str):
         return len(value)
     return ENTRY_BYTES * (1 + len(value)) if isinstance(value, dict | list) else 0
 
 
-def _memory(array: npt.NDArray[Any]) -> tuple[int, int]:
+def _find_owner(array: npt.NDArray[Any]) -> tuple[int, int]:
     """Return what holds the values of an array, and its bytes: a body, or the array itself."""
     owner: Any = array
     while isinstance(owner.base, np.ndarray):
@@ -144,7 +152,7 @@ def _memory(array: npt.NDArray[Any]) -> tuple[int, int]:
     return id(owner), owner.nbytes
 
 
-def rows_of(signature: ModelSignature, tensors: Mapping[str, npt.NDArray[Any]]) -> Rows:
+def read_rows(signature: ModelSignature, tensors: Mapping[str, npt.NDArray[Any]]) -> Rows:
     """Read the tensors of a request.
 
     Raises
@@ -154,14 +162,14 @@ def rows_of(signature: ModelSignature, tensors: Mapping[str, npt.NDArray[Any]]) 
     """
     if tensors.keys() != signature.names:
         _require_names(tensors.keys(), signature)
-    shaped = [_shaped(taken, tensors[taken.name]) for taken in signature.taken]
+    shaped = [_reshape(taken, tensors[taken.name]) for taken in signature.taken]
     count = len(shaped[0]) if shaped else 0
     if len(shaped) > 1:
         _require_one_length(signature, shaped)
     arrays = [
         array
         if array.dtype == taken.array_dtype
-        else as_declared(f"Input {shown(taken.name)}", array, taken.dtype)
+        else convert_values(f"Input {shown(taken.name)}", array, taken.dtype)
         for taken, array in zip(signature.taken, shaped, strict=True)
     ]
     return Rows(count, tuple(arrays))
@@ -188,7 +196,7 @@ def _require_names(given: AbstractSet[str], signature: ModelSignature) -> None:
         raise InputError(f"{' '.join(said)} The model takes {known}.")
 
 
-def _shaped(taken: Taken, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _reshape(taken: Taken, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return a tensor in the shape that is told; a column may come as (n_rows, 1)."""
     shape = array.shape
     if taken.width is None:
@@ -205,7 +213,7 @@ def _shaped(taken: Taken, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return array
 
 
-def joined(parts: Sequence[Rows]) -> Rows:
+def join_rows(parts: Sequence[Rows]) -> Rows:
     """Return rows of several requests as one."""
     if len(parts) == 1:
         return parts[0]
@@ -213,7 +221,7 @@ def joined(parts: Sequence[Rows]) -> Rows:
     return Rows(sum(part.count for part in parts), tuple(map(np.concatenate, arrays)))
 
 
-def fed(signature: ModelSignature, rows: Rows) -> Any:
+def form_input(signature: ModelSignature, rows: Rows) -> Any:
     """Return rows in the form in which the model is called."""
     if signature.feeds in ("matrix", "items"):
         return rows.arrays[0]

@@ -172,12 +172,12 @@ class Assignment:
         """Read what ``to_line`` wrote."""
         told = json.loads(line)
         return Assignment(
-            tuple(_file(one) for one in told["files"]),
-            tuple(_file(one) for one in told["unloaded"]),
+            tuple(_read_file(one) for one in told["files"]),
+            tuple(_read_file(one) for one in told["unloaded"]),
             Settings(**told["settings"]),
             told["control"],
         )
 
 
-def _file(told: Mapping[str, str]) -> ModelFile:
+def _read_file(told: Mapping[str, str]) -> ModelFile:
     return ModelFile(told["name"], told["version"], Path(told["path"]))

@@ -18,10 +18,10 @@ from hbconv.model import Model
 from hbconv.runtime.program import Key
 from hbconv.runtime.program_choice import name_dtypes
 from hbconv.serve.failures import RefusedError
-from hbconv.serve.inference import Inference, Rows, fed
+from hbconv.serve.inference import Inference, Rows, form_input
 from hbconv.serve.signature import DTYPES, Given, ModelSignature, Taken
 
-__all__ = ["Answers", "ServedModel", "compute", "require_size", "warmed"]
+__all__ = ["Answers", "ServedModel", "compute", "require_size", "warm"]
 
 MOST_TEXT_BYTES = 1 << 20
 """Of texts that are computed together: what a model makes of them takes up to 32 times as much."""
@@ -65,7 +65,7 @@ def compute(
     first = 0
     for part in rows.parts(MOST_TEXT_BYTES):
         try:
-            parts.append(_computed(model, signature, part, wanted))
+            parts.append(_compute_part(model, signature, part, wanted))
         except InputError as error:
             if part.count == rows.count:
                 raise
@@ -77,10 +77,10 @@ def compute(
     return {one.name: np.concatenate([part[one.name] for part in parts]) for one in wanted}
 
 
-def _computed(
+def _compute_part(
     model: Model, signature: ModelSignature, rows: Rows, wanted: Collection[Given]
 ) -> Answers:
-    x = fed(signature, rows)
+    x = form_input(signature, rows)
     found: dict[str, Any] = {}
     for one in wanted:
         if one.method not in found:
@@ -122,7 +122,7 @@ class ServedModel:
         return rows <= self.quick_rows and not asked_on_demand
 
 
-def warmed(name: str, version: str, model: Model) -> ServedModel:
+def warm(name: str, version: str, model: Model) -> ServedModel:
     """Compile the methods of a model, and time how many rows it answers at once.
 
     Those on demand, such as contributions, are compiled at the first request for them. The model
@@ -136,7 +136,7 @@ def warmed(name: str, version: str, model: Model) -> ServedModel:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with suppress(InputError):  # a model of mappings reads none of the texts made here
-            model.compile(fed(signature, _some_rows(signature, 1)))
+            model.compile(form_input(signature, _some_rows(signature, 1)))
         if stored:
             _name_compiled(f"{name} {version}", model, stored, time.perf_counter() - began)
         quick = _quick_rows(model, signature)

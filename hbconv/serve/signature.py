@@ -19,7 +19,7 @@ from hbconv.containers import MatrixTuple, Output, Sparse
 from hbconv.errors import InputError, shown
 from hbconv.model import Model
 
-__all__ = ["BYTES", "DTYPES", "Given", "ModelSignature", "Taken", "datatype_of", "dtype_of"]
+__all__ = ["BYTES", "DTYPES", "Given", "ModelSignature", "Taken", "find_datatype", "find_dtype"]
 
 BYTES = "BYTES"
 DTYPES = {
@@ -48,7 +48,7 @@ ROWS = -1
 """Stands for the number of rows in a shape."""
 
 
-def dtype_of(name: str, datatype: Any) -> np.dtype[Any]:
+def find_dtype(name: str, datatype: Any) -> np.dtype[Any]:
     """Return the dtype of a tensor's datatype.
 
     Raises
@@ -64,12 +64,12 @@ def dtype_of(name: str, datatype: Any) -> np.dtype[Any]:
     return found
 
 
-def datatype_of(dtype: np.dtype[Any]) -> str:
+def find_datatype(dtype: np.dtype[Any]) -> str:
     """Return the datatype of a dtype; text and objects are BYTES.
 
     Examples
     --------
-    >>> datatype_of(np.dtype("float64")), datatype_of(np.dtype("U3"))
+    >>> find_datatype(np.dtype("float64")), find_datatype(np.dtype("U3"))
     ('FP64', 'BYTES')
     """
     return _NAMES.get(dtype) or _NAMES.get(dtype.newbyteorder("<"), BYTES)
@@ -100,7 +100,7 @@ class Taken:
     @property
     def datatype(self) -> str:
         """The datatype that is told; others are taken where they convert exactly."""
-        return BYTES if self.dtype == "string" else datatype_of(np.dtype(self.dtype))
+        return BYTES if self.dtype == "string" else find_datatype(np.dtype(self.dtype))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -254,17 +254,17 @@ def _given(model: Model, method: str, output: Output) -> list[Given]:
 def _tensors(model: Model, method: str, output: Output) -> list[Given]:
     dtypes = _dtypes(output)
     if output.is_vector:
-        return [Given(method, method, None, datatype_of(dtypes[0]), (ROWS,))]
+        return [Given(method, method, None, find_datatype(dtypes[0]), (ROWS,))]
     shape = getattr(output.form, "shape", None)
     if shape is not None:
-        return [Given(method, method, None, datatype_of(dtypes[0]), (ROWS, *shape))]
+        return [Given(method, method, None, find_datatype(dtypes[0]), (ROWS, *shape))]
     widths = output.widths
     if not widths:
         labels = _labels(model, method, output.node.type.width)
         shape = (ROWS, output.node.type.width)
-        return [Given(method, method, None, datatype_of(dtypes[0]), shape, labels)]
+        return [Given(method, method, None, find_datatype(dtypes[0]), shape, labels)]
     return [
-        Given(f"{method}_{i}", method, i, datatype_of(dtype), (ROWS, width))
+        Given(f"{method}_{i}", method, i, find_datatype(dtype), (ROWS, width))
         for i, (width, dtype) in enumerate(zip(widths, dtypes, strict=True))
     ]
 

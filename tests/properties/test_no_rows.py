@@ -39,7 +39,7 @@ from hbconv.engines.pandas import score_frame
 from hbconv.serve.protocol.grpc_messages import message, read_message, write_message
 from hbconv.serve.protocol.records import read_records, write_records
 from hbconv.serve.protocol.v2 import pack_texts, read_v2, write_v2
-from hbconv.serve.served_model import compute, warmed
+from hbconv.serve.served_model import compute, warm
 from hbconv.serve.signature import DTYPES
 
 rng = np.random.default_rng(0)
@@ -212,7 +212,7 @@ def _polars(name: str, backend: str, state: str, rows: Any) -> Any:
 
 
 def _tensors(name: str, backend: str, state: str, rows: Any) -> Any:
-    served = warmed("m", "1", model(name, backend, state))
+    served = warm("m", "1", model(name, backend, state))
     inputs = [
         {"name": name, "datatype": kind, "shape": values.shape, "data": values.ravel().tolist()}
         for name, kind, values in _inputs(served, rows)
@@ -224,7 +224,7 @@ def _tensors(name: str, backend: str, state: str, rows: Any) -> Any:
 
 
 def _grpc(name: str, backend: str, state: str, rows: Any) -> Any:
-    served = warmed("m", "1", model(name, backend, state))
+    served = warm("m", "1", model(name, backend, state))
     request = message("ModelInferRequest")()
     for name, kind, values in _inputs(served, rows):
         request.inputs.add(name=name, datatype=kind, shape=values.shape)
@@ -270,7 +270,7 @@ def test_tables_and_tensors_of_no_rows_have_the_columns_of_rows() -> None:
 
 
 def _records(name: str, backend: str, state: str) -> None:
-    served = warmed("m", "1", model(name, backend, state))
+    served = warm("m", "1", model(name, backend, state))
     for document in ([], {"instances": []}):
         asked = read_records(document, served.signature, 9)
         found = compute(served.model, served.signature, asked.rows, asked.wanted)

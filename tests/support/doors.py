@@ -29,7 +29,7 @@ from hbconv.engines.dask import score_frames
 from hbconv.engines.duckdb import create_function
 from hbconv.engines.pandas import score_frame
 from hbconv.errors import InputError
-from hbconv.serve.inference import fed
+from hbconv.serve.inference import form_input
 from hbconv.serve.protocol.grpc_messages import message, read_message
 from hbconv.serve.protocol.json_values import NON_FINITE
 from hbconv.serve.protocol.records import read_records
@@ -173,7 +173,7 @@ def _pandas_scorer(asked: Asked) -> Any:
 
 def _served(asked: Asked, read: Callable[[ModelSignature], Any]) -> Any:
     signature = ModelSignature.of(asked.model)
-    return asked.model.transform(fed(signature, read(signature).rows))
+    return asked.model.transform(form_input(signature, read(signature).rows))
 
 
 def _v1(asked: Asked) -> Any:

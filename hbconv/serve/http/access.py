@@ -16,14 +16,14 @@ from hbconv.serve.http.messages import Head
 from hbconv.serve.routes import Route
 from hbconv.serve.settings import Settings
 
-__all__ = ["hosts_of", "require_access", "require_host", "require_token"]
+__all__ = ["list_hosts", "require_access", "require_host", "require_token"]
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 _AS_BEARER = ((b"www-authenticate", b"Bearer"),)
 
 
-def hosts_of(address: str, named: Iterable[str]) -> tuple[str, ...]:
+def list_hosts(address: str, named: Iterable[str]) -> tuple[str, ...]:
     """Return the names that are allowed; none where any is.
 
     Parameters
@@ -40,11 +40,11 @@ def hosts_of(address: str, named: Iterable[str]) -> tuple[str, ...]:
 
     Examples
     --------
-    >>> hosts_of("127.0.0.1", ["models.test"])
+    >>> list_hosts("127.0.0.1", ["models.test"])
     ('localhost', '127.0.0.1', '[::1]', 'models.test')
-    >>> hosts_of("0.0.0.0", ["fe80::1"])
+    >>> list_hosts("0.0.0.0", ["fe80::1"])
     ('[fe80::1]',)
-    >>> hosts_of("0.0.0.0", [])
+    >>> list_hosts("0.0.0.0", [])
     ()
     """
     names = [name.strip() for name in named]

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from hbconv.serve.failures import RefusedError, log_failure
 from hbconv.serve.http.access import require_access
-from hbconv.serve.http.messages import LITTLE_BYTES, Request, Response, refused
+from hbconv.serve.http.messages import LITTLE_BYTES, Request, Response, respond_error
 from hbconv.serve.places import Places, TakenPlace
 from hbconv.serve.routes import UNKNOWN, RequestDestination, find_destination
 from hbconv.serve.settings import Settings
@@ -204,4 +204,4 @@ def settle_later(work: Coroutine[Any, Any, Response], settle: Settle) -> asyncio
 
 def _response_to(error: Exception) -> Response:
     log_failure(error)
-    return refused(error)
+    return respond_error(error)

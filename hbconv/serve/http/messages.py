@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from hbconv.serve.failures import RefusedError, refusal_of
+from hbconv.serve.failures import RefusedError, to_refusal
 from hbconv.serve.routes import RequestDestination
 
 __all__ = [
@@ -19,9 +19,9 @@ __all__ = [
     "Head",
     "Request",
     "Response",
-    "as_json",
-    "in_parts",
-    "refused",
+    "respond_error",
+    "respond_in_parts",
+    "respond_json",
 ]
 
 _STATUSES = {one.value: f"{one.value} {one.phrase}".encode() for one in HTTPStatus}
@@ -77,12 +77,12 @@ class Response:
         )
 
 
-def as_json(document: Any, status: int = 200) -> Response:
+def respond_json(document: Any, status: int = 200) -> Response:
     """Return a document as a response."""
     return Response(orjson.dumps(document, default=str), status)
 
 
-def in_parts(
+def respond_in_parts(
     parts: Sequence[bytes | memoryview],
     content_type: bytes = b"application/json",
     headers: tuple[tuple[bytes, bytes], ...] = (),
@@ -93,9 +93,9 @@ def in_parts(
     return Response(b"", 200, content_type, headers, parts)
 
 
-def refused(error: Exception) -> Response:
+def respond_error(error: Exception) -> Response:
     """Return what a client is told of an error, as a response."""
-    refusal = refusal_of(error)
+    refusal = to_refusal(error)
     body = orjson.dumps({"error": str(refusal)})
     return Response(body, refusal.status, headers=refusal.headers)
 

@@ -35,7 +35,7 @@ from hbconv.serve.http.server import HttpServer
 from hbconv.serve.metrics import Metrics
 from hbconv.serve.model_files import Assignment, ModelFile
 from hbconv.serve.protocol.handlers import Control, Handlers
-from hbconv.serve.served_model import ServedModel, warmed
+from hbconv.serve.served_model import ServedModel, warm
 
 __all__ = ["main", "work"]
 
@@ -236,7 +236,7 @@ def _become_worker(generation: Generation, alive: int, status: int) -> None:
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         models = [
-            one if isinstance(one, ServedModel) else warmed(file.name, file.version, one)
+            one if isinstance(one, ServedModel) else warm(file.name, file.version, one)
             for file, one in generation.models
         ]
         work(models, generation.assignment, generation.listening, alive, status)
@@ -248,7 +248,7 @@ def _become_worker(generation: Generation, alive: int, status: int) -> None:
         os._exit(code)
 
 
-def loaded(file: ModelFile, assignment: Assignment) -> Model | ServedModel:
+def load_file(file: ModelFile, assignment: Assignment) -> Model | ServedModel:
     """Load a model, and warm it where processes can share what is compiled.
 
     Raises
@@ -258,7 +258,7 @@ def loaded(file: ModelFile, assignment: Assignment) -> Model | ServedModel:
     """
     settings = assignment.settings
     model = load(file.path, settings.backend, trusted=settings.trusted)
-    return warmed(file.name, file.version, model) if _can_be_shared(model) else model
+    return warm(file.name, file.version, model) if _can_be_shared(model) else model
 
 
 def _can_be_shared(model: Model) -> bool:
@@ -273,11 +273,11 @@ def main(listening: int, status: int) -> int:
     logging.captureWarnings(capture=True)
     begin_log()
     os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")  # a fork cannot use CUDA's own
-    assignment = Assignment.from_line(_line(STDIN))
+    assignment = Assignment.from_line(_read_line(STDIN))
     models: list[tuple[ModelFile, Model | ServedModel]] = []
     for file in assignment.files:
         try:
-            models.append((file, loaded(file, assignment)))
+            models.append((file, load_file(file, assignment)))
         except (HbconvError, OSError) as error:
             os.write(status, json.dumps({"error": f"{file.path}: {error}"}).encode() + b"\n")
             return 1
@@ -286,7 +286,7 @@ def main(listening: int, status: int) -> int:
     return 0
 
 
-def _line(source: int) -> bytes:
+def _read_line(source: int) -> bytes:
     """Read a line, and nothing beyond it."""
     found = bytearray()
     while not found.endswith(b"\n"):

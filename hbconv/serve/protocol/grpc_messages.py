@@ -22,20 +22,20 @@ from google.protobuf import (  # type: ignore[import-untyped]
 )
 
 from hbconv.errors import InputError, shown
-from hbconv.serve.inference import Inference, choose_outputs, rows_of
-from hbconv.serve.protocol.json_values import numbers
-from hbconv.serve.protocol.v2 import binary_tensor, declared, raw, text_of
+from hbconv.serve.inference import Inference, choose_outputs, read_rows
+from hbconv.serve.protocol.json_values import read_numbers
+from hbconv.serve.protocol.v2 import decode_text, pack_values, read_binary, read_form
 from hbconv.serve.served_model import Answers
-from hbconv.serve.signature import BYTES, ModelSignature, datatype_of
+from hbconv.serve.signature import BYTES, ModelSignature, find_datatype
 
 __all__ = [
     "PACKAGE",
     "SERVICE",
-    "length_delimited",
     "message",
     "message_names",
     "read_message",
     "require_bounded",
+    "write_field",
     "write_message",
 ]
 
@@ -153,7 +153,7 @@ class _Count:
 
     def add(self, data: memoryview, known: Mapping[int, Any]) -> None:
         """Count the fields of a message."""
-        for number, found in _fields(data):
+        for number, found in _read_wire_fields(data):
             self._fields += 1
             if self._fields > self._most:
                 raise InputError(f"The message has more than {self._most:,} fields.")
@@ -169,15 +169,15 @@ class _Count:
 
     def _add_values(self, data: memoryview) -> None:
         """Count the values of contents: packed into a field, or each one a field."""
-        for number, found in _fields(data):
-            self._listed += max(LEAST_A_FIELD, 0 if found is None else _packed(number, found))
+        for number, found in _read_wire_fields(data):
+            self._listed += max(LEAST_A_FIELD, 0 if found is None else _count_packed(number, found))
             if self._listed > MOST_LISTED:
                 raise InputError(
                     f"The message lists more than {MOST_LISTED:,} values. Send raw contents."
                 )
 
 
-def _packed(number: int, data: memoryview) -> int:
+def _count_packed(number: int, data: memoryview) -> int:
     size = len(data)
     if number == _TEXTS:
         return 1
@@ -186,7 +186,7 @@ def _packed(number: int, data: memoryview) -> int:
     return size if size <= SHORT_BYTES else int(np.count_nonzero(np.frombuffer(data, np.int8) >= 0))
 
 
-def _fields(data: memoryview) -> Iterator[tuple[int, memoryview | None]]:
+def _read_wire_fields(data: memoryview) -> Iterator[tuple[int, memoryview | None]]:
     """Return the number of each field, and its bytes where it has a length.
 
     Raises
@@ -196,18 +196,18 @@ def _fields(data: memoryview) -> Iterator[tuple[int, memoryview | None]]:
     """
     place, end = 0, len(data)
     while place < end:
-        tag, place = _varint(data, place)
+        tag, place = _read_varint(data, place)
         kind = tag & 7
         size = _SIZES.get(kind, 0)
         if kind in (_VARINT, _LENGTH):
-            size, place = _varint(data, place)
+            size, place = _read_varint(data, place)
         start, place = place, place + (0 if kind == _VARINT else size)
         if place > end or kind not in (_VARINT, _LENGTH, *_SIZES):
             raise _no_message()
         yield tag >> 3, data[start:place] if kind == _LENGTH else None
 
 
-def _varint(data: memoryview, place: int) -> tuple[int, int]:
+def _read_varint(data: memoryview, place: int) -> tuple[int, int]:
     """Read a number of seven bits a byte, and return the place behind it."""
     value = 0
     for shift, byte in zip(range(0, 70, 7), data[place : place + 10], strict=False):
@@ -222,12 +222,12 @@ def _no_message() -> InputError:
     return InputError("The bytes are no message of the Open Inference Protocol.")
 
 
-def length_delimited(number: int, data: bytes | memoryview) -> list[bytes | memoryview]:
+def write_field(number: int, data: bytes | memoryview) -> list[bytes | memoryview]:
     r"""Return a field of some bytes, in parts.
 
     Examples
     --------
-    >>> length_delimited(6, b"ab")
+    >>> write_field(6, b"ab")
     [b'2', b'\x02', b'ab']
     """
     size, length = len(data), bytearray()
@@ -309,20 +309,22 @@ def read_message(request: Any, signature: ModelSignature, most_rows: int) -> Inf
     for place, one in enumerate(request.inputs):
         if one.name in tensors:
             raise InputError(f"Input {shown(one.name)} is there twice.")
-        tensors[one.name] = _raw(one, raws[place], most_rows) if raws else _listed(one, most_rows)
+        tensors[one.name] = (
+            _raw(one, raws[place], most_rows) if raws else _read_list(one, most_rows)
+        )
     wanted = choose_outputs(signature, [one.name for one in request.outputs])
-    return Inference(rows_of(signature, tensors), wanted, request.id)
+    return Inference(read_rows(signature, tensors), wanted, request.id)
 
 
 def _raw(one: Any, data: bytes, most_rows: int) -> npt.NDArray[Any]:
     if one.HasField("contents"):
         raise InputError(f"Input {shown(one.name)} has both contents and raw contents.")
-    dtype, shape = declared(one.name, one.datatype, list(one.shape), most_rows)
-    return binary_tensor(one.name, dtype, shape, memoryview(data))
+    dtype, shape = read_form(one.name, one.datatype, list(one.shape), most_rows)
+    return read_binary(one.name, dtype, shape, memoryview(data))
 
 
-def _listed(one: Any, most_rows: int) -> npt.NDArray[Any]:
-    dtype, shape = declared(one.name, one.datatype, list(one.shape), most_rows)
+def _read_list(one: Any, most_rows: int) -> npt.NDArray[Any]:
+    dtype, shape = read_form(one.name, one.datatype, list(one.shape), most_rows)
     field = _LISTS.get(one.datatype)
     if field is None:
         raise InputError(f"Input {shown(one.name)}: send {one.datatype} as raw contents.")
@@ -333,12 +335,12 @@ def _listed(one: Any, most_rows: int) -> npt.NDArray[Any]:
             f"shape {list(shape)}."
         )
     if dtype.kind == "O":
-        texts = [text_of(one.name, value, place) for place, value in enumerate(values)]
+        texts = [decode_text(one.name, value, place) for place, value in enumerate(values)]
         return np.fromiter(texts, object, len(texts)).reshape(shape)
     found = np.empty(len(values), dtype)
     for start in range(0, len(values), PIECE_VALUES):
         part = slice(start, start + PIECE_VALUES)
-        found[part] = numbers(f"Input {shown(one.name)}", values[part], dtype, start)
+        found[part] = read_numbers(f"Input {shown(one.name)}", values[part], dtype, start)
     return found.reshape(shape)
 
 
@@ -347,6 +349,6 @@ def write_message(name: str, version: str, asked: Inference, answers: Answers) -
     response = message("ModelInferResponse")(model_name=name, model_version=version, id=asked.id)
     contents: list[bytes | memoryview] = []
     for one, array in answers.items():
-        response.outputs.add(name=one, datatype=datatype_of(array.dtype), shape=array.shape)
-        contents.extend(length_delimited(_RAW_OUTPUTS, raw(array)))
+        response.outputs.add(name=one, datatype=find_datatype(array.dtype), shape=array.shape)
+        contents.extend(write_field(_RAW_OUTPUTS, pack_values(array)))
     return b"".join([response.SerializeToString(), *contents])

@@ -12,7 +12,7 @@ import grpc.aio
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from hbconv.errors import InputError
-from hbconv.serve.failures import RefusedError, log_failure, refusal_of
+from hbconv.serve.failures import RefusedError, log_failure, to_refusal
 from hbconv.serve.http.access import require_token
 from hbconv.serve.http.messages import LITTLE_BYTES, LONG_BYTES
 from hbconv.serve.places import TakenPlace
@@ -122,7 +122,7 @@ class _Service:
                 async with asyncio.timeout(self._handlers.settings.seconds):
                     response = await self._answer(call)
             except Exception as error:
-                refusal = refusal_of(error)
+                refusal = to_refusal(error)
                 log_failure(error)
                 self._handlers.count(call.destination, refusal.status, 0.0)
                 if context.done():  # the client is gone, or gRPC told it what is wrong

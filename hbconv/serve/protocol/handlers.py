@@ -17,7 +17,7 @@ from hbconv.errors import shown
 from hbconv.serve.batching import Batcher, Catalog, Outcome, Waiting
 from hbconv.serve.failures import RefusedError
 from hbconv.serve.http.exchange import Settle, settle_later
-from hbconv.serve.http.messages import LONG_BYTES, Request, Response, as_json, in_parts
+from hbconv.serve.http.messages import LONG_BYTES, Request, Response, respond_in_parts, respond_json
 from hbconv.serve.inference import Inference
 from hbconv.serve.metrics import CONTENT_TYPE_LATEST, Metrics
 from hbconv.serve.model_files import Assignment
@@ -227,7 +227,7 @@ class Handlers:
         document = await self.document(destination, _read_fields(destination.route, request))
         if isinstance(document, Response):
             return document
-        return as_json(document, 503 if document == {"ready": False} else 200)
+        return respond_json(document, 503 if document == {"ready": False} else 200)
 
     def document(
         self, destination: RequestDestination, fields: Mapping[str, Any]
@@ -339,8 +339,8 @@ def _read_tensors(served: ServedModel, request: Request, most_rows: int) -> tupl
 def _write_tensors(served: ServedModel, asked: Inference, answers: Answers) -> Response:
     parts, json_bytes = write_v2(served.name, served.version, asked, answers)
     if json_bytes is None:
-        return in_parts(parts)
-    return in_parts(parts, b"application/octet-stream", ((_LENGTH, b"%d" % json_bytes),))
+        return respond_in_parts(parts)
+    return respond_in_parts(parts, b"application/octet-stream", ((_LENGTH, b"%d" % json_bytes),))
 
 
 def _read_records(served: ServedModel, request: Request, most_rows: int) -> tuple[Inference, Write]:
@@ -359,7 +359,7 @@ def _read_long(signature: ModelSignature, body: bytes | bytearray, most_rows: in
 
 
 def _write_records(asked: Inference, answers: Answers) -> Response:
-    return in_parts(write_records(asked, answers))
+    return respond_in_parts(write_records(asked, answers))
 
 
 READERS: Mapping[str, Read] = {"infer": _read_tensors, "predict": _read_records}

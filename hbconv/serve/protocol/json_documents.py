@@ -25,8 +25,8 @@ from hbconv.errors import InputError, shown
 __all__ = [
     "PIECE_BYTES",
     "LongList",
+    "cut_pieces",
     "has_floats",
-    "pieces_of",
     "read_float_json",
     "read_json",
     "read_long_json",
@@ -119,7 +119,7 @@ class LongList:
             It is no JSON, or an element is too long.
         """
         count = 0
-        for span in _spans(self.text):
+        for span in _cut_spans(self.text):
             if len(span) > MOST_VALUE_BYTES:
                 raise InputError(
                     f"Element {count} of a list takes {len(span):,} bytes of JSON, and the server "
@@ -137,14 +137,14 @@ class LongList:
         InputError
             It is no JSON, or an element takes too much beside the list.
         """
-        for span in _spans(self.text):
+        for span in _cut_spans(self.text):
             if len(span) <= PIECE_BYTES:
                 yield from _read(b"[%b]", span, len(self.text))
             else:
                 yield read_long_json(span, name)
 
 
-def pieces_of(values: list[Any] | LongList) -> Iterator[list[Any]]:
+def cut_pieces(values: list[Any] | LongList) -> Iterator[list[Any]]:
     """Return a list by pieces; a short one is one piece."""
     return values.pieces() if isinstance(values, LongList) else iter((values,))
 
@@ -157,16 +157,16 @@ def read_long_json(text: memoryview, name: str) -> dict[str, Any] | LongList:
     InputError
         It is no JSON, or takes too much beside the list.
     """
-    text = _trimmed(text)
+    text = _trim(text)
     if text[0] == ord("["):
         return LongList(text)
     found: dict[str, Any] = {}
     count = 0
-    for span in _spans(text):
+    for span in _cut_spans(text):
         is_long = len(span) > PIECE_BYTES
         named = _NAME.match(span) if is_long else None
         if named is not None and named[1] == name.encode():
-            found[name] = LongList(_trimmed(span[named.end() :]))
+            found[name] = LongList(_trim(span[named.end() :]))
             continue
         count += len(span)
         if count > MOST_VALUE_BYTES:
@@ -178,7 +178,7 @@ def read_long_json(text: memoryview, name: str) -> dict[str, Any] | LongList:
     return found
 
 
-def _trimmed(text: memoryview) -> memoryview:
+def _trim(text: memoryview) -> memoryview:
     """Return a list or an object without the white space around it."""
     first, last = bytes(text[:MOST_SPACE_BYTES]), bytes(text[-MOST_SPACE_BYTES:])
     start = len(first) - len(first.lstrip(_SPACE))
@@ -201,10 +201,10 @@ def _read(form: bytes, span: memoryview, whole: int) -> Any:
     return found
 
 
-def _spans(text: memoryview) -> Iterator[memoryview]:
+def _cut_spans(text: memoryview) -> Iterator[memoryview]:
     """Cut a list or an object at its commas: a part of more than a piece is one element."""
     start = 1
-    for commas in _commas(text):
+    for commas in _find_commas(text):
         first, last = int(commas[0]), int(commas[-1])
         if last - start > PIECE_BYTES:
             yield text[start:first]
@@ -215,7 +215,7 @@ def _spans(text: memoryview) -> Iterator[memoryview]:
     yield text[start:-1]
 
 
-def _commas(text: memoryview) -> Iterator[npt.NDArray[np.int64]]:
+def _find_commas(text: memoryview) -> Iterator[npt.NDArray[np.int64]]:
     """Find the commas between the elements, some places at a time.
 
     1. Marks are quotes, backslashes, commas and brackets.
@@ -229,7 +229,7 @@ def _commas(text: memoryview) -> Iterator[npt.NDArray[np.int64]]:
         places = np.flatnonzero(_IS_MARK[data])  # 1
         marks = data[places]
         quotes = marks == _QUOTE
-        before = _backslashes_before(data, backslashes)
+        before = _count_backslashes(data, backslashes)
         quotes &= before[places] % 2 == 0  # 2
         backslashes = int(before[-1]) % 2
         if not len(places):
@@ -242,7 +242,7 @@ def _commas(text: memoryview) -> Iterator[npt.NDArray[np.int64]]:
             yield commas + start
 
 
-def _backslashes_before(data: npt.NDArray[np.uint8], carried: int) -> npt.NDArray[np.int64]:
+def _count_backslashes(data: npt.NDArray[np.uint8], carried: int) -> npt.NDArray[np.int64]:
     """Count the backslashes in a row before each byte and the end, where some were there before."""
     places = np.arange(len(data))
     other = np.where(data == _BACKSLASH, -1 - carried, places)

@@ -22,11 +22,11 @@ __all__ = [
     "HOLE",
     "NON_FINITE",
     "PIECE_VALUES",
-    "filled",
-    "numbers",
-    "plain_list",
-    "tensor_of",
-    "written_by_pieces",
+    "fill_holes",
+    "list_values",
+    "read_numbers",
+    "read_tensor",
+    "write_by_pieces",
 ]
 
 NON_FINITE = {
@@ -52,7 +52,7 @@ HOLE = orjson.Fragment(_MARK)
 """Stands in a document for a list that is written by pieces. JSON holds no such byte."""
 
 
-def tensor_of(
+def read_tensor(
     name: str, dtype: np.dtype[Any], shape: tuple[int, ...], data: Any, first: int = 0
 ) -> npt.NDArray[Any]:
     """Read the values of a tensor: a list, read or not, or an array for a dtype of floats.
@@ -66,17 +66,17 @@ def tensor_of(
     """
     if isinstance(data, np.ndarray):
         _require_count(name, shape, len(data), math.prod(shape))
-        return _narrowed(f"Input {shown(name)}", data, dtype).reshape(shape)
+        return _narrow(f"Input {shown(name)}", data, dtype).reshape(shape)
     if isinstance(data, LongList):
-        return _by_pieces(name, dtype, shape, data)
-    values = _flat(name, shape, data)
+        return _read_pieces(name, dtype, shape, data)
+    values = _flatten(name, shape, data)
     if dtype.kind == "O":
         _require_types(name, values, _KINDS["O"], "texts", first)
         return np.fromiter(values, object, len(values)).reshape(shape)
-    return numbers(f"Input {shown(name)}", values, dtype, first).reshape(shape)
+    return read_numbers(f"Input {shown(name)}", values, dtype, first).reshape(shape)
 
 
-def _by_pieces(
+def _read_pieces(
     name: str, dtype: np.dtype[Any], shape: tuple[int, ...], data: LongList
 ) -> npt.NDArray[Any]:
     """Read a list of values, or of lists that have the shape of a row."""
@@ -88,7 +88,7 @@ def _by_pieces(
     for piece in data.pieces():
         forms.add(bool(piece) and isinstance(piece[0], list))
         own = (len(piece), *shape[1:]) if True in forms else (len(piece),)
-        part = tensor_of(name, dtype, own, piece, filled).ravel()
+        part = read_tensor(name, dtype, own, piece, filled).ravel()
         if len(forms) > 1:
             raise InputError(f"Input {shown(name)}: the lists of its data do not have its shape.")
         if filled + len(part) > count:
@@ -102,7 +102,7 @@ def _by_pieces(
     return values.reshape(shape)
 
 
-def numbers(
+def read_numbers(
     where: str, values: Sequence[Any], dtype: np.dtype[Any], first: int = 0
 ) -> npt.NDArray[Any]:
     """Read a flat list, whose elements count from ``first``, as an array of numbers or bools.
@@ -114,7 +114,7 @@ def numbers(
     """
     kinds = set(map(type, values))
     if dtype.kind == "f" and not kinds.isdisjoint(_WORDS):
-        values = [_non_finite(value) for value in values]
+        values = [_parse_word(value) for value in values]
         kinds = set(map(type, values))
     if not kinds <= _KINDS[dtype.kind]:
         _require_types(where, values, _KINDS[dtype.kind], f"values of {dtype.name}", first)
@@ -122,10 +122,10 @@ def numbers(
         array = np.array(values, np.float64 if dtype.kind == "f" else dtype)
     except OverflowError as error:
         raise InputError(f"{where} holds a number that exceeds {dtype.name}.") from error
-    return _narrowed(where, array, dtype)
+    return _narrow(where, array, dtype)
 
 
-def _narrowed(where: str, array: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+def _narrow(where: str, array: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     if array.dtype == dtype:
         return array
     with np.errstate(over="ignore"):
@@ -135,7 +135,7 @@ def _narrowed(where: str, array: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.
     return narrow
 
 
-def _non_finite(value: Any) -> Any:
+def _parse_word(value: Any) -> Any:
     return NON_FINITE.get(value, value) if value is None or type(value) is str else value
 
 
@@ -149,7 +149,7 @@ def _require_types(
             )
 
 
-def _flat(name: str, shape: tuple[int, ...], data: Any) -> Sequence[Any]:
+def _flatten(name: str, shape: tuple[int, ...], data: Any) -> Sequence[Any]:
     """Return nested lists as one, once they have the shape."""
     if not isinstance(data, list):
         raise InputError(f"Input {shown(name)} has no list of data.")
@@ -172,12 +172,12 @@ def _require_count(name: str, shape: tuple[int, ...], count: int, expected: int)
         )
 
 
-def plain_list(array: npt.NDArray[Any]) -> list[Any]:
+def list_values(array: npt.NDArray[Any]) -> list[Any]:
     """Return an array as nested lists that JSON holds without loss.
 
     Examples
     --------
-    >>> plain_list(np.array([0.5, np.inf, np.nan]))
+    >>> list_values(np.array([0.5, np.inf, np.nan]))
     [0.5, 'Infinity', 'NaN']
     """
     if array.dtype.kind != "f" or np.isfinite(array).all():
@@ -191,7 +191,7 @@ def plain_list(array: npt.NDArray[Any]) -> list[Any]:
     return found
 
 
-def written_by_pieces(
+def write_by_pieces(
     count: int, width: int, values: Callable[[slice], Sequence[Any]]
 ) -> Iterator[bytes]:
     """Write the values of some rows, each of so many values, as a list."""
@@ -203,7 +203,7 @@ def written_by_pieces(
     yield b"]" if count else b"[]"
 
 
-def filled(document: Any, lists: Sequence[Iterable[bytes]]) -> list[bytes]:
+def fill_holes(document: Any, lists: Sequence[Iterable[bytes]]) -> list[bytes]:
     """Return a document in parts, with lists in the place of its holes."""
     if not lists:
         return [orjson.dumps(document, default=str)]

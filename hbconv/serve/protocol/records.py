@@ -13,15 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.errors import InputError, shown
-from hbconv.serve.inference import Inference, Rows, choose_outputs, joined
-from hbconv.serve.protocol.json_documents import LongList, pieces_of
+from hbconv.serve.inference import Inference, Rows, choose_outputs, join_rows
+from hbconv.serve.protocol.json_documents import LongList, cut_pieces
 from hbconv.serve.protocol.json_values import (
     HOLE,
     PIECE_VALUES,
-    filled,
-    numbers,
-    plain_list,
-    written_by_pieces,
+    fill_holes,
+    list_values,
+    read_numbers,
+    write_by_pieces,
 )
 from hbconv.serve.served_model import Answers
 from hbconv.serve.signature import Given, ModelSignature, Taken
@@ -48,12 +48,12 @@ def read_records(document: Any, signature: ModelSignature, most_rows: int) -> In
     InputError, OptionError
         It holds no records, or they do not fit the model.
     """
-    records, outputs = _parts(document, signature)
+    records, outputs = _split_document(document, signature)
     wanted = choose_outputs(signature, outputs)
     parts: list[Rows] = []
     lacking = set(signature.names)
     count = 0
-    for piece in pieces_of(records):
+    for piece in cut_pieces(records):
         if count + len(piece) > most_rows:
             more = " or more" if isinstance(records, LongList) else ""
             raise InputError(
@@ -61,15 +61,17 @@ def read_records(document: Any, signature: ModelSignature, most_rows: int) -> In
                 f"{most_rows} at once."
             )
         if signature.feeds == "names":
-            lacking &= _lacking(piece, signature, count)
-        parts.append(Rows(len(piece), tuple(_arrays(piece, signature, count))))
+            lacking &= _find_lacking(piece, signature, count)
+        parts.append(Rows(len(piece), tuple(_read_arrays(piece, signature, count))))
         count += len(piece)
     if signature.feeds == "names" and count and lacking:
         _refuse_lacking(lacking, count)
-    return Inference(joined(parts), wanted)
+    return Inference(join_rows(parts), wanted)
 
 
-def _parts(document: Any, signature: ModelSignature) -> tuple[list[Any] | LongList, list[str]]:
+def _split_document(
+    document: Any, signature: ModelSignature
+) -> tuple[list[Any] | LongList, list[str]]:
     if isinstance(document, list | LongList):
         return document, []
     if not isinstance(document, dict):
@@ -99,33 +101,33 @@ def _refuse_wrapper(document: dict[str, Any], signature: ModelSignature) -> None
         raise InputError(f"{shown(name)} is no column of the model. {_FORMS}.")
 
 
-def _arrays(
+def _read_arrays(
     records: Sequence[Any], signature: ModelSignature, first: int
 ) -> Iterable[npt.NDArray[Any]]:
     """Return an array for each tensor that is taken, of records that count from ``first``."""
     if signature.feeds == "matrix":
-        yield _matrix(records, signature.taken[0], first)
+        yield _read_matrix(records, signature.taken[0], first)
     elif signature.feeds == "items":
         yield np.fromiter(records, object, len(records))
     elif signature.feeds == "values":
-        yield _column(signature.taken[0], records, first)
+        yield _read_column(signature.taken[0], records, first)
     elif signature.feeds == "positions":
-        lists = _lists(records, len(signature.taken), first)
+        lists = _require_lists(records, len(signature.taken), first)
         for place, taken in enumerate(signature.taken):
-            yield _column(taken, [values[place] for values in lists], first)
+            yield _read_column(taken, [values[place] for values in lists], first)
     else:
         for taken in signature.taken:
-            yield _column(taken, [record.get(taken.name) for record in records], first)
+            yield _read_column(taken, [record.get(taken.name) for record in records], first)
 
 
-def _matrix(records: Sequence[Any], taken: Taken, first: int) -> npt.NDArray[Any]:
+def _read_matrix(records: Sequence[Any], taken: Taken, first: int) -> npt.NDArray[Any]:
     width = taken.width or 0
-    values = [value for record in _lists(records, width, first) for value in record]
-    found = numbers("A record", _plain(values), np.dtype(taken.dtype), first * width)
+    values = [value for record in _require_lists(records, width, first) for value in record]
+    found = read_numbers("A record", _count_bools(values), np.dtype(taken.dtype), first * width)
     return found.reshape(len(records), width)
 
 
-def _lists(records: Sequence[Any], width: int, first: int) -> Sequence[list[Any]]:
+def _require_lists(records: Sequence[Any], width: int, first: int) -> Sequence[list[Any]]:
     for place, record in enumerate(records, first):
         if not isinstance(record, list) or len(record) != width:
             raise InputError(
@@ -135,7 +137,7 @@ def _lists(records: Sequence[Any], width: int, first: int) -> Sequence[list[Any]
     return records
 
 
-def _lacking(records: Sequence[Any], signature: ModelSignature, first: int) -> set[str]:
+def _find_lacking(records: Sequence[Any], signature: ModelSignature, first: int) -> set[str]:
     """Return the names that no record has; refuse other forms and names."""
     names = signature.names
     lacking = set(names)
@@ -159,10 +161,10 @@ def _refuse_lacking(names: set[str], count: int) -> None:
     raise InputError(f"{who} {', '.join(map(shown, sorted(names)[:20]))}.")
 
 
-def _column(taken: Taken, values: Sequence[Any], first: int) -> npt.NDArray[Any]:
+def _read_column(taken: Taken, values: Sequence[Any], first: int) -> npt.NDArray[Any]:
     if taken.dtype != "string":
         where = f"Column {shown(taken.name)}"
-        return numbers(where, _plain(values), np.dtype(taken.dtype), first)
+        return read_numbers(where, _count_bools(values), np.dtype(taken.dtype), first)
     if not _SCALARS.issuperset(map(type, values)):
         raise InputError(
             f"Column {shown(taken.name)} holds a list or an object, where text is read."
@@ -170,7 +172,7 @@ def _column(taken: Taken, values: Sequence[Any], first: int) -> npt.NDArray[Any]
     return np.fromiter(values, object, len(values))
 
 
-def _plain(values: Sequence[Any]) -> Sequence[Any]:
+def _count_bools(values: Sequence[Any]) -> Sequence[Any]:
     """Return bools as the numbers that they are; JSON tells them apart."""
     if bool not in map(type, values):
         return values
@@ -186,13 +188,13 @@ def write_records(asked: Inference, answers: Answers) -> list[bytes]:
         return [dict(zip(columns, row, strict=True)) for row in rows]
 
     if asked.rows.count * asked.width <= PIECE_VALUES:
-        return filled({"predictions": named(slice(None))}, [])
-    values = written_by_pieces(asked.rows.count, asked.width, named)
-    return filled({"predictions": HOLE}, [values])
+        return fill_holes({"predictions": named(slice(None))}, [])
+    values = write_by_pieces(asked.rows.count, asked.width, named)
+    return fill_holes({"predictions": HOLE}, [values])
 
 
 def _values(given: Given, array: npt.NDArray[Any]) -> Sequence[Any]:
-    values = plain_list(array)
+    values = list_values(array)
     if given.labels is None:
         return values
     labels = [str(label) for label in given.labels]

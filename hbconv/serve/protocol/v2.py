@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from hbconv.errors import InputError, shown
 from hbconv.serve.http.messages import LONG_BYTES
-from hbconv.serve.inference import Inference, choose_outputs, rows_of
+from hbconv.serve.inference import Inference, choose_outputs, read_rows
 from hbconv.serve.protocol.json_documents import (
     LongList,
     has_floats,
@@ -29,21 +29,21 @@ from hbconv.serve.protocol.json_documents import (
 from hbconv.serve.protocol.json_values import (
     HOLE,
     PIECE_VALUES,
-    filled,
-    plain_list,
-    tensor_of,
-    written_by_pieces,
+    fill_holes,
+    list_values,
+    read_tensor,
+    write_by_pieces,
 )
 from hbconv.serve.served_model import Answers
-from hbconv.serve.signature import BYTES, DTYPES, Given, ModelSignature, datatype_of, dtype_of
+from hbconv.serve.signature import BYTES, DTYPES, Given, ModelSignature, find_datatype, find_dtype
 
 __all__ = [
-    "binary_tensor",
-    "declared",
+    "decode_text",
     "pack_texts",
-    "raw",
+    "pack_values",
+    "read_binary",
+    "read_form",
     "read_v2",
-    "text_of",
     "unpack_texts",
     "write_v2",
 ]
@@ -79,7 +79,7 @@ def unpack_texts(name: str, data: memoryview, count: int) -> npt.NDArray[np.obje
                 f"Input {shown(name)}: the data does not hold the {count} elements of its shape; "
                 f"element {len(texts)} ends beyond them."
             )
-        texts.append(text_of(name, bytes(data[start:place]), len(texts)))
+        texts.append(decode_text(name, bytes(data[start:place]), len(texts)))
     if len(texts) < count:
         raise InputError(
             f"Input {shown(name)}: the data holds {len(texts)} elements, and its shape {count}."
@@ -87,7 +87,7 @@ def unpack_texts(name: str, data: memoryview, count: int) -> npt.NDArray[np.obje
     return np.fromiter(texts, object, count)
 
 
-def text_of(name: str, data: bytes, element: int) -> str:
+def decode_text(name: str, data: bytes, element: int) -> str:
     """Decode one element, which must be UTF-8 and not too long."""
     if len(data) > MOST_TEXT_BYTES:
         raise InputError(
@@ -137,7 +137,7 @@ def read_v2(
     identity = document.get("id", "")
     if type(identity) is not str:
         raise InputError('The "id" of the request is no text.')
-    return Inference(rows_of(signature, tensors), wanted, identity, binary)
+    return Inference(read_rows(signature, tensors), wanted, identity, binary)
 
 
 def _document(data: bytes | bytearray) -> Any:
@@ -185,39 +185,39 @@ def _tensors(inputs: Any, binary: memoryview, most_rows: int) -> Mapping[str, np
         parameters = _parameters(one)
         size = parameters.get("binary_data_size")
         if size is None:
-            tensors[name] = _json_tensor(name, one, parameters, most_rows)
+            tensors[name] = _read_json_tensor(name, one, parameters, most_rows)
             continue
         if type(size) is not int or not 0 <= size <= len(binary):
             raise InputError(
                 f"Input {shown(name)}: binary_data_size is {shown(size)}, and {len(binary)} bytes "
                 "of data are left."
             )
-        tensors[name] = _binary_tensor(name, one, binary[:size], most_rows)
+        tensors[name] = _read_binary_tensor(name, one, binary[:size], most_rows)
         binary = binary[size:]
     if len(binary):
         raise InputError(f"{len(binary)} bytes of binary data belong to no input.")
     return tensors
 
 
-def _json_tensor(
+def _read_json_tensor(
     name: str, one: Mapping[str, Any], parameters: Mapping[str, Any], most_rows: int
 ) -> npt.NDArray[Any]:
     if "shared_memory_region" in parameters:
         raise InputError(f"Input {shown(name)}: shared memory is not supported. Send the data.")
-    dtype, shape = declared(name, one.get("datatype"), one.get("shape"), most_rows)
-    return tensor_of(name, dtype, shape, one.get("data"))
+    dtype, shape = read_form(name, one.get("datatype"), one.get("shape"), most_rows)
+    return read_tensor(name, dtype, shape, one.get("data"))
 
 
-def _binary_tensor(
+def _read_binary_tensor(
     name: str, one: Mapping[str, Any], data: memoryview, most_rows: int
 ) -> npt.NDArray[Any]:
-    dtype, shape = declared(name, one.get("datatype"), one.get("shape"), most_rows)
+    dtype, shape = read_form(name, one.get("datatype"), one.get("shape"), most_rows)
     if "data" in one:
         raise InputError(f"Input {shown(name)} has both JSON and binary data.")
-    return binary_tensor(name, dtype, shape, data)
+    return read_binary(name, dtype, shape, data)
 
 
-def binary_tensor(
+def read_binary(
     name: str, dtype: np.dtype[Any], shape: tuple[int, ...], data: memoryview
 ) -> npt.NDArray[Any]:
     """Read a tensor of binary data, in place where it can be.
@@ -236,18 +236,18 @@ def binary_tensor(
             f"{dtype.name} takes {count * dtype.itemsize}."
         )
     if dtype.kind == "b":
-        return _bools(name, data).reshape(shape)
+        return _read_bools(name, data).reshape(shape)
     return np.frombuffer(data, dtype).reshape(shape)
 
 
-def _bools(name: str, data: memoryview) -> npt.NDArray[np.bool_]:
+def _read_bools(name: str, data: memoryview) -> npt.NDArray[np.bool_]:
     values = np.frombuffer(data, np.uint8)
     if values.size and values.max() > 1:
         raise InputError(f"Input {shown(name)} holds a byte that is no bool.")
     return values.view(np.bool_)
 
 
-def declared(
+def read_form(
     name: str, datatype: Any, shape: Any, most_rows: int
 ) -> tuple[np.dtype[Any], tuple[int, ...]]:
     """Return the dtype and the shape of a tensor as they were told, before its data is read.
@@ -257,7 +257,7 @@ def declared(
     InputError
         They cannot be, or it has too many rows, or texts.
     """
-    dtype = dtype_of(name, datatype)
+    dtype = find_dtype(name, datatype)
     if not _is_shape(shape):
         raise InputError(
             f"Input {shown(name)} has shape {shown(shape)}, which is no shape of a tensor."
@@ -310,15 +310,15 @@ def write_v2(
     for one, array in answers.items():
         told: dict[str, Any] = {
             "name": one,
-            "datatype": datatype_of(array.dtype),
+            "datatype": find_datatype(array.dtype),
             "shape": array.shape,
         }
         if one in asked.binary:
-            blobs.append(raw(array))
+            blobs.append(pack_values(array))
             told["parameters"] = {"binary_data_size": len(blobs[-1])}
         elif array.size > PIECE_VALUES:
             told["data"] = HOLE
-            lists.append(written_by_pieces(array.size, 1, partial(_part, array.ravel())))
+            lists.append(write_by_pieces(array.size, 1, partial(_part, array.ravel())))
         else:
             told["data"] = _values(array)
         outputs.append(told)
@@ -326,13 +326,13 @@ def write_v2(
     if asked.id:
         document["id"] = asked.id
     document["outputs"] = outputs
-    header = filled(document, lists)
+    header = fill_holes(document, lists)
     return [*header, *blobs], sum(map(len, header)) if blobs else None
 
 
-def raw(array: npt.NDArray[Any]) -> bytes | memoryview:
+def pack_values(array: npt.NDArray[Any]) -> bytes | memoryview:
     """Return the bytes of a tensor, as its datatype lies in binary data."""
-    datatype = datatype_of(array.dtype)
+    datatype = find_datatype(array.dtype)
     if datatype == BYTES:
         return pack_texts(array)
     return np.ascontiguousarray(array, DTYPES[datatype]).reshape(-1).view(np.uint8).data
@@ -343,5 +343,5 @@ def _part(values: npt.NDArray[Any], part: slice) -> list[Any]:
 
 
 def _values(array: npt.NDArray[Any]) -> list[Any]:
-    flat = plain_list(array.ravel())
+    flat = list_values(array.ravel())
     return list(map(str, flat)) if array.dtype.kind not in "biuf" else flat

@@ -20,7 +20,7 @@ from sklearn.preprocessing import LabelEncoder, OneHotEncoder, OrdinalEncoder, S
 import hbconv
 from hbconv.cli import main
 from hbconv.errors import InputError
-from hbconv.serve.batching import answers_of
+from hbconv.serve.batching import compute_batch
 from hbconv.serve.protocol.records import read_records
 from hbconv.serve.served_model import ServedModel
 from hbconv.serve.signature import ModelSignature
@@ -64,7 +64,7 @@ def served(records):
     signature = ModelSignature.of(MODEL)
     model = ServedModel("m", "1", MODEL, signature, 0)
     asked = [read_records({"instances": given}, signature, 100) for given in (records[:1], records)]
-    first, second = answers_of(model, asked)
+    first, second = compute_batch(model, asked)
     assert not isinstance(first, Exception)
     raise second
 

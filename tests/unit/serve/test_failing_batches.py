@@ -67,7 +67,7 @@ def test_a_model_goes_on_after_a_batch_that_cannot_be_joined(monkeypatch):
 
     async def ask(batcher):
         with monkeypatch.context() as patch:
-            patch.setattr(batching, "joined", fail)
+            patch.setattr(batching, "join_rows", fail)
             with pytest.raises(MemoryError):
                 async with asyncio.timeout(10):
                     await batcher.answer(asked([1.0]))

@@ -14,7 +14,7 @@ import hbconv
 from hbconv.errors import InputError
 from hbconv.serve import served_model
 from hbconv.serve.inference import Inference, Rows, choose_outputs
-from hbconv.serve.served_model import compute, warmed
+from hbconv.serve.served_model import compute, warm
 from hbconv.serve.signature import ModelSignature
 
 X = np.random.default_rng(0).normal(size=(80, 3))
@@ -35,7 +35,7 @@ def compiled(model):
 
 def test_a_start_prepares_no_method_on_demand():
     model = hbconv.convert(SOURCE, backend="reference")
-    served = warmed("m", "1", model)
+    served = warm("m", "1", model)
     assert compiled(model) == {*model.parsed.exported}
     assert "contributions" in served.signature.outputs
     assert "contributions" not in compiled(model)
@@ -49,7 +49,7 @@ def test_requests_that_name_no_output_get_the_usual_ones():
 
 
 def test_methods_on_demand_are_answered_in_a_thread():
-    served = warmed("m", "1", hbconv.convert(SOURCE, backend="reference"))
+    served = warm("m", "1", hbconv.convert(SOURCE, backend="reference"))
     rows = Rows(1, (X[:1],))
     asked = {
         name: Inference(rows, choose_outputs(served.signature, [name]))
@@ -66,7 +66,7 @@ def test_a_model_is_served_for_the_floats_of_its_sample(rows, trusted, tmp_path)
     source = StandardScaler().fit(rows)
     model = loaded(source, tmp_path / "m.hbc", sample, trusted=trusted)
     before = model.compiled
-    served = warmed("m", "1", model)
+    served = warm("m", "1", model)
     assert {taken.dtype for taken in served.signature.taken} == {"float32"}
     assert served.signature.outputs["transform"].datatype == "FP32"
     if trusted:
@@ -75,7 +75,7 @@ def test_a_model_is_served_for_the_floats_of_its_sample(rows, trusted, tmp_path)
 
 def test_ints_of_a_sample_are_served_as_the_floats_of_fitting(tmp_path, caplog):
     model = loaded(SOURCE, tmp_path / "m.hbc", np.ones((3, 3), np.int64))
-    served = warmed("m", "1", model)
+    served = warm("m", "1", model)
     assert {taken.dtype for taken in served.signature.taken} == {"float64"}
     assert not [record for record in caplog.records if "no stored program" in record.message]
 
@@ -85,14 +85,14 @@ def test_rows_that_no_stored_program_answers_are_named_with_their_price(tmp_path
     model.predict(X.astype(np.float32))
     model.save(tmp_path / "m.hbc")
     with caplog.at_level(logging.WARNING, "hbconv.serve"):
-        warmed("m", "1", hbconv.load(tmp_path / "m.hbc", trusted=True))
+        warm("m", "1", hbconv.load(tmp_path / "m.hbc", trusted=True))
     (said,) = [record.message for record in caplog.records if record.name == "hbconv.serve"]
     assert "no stored program answers predict, predict_proba" in said
     assert "of float64, as served: compiled on onnx in" in said
 
 
 def test_a_refused_part_tells_where_it_begins(sources, monkeypatch):
-    served = warmed("m", "1", hbconv.convert(sources["mixed"].estimator, backend="reference"))
+    served = warm("m", "1", hbconv.convert(sources["mixed"].estimator, backend="reference"))
     cities = np.array(["Rome"] * 17 + ["Nowhere"] + ["Rome"] * 12, dtype=object)
     given = {"age": np.zeros(30), "income": np.zeros(30), "city": cities}
     rows = Rows(30, tuple(given[taken.name] for taken in served.signature.taken))
@@ -106,7 +106,7 @@ def test_a_refused_part_tells_where_it_begins(sources, monkeypatch):
 
 def test_long_texts_are_computed_by_parts_with_the_same_answers(sources, monkeypatch):
     source = sources["texts"]
-    served = warmed("m", "1", hbconv.convert(source.estimator, backend="reference"))
+    served = warm("m", "1", hbconv.convert(source.estimator, backend="reference"))
     texts = np.array([*source.rows, "", "red " * 50, "blue", *source.rows], dtype=object)
     rows = Rows(len(texts), (texts,))
     whole = compute(served.model, served.signature, rows, served.signature.given)

@@ -6,7 +6,7 @@ import pytest
 
 from hbconv.errors import InputError
 from hbconv.serve.protocol import grpc_messages
-from hbconv.serve.protocol.grpc_messages import length_delimited, require_bounded
+from hbconv.serve.protocol.grpc_messages import require_bounded, write_field
 
 messages = pytest.importorskip(
     "hbconv.serve.protocol.grpc_messages", reason="the extra grpc is not installed"
@@ -72,7 +72,7 @@ def test_negative_numbers_count_as_one_each(kind, monkeypatch):
 
 def listed(part):
     """A message whose one tensor has such contents."""
-    return b"".join(length_delimited(5, b"".join(length_delimited(5, part))))
+    return b"".join(write_field(5, b"".join(write_field(5, part))))
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4, 5, 6, 7, 8])
@@ -104,4 +104,4 @@ def test_bytes_that_are_no_message(data):
 @pytest.mark.parametrize("size", [0, 1, 127, 128, 16384, 3_000_000])
 def test_fields_are_written_as_protobuf_does(size):
     whole = messages.message("ModelInferResponse")(raw_output_contents=[bytes(size)])
-    assert b"".join(length_delimited(6, bytes(size))) == whole.SerializeToString()
+    assert b"".join(write_field(6, bytes(size))) == whole.SerializeToString()

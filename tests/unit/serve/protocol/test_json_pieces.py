@@ -209,13 +209,13 @@ def test_what_is_wrong_is_quoted(monkeypatch, text, why):
 def test_data_beyond_the_shape_are_counted(cut):
     data = LongList(memoryview(b"[1, 2, 3, 4, 5, 6, 7]"))
     with pytest.raises(InputError, match=r"holds [567] values.*, and its shape \[2, 2\] 4"):
-        v2.tensor_of("X", np.dtype(float), (2, 2), data)
+        v2.read_tensor("X", np.dtype(float), (2, 2), data)
 
 
 def test_a_shape_that_the_data_cannot_fill_takes_no_memory():
     text = b"[" + b"1," * 40_000 + b"1]"
     with pytest.raises(InputError, match="too short for its shape"):
-        v2.tensor_of("X", np.dtype(float), (1 << 38, 2), LongList(memoryview(text)))
+        v2.read_tensor("X", np.dtype(float), (1 << 38, 2), LongList(memoryview(text)))
 
 
 def test_long_elements_and_long_rests_are_refused():

@@ -14,7 +14,7 @@ from hbconv.serve.http.messages import LONG_BYTES
 from hbconv.serve.inference import Inference, Rows
 from hbconv.serve.protocol import json_values, records, v2
 from hbconv.serve.protocol.records import write_records
-from hbconv.serve.protocol.v2 import MOST_TEXT_BYTES, text_of, write_v2
+from hbconv.serve.protocol.v2 import MOST_TEXT_BYTES, decode_text, write_v2
 from hbconv.serve.signature import Given
 
 ROWS = 2000
@@ -76,9 +76,9 @@ def test_long_bodies_that_are_wrong_have_their_reason(client, kind):
 
 
 def test_texts_have_a_longest():
-    assert text_of("x", b"a" * MOST_TEXT_BYTES, 0)
+    assert decode_text("x", b"a" * MOST_TEXT_BYTES, 0)
     with pytest.raises(InputError, match="element 7 has 1,048,577 bytes"):
-        text_of("x", b"a" * (MOST_TEXT_BYTES + 1), 7)
+        decode_text("x", b"a" * (MOST_TEXT_BYTES + 1), 7)
 
 
 LONG = "n" * 50_000
