@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,11 +67,13 @@ class MatrixProgram:
             return None
         return list(self.feed.columns)
 
-    def fill(self, bound: Bound, rows: int) -> Matrix | Callable[[Matrix], None]:
+    def fill(self, bound: Bound, rows: int) -> Matrix | Sequence[Callable[[Matrix], None]]:
         """Return the input in a memory, or what writes the columns that are read to it."""
         given = bound.inputs[self.feed.name][:rows]
         columns = self.columns
-        return given if columns is None else lambda x: np.copyto(given, x[:, columns], "unsafe")
+        if columns is None:
+            return given
+        return (lambda x: np.copyto(given, x[:, columns], "unsafe"),)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -101,7 +101,7 @@ class Buffers:
         self,
         rows: int,
         values: npt.NDArray[Any],
-        fill: npt.NDArray[Any] | Callable[[Any], Any],
+        fill: npt.NDArray[Any] | Sequence[Callable[[Any], Any]],
         decode: Call | None,
         scan: Scan,
         fit: Fit | None = None,
@@ -116,9 +116,9 @@ class Buffers:
         rows : int
         values : ndarray
             What the program computes, in this memory.
-        fill : ndarray or callable
-            The only input, which takes matrices as they are; or what writes cells to the inputs,
-            and raises one of ``UNUSUAL`` for others.
+        fill : ndarray or sequence of callable
+            The only input, which takes matrices as they are; or what write cells to the inputs,
+            and raise one of ``UNUSUAL`` for others.
         decode : callable, optional
             Makes the answer of the values. None: they are the answer, which the next call changes.
         scan : Scan
@@ -134,7 +134,7 @@ class Buffers:
         dot = scan.dot
         ndarray = np.ndarray
         only = fill if isinstance(fill, ndarray) else None
-        write: Any = fill
+        writes: Any = fill
         shape, dtype, otherwise = fit or (None, None, None)
 
         def call(x: Any, kept: Bound = self.bound) -> Any:  # noqa: ARG001
@@ -154,7 +154,8 @@ class Buffers:
                     only[...] = x
                 else:
                     try:
-                        write(x)
+                        for write in writes:
+                            write(x)
                     except UNUSUAL:
                         return None
                 run(record)

@@ -16,7 +16,6 @@ from hbconv.lower import Feed
 from hbconv.runtime.call.cell_writers import (
     SCALARS,
     CellWriter,
-    Values,
     Write,
     make_look,
     make_writers,
@@ -49,13 +48,9 @@ class CellPlan:
         inputs = buffers.bound.inputs
         writes = [*self.looks, *(w.into(inputs[name]) for name, w in self.writers.items())]
 
-        def fill(cells: Values) -> None:
-            for write in writes:
-                write(cells)
-
         values = buffers.bound.outputs[self.method]
         scan = Scan.of_row(buffers.flags(self.program.guard, 1))
-        call = buffers.call(1, values, fill, row_decoder(self.output), scan)
+        call = buffers.call(1, values, writes, row_decoder(self.output), scan)
         remember(memory.calls, kind, call)
         return call
 
@@ -68,18 +63,20 @@ class CellReader:
     reads : Reads
     method : str
     output : Output
+
+    Attributes
+    ----------
+    open : callable
+        Returns what JSON text holds, for a model that does not read texts as rows.
     """
 
     def __init__(self, reads: Reads, method: str, output: Output) -> None:
-        self._takes_items = reads.schema.conventions.items
-        self._read = read_text if self._takes_items else read_cells
+        takes_items = reads.schema.conventions.items
+        self.open = _leave if takes_items else opened
+        self._read = read_text if takes_items else read_cells
         self._reads = reads
         self._method = method
         self._output = output
-
-    def open(self, x: Any) -> Any:
-        """Return what JSON text holds, for a model that does not read texts as rows."""
-        return x if self._takes_items else opened(x)
 
     def read(self, x: Any, kinds: Container[Any]) -> RowCells | None:
         """Return the cells of one row, of texts their entries too; None of everything else.
@@ -117,6 +114,10 @@ class CellReader:
         if not writers or not written or looks is None:
             return None
         return CellPlan(program, self._method, self._output, writers, looks)
+
+
+def _leave(x: Any) -> Any:
+    return x
 
 
 def _settles(program: Program) -> bool:
