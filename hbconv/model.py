@@ -16,10 +16,10 @@ from hbconv.array import Array
 from hbconv.containers import FrameFormat, Graph, NamesOut, Schema
 from hbconv.errors import BackendError, OptionError, StoreError
 from hbconv.log import log_export
-from hbconv.names import EXPLANATIONS, INVERSE, guess, unknown
-from hbconv.runtime.bound_call import bind_call, bind_tables
-from hbconv.runtime.call import call, grouped
-from hbconv.runtime.fast_call import find_fast_call
+from hbconv.names import INVERSE, unknown
+from hbconv.runtime.call.bind import bind_method
+from hbconv.runtime.call.page import Method, group_rows
+from hbconv.runtime.call.session import run_session
 from hbconv.runtime.inputs.category_codes import over_arrays
 from hbconv.runtime.inputs.read import is_table, read_table
 from hbconv.runtime.inputs.table import Reads
@@ -33,12 +33,9 @@ from hbconv.runtime.options import (
 from hbconv.runtime.program import Key, StoredProgram
 from hbconv.runtime.program_choice import OnNewDtypes, check_on_new_dtypes, name_dtypes
 from hbconv.runtime.programs import CompiledProgram, Programs
-from hbconv.runtime.row_call import find_row_call
-from hbconv.runtime.session import run_session
 from hbconv.runtime.storage import model_file as store
 from hbconv.runtime.substitute import find_runnable
-from hbconv.runtime.tensor_call import TensorCall, as_given, is_tensor, read_tensor
-from hbconv.sklearn_estimator import SCORES, SklearnEstimator, compute_score
+from hbconv.sklearn_estimator import SCORES, SklearnEstimator, compute_score, explain_absence
 from hbconv.source_arguments import find_answers
 from hbconv.target import Target
 from hbconv.tuning_record import Tuning
@@ -106,9 +103,7 @@ class Model(SklearnEstimator):
         own = {key: stored[key] for key in stored if self.parsed.outputs.keys() >= {*key[0]}}
         self.target = target
         self.programs = Programs(self.parsed, target, own, self.tuning, self.on_new_dtypes)
-        self._fast_calls: dict[tuple[str, np.dtype[Any]], Callable[..., Any] | None] = {}
-        self._row_calls: dict[str, Callable[[Any], Any]] = {}
-        self._tensor_calls: dict[str, TensorCall] = {}
+        self._methods: dict[str, Method] = {}
         self._over_arrays: Model | None = None
         self._inverse: Model | None = None
         self._stored_inverse = {key: stored[key] for key in stored.keys() - own.keys()}
@@ -243,7 +238,7 @@ class Model(SklearnEstimator):
                 return method
             found = self._beside_outputs().get(name)
             if found is None:
-                raise AttributeError(_why_absent(self, name))
+                raise AttributeError(explain_absence(self, name))
             return found
 
     def __dir__(self) -> list[str]:
@@ -271,11 +266,7 @@ class Model(SklearnEstimator):
                 names = find_answers(self.parsed, name, given, named)
                 answers = tuple(getattr(self, answering)(X) for answering in names)
                 return answers if len(answers) > 1 else answers[0]
-            if type(X) is not np.ndarray:
-                return (self._row_calls.get(name) or self._row_call(name))(X)
-            fast = self._fast_calls.get((name, X.dtype))
-            found = None if fast is None else fast(X)
-            return self._call(name, X) if found is None else found
+            return (self._methods.get(name) or self._prepare(name)).answer(X)
 
         method.__name__, method.__qualname__ = name, f"Model.{name}"
         method.__doc__ = (
@@ -285,11 +276,9 @@ class Model(SklearnEstimator):
         )
         return method
 
-    def _row_call(self, name: str) -> Callable[[Any], Any]:
-        self._row_calls[name] = found = find_row_call(
-            self.parsed, self.programs, self.reads, name, partial(self._call, name)
-        )
-        return found
+    def _prepare(self, name: str) -> Method:
+        self._methods[name] = method = Method(self, name)
+        return method
 
     def reading(self, x: Any) -> Model:
         """Return the model that reads these rows.
@@ -310,30 +299,6 @@ class Model(SklearnEstimator):
                 else Model(parsed, self.target, None, None, self.tuning, self.on_new_dtypes)
             )
         return self._over_arrays
-
-    def _call(self, name: str, x: Any) -> Any:
-        if is_tensor(x):
-            return self._call_tensor(name, x)
-        if self.reading(x) is not self:
-            return getattr(self.reading(x), name)(x)
-        found = call(self.parsed, self.programs, self.reads, name, x)
-        if type(x) is np.ndarray and (name, x.dtype) not in self._fast_calls:
-            self._fast_calls[name, x.dtype] = find_fast_call(
-                self.parsed, self.programs, self.reads, name, x.dtype.name
-            )
-        return found
-
-    def _call_tensor(self, name: str, x: Any) -> Any:
-        """Answer rows that may stay on their device; the host reads those that may not."""
-        if self._reading_arrays() is not self:
-            return getattr(self._reading_arrays(), name)(x)
-        rows = read_tensor(x)
-        if name not in self._tensor_calls:
-            self._tensor_calls[name] = TensorCall(self.parsed, self.programs, self.reads, name)
-        found = self._tensor_calls[name](rows)
-        if found is None:
-            found = call(self.parsed, self.programs, self.reads, name, rows)
-        return as_given(found, x)
 
     def _feature_names_out(
         self, names: NamesOut, input_features: Sequence[str] | None = None
@@ -357,15 +322,9 @@ class Model(SklearnEstimator):
                 frame_format=replace(frame_format, library=transform, renames=True),
             )
             self.parsed = replace(self.parsed, traits=chosen)
-            self._forget_calls()
+            self._methods = {}
             self._over_arrays = None
         return self
-
-    def _forget_calls(self) -> None:
-        """Let each kind of rows choose its program again."""
-        self._fast_calls = {}
-        self._row_calls = {}
-        self._tensor_calls = {}
 
     def compile(self, sample: Any) -> Model:
         """Compile every method that returns a tensor now, rather than at the first call.
@@ -385,9 +344,9 @@ class Model(SklearnEstimator):
         self.dtypes = self.parsed.schema.with_dtypes(table.dtypes).dtypes
         for method in self.parsed.exported:
             asked = self.programs.asked((method,), table)
-            for _, part in grouped(self.programs, method, asked):
+            for _, part in group_rows(self.programs, method, asked):
                 self.programs.program((method,), part.dtypes, part.padding)
-        self._forget_calls()
+        self._methods = {}
         return self
 
     def bind(
@@ -446,9 +405,7 @@ class Model(SklearnEstimator):
             raise unknown("method", method, self.methods)
         if dtype not in (None, "float32", "float64", "int64"):
             raise unknown("dtype", dtype, ("float32", "float64", "int64"))
-        arrays = self._reading_arrays()
-        tables = bind_tables(self.programs, self.reads, method, _bound_dtypes(self, dtype), rows)
-        return bind_call(arrays.programs, method, _bound_dtypes(arrays, dtype), rows, tables)
+        return bind_method(self, self._reading_arrays(), method, rows, dtype)
 
     def check(self) -> Model:
         """Raise the errors of compiling, such as a strategy refused, without compiling."""
@@ -683,52 +640,6 @@ class Model(SklearnEstimator):
     def __setstate__(self, state: dict[str, Any]) -> None:
         made = _from_bytes(state["file"], on_new_dtypes=state["on_new_dtypes"])
         vars(self).update(vars(made))
-
-
-_OF_SOME = {
-    "classes_": "its source is no classifier",
-    "feature_names_in_": "its source was fitted without names of columns",
-}
-"""Attributes that not every model has, and why."""
-
-
-def _why_absent(model: Model, name: str) -> str:
-    """Say that a model has no such method, and which it has."""
-    estimator = model.parsed.traits.estimator or "a graph"
-    if name == "score" and "predict" in model.methods:
-        return (
-            f"This Model of {estimator} has no score: that of its source is none of "
-            f"{', '.join(SCORES)} of predict. Call a function of sklearn.metrics instead."
-        )
-    if name in model.parsed.refused:
-        return model.parsed.refused[name]
-    if name == "interactions" and "contributions" in model.methods:
-        return (
-            f"This Model of {estimator} has no interactions. XGBoost's trees have them, because "
-            "XGBoost has. See the page 'Contributions of features'."
-        )
-    if name in EXPLANATIONS:
-        return (
-            f"This Model of {estimator} has no {name}. Ensembles of trees have them, except "
-            "trees with linear leaves, trees without counts of their training rows, and those that "
-            "their own library cannot explain. See the page 'Contributions of features'."
-        )
-    if name in _OF_SOME:
-        return f"This Model of {estimator} has no {name}: {_OF_SOME[name]}."
-    known = [known for known in dir(model) if not known.startswith("_")]
-    hint = "" if name.startswith("_") else guess(name, known)
-    return (
-        f"This Model of {estimator} has no attribute {name!r}.{hint} "
-        f"Its methods are {', '.join(model.methods)}."
-    )
-
-
-def _bound_dtypes(model: Model, dtype: str | None) -> tuple[str, ...]:
-    """Return the dtypes of a bound call: one for all numbers, or those of the sample."""
-    if dtype is None:
-        return model.dtypes
-    columns = range(model.n_features_in_)
-    return tuple(dtype if i in model.reads.numbers else "string" for i in columns)
 
 
 def load(

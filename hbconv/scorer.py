@@ -243,8 +243,7 @@ def rows_for(model: Model, table: Any) -> Any:
     InputError
         Several columns, where the model reads a sequence.
     """
-    conventions = model.schema.conventions
-    if not (conventions.items or conventions.sequence):
+    if not model.schema.conventions.takes_column:
         return table
     if table.num_columns != 1:
         raise InputError(

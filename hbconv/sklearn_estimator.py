@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from hbconv.errors import HbconvError, MissingPackageError, OptionError
+from hbconv.names import EXPLANATIONS, guess
 from hbconv.source_methods import SourceMethods
 
 if TYPE_CHECKING:
     from hbconv.containers import Graph
 
-__all__ = ["SCORES", "SklearnEstimator", "compute_score"]
+__all__ = ["SCORES", "SklearnEstimator", "compute_score", "explain_absence"]
 
 SCORES = {"accuracy": "accuracy_score", "r2": "r2_score"}
 """Functions of ``sklearn.metrics`` by the metric of a model."""
@@ -87,3 +88,42 @@ def compute_score(model: SklearnEstimator, X: Any, y: Any, sample_weight: Any = 
         ) from None
     metric = getattr(metrics, SCORES[model.parsed.traits.metric])
     return float(metric(y, model.predict(X), sample_weight=sample_weight))
+
+
+_OF_SOME = {
+    "classes_": "its source is no classifier",
+    "feature_names_in_": "its source was fitted without names of columns",
+}
+"""Attributes that not every model has, and why."""
+
+
+def explain_absence(model: SklearnEstimator, name: str) -> str:
+    """Say that a model has no such method, and which it has."""
+    estimator = model.parsed.traits.estimator or "a graph"
+    methods = model.parsed.outputs
+    if name == "score" and "predict" in methods:
+        return (
+            f"This Model of {estimator} has no score: that of its source is none of "
+            f"{', '.join(SCORES)} of predict. Call a function of sklearn.metrics instead."
+        )
+    if name in model.parsed.refused:
+        return model.parsed.refused[name]
+    if name == "interactions" and "contributions" in methods:
+        return (
+            f"This Model of {estimator} has no interactions. XGBoost's trees have them, because "
+            "XGBoost has. See the page 'Contributions of features'."
+        )
+    if name in EXPLANATIONS:
+        return (
+            f"This Model of {estimator} has no {name}. Ensembles of trees have them, except "
+            "trees with linear leaves, trees without counts of their training rows, and those that "
+            "their own library cannot explain. See the page 'Contributions of features'."
+        )
+    if name in _OF_SOME:
+        return f"This Model of {estimator} has no {name}: {_OF_SOME[name]}."
+    known = [known for known in dir(model) if not known.startswith("_")]
+    hint = "" if name.startswith("_") else guess(name, known)
+    return (
+        f"This Model of {estimator} has no attribute {name!r}.{hint} "
+        f"Its methods are {', '.join(methods)}."
+    )

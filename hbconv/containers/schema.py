@@ -117,6 +117,16 @@ class Conventions:
     sequence: bool = False
     items: bool = False
 
+    @property
+    def takes_column(self) -> bool:
+        """Whether rows are one sequence, of values or of items, rather than a table."""
+        return self.sequence or self.items
+
+    @property
+    def takes_matrices(self) -> bool:
+        """Whether rows may be a matrix of numbers."""
+        return not (self.tables_only or self.takes_column)
+
 
 @dataclass(frozen=True)
 class Schema:

@@ -55,8 +55,7 @@ def _needed(score: Scorer, frame: pd.DataFrame) -> pd.DataFrame:
 
 def _rows(score: Scorer, frame: pd.DataFrame) -> Any:
     """Return the rows as the model takes them: the frame, or its only column."""
-    conventions = score.model.schema.conventions
-    if not (conventions.items or conventions.sequence):
+    if not score.model.schema.conventions.takes_column:
         return frame
     return rows_for(score.model, pa.Table.from_pandas(frame, preserve_index=False))
 

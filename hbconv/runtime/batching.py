@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from hbconv.backends.base import Arrays
 from hbconv.optimize.program_cost import program_seconds
 from hbconv.target import Target
 from hbconv.tensor import Op, OpKind, TensorProgram
@@ -21,6 +24,7 @@ __all__ = [
     "chunks",
     "rows_in_time",
     "rows_per_chunk",
+    "run_in_chunks",
 ]
 
 RUN_SECONDS = 0.5
@@ -125,6 +129,25 @@ def chunks(rows: int, size: int) -> Iterator[slice]:
     yield slice(0, min(rows, size))
     for start in range(size, rows, size):
         yield slice(start, min(start + size, rows))
+
+
+def run_in_chunks(
+    run: Callable[[Arrays], dict[str, npt.NDArray[Any]]], inputs: Arrays, size: int
+) -> dict[str, npt.NDArray[Any]]:
+    """Run a program on its inputs, chunk by chunk where the rows are many, and join its outputs.
+
+    Examples
+    --------
+    >>> run_in_chunks(lambda inputs: {"y": -inputs["x"]}, {"x": np.arange(5)}, 2)
+    {'y': array([ 0, -1, -2, -3, -4])}
+    """
+    rows = len(next(iter(inputs.values()), ()))
+    if rows <= size:
+        return run(inputs)
+    parts = [
+        run({name: array[chunk] for name, array in inputs.items()}) for chunk in chunks(rows, size)
+    ]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def _row_bytes(program: TensorProgram, instruction: Instruction, device: str) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TypeGuard
 
 import numpy as np
@@ -19,7 +19,7 @@ from hbconv.containers import Check, FindCode, Graph, Schema, topological
 from hbconv.containers.analysis.guard import Guard
 from hbconv.errors import InputError
 from hbconv.lower import DENSE, AnyFeed, EntriesFeed, Feed, Lowered, Padding, lower_nodes
-from hbconv.runtime.batching import chunks, rows_per_chunk
+from hbconv.runtime.batching import rows_per_chunk, run_in_chunks
 from hbconv.runtime.inputs.table import Table
 from hbconv.runtime.magnitudes import are_within
 from hbconv.runtime.refused_rows import name_rows
@@ -137,11 +137,10 @@ class _Conditions:
 
         inputs = table.inputs(self.lowered.feeds)
         program = self.lowered.program
-        parts = [
-            evaluate(program, {name: values[rows] for name, values in inputs.items()})
-            for rows in chunks(table.rows, rows_per_chunk(program, Target()))
-        ]
+        values = run_in_chunks(
+            partial(evaluate, program), inputs, rows_per_chunk(program, Target())
+        )
         for name, check in self.checks.items():
-            holds = np.concatenate([part[name] for part in parts])
+            holds = values[name]
             if holds.any() and (holds.all() or not check.every):
                 yield name, holds

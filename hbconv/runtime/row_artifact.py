@@ -7,12 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.base import Arrays, Artifact, Bound
 from hbconv.row_buckets import BUCKETS, Bucket
-from hbconv.runtime.batching import chunks
+from hbconv.runtime.batching import run_in_chunks
 
 __all__ = ["FITTED", "RowArtifact", "Variant", "other_files", "own_files"]
 
@@ -36,14 +35,7 @@ class Variant:
 
     def run(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
         """Compute the outputs, by chunks where the rows are many for this variant."""
-        rows = len(next(iter(inputs.values())))
-        if rows <= self.chunk:
-            return self.artifact.run(inputs)
-        parts = [
-            self.artifact.run({name: array[part] for name, array in inputs.items()})
-            for part in chunks(rows, self.chunk)
-        ]
-        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        return run_in_chunks(self.artifact.run, inputs, self.chunk)
 
 
 class RowArtifact(Artifact):

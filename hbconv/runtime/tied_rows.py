@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +30,7 @@ from hbconv.containers import (
 from hbconv.errors import MissingPackageError
 from hbconv.log import log_search
 from hbconv.lower import TIED, lower_given, lower_nodes
-from hbconv.runtime.batching import chunks, rows_per_chunk
+from hbconv.runtime.batching import rows_per_chunk, run_in_chunks
 from hbconv.runtime.outputs.tensors import from_array, on_host
 from hbconv.runtime.row_artifact import Variant
 from hbconv.target import Target
@@ -121,12 +121,7 @@ class Round:
 
     def chosen(self, inputs: Arrays, batch: int) -> dict[str, npt.NDArray[Any]]:
         """Choose for rows of a call of so many, and tell the entries at the choices."""
-        rows = len(next(iter(inputs.values())))
-        parts = [
-            self._chosen({name: inputs[name][part] for name in inputs}, batch)
-            for part in chunks(rows, self._size)
-        ]
-        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        return run_in_chunks(partial(self._chosen, batch=batch), inputs, self._size)
 
     def _chosen(self, inputs: Arrays, batch: int) -> dict[str, npt.NDArray[Any]]:
         values = evaluate(self._program, inputs)

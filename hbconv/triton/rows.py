@@ -55,8 +55,7 @@ class RowReader:
             Rows are mappings or sequences, or a column tells None from NaN.
         """
         _require_texts(model)
-        conventions = model.schema.conventions
-        is_sequence = conventions.items or conventions.sequence
+        is_sequence = model.schema.conventions.takes_column
         names, dtypes = model.schema.names, model.dtypes
         if len(set(dtypes)) == 1 and dtypes[0] != "string":
             return RowReader((MATRIX,), dtypes[:1], len(names), {}, is_sequence)

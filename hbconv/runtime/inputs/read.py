@@ -99,7 +99,7 @@ def read_table(x: Any, reads: Reads) -> Table:
         The width, names, dimensions or dtypes do not fit, or numbers are read where text stands.
     """
     conventions = reads.schema.conventions
-    given, x = x, x if conventions.items or conventions.sequence else opened(x)
+    given, x = x, x if conventions.takes_column else opened(x)
     frame = _frame_of(x, reads)
     if frame is not None:
         return _read_frame(frame, reads)

@@ -19,7 +19,7 @@ from hbconv.optimize.tuning.record_key import record_key
 from hbconv.optimize.tuning.tuned import LEAST_MEASURED_GAIN, contenders_of, is_usable
 from hbconv.pipeline import Compilation
 from hbconv.row_buckets import BUCKETS, Bucket, find_bucket
-from hbconv.runtime.call import grouped
+from hbconv.runtime.call.page import group_rows
 from hbconv.runtime.inputs.table import Table
 from hbconv.runtime.programs import Programs
 from hbconv.runtime.row_artifact import Variant
@@ -65,7 +65,7 @@ def tune_programs(
     if table is None:
         return Tuner(programs, dtypes, seconds=seconds).tune()
     tensors = programs.parsed.exported
-    groups = grouped(programs, tensors[0], table) if tensors else [(None, table)]
+    groups = group_rows(programs, tensors[0], table) if tensors else [(None, table)]
     part = groups[0][1].part(slice(0, min(groups[0][1].rows, DISTINCT_ROWS)))
     return Tuner(programs, part.dtypes, part, part.padding, seconds).tune()
 

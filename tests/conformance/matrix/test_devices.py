@@ -20,7 +20,7 @@ from hbconv.containers import Output
 from hbconv.interface import label_tables
 from hbconv.pipeline import Compilation, Planned
 from hbconv.runtime.programs import Programs
-from hbconv.runtime.tensor_call import TensorCall
+from hbconv.runtime.call.tensor_reader import TensorReader
 from hbconv.runtime.tied_rows import TiedRows
 
 HOST = {"_local_scalar_dense", "nonzero", "equal", "is_nonzero", "masked_select", "_unique2"}
@@ -97,8 +97,8 @@ def test_tensors_stay_on_their_device(case: Case, monkeypatch: pytest.MonkeyPatc
     """Where all checks are settled, a copy to the host would fail: it has no values to give."""
     monkeypatch.setattr(Torch, "remarks", lambda self, forest, target: ())
     monkeypatch.setattr(loop, "_may_look", lambda state: False)
-    monkeypatch.setattr(TensorCall, "_are_ordinary", lambda self, program, table: True)
-    monkeypatch.setattr(TensorCall, "_are_flagged", lambda self, values: False)
+    monkeypatch.setattr(TensorReader, "_are_ordinary", lambda self, program, table: True)
+    monkeypatch.setattr(TensorReader, "_are_flagged", lambda self, values: False)
     monkeypatch.setattr(TiedRows, "_are_tied", lambda self, tied: False)
     model = compiled(case, "torch")
     if len(set(model.dtypes)) > 1 or not isinstance(case.rows(1), np.ndarray):
@@ -110,7 +110,7 @@ def test_tensors_stay_on_their_device(case: Case, monkeypatch: pytest.MonkeyPatc
         reads_other = model.reads.text or model.schema.conventions.sequence
         if guard.needs_host or reads_other:
             return
-        found = TensorCall(model.parsed, programs, model.reads, method)(rows)
+        found = TensorReader(model.parsed, programs, model.reads, method)(rows)
         for tensor in found if isinstance(found, list) else [found]:
             assert tensor.device.type == "meta"
 

@@ -74,7 +74,7 @@ TEXTS = (
 NEIGHBOURS = ("KNeighborsClassifier[default]", "NearestNeighbors[default]", "KNNImputer[default]")
 NAMES = (*LINEAR, *TREES, *TABLES, *TEXTS, *NEIGHBOURS)
 SESSION = "ONNX file of "
-SESSIONS = ("LogisticRegression[two]", "OneHotEncoder[text, unknown ignored]")
+SESSIONS = ("OneHotEncoder[text, unknown ignored]",)
 
 
 @dataclass(frozen=True)

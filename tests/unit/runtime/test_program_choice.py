@@ -159,4 +159,4 @@ def test_an_array_warns_each_time_where_the_source_was_fitted_on_names():
         ):
             answers = found.predict(FRAME.to_numpy()[:1])
         np.testing.assert_array_equal(answers, source("forest").predict(FRAME[:1]))
-    assert found._fast_calls["predict", np.dtype("float64")] is not None
+    assert found._methods["predict"]._plans[np.dtype("float64")] is not None

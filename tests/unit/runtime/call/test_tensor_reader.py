@@ -21,8 +21,8 @@ import hbconv
 from hbconv import pipeline
 from hbconv.containers.analysis import guard
 from hbconv.errors import InputError
-from hbconv.runtime import tensor_call
-from hbconv.runtime.tensor_call import TensorCall
+from hbconv.runtime.call import tensor_reader
+from hbconv.runtime.call.tensor_reader import TensorReader
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 4))
@@ -213,7 +213,7 @@ class Array:
 @pytest.fixture
 def library(monkeypatch) -> types.SimpleNamespace:
     """Take arrays of the CPU for those of a device."""
-    monkeypatch.setattr(tensor_call, "ON_CUDA", (1,))
+    monkeypatch.setattr(tensor_reader, "ON_CUDA", (1,))
     found = types.SimpleNamespace(from_dlpack=lambda tensor: Array(np.from_dlpack(tensor)))
     monkeypatch.setitem(sys.modules, "other_library", found)
     return found
@@ -238,7 +238,7 @@ def test_the_array_api_says_which_library_it_is(library, forest, monkeypatch):
 
 
 def test_tensors_of_another_device_are_read_by_the_host(forest):
-    call = TensorCall(forest.parsed, forest.programs, forest.reads, "predict")
+    call = TensorReader(forest.parsed, forest.programs, forest.reads, "predict")
     assert call(torch.empty(3, 4, device="meta")) is None
 
 

@@ -1,4 +1,4 @@
-"""Tensor calls: rows in tensors of torch, or in arrays of a CUDA device, that stay where they are.
+"""Tensor reader: rows in tensors of torch, or in arrays of a CUDA device, that stay where they are.
 
 The host settles what their dtype and width say, as it does for an empty matrix. It asks the device
 one bool a call: whether a row is flagged by the program, or beyond the guard's bound. Only then are
@@ -18,13 +18,12 @@ import numpy as np
 from hbconv.backends import find_backend
 from hbconv.containers import Graph
 from hbconv.lower import FLAGGED, Feed
-from hbconv.runtime.batching import chunks
+from hbconv.runtime.call.output import join_chunks
 from hbconv.runtime.inputs.places import unnamed_rows, warn
 from hbconv.runtime.inputs.read import read_table
 from hbconv.runtime.inputs.reading import reads_rows
 from hbconv.runtime.inputs.table import Reads, Table
-from hbconv.runtime.outputs.answers import join, part_decoder, whole
-from hbconv.runtime.outputs.dataframes import library_of
+from hbconv.runtime.outputs.answers import part_decoder, whole
 from hbconv.runtime.outputs.tensors import as_tensors, from_array, on_host, typed
 from hbconv.runtime.program import Program
 from hbconv.runtime.programs import Programs
@@ -32,7 +31,7 @@ from hbconv.runtime.programs import Programs
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["TensorCall", "as_given", "is_tensor", "read_tensor"]
+__all__ = ["TensorReader", "as_given", "is_tensor", "read_tensor"]
 
 ON_CUDA = (2, 13)
 """Kinds of devices of the DLPack protocol: memory of CUDA, and memory that it manages."""
@@ -136,7 +135,7 @@ class _Route:
         return replace(self.table, rows=len(matrix), matrix=on_host(matrix))
 
 
-class TensorCall:
+class TensorReader:
     """A method for tensors.
 
     Parameters
@@ -163,7 +162,7 @@ class TensorCall:
         """Answer by tensors on the device of x, or return None where the host must read the rows.
 
         It must for other devices than the program's, dtypes that numpy does not have, subclasses
-        of tensors, texts, and frames.
+        of tensors, and texts.
         """
         if not (self._reads_matrices() and _is_plain(x)):
             return None
@@ -178,19 +177,18 @@ class TensorCall:
         if rows <= route.program.chunk:
             found = self._decode(self._values(route, matrix))
         else:
-            parts = (matrix[part] for part in chunks(rows, route.program.chunk))
-            found = join([self._decode(self._values(route, part)) for part in parts])
+            found = join_chunks(
+                rows,
+                route.program.chunk,
+                lambda part: self._decode(self._values(route, matrix[part])),
+            )
         return as_tensors(whole(self._output, found), x)
 
     def _reads_matrices(self) -> bool:
-        """Whether the method reads a matrix, and returns no frame and nothing sparse."""
-        conventions = self._graph.schema.conventions
-        if conventions.tables_only or conventions.items or conventions.sequence:
+        """Whether the method reads a matrix, and returns nothing sparse."""
+        if not self._graph.schema.conventions.takes_matrices:
             return False
-        if self._reads.text or self._reads.entries or self._output.returns_sparse:
-            return False
-        frames = self._graph.traits.frame_format if self._method == "transform" else None
-        return frames is None or not library_of(frames, None)
+        return not (self._reads.text or self._reads.entries or self._output.returns_sparse)
 
     def _find_route(self, x: Tensor) -> _Route | None:
         """Choose the program for rows; None where it does not read them where they lie.

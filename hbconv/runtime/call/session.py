@@ -11,10 +11,10 @@ import numpy.typing as npt
 from hbconv.containers import Graph, InputPort, OutputPort, PassedPort, Session
 from hbconv.errors import InputError, shown
 from hbconv.names import guess, unknown
-from hbconv.runtime.batching import chunks
+from hbconv.runtime.call.output import answer_parts
 from hbconv.runtime.inputs.read import read_table
 from hbconv.runtime.inputs.table import Reads, Table
-from hbconv.runtime.outputs.answers import answer, in_order, join
+from hbconv.runtime.outputs.answers import whole
 from hbconv.runtime.programs import Programs
 
 __all__ = ["run_session"]
@@ -59,7 +59,7 @@ def run_session(
     computed = [port for port in ports if isinstance(port, OutputPort)]
     methods = tuple(dict.fromkeys(port.method for port in computed))
     rows = _rows(session, feeds, reads)
-    found = _answered(graph, programs, methods, read_table(rows, reads)) if methods else {}
+    found = _answer(graph, programs, methods, read_table(rows, reads)) if methods else {}
     return [
         _passed(feeds[port.source])
         if isinstance(port, PassedPort)
@@ -81,29 +81,20 @@ def _find(session: Session, name: str) -> OutputPort | PassedPort:
     raise unknown("output", name, [port.name for port in session.outputs])
 
 
-def _answered(
+def _answer(
     graph: Graph, programs: Programs, methods: tuple[str, ...], table: Table
 ) -> dict[str, Any]:
     """Run one program for all methods, by groups of similar sparse rows."""
-    groups = programs.converted(methods, table).groups(sparse=False)
-    found = [_of_group(graph, programs, methods, part) for _, part in groups]
-    if len(groups) == 1:
-        return found[0]
-    order = np.concatenate([rows for rows, _ in groups])
-    return {m: in_order(join([part[m] for part in found]), order) for m in methods}
-
-
-def _of_group(
-    graph: Graph, programs: Programs, methods: tuple[str, ...], table: Table
-) -> dict[str, Any]:
-    """Answer by chunks if the rows are many."""
-    program = programs.program(methods, table.dtypes, table.padding)
-    parts: dict[str, list[Any]] = {method: [] for method in methods}
-    for rows in chunks(table.rows, program.chunk):
-        values = program.checked(table.part(rows))
-        for method in methods:
-            parts[method].append(answer(graph.outputs[method], values[method]))
-    return {method: join(part) for method, part in parts.items()}
+    parts = [
+        (rows, programs.program(methods, part.dtypes, part.padding), part)
+        for rows, part in programs.converted(methods, table).groups(sparse=False)
+    ]
+    outputs = {method: graph.outputs[method] for method in methods}
+    answers = zip(outputs.items(), answer_parts(parts, outputs), strict=True)
+    return {
+        method: answer if hasattr(answer, "tocsr") else whole(output, answer)
+        for (method, output), answer in answers
+    }
 
 
 def _rows(session: Session, feeds: Mapping[str, Any], reads: Reads) -> Any:

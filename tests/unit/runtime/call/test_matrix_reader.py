@@ -61,7 +61,7 @@ def test_every_call_answers_as_the_first(source, dtype, request):
                 estimator.predict_proba(x),
                 rtol=1e-5 if dtype == "float32" else 1e-12,
             )
-    assert compiled._fast_calls["predict", np.dtype(dtype)] is not None
+    assert compiled._methods["predict"]._plans[np.dtype(dtype)] is not None
 
 
 def test_few_rows_have_a_loop_of_their_own(model, forest):
@@ -128,7 +128,7 @@ def test_a_model_that_moves_computes_elsewhere(model, forest):
     compiled = model.for_target(threads=1)
     compiled.predict(rows(1))
     compiled.to("cpu")
-    assert not compiled._fast_calls
+    assert not compiled._methods
     np.testing.assert_array_equal(compiled.predict(rows(1)), forest.predict(rows(1)))
 
 

@@ -1,7 +1,7 @@
 """Cell writers: the cells of a row into the inputs of a program, as the ordinary reading does.
 
 A writer is made for one kind of row. A value that the kind does not settle makes it raise one of
-``UNUSUAL``: the row must then be read the ordinary way.
+``memory.UNUSUAL``: the row must then be read the ordinary way.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from hbconv.runtime.text.city_hash import encode_hashed
 __all__ = [
     "NUMBERS",
     "SCALARS",
-    "UNUSUAL",
     "CellWriter",
     "Values",
     "Write",
+    "make_look",
     "make_writers",
     "writes",
 ]
@@ -38,8 +38,6 @@ Values = tuple[Any, ...]
 Write = Callable[[Values], None]
 Lookup = Callable[[Any], int]
 
-UNUSUAL = (KeyError, OverflowError, TypeError, ValueError, struct.error)
-"""What a writer raises for values that it does not take."""
 LARGE = frozenset((int, np.int64, np.uint64))
 """Types of ints that float64 may not hold."""
 INTS = LARGE | {np.int8, np.int16, np.int32, np.uint8, np.uint16, np.uint32}
@@ -47,6 +45,8 @@ FLOATS = frozenset((float, np.float16, np.float32, np.float64))
 NUMBERS = INTS | FLOATS | {bool, np.bool_}
 SCALARS = NUMBERS | {str, NoneType}
 """Types of values in records that are read fast."""
+COMPARABLE = NUMBERS - {np.float16} | {NoneType}
+"""Types compared with a bound: float16 rounds it, to infinity even."""
 MOST_HASHED = 4096
 """Texts of a column of which the hashes are remembered."""
 LONGEST_HASHED = 256
@@ -257,3 +257,60 @@ def _hashed(hashes: Hashed, where: str) -> Lookup:
         return find(value) if is_long else remembered(value)
 
     return code
+
+
+def make_look(
+    feeds: Sequence[Feed],
+    places: Mapping[int, int],
+    types: Sequence[type],
+    bound: float,
+    without_nan: frozenset[int],
+) -> Write | None:
+    """Return what takes only cells that need no check, and writes nothing; None if it cannot tell.
+
+    Parameters
+    ----------
+    feeds : sequence of Feed
+        The floats that checks read.
+    places, types
+        As of ``make_writers``.
+    bound : float
+        Largest magnitude of a cell.
+    without_nan : frozenset of int
+        Columns in which NaN is refused.
+    """
+    fed = {column: feed.dtype for feed in feeds for column in feed.columns}
+    given = {column: types[places[column]] for column in fed}
+    absent = {column for column, kind in given.items() if kind is NoneType}
+    is_exact = all(
+        dtype == "float64" or given[column] is np.float32 for column, dtype in fed.items()
+    )
+    if not is_exact or absent & without_nan or not COMPARABLE.issuperset(given.values()):
+        return None
+    looks = [
+        (places[column], column in without_nan, _bound_of(kind, bound))
+        for column, kind in given.items()
+        if column not in absent
+    ]
+
+    def look(values: Values) -> None:
+        for place, strict, most in looks:
+            value = values[place]
+            if not -most <= value <= most and (strict or value == value):
+                raise ValueError(value)
+
+    return look
+
+
+def _bound_of(kind: type, bound: float) -> float:
+    """Return a bound that values of a type are compared with as it is: numpy rounds it to float32.
+
+    Examples
+    --------
+    >>> _bound_of(float, 0.1), _bound_of(np.float32, 0.1) < 0.1
+    (0.1, True)
+    """
+    if kind is not np.float32:
+        return bound
+    rounded = np.float32(min(bound, float(np.finfo(np.float32).max)))
+    return float(np.nextafter(rounded, np.float32(0)) if float(rounded) > bound else rounded)

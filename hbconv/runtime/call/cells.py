@@ -1,7 +1,8 @@
 """Cells: the values of a table of one row, and the kind of row that they are.
 
-Rows of one kind have the same columns, with values of the same types, and so are read alike. No
-library of tables is imported here.
+Rows of one kind have the same columns, with values of the same types, and so are read alike. A text
+is read as the entries that a program takes: more cells, behind those of the row. No library of
+tables is imported here.
 """
 
 from __future__ import annotations
@@ -11,7 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Kind", "RowCells", "read_cells"]
+from hbconv.errors import InputError
+from hbconv.runtime.inputs.table import Reads
+from hbconv.runtime.text.sparse_rows import EntryRows, padded_size
+from hbconv.runtime.text.vectorize import extract
+
+__all__ = ["Kind", "RowCells", "read_cells", "read_text", "with_entries"]
 
 Form = np.dtype[Any] | type | str | tuple[type, str]
 """How a frame holds a column."""
@@ -42,6 +48,12 @@ class RowCells(NamedTuple):
     values: tuple[Any, ...]
     ordered: bool = False
     size: int = 0
+
+    @staticmethod
+    def of(kind: Kind, values: tuple[Any, ...]) -> RowCells:
+        """Return the cells of a row of a kind."""
+        names, forms, ordered, size, _ = kind
+        return RowCells(names, forms, values, ordered, size)
 
     @property
     def kind(self) -> Kind:
@@ -136,3 +148,47 @@ def _of_arrow(x: Any) -> RowCells | None:
 
 _COLUMNS = {list: _of_lists, np.ndarray: _of_arrays}
 _FRAMES = {"pandas": _of_pandas, "polars": _of_polars, "pyarrow": _of_arrow}
+
+
+def read_text(x: Any) -> RowCells | None:
+    """Return a list of one text as a cell without a name; None of everything else.
+
+    Examples
+    --------
+    >>> read_text(["The cat sat"]).values
+    ('The cat sat',)
+    >>> read_text(["The cat sat", "It sat"])
+    """
+    if type(x) is not list or len(x) != 1 or type(x[0]) is not str:
+        return None
+    return RowCells((0,), (), (x[0],))
+
+
+def with_entries(cells: RowCells, reads: Reads) -> RowCells | None:
+    """Add two cells for each column that is read as sparse rows: its tokens, and their weights.
+
+    None if a cell holds no text, or one that the source refuses: the ordinary reading tells why.
+
+    Parameters
+    ----------
+    cells : RowCells
+    reads : Reads
+    """
+    found = []
+    for column, extractor in reads.entries:
+        text = _value(cells, reads.schema.names[column] if reads.schema.named else column)
+        if type(text) is not str:
+            return None
+        try:
+            made = extract(np.array([text], dtype=object), extractor, reads.where(column))
+        except InputError:
+            return None
+        found.append(EntryRows(*made, extractor.width))
+    size = padded_size(max(len(rows.tokens) for rows in found))
+    arrays = tuple([array for rows in found for array in rows.padded(size)])
+    return cells._replace(values=cells.values + arrays, size=size)
+
+
+def _value(cells: RowCells, name: Any) -> Any:
+    """Return the value under a name; None if no cell or several have it."""
+    return cells.values[cells.names.index(name)] if cells.names.count(name) == 1 else None

@@ -53,6 +53,7 @@ from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, OrdinalEncode
 
 import hbconv
 from hbconv.errors import HbconvError
+from hbconv.runtime.call.page import Method
 
 
 def joined(encode, numbers, last):
@@ -191,7 +192,7 @@ def plain(model, form):
     return FORMS[form]({name: RECORD[name] for name in model.schema.names})
 
 
-def not_asked(x):
+def not_asked(x, *_):
     raise AssertionError(x)
 
 
@@ -208,7 +209,7 @@ def test_a_row_is_answered_as_the_ordinary_way_does(build, backend, form):
     model = converted(build, backend)
     for method in methods(model):
         for x in given(form):
-            wanted = outcome(lambda x, method=method: model._call(method, x), x)
+            wanted = outcome(lambda x, method=method: Method(model, method).ordinary(x), x)
             for _ in range(2):
                 assert outcome(getattr(model, method), x) == wanted, x
 
@@ -241,7 +242,7 @@ def assert_answered_alike(storage, value, name, form):
             x = FORMS_OF_FRAMES[form](table(storage, value)[place : place + 1])
         except Exception:  # The library of the form refuses it.
             continue
-        wanted = outcome(lambda x: model._call(method, x), x)
+        wanted = outcome(lambda x: Method(model, method).ordinary(x), x)
         for _ in range(2):
             assert outcome(getattr(model, method), x) == wanted, x
 
@@ -255,14 +256,14 @@ def test_a_row_of_every_kind_of_column_is_answered_as_the_ordinary_way_does(name
         rows = [row for row in covered_columns(READERS, form=[*FORMS_OF_FRAMES]) if row[2] == name]
     assert failing(assert_answered_alike, rows) == {}
     models = {reading(*row[:3]) for row in rows} - {None}
-    calls = [call for model in models for call in model._row_calls.values()]
+    calls = [call for model in models for call in model._methods.values()]
     assert any(plan is not None for call in calls for plan in call._plans.values())
 
 
 def test_a_row_that_is_answered_otherwise_is_found(monkeypatch):
     """As where the answers of rows alone are one too large."""
-    decoder = hbconv.runtime.row_call.row_decoder
-    wrong = "hbconv.runtime.row_call.row_decoder"
+    decoder = hbconv.runtime.call.row_reader.row_decoder
+    wrong = "hbconv.runtime.call.row_reader.row_decoder"
     monkeypatch.setattr(wrong, lambda output: lambda values: decoder(output)(values) + 1)
     monkeypatch.setitem(globals(), "reading", reading.__wrapped__)
     row = ("numpy", "int64", "columns, scaled", "pandas")
@@ -277,7 +278,7 @@ def test_a_row_of_a_known_kind_is_read_fast(form, build, monkeypatch):
     method = methods(model)[-1]
     x = plain(model, form)
     wanted = outcome(getattr(model, method), x)
-    monkeypatch.setattr(model._row_calls[method], "_ordinary", not_asked)
+    monkeypatch.setattr(model._methods[method], "ordinary", not_asked)
     assert outcome(getattr(model, method), x) == wanted
 
 
@@ -291,7 +292,7 @@ def test_a_text_is_answered_as_the_ordinary_way_does(backend, dtype):
     lists = [*([text] for text in (*DOCUMENTS, *CELLS)), [], DOCUMENTS, tuple(DOCUMENTS[:1]), WORDS]
     for method in methods(model):
         for x in lists:
-            wanted = outcome(lambda x, method=method: model._call(method, x), x)
+            wanted = outcome(lambda x, method=method: Method(model, method).ordinary(x), x)
             for _ in range(2):
                 assert outcome(getattr(model, method), x) == wanted, x
 
@@ -303,14 +304,14 @@ def test_a_text_of_a_known_size_is_read_fast(monkeypatch):
     documents = [WORDS[: i % 40] for i in range(PEOPLE)]
     model = hbconv.convert(source.fit(documents, labels()), "tvm")
     wanted = outcome(model.predict_proba, [WORDS])
-    monkeypatch.setattr(model._row_calls["predict_proba"], "_ordinary", not_asked)
+    monkeypatch.setattr(model._methods["predict_proba"], "ordinary", not_asked)
     assert outcome(model.predict_proba, [WORDS]) == wanted
 
 
 def test_a_text_that_must_be_read_the_ordinary_way_is_read_once(monkeypatch):
     model = hbconv.convert(CountVectorizer().fit([WORDS]), "tvm")  # its answers are sparse
     assert outcome(lambda x: model.transform(x).toarray(), [WORDS])
-    monkeypatch.setattr("hbconv.runtime.row_call.with_entries", not_asked)
+    monkeypatch.setattr("hbconv.runtime.call.row_reader.with_entries", not_asked)
     assert outcome(lambda x: model.transform(x).toarray(), ["other"])
 
 
@@ -334,7 +335,8 @@ def test_many_threads_ask_at_once():
 def test_a_call_within_another():
     model, other = hbconv.convert(one_hot(), "tvm"), {**RECORD, "fare": 90.0, "sex": "m"}
     wanted, wanted_within = model.predict_proba(RECORD), model.predict_proba(other)
-    ((bound, _),) = model._row_calls["predict_proba"]._memory.bounds.values()
+    (buffers,) = model._methods["predict_proba"]._memory.buffers.values()
+    bound = buffers.bound
     run, within = bound.run, []
     handlers = [lambda: within.append(model.predict_proba(other))] * 2
 
@@ -344,7 +346,7 @@ def test_a_call_within_another():
             handlers.pop()()
 
     object.__setattr__(bound, "run", interrupted)
-    model._row_calls["predict_proba"]._memory.calls.clear()
+    model._methods["predict_proba"]._memory.calls.clear()
     for _ in range(2):
         np.testing.assert_array_equal(model.predict_proba(RECORD), wanted)
     np.testing.assert_array_equal(within, [wanted_within] * 2)
@@ -369,7 +371,7 @@ def test_the_host_looks_at_cells_of_float32(monkeypatch):
     row = row.assign(fare=row["fare"].astype("float32"), sibsp=np.float32(0.5))
     model.predict(row)
     with monkeypatch.context() as patched:
-        patched.setattr(model._row_calls["predict"], "_ordinary", not_asked)
+        patched.setattr(model._methods["predict"], "ordinary", not_asked)
         np.testing.assert_array_equal(model.predict(row), source.predict(row))
     for odd in (np.inf, -np.inf, np.nan):
         with pytest.raises(hbconv.errors.InputError):
@@ -377,13 +379,14 @@ def test_the_host_looks_at_cells_of_float32(monkeypatch):
 
 
 def test_few_kinds_are_remembered(monkeypatch):
-    monkeypatch.setattr("hbconv.runtime.row_call.MOST_KINDS", 3)
+    monkeypatch.setattr("hbconv.runtime.call.memory.MOST_KINDS", 3)
     model = hbconv.convert(one_hot(), "tvm")
     wanted = model.predict_proba(RECORD)
     for extra in range(10):
         row = {**RECORD, f"more{extra}": 1}
-        np.testing.assert_array_equal(model.predict_proba(row), wanted)
-    call = model._row_calls["predict_proba"]
+        for _ in range(2):
+            np.testing.assert_array_equal(model.predict_proba(row), wanted)
+    call = model._methods["predict_proba"]
     assert 0 < len(call._plans) <= 3
     assert 0 < len(call._memory.calls) <= 3
 
@@ -391,9 +394,9 @@ def test_few_kinds_are_remembered(monkeypatch):
 def test_a_model_that_was_pickled_or_moved_reads_rows_anew():
     model = hbconv.convert(one_hot(), "tvm")
     wanted = model.predict_proba(RECORD)
-    assert model._row_calls
+    assert model._methods
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict_proba(RECORD), wanted)
-    assert not model.to("cpu")._row_calls
+    assert not model.to("cpu")._methods
     np.testing.assert_array_equal(model.predict_proba(RECORD), wanted)
 
 
@@ -453,7 +456,9 @@ def test_long_texts_are_not_remembered():
     kept = sys.getrefcount(text)
     for _ in range(3):
         answer = outcome(model.predict, {**row, "sex": text})
-        assert answer == outcome(lambda x: model._call("predict", x), {**row, "sex": text})
+        assert answer == outcome(
+            lambda x: Method(model, "predict").ordinary(x), {**row, "sex": text}
+        )
     assert sys.getrefcount(text) == kept
 
 

@@ -1,0 +1,207 @@
+"""A call on one page: how rows of any kind become the answer of a method.
+
+``answer`` asks what earlier calls prepared for rows of this kind: a reader that fills the inputs of
+a program in memory that is used again. All other rows take the ordinary way, which is ``ordinary``:
+read a table, choose programs, check and compute chunk by chunk, and form the answer.
+
+| rows | read by |
+| --- | --- |
+| a matrix of numpy | ``matrix_reader`` |
+| a record, a frame of one row, one text | ``row_reader`` |
+| a tensor, or an array on a CUDA device | ``tensor_reader`` |
+| everything else, and the first rows of each kind | ``hbconv.runtime.inputs.read`` |
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from hbconv.containers import Entries, Graph, Matrix, Sparse
+from hbconv.runtime.call.cells import Kind, RowCells
+from hbconv.runtime.call.matrix_reader import MatrixPlan, RowsThemselves, plan_matrices
+from hbconv.runtime.call.memory import UNUSUAL, Call, Memory, remember
+from hbconv.runtime.call.output import Part, answer_parts, form_answer
+from hbconv.runtime.call.row_reader import CellPlan, CellReader
+from hbconv.runtime.call.tensor_reader import TensorReader, as_given, is_tensor, read_tensor
+from hbconv.runtime.inputs.read import read_entries, read_table
+from hbconv.runtime.inputs.table import Groups, Reads, Table
+from hbconv.runtime.outputs.answers import in_form
+from hbconv.runtime.outputs.dataframes import framed, library_of, returns_rows
+from hbconv.runtime.program import Program
+from hbconv.runtime.programs import Programs
+
+__all__ = ["CallContext", "Method", "group_rows"]
+
+
+class CallContext(Protocol):
+    """What a method asks of its model."""
+
+    parsed: Graph
+    programs: Programs
+    reads: Reads
+    dtypes: tuple[str, ...]
+
+    def reading(self, x: Any) -> Any:
+        """Return the model that reads these rows: this one, or that of arrays of codes."""
+
+
+class Method:
+    """One method of a model, for rows of every kind.
+
+    Parameters
+    ----------
+    model : CallContext
+    name : str
+    """
+
+    def __init__(self, model: CallContext, name: str) -> None:
+        self._model = model
+        self._name = name
+        self._graph = graph = model.parsed
+        self._programs = model.programs
+        self._reads = model.reads
+        self._output = graph.outputs[name]
+        self._frames = graph.traits.frame_format if name == "transform" else None
+        self._plans: dict[Kind | np.dtype[Any], MatrixPlan | RowsThemselves | CellPlan | None] = {}
+        self._memory = Memory()
+        self._row = self._find_row_reader()
+
+    def answer(self, x: Any) -> Any:
+        """Answer as the source's method does, for rows in any form."""
+        kind: Any = None
+        cells: Any = x
+        if type(x) is np.ndarray:
+            kind = x.dtype, x.shape
+        elif self._row is not None:
+            x = self._row.open(x)
+            row = self._row.read(x, self._plans)
+            if row is not None:
+                kind, cells = row.kind, row.values
+        library = "" if self._frames is None else library_of(self._frames, x)
+        if library or kind is None:
+            return self.ordinary(x, library)
+        call = self._memory.calls.get(kind) or self._bind(kind, cells)
+        answer = None if call is None else call(cells)
+        if answer is None:
+            answer = self.ordinary(x, library)
+            self._learn(kind, cells, x)
+        return answer
+
+    def ordinary(self, x: Any, library: str = "") -> Any:
+        """Answer rows of which nothing is known: as a frame of a library, or else as an array."""
+        model = self._model.reading(x)
+        if model is not self._model:
+            return getattr(model, self._name)(x)
+        if not is_tensor(x):
+            return self._answer_table(x, library)
+        rows = read_tensor(x)
+        answer = None if library else self._tensors(rows)
+        if answer is None:
+            answer = self._answer_table(rows, library)
+        return as_given(answer, x)
+
+    def find_program(self, table: Table) -> tuple[Program, Table]:
+        """Return the program that answers a table of dense rows, and the table in its dtypes."""
+        ((_, program, part),) = self._parts(table)
+        return program, part
+
+    def _answer_table(self, x: Any, library: str) -> Any:
+        """Answer rows that the host reads: by their entries, themselves, or a program."""
+        if not library and (extracted := self._extracted(x)) is not None:
+            return extracted
+        table = read_table(x, self._reads)
+        if returns_rows(self._frames, x):
+            return x
+        parts = self._parts(table)
+        if library:
+            return self._answer_frame(x, table, parts, library)
+        output = self._output.for_rows(sparse=hasattr(table.matrix, "tocsr"))
+        (answer,) = answer_parts(parts, {self._name: output})
+        return form_answer(answer, output, x)
+
+    def _answer_frame(self, x: Any, table: Table, parts: list[Part], library: str) -> Any:
+        """Answer by a frame, whose columns are those of frame x where all pass unchanged."""
+        assert self._frames is not None  # noqa: S101  (they have the library)
+        output = self._output.for_rows(sparse=hasattr(table.matrix, "tocsr"))
+        framing = self._programs.framing(table.dtypes, library)
+        passed = framing.passed(self._frames, x)
+        if passed is None:
+            (answer,) = answer_parts(parts, {self._name: output})
+            return framed(answer, framing, self._frames, x)
+        if any(program.guard.refuses_rows for _, program, _ in parts):
+            answer_parts(parts, {self._name: output})
+        return passed
+
+    def _parts(self, table: Table) -> list[Part]:
+        """Return the programs that answer a table, and the rows of each in its dtypes."""
+        method = (self._name,)
+        groups = group_rows(self._programs, self._name, self._programs.converted(method, table))
+        return [
+            (rows, self._programs.program(method, part.dtypes, part.padding), part)
+            for rows, part in groups
+        ]
+
+    def _extracted(self, x: Any) -> Any:
+        """Return the rows that the host extracts where they are the answer; else None.
+
+        No program adds to them, and one for each size of rows would take longer than they do.
+        """
+        output = self._output
+        leaf = output.node
+        if not isinstance(leaf, Entries) or not self._reads.schema.conventions.items:
+            return None
+        is_plain = isinstance(output.form, Matrix | Sparse) and output.dtype is None
+        if not is_plain or self._graph.checks:
+            return None
+        rows = read_entries(x, leaf, self._reads)
+        return in_form(rows.csr(), output, x) if isinstance(output.form, Sparse) else rows.dense()
+
+    @cached_property
+    def _tensors(self) -> TensorReader:
+        return TensorReader(self._graph, self._programs, self._reads, self._name)
+
+    def _bind(self, kind: Any, cells: Any) -> Call | None:
+        """Return a call for rows of a kind in this thread; None where they are read as tables."""
+        plan = self._plans.get(_layout(kind, cells))
+        return None if plan is None else plan.bind(self._memory, kind)
+
+    def _learn(self, kind: Any, cells: Any, x: Any) -> None:
+        """Plan how rows of a kind are read, of which the ordinary way answered one."""
+        layout = _layout(kind, cells)
+        if layout in self._plans:
+            return
+        if isinstance(cells, np.ndarray):
+            remember(self._plans, layout, self._plan_matrices(cells.dtype))
+            return
+        assert self._row is not None  # noqa: S101  (it read the cells)
+        row = RowCells.of(kind, cells)
+        try:
+            plan = self._row.plan(row, lambda: self.find_program(read_table(x, self._reads)))
+        except UNUSUAL:  # Another row of this kind may do.
+            return
+        remember(self._plans, kind if plan else row.without_entries.kind, plan)
+
+    def _plan_matrices(self, dtype: np.dtype[Any]) -> MatrixPlan | RowsThemselves | None:
+        return plan_matrices(self._graph, self._programs, self._reads, self._name, dtype.name)
+
+    def _find_row_reader(self) -> CellReader | None:
+        """Return None for a model fitted without names, which warns of the names of each table."""
+        schema = self._reads.schema
+        if not schema.named and not schema.conventions.items:
+            return None
+        return CellReader(self._reads, self._name, self._output)
+
+
+def group_rows(programs: Programs, method: str, table: Table) -> Groups:
+    """Return groups of rows that one program takes: all, or rows of similar sparse sizes."""
+    return table.groups(
+        sparse=hasattr(table.matrix, "tocsr") and programs.takes_entries((method,), table.dtypes)
+    )
+
+
+def _layout(kind: Any, cells: Any) -> Any:
+    """Return what a plan is for: matrices of one dtype and any shape, or rows of a kind."""
+    return cells.dtype if isinstance(cells, np.ndarray) else kind
