@@ -46,7 +46,7 @@ export PYTHONDONTWRITEBYTECODE =
 SUITE := PYTHONPATH=tests:tests/system:tests/support:tests/conformance:strategies:datasets
 
 # What scores on Ray and Spark, which only make engines installs.
-ENGINES := hbconv/engines hbconv/scorer.py hbconv/answer_columns.py tests/unit/engines
+ENGINES := hbconv/engines tests/unit/engines
 
 .PHONY: demo test cold quick lint check changed-engines battery attack fuzz hunt record replay memory processes kills soak matrix exports emulate doors foreign memcheck engines with-engines night gpu support bench site packages env
 

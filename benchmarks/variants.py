@@ -66,7 +66,7 @@ def every_rule() -> tuple[str, ...]:
 
 def effective_rules(variant: Variant, X: Any) -> tuple[str, ...]:
     """Return the rules whose absence changes the optimized graph of the method asked."""
-    from hbconv.runtime.report.effective_rules import find_effective_rules
+    from hbconv.runtime.report.derivations import find_effective_rules
 
     model = variant.model
     planned = model.programs.planned(read_table(X, model.reads).dtypes)

@@ -24,11 +24,11 @@ from hbconv.errors import (
 
 if TYPE_CHECKING:
     from hbconv.compiler import convert
+    from hbconv.engines.scorer import Scorer
     from hbconv.model import Model, load
     from hbconv.parse import parses
-    from hbconv.scorer import Scorer
+    from hbconv.sources.verification import Report, verify
     from hbconv.target import Target
-    from hbconv.verification import Report, verify
 
 __version__ = "0.1.0"
 
@@ -60,10 +60,10 @@ _HOMES = {
     "load": "hbconv.model",
     "Model": "hbconv.model",
     "parses": "hbconv.parse",
-    "Report": "hbconv.verification",
-    "Scorer": "hbconv.scorer",
+    "Report": "hbconv.sources.verification",
+    "Scorer": "hbconv.engines.scorer",
     "Target": "hbconv.target",
-    "verify": "hbconv.verification",
+    "verify": "hbconv.sources.verification",
 }
 
 

@@ -13,13 +13,13 @@ from hbconv.containers import Graph
 from hbconv.errors import OptionError
 from hbconv.log import log_parsed
 from hbconv.model import Model
-from hbconv.model_files import open_model
 from hbconv.parse import parse
 from hbconv.parse.onnx.graph import is_onnx_model, parse_onnx
 from hbconv.runtime.inputs.read import category_columns, count_columns, read_table
 from hbconv.runtime.options import check_options
 from hbconv.runtime.program_choice import OnNewDtypes
 from hbconv.runtime.timing.tune import read_tune, tune_programs
+from hbconv.sources.model_files import open_model
 from hbconv.target import Precision, Target
 
 __all__ = ["convert", "tune_model"]

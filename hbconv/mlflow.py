@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import hbconv
+from hbconv.engines.scorer import Scorer
 from hbconv.errors import OptionError
-from hbconv.scorer import Scorer
 
 if TYPE_CHECKING:
     import pandas as pd

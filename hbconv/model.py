@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import FrameFormat, Graph, NamesOut, Schema
+from hbconv.cost_model.tuning_record import Tuning
 from hbconv.errors import BackendError, OptionError, StoreError
 from hbconv.log import log_export
 from hbconv.names import INVERSE, unknown
@@ -35,15 +36,19 @@ from hbconv.runtime.program_choice import OnNewDtypes, check_on_new_dtypes, name
 from hbconv.runtime.programs import CompiledProgram, Programs
 from hbconv.runtime.storage import model_file as store
 from hbconv.runtime.substitute import find_runnable
-from hbconv.sklearn_estimator import SCORES, SklearnEstimator, compute_score, explain_absence
-from hbconv.source_arguments import find_answers
+from hbconv.sources.arguments import find_answers
+from hbconv.sources.sklearn_estimator import (
+    SCORES,
+    SklearnEstimator,
+    compute_score,
+    explain_absence,
+)
 from hbconv.target import Target
-from hbconv.tuning_record import Tuning
 
 if TYPE_CHECKING:
     from hbconv.optimize.plan import Plan
+    from hbconv.runtime.report.derivations import StageReport
     from hbconv.runtime.report.explanation import Explanation
-    from hbconv.runtime.report.stage import StageReport
 
 __all__ = ["Model", "load"]
 
@@ -203,8 +208,8 @@ class Model(SklearnEstimator):
             The model, of a damaged file, cannot be compiled.
         """
         from hbconv.pipeline import Planned
+        from hbconv.runtime.report.derivations import report_stage
         from hbconv.runtime.report.explanation import Explanation
-        from hbconv.runtime.report.stage import report_stage
 
         with self.programs.compiling():
             if stage is not None:
@@ -220,7 +225,7 @@ class Model(SklearnEstimator):
         )
 
     def _repr_html_(self) -> str:
-        from hbconv.runtime.report.drawing import draw_graph, embed
+        from hbconv.runtime.report.page import draw_graph, embed
 
         with self.programs.compiling():
             return embed(repr(self), draw_graph(self.programs.planned(self.dtypes)))

@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from hbconv.cli import answer
-from hbconv.cli.output_checks import check_folder
+from hbconv.cli.score_folder import check_folder
 from hbconv.cli.sources import load_model, model_arguments
-from hbconv.cli.tables import read_all
 from hbconv.compiler import tune_model
+from hbconv.engines.scorer import read_names, rows_for, with_unread
 from hbconv.errors import OptionError
 from hbconv.model import Model
 from hbconv.runtime.program_choice import name_dtypes
 from hbconv.runtime.storage.export import find_writer
-from hbconv.scorer import read_names, rows_for, with_unread
+from hbconv.score.tables import read_all
 
 EXAMPLES = """
 examples:

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from hbconv.cli import answer
 from hbconv.cli.sources import load_model, model_arguments
-from hbconv.containers.dot import dot
+from hbconv.containers.show import dot
 from hbconv.errors import OptionError
 from hbconv.model import Model
-from hbconv.runtime.report.stage import STAGES
+from hbconv.runtime.report.derivations import STAGES
 
 EXAMPLES = """
 examples:

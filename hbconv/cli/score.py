@@ -3,36 +3,48 @@
 Inputs are files, folders, patterns and URLs of parquet, CSV, Arrow or JSON lines, or - for
 standard input. An output with a suffix is one file, which appears when it is complete. An output
 folder/ holds a file for each input file, and --resume goes on after an interruption.
+
+Refuse options of ``hbconv score`` that do not apply, before any work is done.
+
+Tell on standard error how many rows are scored.
 """
 
 from __future__ import annotations
 
 import argparse
+import codecs
 import os
 import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 from hbconv.cli import Terminated, answer, code_of, fail, positive
-from hbconv.cli.batch_answers import answering_for
-from hbconv.cli.formats import SUFFIXES, kind_of
-from hbconv.cli.output_checks import check_outputs, replaces_rejects
-from hbconv.cli.outputs import placed, placed_new
-from hbconv.cli.progress import progress
-from hbconv.cli.resumable import SUFFIX, Folder
-from hbconv.cli.score_folder import asked_of, join_rejects, score_shard, text_file
-from hbconv.cli.score_job import ScoreJob
-from hbconv.cli.score_options import require_options
-from hbconv.cli.shards import UTF8, Shard, as_path, find_shards, is_url, look_at, open_file_system
+from hbconv.cli.score_folder import (
+    asked_of,
+    check_outputs,
+    join_rejects,
+    replaces_rejects,
+    score_shard,
+    text_file,
+)
 from hbconv.cli.sources import load_model, model_arguments
-from hbconv.cli.tables import open_table
+from hbconv.engines.scorer import Scorer
 from hbconv.errors import HbconvError, InputError, OptionError
 from hbconv.files import scratch, sweep
-from hbconv.scorer import Scorer
+from hbconv.score.device_pool import parse_devices
+from hbconv.score.formats import SUFFIXES, kind_of
+from hbconv.score.job import ScoreJob, answering_for
+from hbconv.score.outputs import placed, placed_new
+from hbconv.score.resumable import SUFFIX, Folder
+from hbconv.score.shards import UTF8, Shard, as_path, find_shards, is_url, look_at, open_file_system
+from hbconv.score.tables import open_table
+
+__all__: list[str] = []
 
 FORMATS = tuple(SUFFIX)
 
@@ -122,7 +134,7 @@ def run(options: argparse.Namespace) -> int:
         skip = (lambda _: "skip") if options.rejects else None
         table = open_table(shards, (*needed, *only_kept), skip, only_kept)
         advance = stack.enter_context(progress(shards, quiet=options.quiet))
-        answering = stack.enter_context(answering_for(options, scorer, table.schema))
+        answering = stack.enter_context(answering_for(options, load_model, scorer, table.schema))
         job = ScoreJob(scorer, table, options.batch_rows, advance, answering)
         _ = job.schema  # what is compiled belongs to the start
         if into_folder:
@@ -248,3 +260,93 @@ def _answer(
         f"{options.output}: {rows:,} rows by {methods}{aside}{before} in {seconds:.2f} s "
         f"({rows / seconds:,.0f} rows/s), start {start:.2f} s",
     )
+
+
+def require_options(options: argparse.Namespace, *, into_folder: bool) -> None:
+    """Refuse options that do not apply, and files that are not there.
+
+    Raises
+    ------
+    OptionError
+    """
+    output = options.output
+    if into_folder:
+        if options.resume and options.force:
+            raise OptionError("--resume goes on with a run, and --force replaces it. Give one.")
+    else:
+        if SUFFIXES.get(os.path.splitext(output.partition("?")[0])[1].lower()) is None:
+            raise OptionError(
+                f"-o {output}: unknown table format. Known: {', '.join(SUFFIXES)}, or a folder/."
+            )
+        for name in ("resume", "output_format"):
+            if getattr(options, name):
+                raise OptionError(
+                    f"--{name.replace('_', '-')} is for folders of answers. Give -o folder/."
+                )
+    if options.encoding:
+        require_encoding(options.encoding)
+    if options.checksum and not into_folder:
+        raise OptionError("--checksum is for folders of answers. Give -o folder/.")
+    if options.devices:
+        if options.device:
+            raise OptionError("--devices names all devices. Leave --device out.")
+        options.device = parse_devices(options.devices)[0]  # for what is asked of the model here
+    if (
+        options.rejects
+        and SUFFIXES.get(Path(options.rejects.partition("?")[0]).suffix.lower()) != "json"
+    ):
+        raise OptionError(f"--rejects {options.rejects}: give a file that ends in .jsonl.")
+    if "-" in options.input and (len(options.input) > 1 or not options.input_format):
+        raise OptionError("Standard input (-) is given alone, and with --input-format.")
+    if not Path(options.model).is_file():
+        raise OptionError(f"No file {options.model}.")
+
+
+def require_encoding(name: str) -> None:
+    """Refuse what is no encoding of text.
+
+    Raises
+    ------
+    OptionError
+
+    Examples
+    --------
+    >>> require_encoding("Latin1")
+    >>> require_encoding("hex")
+    Traceback (most recent call last):
+    hbconv.errors.OptionError: --encoding hex: no encoding of text. Name one such as latin-1.
+    """
+    try:
+        is_text = codecs.getincrementaldecoder(name)().decode(b"", final=True) == ""
+    except (LookupError, ValueError, TypeError):
+        is_text = False
+    if not is_text:
+        raise OptionError(f"--encoding {name}: no encoding of text. Name one such as latin-1.")
+
+
+@contextmanager
+def progress(shards: Sequence[Shard], *, quiet: bool) -> Iterator[Any]:
+    """Give a function that takes rows scored, and tells of them on standard error.
+
+    A terminal is told at once, and a log after half a minute, then every half minute.
+    """
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        quiet = True
+    if quiet:
+        yield lambda rows: None
+        return
+    rest = 0.1 if sys.stderr.isatty() else 30.0
+    counts = [shard.rows for shard in shards if shard.rows is not None]
+    total = sum(counts) if len(counts) == len(shards) else None
+    with tqdm(
+        total=total,
+        unit=" rows",
+        unit_scale=True,
+        file=sys.stderr,
+        mininterval=rest,
+        delay=0 if rest < 1 else rest,
+        leave=sys.stderr.isatty(),
+    ) as bar:
+        yield bar.update

@@ -1,22 +1,35 @@
-"""Score one file of a folder after another; each is done when its record is on the disk."""
+"""Score one file of a folder after another; each is done when its record is on the disk.
+
+Refuse outputs that would take the place of what must stay, before any work is done.
+"""
 
 from __future__ import annotations
 
 import argparse
 import os
 import shutil
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
-from pathlib import Path
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 
-from hbconv.cli.output_checks import whole_path
-from hbconv.cli.outputs import placed_in
-from hbconv.cli.resumable import Folder, file_hash, require_names
-from hbconv.cli.score_job import ScoreJob
-from hbconv.cli.shards import Shard
 from hbconv.cli.sources import convert_options
+from hbconv.errors import OptionError
+from hbconv.score.formats import reading
+from hbconv.score.job import ScoreJob
+from hbconv.score.outputs import placed_in
+from hbconv.score.resumable import Folder, file_hash, require_names
+from hbconv.score.shards import Shard, is_url, open_file_system
 
-__all__ = ["asked_of", "join_rejects", "score_shard", "text_file"]
+__all__ = [
+    "asked_of",
+    "check_folder",
+    "check_outputs",
+    "join_rejects",
+    "replaces_rejects",
+    "score_shard",
+    "text_file",
+]
 
 
 def score_shard(
@@ -74,3 +87,130 @@ def text_file(stack: ExitStack, place: AbstractContextManager[Path]) -> Any:
     """Return a file to write text to that appears with the stack's end."""
     path = stack.enter_context(place)
     return stack.enter_context(path.open("w", encoding="utf-8"))
+
+
+def check_outputs(
+    options: argparse.Namespace, shards: Sequence[Shard], *, into_folder: bool
+) -> None:
+    """Refuse the outputs of ``hbconv score``: the answers, and the file of rejects.
+
+    Raises
+    ------
+    OptionError
+        The folder of a file is not there, or it is no ordinary file, or it is there already. Or it
+        is one of the inputs or the model, or lies in a folder of inputs. Or two files would have
+        answers of one name.
+    """
+    if into_folder:
+        _require_outside("-o", options.output, options.input)
+        require_names(Folder(options.output), shards, options.output_format or "parquet")
+    else:
+        _check_file("-o", options.output, options, shards, force=options.force)
+    if not options.rejects:
+        return
+    force = replaces_rejects(options, into_folder=into_folder)
+    _check_file("--rejects", options.rejects, options, shards, force=force)
+    if _is_within(options.rejects, options.output):
+        raise OptionError(
+            f"--rejects {options.rejects} lies in the output {options.output}. "
+            "Name a file elsewhere."
+        )
+
+
+def replaces_rejects(options: argparse.Namespace, *, into_folder: bool) -> bool:
+    """Say whether the file of rejects may be replaced: a run that goes on has written it itself."""
+    if options.force or not (options.rejects and into_folder and options.resume):
+        return bool(options.force)
+    before = Folder(options.output).job
+    return before is not None and before.get("rejects") == whole_path(options.rejects)
+
+
+def whole_path(place: str) -> str:
+    """Return a path from the root; a URL stays."""
+    return place if is_url(place) else os.path.abspath(place)
+
+
+def _check_file(
+    flag: str, given: str, options: argparse.Namespace, shards: Sequence[Shard], *, force: bool
+) -> None:
+    if is_url(given):
+        _require_bucket(flag, given)
+    else:
+        check_folder(Path(given), flag)
+    if any(_is_shard(given, shard) for shard in shards) or _is_same(given, options.model):
+        raise OptionError(
+            f"{flag} {given} is the input itself, which would be lost. Name another file."
+        )
+    _require_outside(flag, given, options.input)
+    _check_new(flag, given, force=force)
+
+
+def _require_bucket(flag: str, given: str) -> None:
+    """Refuse an output in a bucket that is not there: it would be sent when all is done."""
+    from pyarrow import fs
+
+    system, path = open_file_system(given)
+    if system.type_name not in ("s3", "gcs"):
+        return
+    bucket = path.partition("/")[0]
+    with reading(given):
+        found = system.get_file_info(bucket)
+    if found.type == fs.FileType.NotFound:
+        raise OptionError(f"{flag} {given}: there is no bucket {bucket}. Make it first.")
+
+
+def check_folder(path: Path, flag: str = "-o") -> None:
+    """Refuse an output whose folder is not there, or that is not an ordinary file.
+
+    Raises
+    ------
+    OptionError
+    """
+    if not path.parent.is_dir():
+        raise OptionError(f"{flag} {path}: there is no folder {path.parent}. Make it first.")
+    if path.exists() and not path.is_file():
+        raise OptionError(f"{flag} {path} is no ordinary file. Name a file that is written anew.")
+
+
+def _require_outside(flag: str, given: str, inputs: Sequence[str]) -> None:
+    """Refuse an output in one of the input folders, where a later run would read it."""
+    for place in inputs:
+        if _is_within(given, place):
+            raise OptionError(
+                f"{flag} {given} lies in the input folder {place}, whose files are read as one "
+                "table. Name a file elsewhere."
+            )
+
+
+def _check_new(flag: str, given: str, *, force: bool) -> None:
+    """Refuse a file that is there already, unless it may be replaced."""
+    from pyarrow import fs
+
+    system, path = open_file_system(given)
+    found = system.get_file_info(path).type != fs.FileType.NotFound
+    is_link = not is_url(given) and os.path.islink(path)  # to nothing, which pyarrow does not find
+    if not force and (found or is_link):
+        raise OptionError(f"{flag} {given} is there already. Replace it with --force.")
+
+
+def _is_within(given: str, folder: str) -> bool:
+    """Say whether a path or URL is a folder, or lies in it."""
+    system, path = _located(given)
+    other, root = _located(folder)
+    return system == other and root in (path, *path.parents)
+
+
+def _located(place: str) -> tuple[Any, PurePath]:
+    system, path = open_file_system(place)
+    return system, PurePosixPath(path) if is_url(place) else Path(path).resolve()
+
+
+def _is_shard(given: str, shard: Shard) -> bool:
+    system, path = open_file_system(given)
+    if is_url(given) or system != shard.system:
+        return bool(system == shard.system and path == shard.path)
+    return _is_same(path, shard.path)
+
+
+def _is_same(first: str, second: str) -> bool:
+    return os.path.exists(first) and os.path.exists(second) and os.path.samefile(first, second)

@@ -32,7 +32,7 @@ def load_source(path: Path, *, allow_pickle: bool = False) -> Any:
     OptionError
         A pickle, without ``--allow-pickle``.
     """
-    from hbconv.model_files import find_kind, open_model
+    from hbconv.sources.model_files import find_kind, open_model
 
     if find_kind(path) is not ModelFormat.PICKLE:
         return open_model(path)
@@ -55,7 +55,7 @@ def is_saved(path: Path) -> bool:
     ConversionError
         There is no such file.
     """
-    from hbconv.model_files import find_kind
+    from hbconv.sources.model_files import find_kind
 
     return find_kind(path) is ModelFormat.SAVED
 

@@ -24,8 +24,8 @@ from hbconv.cost_model import (
     forget_record,
     keep_record,
 )
+from hbconv.cost_model.machine import describe_versions
 from hbconv.errors import MissingPackageError, OptionError
-from hbconv.machine import describe_versions
 from hbconv.names import unknown
 from hbconv.runtime.timing.machine_prices import PriceTime, find_factors, measure_backend
 

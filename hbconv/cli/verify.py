@@ -17,10 +17,10 @@ from hbconv.cli.sources import (
     model_arguments,
     refuse_trusted,
 )
-from hbconv.cli.tables import read_all
+from hbconv.engines.scorer import rows_for
 from hbconv.errors import OptionError
 from hbconv.parse.spark.saved_model import SparkModel
-from hbconv.scorer import rows_for
+from hbconv.score.tables import read_all
 
 EXAMPLES = """
 examples:

@@ -5,7 +5,6 @@ prints. The classes stand by theme in ``nodes/``; all of them are imported from 
 """
 
 from hbconv.containers import nodes
-from hbconv.containers.feature_names import FrameFormat, NamesOut
 from hbconv.containers.forms import (
     MATRIX,
     VECTOR,
@@ -27,8 +26,8 @@ from hbconv.containers.forms import (
     Vector,
     sparse_form,
 )
-from hbconv.containers.formula import Formula
 from hbconv.containers.graph import Check, Graph, Traits, verify_graph
+from hbconv.containers.interval import Trend
 from hbconv.containers.node import (
     NODES,
     Node,
@@ -42,10 +41,12 @@ from hbconv.containers.nodes import *  # noqa: F403
 from hbconv.containers.output import Output
 from hbconv.containers.product_distances import (
     CosineDistances,
+    Formula,
     ProductDistances,
     RootProducts,
     SharedProducts,
     SparseProducts,
+    TermDistances,
     WholeProducts,
 )
 from hbconv.containers.row_forms import (
@@ -55,7 +56,7 @@ from hbconv.containers.row_forms import (
     NameTuples,
     RowItems,
 )
-from hbconv.containers.schema import Column, Conventions, Schema, Type
+from hbconv.containers.schema import Column, Conventions, FrameFormat, NamesOut, Schema, Type
 from hbconv.containers.searches import (
     HeapSearch,
     NearestSearch,
@@ -66,8 +67,6 @@ from hbconv.containers.searches import (
 )
 from hbconv.containers.session import InputPort, OutputPort, PassedPort, Session
 from hbconv.containers.show import show, show_rule
-from hbconv.containers.term_distances import TermDistances
-from hbconv.containers.trend import Trend
 from hbconv.containers.vocabulary import Missing, Vocabulary, missing_of
 
 __all__ = [

@@ -12,14 +12,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from hbconv.array import Array
-from hbconv.containers.feature_names import FrameFormat, NamesOut
 from hbconv.containers.forms import MatrixTuple
 from hbconv.containers.moved_columns import of_objects
 from hbconv.containers.node import Node, rewrite, topological
 from hbconv.containers.nodes.inputs import Codes, Columns, Entries
 from hbconv.containers.nodes.wiring import ByForm
 from hbconv.containers.output import Output
-from hbconv.containers.schema import Schema
+from hbconv.containers.schema import FrameFormat, NamesOut, Schema
 from hbconv.containers.session import PassedPort, Session
 from hbconv.errors import VerificationError
 from hbconv.names import INVERSE

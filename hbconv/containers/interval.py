@@ -1,14 +1,18 @@
-"""Interval: how large the values of a node can get, in any row of a batch."""
+"""Interval: how large the values of a node can get, in any row of a batch.
+
+Trend: how the values of a column go where those of the column it is computed from rise.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 import numpy as np
 
 from hbconv.array import Array
 
-__all__ = ["FINITE", "LARGEST", "LARGEST_INT", "Interval", "largest_constant", "union"]
+__all__ = ["FINITE", "LARGEST", "LARGEST_INT", "Interval", "Trend", "largest_constant", "union"]
 
 LARGEST = {"float32": 1e37, "float64": 1e300}
 """Magnitudes below which rounding cannot reach infinity, by float dtype."""
@@ -57,3 +61,16 @@ def largest_constant(*tables: Array) -> float | None:
     """Return the largest magnitude in the tables; None if a value is not finite."""
     sizes = [np.abs(table.data.astype(np.float64)).max(initial=0.0) for table in tables]
     return float(max(sizes, default=0.0)) if all(size < np.inf for size in sizes) else None
+
+
+class Trend(Enum):
+    """By construction, that is for every rounding to the nearest float.
+
+    ``RISES`` never falls, ``FALLS`` never rises, and ``FLAT`` is constant. A value that is NaN
+    makes NaN, and has no place in the order.
+    """
+
+    RISES = "rises"
+    FALLS = "falls"
+    FLAT = "flat"
+    UNKNOWN = "unknown"

@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
+from hbconv.containers.interval import Trend
 from hbconv.containers.schema import Schema, Type
-from hbconv.containers.trend import Trend
 
 if TYPE_CHECKING:
     from hbconv.containers.interval import Interval

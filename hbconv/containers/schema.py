@@ -1,6 +1,12 @@
-"""Types of the container DAG: what flows (Type), and what the user feeds (Schema)."""
+"""Types of the container DAG: what flows (Type), and what the user feeds (Schema).
+
+Names of the columns that ``transform`` returns, and the format in which it returns them.
+"""
+
+from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -9,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from hbconv.errors import ConversionError
+from hbconv.errors import ConversionError, InputError
 
 __all__ = [
     "MOST_COLUMNS",
@@ -19,9 +25,12 @@ __all__ = [
     "Column",
     "Conventions",
     "Finds",
+    "FrameFormat",
+    "NamesOut",
     "Schema",
     "Type",
     "common_dtype",
+    "place",
 ]
 
 WEAK_INT = "int16"
@@ -70,7 +79,7 @@ class Column:
     dtype: str = "float64"
     weak_int: bool = False
 
-    def of(self, dtype: str) -> "Column":
+    def of(self, dtype: str) -> Column:
         """Return the same column of the dtype that a table tells."""
         weak = dtype == WEAK_INT
         told = "int64" if weak else dtype
@@ -151,7 +160,7 @@ class Schema:
     finds: Finds = "names"
 
     @staticmethod
-    def matrix(width: int, dtype: str = "float64") -> "Schema":
+    def matrix(width: int, dtype: str = "float64") -> Schema:
         """Return unnamed columns of one dtype.
 
         Raises
@@ -166,17 +175,17 @@ class Schema:
         return Schema(tuple(Column(f"x{i}", dtype) for i in range(width)))
 
     @staticmethod
-    def table(names: Sequence[str], dtype: str = "float64", finds: Finds = "names") -> "Schema":
+    def table(names: Sequence[str], dtype: str = "float64", finds: Finds = "names") -> Schema:
         """Named columns, all of one dtype."""
         return Schema(tuple(Column(name, dtype) for name in names), named=True, finds=finds)
 
     @staticmethod
-    def sequence(dtype: str = "float64") -> "Schema":
+    def sequence(dtype: str = "float64") -> Schema:
         """One unnamed column, whose rows come as a one-dimensional sequence."""
         return Schema((Column("x0", dtype),), conventions=Conventions(sequence=True))
 
     @staticmethod
-    def items() -> "Schema":
+    def items() -> Schema:
         """One unnamed column, whose rows are the items of an iterable."""
         return Schema((Column("x0", "string"),), conventions=Conventions(items=True))
 
@@ -197,7 +206,7 @@ class Schema:
         """Column dtypes."""
         return tuple(c.dtype for c in self.columns)
 
-    def with_dtypes(self, dtypes: Sequence[str]) -> "Schema":
+    def with_dtypes(self, dtypes: Sequence[str]) -> Schema:
         """Return the same columns with other dtypes; the schema itself where they have these."""
         columns = tuple(c.of(d) for c, d in zip(self.columns, dtypes, strict=True))
         same = all(map(is_, columns, self.columns))
@@ -229,3 +238,86 @@ def common_dtype(members: Iterable[tuple[str, bool]]) -> tuple[str, bool]:
         return "string", False
     common = np.result_type(*dtypes).name if dtypes else "float64"
     return ("int64", True) if common == WEAK_INT else (common, False)
+
+
+def place(column: int) -> str:
+    """Return what stands in a pattern for the name of an input column."""
+    return f"\0{column}\0"
+
+
+_PLACE = re.compile("\0(\\d{1,9})\0")
+
+
+@dataclass(frozen=True)
+class NamesOut:
+    r"""Names of the columns that ``transform`` returns.
+
+    Parameters
+    ----------
+    default : tuple of str
+        Where the caller does not name the input columns.
+    pattern : tuple of str
+        The same, with places for the input columns' names; empty where these do not matter.
+    checked : bool
+        Names of the input columns must be those of fitting, or at least as many.
+
+    Examples
+    --------
+    >>> names = NamesOut(("x0", "x0^2"), (place(0), place(0) + "^2"), checked=True)
+    >>> names.of(["age"], Schema.matrix(1))
+    ('age', 'age^2')
+    """
+
+    default: tuple[str, ...]
+    pattern: tuple[str, ...] = ()
+    checked: bool = False
+
+    def of(self, given: Sequence[str] | None, schema: Schema) -> tuple[str, ...]:
+        """Return the names for input columns of the given names; those of fitting for None.
+
+        Raises
+        ------
+        InputError
+            Other names than in fitting, or another number of them, where the source checks that.
+        """
+        if given is None:
+            return self.default
+        if self.checked and schema.named and tuple(given) != schema.names:
+            raise InputError("input_features is not equal to feature_names_in_")
+        if self.checked and len(given) != len(schema.columns):
+            raise InputError(
+                f"input_features should have length equal to number of features "
+                f"({len(schema.columns)}), got {len(given)}"
+            )
+        return (
+            tuple(
+                _PLACE.sub(lambda found: str(given[int(found[1])]), name) for name in self.pattern
+            )
+            or self.default
+        )
+
+    @property
+    def reads(self) -> set[int]:
+        """Input columns whose names are in the pattern."""
+        return {int(column) for name in self.pattern for column in _PLACE.findall(name)}
+
+
+@dataclass(frozen=True)
+class FrameFormat:
+    """Format in which ``transform`` returns columns.
+
+    Parameters
+    ----------
+    library : {"default", "pandas", "polars", "given", "rows", ""}
+        "default" stands for arrays, "given" for frames of the library of the rows and arrays for
+        other rows, "rows" for the rows themselves, and "" for the configuration of scikit-learn.
+    names : tuple of str, or None
+        Names of a frame's columns; None where the rows name them.
+    renames : bool
+        Columns of the rows are named anew, as the wrapper of scikit-learn's ``set_output`` does.
+        Else an Index of pandas is that of the rows, with its dtype and name, where it fits.
+    """
+
+    library: str
+    names: tuple[str, ...] | None
+    renames: bool = False

@@ -5,18 +5,20 @@ is read exceeds a cache. Prices are shipped; factors of this machine correct the
 measured.
 """
 
-from hbconv.caches import Caches, find_caches
+from hbconv.cache import Caches, find_caches
 from hbconv.cost_model.count import count_work
-from hbconv.cost_model.factors import GROUPS, Factors, settled
 from hbconv.cost_model.predict import OperatorCost, find_prices, predict, scaled_prices, show_prices
 from hbconv.cost_model.price_record import (
+    GROUPS,
+    Factors,
     PriceRecord,
+    Prices,
     describe_host,
     find_record,
     forget_record,
     keep_record,
+    settled,
 )
-from hbconv.cost_model.prices import Prices
 from hbconv.cost_model.shipped import CLOCK, SINGLE_ROW, SMALL_TILE
 from hbconv.cost_model.work import Work, total_work
 

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from hbconv.cost_model.count import count_work, counted_operators, words
-from hbconv.cost_model.factors import SHIPPED, Factors
-from hbconv.cost_model.price_record import PriceRecord, find_record
-from hbconv.cost_model.prices import Prices
+from hbconv.cost_model.price_record import SHIPPED, Factors, PriceRecord, Prices, find_record
 from hbconv.cost_model.shipped import CLOCK, KERNEL_PRICES, LOWERED_PRICES, PRIMITIVE_PRICES
 from hbconv.cost_model.work import Work
 from hbconv.target import Target

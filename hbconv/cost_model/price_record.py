@@ -2,30 +2,42 @@
 
 They are under the same rules of trust. A record of another machine or of other versions counts as
 none, and so does a damaged one.
+
+Factors: how much dearer a unit of work is on this machine than on the one of the prices.
+
+Prices: seconds for a unit of work, growing where what is read exceeds the caches.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import date
 from functools import cache
 from typing import Any
 
-from hbconv.cache import Cache
-from hbconv.caches import find_caches
-from hbconv.cost_model.factors import GROUPS, Factors, is_factor
-from hbconv.machine import describe_versions, find_processor
+from hbconv.cache import Cache, Caches, find_caches
+from hbconv.cost_model.machine import describe_versions, find_processor
+from hbconv.cost_model.work import Work
+from hbconv.target import Target
 
 __all__ = [
+    "GROUPS",
+    "SHIPPED",
+    "Factors",
     "PriceRecord",
+    "Prices",
     "describe_host",
     "find_record",
     "forget_record",
+    "is_factor",
     "keep_record",
+    "settled",
+    "unit_price",
 ]
 
 logger = logging.getLogger(__name__)
@@ -135,3 +147,190 @@ def _factors(found: Mapping[str, Any]) -> Factors:
 
 def _is_day(text: str) -> bool:
     return date.fromisoformat(text).isoformat() == text
+
+
+MOST = 8.0
+"""A factor beyond it, or below its inverse, is taken for a disturbed measurement."""
+NOISE = 1.1
+"""A factor within it counts as one."""
+
+
+@dataclass(frozen=True)
+class Factors:
+    """Factors of one backend, one for each group of units.
+
+    Parameters
+    ----------
+    operators : float
+        Of the overhead of an operator.
+    elementwise : float
+        Of words computed by arithmetic, or copied.
+    functions : float
+        Of words computed by functions such as ``exp``.
+    reads : float
+        Of entries read at fixed or computed positions.
+    products : float
+        Of multiply-adds.
+    trees : float
+        Of all that a tree strategy does, operators excepted.
+    """
+
+    operators: float = 1.0
+    elementwise: float = 1.0
+    functions: float = 1.0
+    reads: float = 1.0
+    products: float = 1.0
+    trees: float = 1.0
+
+    def of_primitives(self, prices: Prices) -> Prices:
+        """Return the prices of primitives on this machine.
+
+        Examples
+        --------
+        >>> found = Factors(reads=2.0).of_primitives(Prices(operator=1.0, read=(3.0, 0.5)))
+        >>> found.operator, found.read
+        (1.0, (6.0, 1.0))
+        """
+        functions = {name: price * self.functions for name, price in prices.functions.items()}
+        return replace(
+            prices,
+            operator=prices.operator * self.operators,
+            elementwise=_scaled(prices.elementwise, self.elementwise),
+            take=_scaled(prices.take, self.reads),
+            read=_scaled(prices.read, self.reads),
+            multiplication=prices.multiplication * self.products,
+            padding=prices.padding * self.products,
+            span=prices.span * self.elementwise,
+            functions=functions,
+        )
+
+    def of_trees(self, prices: Prices) -> Prices:
+        """Return the prices of a tree strategy on this machine.
+
+        One factor is common to all strategies of a backend, so it does not decide between them.
+        """
+        return replace(
+            prices,
+            operator=prices.operator * self.operators,
+            elementwise=_scaled(prices.elementwise, self.trees),
+            take=_scaled(prices.take, self.trees),
+            read=_scaled(prices.read, self.trees),
+            multiplication=prices.multiplication * self.trees,
+            padding=prices.padding * self.trees,
+            visit=_scaled(prices.visit, self.trees),
+            span=prices.span * self.trees,
+            column=prices.column * self.trees,
+            sum=_scaled(prices.sum, self.trees),
+        )
+
+
+GROUPS = tuple(field.name for field in fields(Factors))
+"""Names of the groups of units, in the order in which they are measured."""
+SHIPPED = Factors()
+
+
+def settled(ratio: float) -> float:
+    """Return the factor for a measured ratio: one where it is near, and never far from it.
+
+    Examples
+    --------
+    >>> [settled(ratio) for ratio in (1.05, 0.92, 2.5, 100.0, 0.0, float("nan"))]
+    [1.0, 1.0, 2.5, 8.0, 0.125, 1.0]
+    """
+    if math.isnan(ratio) or 1 / NOISE <= ratio <= NOISE:
+        return 1.0
+    return min(max(ratio, 1 / MOST), MOST)
+
+
+def is_factor(value: object) -> bool:
+    """Whether a value of a file is a factor such as ``settled`` returns."""
+    return type(value) is float and 1 / MOST <= value <= MOST
+
+
+def _scaled(price: Price, factor: float) -> Price:
+    if isinstance(price, tuple):
+        return tuple(step * factor for step in price)
+    return price * factor
+
+
+Price = float | tuple[float, ...]
+"""Seconds for one unit: in the nearest cache, then what a miss of each level adds."""
+
+
+def unit_price(price: Price, size: float, caches: Caches) -> float:
+    """Return the seconds for one unit of work that reads a table of ``size`` bytes.
+
+    Examples
+    --------
+    >>> caches = Caches(level1=1000, level2=4000)
+    >>> unit_price(1.0, 8000, caches), unit_price((1.0, 0.0, 4.0), 8000, caches)
+    (1.0, 3.0)
+    """
+    if not isinstance(price, tuple):
+        return price
+    nearest, *steps = price
+    return nearest + sum(
+        step * missed for step, missed in zip(steps, caches.beyond(size), strict=False)
+    )
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Seconds for each unit of work on one backend and device; a price left out is zero.
+
+    A price is a number, or a tuple: in the nearest cache, then what a miss of the first, the second
+    and the third level adds. Reads and visits miss where the tables exceed a cache. Elementwise
+    words and takes miss where the temporaries of the rows at once do.
+
+    Parameters
+    ----------
+    operator, elementwise, take, read, multiplication, padding, visit, column, sum, span : Price
+        Seconds for one unit of the count of ``Work`` with that name.
+    tile : int
+        Least number of rows that the backend computes, wanted or not.
+    functions : mapping of str to float
+        Seconds for a word of each primitive that has a price of its own. One that has none costs
+        what ``exp`` does.
+    """
+
+    operator: float = 0.0
+    elementwise: Price = 0.0
+    take: Price = 0.0
+    read: Price = 0.0
+    multiplication: float = 0.0
+    padding: float = 0.0
+    visit: Price = 0.0
+    tile: int = 1
+    column: float = 0.0
+    sum: Price = 0.0
+    span: float = 0.0
+    functions: Mapping[str, float] = field(default_factory=dict)
+
+    def seconds(self, work: Work, target: Target, caches: Caches | None = None) -> float:
+        """Return the price of the work for ``target.rows`` rows, on this machine if none is named.
+
+        Examples
+        --------
+        >>> Prices(operator=0.5, take=0.125).seconds(Work(operators=2, takes=3), Target(rows=4))
+        2.5
+        """
+        runs = math.ceil(target.rows / work.rows_at_once(target))
+        row = self._row_seconds(work, target, caches or find_caches())
+        return runs * work.operators * self.operator + max(target.rows, self.tile, work.tile) * row
+
+    def _row_seconds(self, work: Work, target: Target, caches: Caches) -> float:
+        held = work.temporaries * work.rows_at_once(target)
+        elementwise = unit_price(self.elementwise, held, caches)
+        products = work.multiplications * self.multiplication + work.padding * self.padding
+        plain = products + work.columns * self.column + work.spans * self.span
+        functions = sum(
+            count * self.functions.get(name, self.functions.get("exp", elementwise))
+            for name, count in work.functions
+        )
+        streams = work.elementwise * elementwise + work.takes * unit_price(self.take, held, caches)
+        scattered = (
+            work.reads * unit_price(self.read, work.tables, caches)
+            + work.visits * unit_price(self.visit, work.tables, caches)
+            + work.sums * unit_price(self.sum, work.tables, caches)
+        )
+        return plain + functions + streams + scattered

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from hbconv.cost_model.prices import Prices
+from hbconv.cost_model.price_record import Prices
 
 __all__ = [
     "CLOCK",

@@ -9,7 +9,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from hbconv.scorer import Scorer
+from hbconv.engines.scorer import Scorer
 
 if TYPE_CHECKING:
     from hbconv.model import Model

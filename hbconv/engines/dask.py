@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     import dask.dataframe as dd
     import pandas as pd
 
+    from hbconv.engines.scorer import Scorer
     from hbconv.model import Model
-    from hbconv.scorer import Scorer
 
 __all__ = ["score_frames"]
 

@@ -13,8 +13,8 @@ from hbconv.errors import InputError
 from hbconv.names import unknown
 
 if TYPE_CHECKING:
+    from hbconv.engines.scorer import Scorer
     from hbconv.model import Model
-    from hbconv.scorer import Scorer
 
 __all__ = ["create_function"]
 

@@ -10,11 +10,11 @@ import pandas as pd
 import pyarrow as pa
 
 from hbconv.engines import scorer_of
-from hbconv.scorer import rows_for
+from hbconv.engines.scorer import rows_for
 
 if TYPE_CHECKING:
+    from hbconv.engines.scorer import Scorer
     from hbconv.model import Model
-    from hbconv.scorer import Scorer
 
 __all__ = ["PandasRows", "answer_frame", "score_frame"]
 

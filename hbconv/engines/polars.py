@@ -13,8 +13,8 @@ import pyarrow as pa
 from hbconv.engines import as_column, scorer_of
 
 if TYPE_CHECKING:
+    from hbconv.engines.scorer import Scorer
     from hbconv.model import Model
-    from hbconv.scorer import Scorer
 
 __all__ = ["PolarsExpressions"]
 

@@ -10,8 +10,8 @@ from hbconv.engines import scorer_of
 from hbconv.errors import OptionError
 
 if TYPE_CHECKING:
+    from hbconv.engines.scorer import Scorer
     from hbconv.model import Model
-    from hbconv.scorer import Scorer
 
 __all__ = ["ScoringActor", "score_dataset"]
 

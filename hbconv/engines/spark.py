@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from hbconv.engines import as_column, as_read, scorer_of
 
 if TYPE_CHECKING:
+    from hbconv.engines.scorer import Scorer
     from hbconv.model import Model
-    from hbconv.scorer import Scorer
 
 __all__ = ["create_function", "score_batches", "score_rows"]
 

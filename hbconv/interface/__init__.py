@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from hbconv.interface.inputs import (
+from hbconv.interface.interface import (
     FileInput,
+    FileOutput,
+    Interface,
     argument_names,
     inputs_with_codes,
     inputs_with_text,
+    label_tables,
+    labels,
     lower_with_checks,
+    require_one_meaning,
+    text_codes,
     text_columns,
 )
-from hbconv.interface.interface import FileOutput, Interface, label_tables
-from hbconv.interface.text import labels, require_one_meaning, text_codes
 
 __all__ = [
     "FileInput",

@@ -1,26 +1,49 @@
-"""Interface: what goes into a file for another runtime, and what comes out of it."""
+"""Interface: what goes into a file for another runtime, and what comes out of it.
+
+The arguments of a file's program: matrices of numbers, and text columns or their codes.
+
+Text in files for other runtimes: vocabularies without missing values, and class labels.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+import keyword
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hbconv import __version__
-from hbconv.containers import Cube
-from hbconv.interface.inputs import FileInput
-from hbconv.interface.text import labels
+from hbconv.containers import Cube, Hashed, Vocabulary
+from hbconv.containers.dates import DateCodes
+from hbconv.errors import BackendError
+from hbconv.lower import CodesFeed, Feed, Lowered, lower_nodes
 
 if TYPE_CHECKING:
     from hbconv.array import Array
-    from hbconv.containers import Graph, Output
+    from hbconv.containers import Codes, Graph, Output
     from hbconv.lower import Lowered
+    from hbconv.target import Target
 
-__all__ = ["FileOutput", "Interface", "answer_dtype", "label_tables"]
+__all__ = [
+    "FileInput",
+    "FileOutput",
+    "Interface",
+    "answer_dtype",
+    "argument_names",
+    "inputs_with_codes",
+    "inputs_with_text",
+    "label_tables",
+    "labels",
+    "lower_with_checks",
+    "require_one_meaning",
+    "text_codes",
+    "text_columns",
+]
 
 _WHOLE = {"uint16": "int64", "uint32": "int64", "uint64": "int64", "int32": "int32"}
 """Dtypes of answers that few runtimes count in, and what files give instead."""
@@ -140,3 +163,213 @@ def _tables(classes: Array | tuple[Array, ...]) -> tuple[Array, ...]:
 
 def _lists(tables: tuple[Array, ...]) -> tuple[tuple[Any, ...], ...]:
     return tuple(tuple(labels(table.data).tolist()) for table in tables)
+
+
+@dataclass(frozen=True)
+class FileInput:
+    """One argument of a file's program.
+
+    Parameters
+    ----------
+    name : str
+    dtype : str
+        ``"string"`` for one column of texts, else that of a matrix (n_rows, n_columns).
+    columns : tuple of str
+        Names of the model's columns that it holds, in order.
+    vocabularies : tuple of mapping
+        Code of each text, where the argument holds texts or their codes; other texts have code -1.
+        Codes have one vocabulary a column, and texts have one for each encoder that reads them.
+    """
+
+    name: str
+    dtype: str
+    columns: tuple[str, ...]
+    vocabularies: tuple[Mapping[str, int], ...] = ()
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is a list of texts, not a matrix."""
+        return self.dtype == "string"
+
+
+def lower_with_checks(graph: Graph, target: Target) -> Lowered:
+    """Write the outputs as one program, and behind them what each check says of each row."""
+    roots = {name: output.node for name, output in graph.outputs.items()}
+    checks = {f"check {number}": check.node for number, check in enumerate(graph.checks)}
+    return lower_nodes(graph, roots | checks, target.precision)
+
+
+def inputs_with_codes(lowered: Lowered, graph: Graph) -> list[FileInput]:
+    """Return the inputs of a program, of which one holds the codes of all text columns."""
+    names = graph.schema.names
+    coded = [
+        FileInput(
+            feed.name,
+            "int64",
+            tuple(names[leaf.column] for leaf in feed.leaves),
+            tuple(map(_codes, feed.leaves)),
+        )
+        for feed in lowered.feeds
+        if isinstance(feed, CodesFeed)
+    ]
+    return [*_matrices(lowered, graph), *coded]
+
+
+def inputs_with_text(lowered: Lowered, graph: Graph) -> list[FileInput]:
+    """Return the inputs of a program with the texts themselves, one input a column."""
+    texts: dict[int, list[Codes]] = {column: [] for column in text_columns(lowered)}
+    for feed in lowered.feeds:
+        for leaf in feed.leaves if isinstance(feed, CodesFeed) else ():
+            texts[leaf.column].append(leaf)
+    inputs = _matrices(lowered, graph)
+    for column, leaves in texts.items():
+        name = graph.schema.names[column]
+        require_one_meaning((leaf.vocabulary for leaf in leaves), name)
+        inputs.append(FileInput(name, "string", (name,), tuple(map(_codes, leaves))))
+    names = argument_names(given.name for given in inputs)
+    return [replace(given, name=name) for name, given in zip(names, inputs, strict=True)]
+
+
+def text_columns(lowered: Lowered) -> list[int]:
+    """Return the position of the text column of each column of codes."""
+    feeds = [feed for feed in lowered.feeds if isinstance(feed, CodesFeed)]
+    return [leaf.column for feed in feeds for leaf in feed.leaves]
+
+
+def argument_names(names: Iterable[str]) -> list[str]:
+    """Return names that programs can give to arguments, each once.
+
+    Examples
+    --------
+    >>> argument_names(["petal length (cm)", "petal_length__cm_", "2nd", "class", "größe"])
+    ['petal_length__cm_', 'petal_length__cm__', '_2nd', 'class_', 'gr__e']
+    """
+    found: list[str] = []
+    for name in names:
+        word = re.sub(r"^(?=\d|$)", "_", re.sub(r"\W", "_", name, flags=re.ASCII))
+        while word in found or keyword.iskeyword(word) or word == "self":
+            word += "_"
+        found.append(word)
+    return found
+
+
+def _matrices(lowered: Lowered, graph: Graph) -> list[FileInput]:
+    """Return the numeric inputs; models of sparse rows are refused before they are written."""
+    names = graph.schema.names
+    return [
+        FileInput(feed.name, feed.dtype, tuple(names[c] for c in feed.columns))
+        for feed in lowered.feeds
+        if isinstance(feed, Feed)
+    ]
+
+
+def _codes(leaf: Codes) -> dict[str, int]:
+    return text_codes(leaf.vocabulary, leaf.schema.columns[leaf.column].name)
+
+
+def text_codes(
+    vocabulary: Vocabulary | Hashed | DateCodes,
+    column: str,
+    missing: Mapping[str, str] | None = None,
+) -> dict[str, int]:
+    """Return texts and their codes, for runtimes that have no missing text.
+
+    The empty text stands for a missing value, if the model has one code for all of them. A category
+    of the same text takes precedence.
+
+    Parameters
+    ----------
+    vocabulary : Vocabulary, Hashed or DateCodes
+    column : str
+        Its name, for messages.
+    missing : mapping of str to {"none", "nan"}, optional
+        More texts that stand for None or for NaN.
+
+    Raises
+    ------
+    BackendError
+        The column holds dates, the model kept hashes alone, has categories that are not text, or
+        knows missing values for which no text is left.
+
+    Examples
+    --------
+    >>> text_codes(Vocabulary(("a", "b"), nan=2), "city")
+    {'a': 0, 'b': 1, '': 2}
+    >>> text_codes(Vocabulary(("a", "b")), "city")
+    {'a': 0, 'b': 1}
+    """
+    if isinstance(vocabulary, DateCodes):
+        raise BackendError(
+            f"Column {column!r} holds dates, which a file for another runtime does not read. Use "
+            "Model, or fit on numbers made of the dates."
+        )
+    if isinstance(vocabulary, Hashed):
+        raise BackendError(
+            f"Column {column!r} holds categories of which the model kept hashes alone, "
+            "and a file for another runtime has no operator that hashes text. Use Model."
+        )
+    if not vocabulary.is_text:
+        raise BackendError(
+            f"Column {column!r} holds objects of several types, which a file for another runtime "
+            "cannot compare. Use Model, or make them all text before fitting."
+        )
+    if vocabulary.blank != -1:
+        raise BackendError(
+            f"The model takes each text of whitespace alone in column {column!r} for missing, and "
+            "a file for another runtime holds a list of texts. Use Model, or fit on a column "
+            "without missing values."
+        )
+    keys = {value: int(code) for value, code in zip(*vocabulary.texts, strict=True)}
+    known = {vocabulary.none, vocabulary.nan} - {-1}
+    for text, field in (missing or {}).items():
+        if getattr(vocabulary, field) != -1:
+            keys.setdefault(text, getattr(vocabulary, field))
+    if len(known) == 1:
+        keys.setdefault("", *known)
+    if known - set(keys.values()):
+        raise BackendError(
+            f"Text column {column!r} has missing values, and categories named as every text that "
+            "could stand for them in a file. Rename those, or use Model."
+        )
+    return keys
+
+
+def require_one_meaning(
+    vocabularies: Iterable[Vocabulary | Hashed | DateCodes], column: str
+) -> None:
+    """Refuse vocabularies of one column that disagree on the empty text.
+
+    To one of them it is a category, and to another it would stand for a missing value.
+
+    Raises
+    ------
+    BackendError
+    """
+    known = [v for v in vocabularies if isinstance(v, Vocabulary)]
+    as_category = [v for v in known if "" in v.values]
+    as_missing = [v for v in known if "" not in v.values and {v.none, v.nan} != {-1}]
+    if as_category and as_missing:
+        raise BackendError(
+            f"The empty text of column {column!r} is a category to one encoder, and would stand "
+            "for missing values of another. Use Model, or rename the category."
+        )
+
+
+def labels(classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return class labels in a dtype that files hold: text, int32, int64, float or bool."""
+    if classes.dtype.kind == "O":
+        kinds = {type(label) for label in classes.tolist()}
+        if len(kinds) != 1 or not kinds <= {str, int, float, bool}:
+            raise BackendError(
+                "A file for another runtime cannot hold the class labels "
+                f"{classes.tolist()[:5]}: they must all be text, or all numbers."
+            )
+        classes = np.array(classes.tolist())
+    if classes.dtype.kind in "iu" and classes.dtype != np.int32:
+        return classes.astype(np.int64)
+    if classes.dtype.kind == "U" or classes.dtype.name in ("int32", "float32", "float64", "bool"):
+        return classes
+    raise BackendError(
+        f"A file for another runtime cannot hold class labels of dtype {classes.dtype}. "
+        "Encode them before fitting (LabelEncoder)."
+    )

@@ -12,25 +12,18 @@ from functools import partial
 
 from hbconv.containers import Graph, Node, Output
 from hbconv.optimize.fixed_point import simplify
-from hbconv.optimize.graph_cost import graph_seconds
+from hbconv.optimize.program_cost import graph_seconds
 from hbconv.optimize.rule import Exactness, GraphRule, NodeRule
 from hbconv.optimize.rules.derive_linear import derive_linear
-from hbconv.optimize.rules.drop_constants import drop_constants
-from hbconv.optimize.rules.drop_directions import drop_directions
-from hbconv.optimize.rules.flatten_concat import flatten_concat
-from hbconv.optimize.rules.fold_affine_into_affine import fold_affine_into_affine
-from hbconv.optimize.rules.fold_codes import fold_codes
-from hbconv.optimize.rules.inject_selection import inject_selection
-from hbconv.optimize.rules.join_selections import join_selections
-from hbconv.optimize.rules.merge_codes import merge_codes
+from hbconv.optimize.rules.drop_constants import drop_constants, drop_directions
+from hbconv.optimize.rules.merge_codes import fold_codes, merge_codes
 from hbconv.optimize.rules.merge_elementwise import merge_elementwise
 from hbconv.optimize.rules.merge_forests import merge_forests
-from hbconv.optimize.rules.merge_linears import merge_linears
+from hbconv.optimize.rules.merge_linears import fold_affine_into_affine, merge_linears
 from hbconv.optimize.rules.move_tests import move_tests
-from hbconv.optimize.rules.narrow_forests import narrow_forests
-from hbconv.optimize.rules.narrow_together import narrow_together
-from hbconv.optimize.rules.push_selection import push_selection
-from hbconv.optimize.rules.remove_identity import remove_identity
+from hbconv.optimize.rules.narrow_forests import narrow_forests, narrow_together
+from hbconv.optimize.rules.push_selection import inject_selection, join_selections, push_selection
+from hbconv.optimize.rules.remove_identity import flatten_concat, remove_identity
 from hbconv.optimize.search import Optimized, Search
 from hbconv.target import Target
 

@@ -6,8 +6,7 @@ from hbconv.containers import Graph
 from hbconv.optimize import RULES
 from hbconv.optimize.fixed_point import simplify
 from hbconv.optimize.rule import Derivation, Exactness, apply_together
-from hbconv.optimize.rules.narrow_forests import narrow_forests
-from hbconv.optimize.rules.narrow_together import narrow_together
+from hbconv.optimize.rules.narrow_forests import narrow_forests, narrow_together
 from hbconv.target import Target
 
 __all__ = ["narrow_to"]

@@ -1,4 +1,7 @@
-"""Predicted seconds of a program that no backend has seen: the cost that rewrites are chosen by."""
+"""Predicted seconds of a program that no backend has seen: the cost that rewrites are chosen by.
+
+The predicted cost of a whole graph: what lowering writes, each shared node once.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,9 @@ from weakref import WeakKeyDictionary
 
 from hbconv.backends import find_backend
 from hbconv.backends.base import Backend
+from hbconv.containers import Graph
 from hbconv.cost_model import Work, count_work, find_prices
+from hbconv.lower import lower
 from hbconv.target import Target
 from hbconv.tensor import Op, OpKind, TensorProgram
 from hbconv.tensor.rewrite import rewrite_program
@@ -17,6 +22,7 @@ from hbconv.trees.forest import Forest
 from hbconv.trees.strategy import Refusal, find_strategy, strategies
 
 __all__ = [
+    "graph_seconds",
     "program_seconds",
     "source_seconds",
     "strategy_costs",
@@ -138,3 +144,15 @@ def _with_sums(work: Work, forest: Forest) -> Work:
         operators=work.operators + 4,
         sums=forest.n_trees * forest.values.shape[1],
     )
+
+
+def graph_seconds(graph: Graph, target: Target) -> float:
+    """Predict the seconds of all outputs, computed together, for ``target.rows`` rows.
+
+    Parameters
+    ----------
+    graph : Graph
+        Its forests need no strategy yet: each costs what its cheapest strategy does.
+    target : Target
+    """
+    return program_seconds(lower(graph, target.precision).program, target)

@@ -20,12 +20,10 @@ from hbconv.names import ARGUMENT_METHODS, INVERSE, METHODS
 from hbconv.parse.checks.damage import reading_estimator
 from hbconv.parse.checks.handmade import refuse_handmade
 from hbconv.parse.checks.soundness import require_sound
-from hbconv.parse.common.pipeline_steps import find_source
-from hbconv.parse.feature_names import read_frame_format, read_names_out
+from hbconv.parse.common.members import find_source
 from hbconv.parse.inverses import inverse_columns, inverted
-from hbconv.parse.metric import read_metric
 from hbconv.parse.registry import find_parser, parser_names, parses
-from hbconv.parse.schema import read_schema
+from hbconv.parse.schema import read_frame_format, read_metric, read_names_out, read_schema
 from hbconv.parse.step import Conditions, Step, parse_step
 
 __all__ = ["METHODS", "Step", "parse", "parser_names", "parses"]

@@ -14,11 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from hbconv.errors import ConversionError, UnsupportedError
 from hbconv.names import METHODS
-from hbconv.parse.checks.misgiven import say_instead
-from hbconv.parse.class_names import is_named, package
-from hbconv.parse.foreign import foreign_way_out
-from hbconv.parse.subclasses import added, changed, overridden
-from hbconv.parse.unpredictive import UNPREDICTIVE
+from hbconv.parse.checks.misgiven import UNPREDICTIVE, say_instead
+from hbconv.parse.class_names import added, changed, foreign_way_out, is_named, overridden, package
 
 if TYPE_CHECKING:
     from hbconv.containers import FrameFormat, Node, Output, Schema

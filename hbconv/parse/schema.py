@@ -1,4 +1,9 @@
-"""Read the input columns of an estimator, as its parser or scikit-learn's attributes tell."""
+"""Read the input columns of an estimator, as its parser or scikit-learn's attributes tell.
+
+Read the names of the columns that ``transform`` returns, and the data frame it makes.
+
+Read what ``score`` of an estimator computes.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from hbconv.containers import Conventions, Schema
+from hbconv.containers import Conventions, FrameFormat, NamesOut, Schema
+from hbconv.containers.schema import place
 from hbconv.errors import ConversionError
 from hbconv.parse.registry import find_parser
 from hbconv.parse.step import require_fitted
@@ -17,6 +23,9 @@ __all__ = [
     "in_order",
     "named_or_matrix",
     "picked_by_name",
+    "read_frame_format",
+    "read_metric",
+    "read_names_out",
     "read_schema",
 ]
 
@@ -108,3 +117,86 @@ def as_validated(estimator: object, schema: Schema | None) -> Schema | None:
 def _as_sklearn(names: Iterable[object]) -> Schema:
     """Return the columns of an estimator that requires the fitted names in their order."""
     return Schema.table([str(name) for name in names], finds="names in order")
+
+
+def read_names_out(estimator: Any, width: int) -> NamesOut | None:
+    """Read the output names, and how they follow from the names of the input columns.
+
+    None where the source model itself cannot tell.
+    """
+    default = _names(estimator)
+    if default is None:
+        return None
+    pattern = _names(estimator, [place(i) for i in range(width)])
+    checked = _names(estimator, [place(i) for i in range(width + 1)]) is None
+    return NamesOut(default, pattern if pattern is not None and pattern != default else (), checked)
+
+
+def read_frame_format(estimator: Any) -> FrameFormat | None:
+    """Read which data frame ``transform`` returns; None where it is always an array."""
+    last = _answering(estimator)
+    own = None if last is None else find_parser(last).frames
+    told = own(last) if own else ""
+    if isinstance(told, FrameFormat):
+        return told if told.names is not None or last is estimator else None
+    names = (
+        _names(last) if "transform" in getattr(last, "_sklearn_auto_wrap_output_keys", ()) else None
+    )
+    if names is None:
+        return None
+    chosen = getattr(last, "_sklearn_output_config", {}).get("transform", "")
+    if told and chosen in ("", "default"):
+        return FrameFormat(told, names)
+    return FrameFormat(chosen, names, renames=True)
+
+
+def _names(estimator: Any, given: Sequence[str] | None = None) -> tuple[str, ...] | None:
+    try:
+        return tuple(
+            map(
+                str,
+                estimator.get_feature_names_out()
+                if given is None
+                else estimator.get_feature_names_out(given),
+            )
+        )
+    except (AttributeError, IndexError, TypeError, ValueError, NotImplementedError):
+        return None
+
+
+def _answering(estimator: Any) -> Any:
+    """Return the estimator that makes the output: the last of a pipeline, the best of a search."""
+    if hasattr(estimator, "best_estimator_"):
+        return _answering(estimator.best_estimator_)
+    if not hasattr(estimator, "named_steps"):
+        return estimator
+    steps = [step for _, step in estimator.steps if not (step is None or isinstance(step, str))]
+    return _answering(steps[-1]) if steps else None
+
+
+_METRICS = {
+    "ClassifierMixin.score": "accuracy",
+    "KNeighborsClassifier.score": "accuracy",
+    "RadiusNeighborsClassifier.score": "accuracy",
+    "RegressorMixin.score": "r2",
+}
+"""What methods of scikit-learn compute of ``predict``, for rows and true answers."""
+
+
+def read_metric(estimator: Any) -> str:
+    """Return the metric that ``score`` computes of ``predict``: "accuracy", "r2", or "" for others.
+
+    A search scores by its best estimator where no scoring was named, and a pipeline by its last
+    step.
+    """
+    if type(estimator).__name__ == "FrozenEstimator":
+        return read_metric(estimator.estimator)
+    method: Any = getattr(estimator, "score", None)
+    if getattr(method, "__module__", "").partition(".")[0] != "sklearn":
+        return ""
+    if method.__qualname__ == "Pipeline.score":
+        return read_metric(estimator.steps[-1][1])
+    if method.__qualname__ == "BaseSearchCV.score":
+        names_none = type(estimator.scorer_).__name__ == "_PassthroughScorer"
+        return read_metric(estimator.best_estimator_) if names_none else ""
+    return _METRICS.get(method.__qualname__, "")

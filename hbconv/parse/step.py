@@ -20,8 +20,8 @@ from hbconv.containers import (
 from hbconv.containers.moved_columns import concat, select
 from hbconv.errors import ConversionError, HbconvError, NotFittedError, UnsupportedError
 from hbconv.names import ARGUMENT_METHODS, METHODS
-from hbconv.parse.checks.contradictions import require_agreement
 from hbconv.parse.checks.damage import damaged, reading_estimator
+from hbconv.parse.checks.soundness import require_agreement
 from hbconv.parse.registry import Entry, find_entry, find_parser
 
 __all__ = ["Conditions", "Step", "concat", "is_fitted", "parse_step", "require_fitted", "select"]

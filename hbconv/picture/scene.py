@@ -1,18 +1,53 @@
-"""Scene: what a picture of a graph shows, before anything has a place."""
+"""Scene: what a picture of a graph shows, before anything has a place.
+
+Fold equal members: fifty heads of one shape, between the same nodes, are drawn once.
+
+Two nodes are equal members if they do the same with other constants, and so do all nodes before and
+behind them. The classes are the coarsest stable partition, refined from the nodes' own looks (as
+Hopcroft's algorithm does for automata). A pass goes along the inputs and back along the users, so
+what tells two nodes of a chain apart reaches all others at once: 3,000 took 3,000 passes.
+
+The share of each node in the predicted time of a graph.
+
+What is written on a node, and what is told of it on request.
+
+Kinds of nodes: what each does for a prediction, and the colours that tell them apart.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import dataclasses
+import math
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from hbconv.containers import Codes, Columns, ConstantRows, Entries, Graph, Node, Together
-from hbconv.picture.fold import fold, join_steps, pattern
-from hbconv.picture.kinds import kind_of
-from hbconv.picture.labels import detail_of, facts_of, title_of, type_of
-from hbconv.picture.shares import predicted_shares
+from hbconv.containers import (
+    Affine,
+    Cast,
+    Codes,
+    Columns,
+    Compare,
+    ConstantRows,
+    Entries,
+    Graph,
+    Map,
+    NearestPoints,
+    Node,
+    Polynomial,
+    Together,
+    TreeEnsemble,
+    TreeLeaves,
+)
+from hbconv.errors import BackendError
+from hbconv.lower import lower
+from hbconv.optimize.program_cost import source_seconds
+from hbconv.picture.text import shorten
 from hbconv.target import Target
 
-__all__ = ["Box", "Cluster", "Scene", "make_scene"]
+__all__ = ["KINDS", "Box", "Cluster", "Scene", "kind_of", "make_scene"]
 
 MOST_SEGMENTS = 2
 """Parts of a step's path that are written, the last ones."""
@@ -217,3 +252,272 @@ def _left_out(scene: Scene) -> Scene:
     """Return one box that says why there is no picture."""
     told = f"{len(scene.boxes):,} boxes, and too many lines to draw"
     return Scene((Box("no picture", told, "output"),), (Cluster("", "", (0,), 0),), ())
+
+
+Edges = Mapping[int, Sequence[int]]
+
+
+def fold(nodes: Sequence[Node], inputs: Edges, names: Mapping[int, str]) -> list[tuple[int, ...]]:
+    """Return the classes of equal members, in the order of their first ones.
+
+    Parameters
+    ----------
+    nodes : sequence of Node
+    inputs : mapping of int to sequence of int
+        Positions of the inputs of each node, which come before it.
+    names : mapping of int to str
+        Of nodes that are answers; these stay apart.
+    """
+    users = defaultdict(list)
+    for node, given in inputs.items():
+        for before in given:
+            users[before].append(node)
+    colours = _numbered([(_look(node), names.get(i, "")) for i, node in enumerate(nodes)])
+    count = 0
+    while len(set(colours)) > count:
+        count = len(set(colours))
+        colours = _refined(colours, inputs, range(len(nodes)), tuple)
+        colours = _refined(colours, users, range(len(nodes) - 1, -1, -1), frozenset)
+    classes = defaultdict(list)
+    for i, colour in enumerate(colours):
+        classes[colour].append(i)
+    return [tuple(members) for members in classes.values()]
+
+
+def pattern(step: str) -> str:
+    """Return the path of a step without its numbers, which tell equal members apart.
+
+    Examples
+    --------
+    >>> pattern("estimators_[12]/SVC")
+    'estimators_[#]/SVC'
+    """
+    return re.sub(r"\d+", "#", step)
+
+
+def join_steps(steps: Sequence[str]) -> str:
+    """Return one path for steps of one pattern, with the range of each number that differs.
+
+    Examples
+    --------
+    >>> join_steps(["estimators_[0]/SVC", "estimators_[1]/SVC", "estimators_[12]/SVC"])
+    'estimators_[0…12]/SVC'
+    """
+    cut = [re.split(r"(\d+)", step) for step in steps]
+    joined = []
+    for parts in zip(*cut, strict=True):
+        numbers = sorted({int(part) for part in parts if part.isdecimal()})
+        joined.append(f"{numbers[0]}…{numbers[-1]}" if len(numbers) > 1 else parts[0])
+    return "".join(joined)
+
+
+def _numbered(colours: Sequence[Any]) -> list[int]:
+    known: dict[Any, int] = {}
+    return [known.setdefault(colour, len(known)) for colour in colours]
+
+
+def _refined(
+    colours: Sequence[int],
+    nearest: Edges,
+    order: Iterable[int],
+    gather: Callable[[Iterable[int]], Any],
+) -> list[int]:
+    """Tell nodes apart by the colours of those nearest, which come before them in the order."""
+    found = list(colours)
+    known: dict[Any, int] = {}
+    for i in order:
+        told = (colours[i], gather(found[n] for n in nearest[i]))
+        found[i] = known.setdefault(told, len(known))
+    return found
+
+
+def _look(node: Node) -> tuple[Any, ...]:
+    """Return what must be equal of equal members: class, type, step, and plain settings."""
+    kind = (type(node).__name__, node.type.width, node.type.dtype, pattern(node.step))
+    if isinstance(node, Codes | Columns | Entries):
+        return kind
+    plain = [
+        getattr(node, field.name) for field in dataclasses.fields(node) if field.name != "step"
+    ]
+    return (*kind, *(repr(value) for value in plain if isinstance(value, str | bool | int)))
+
+
+def predicted_shares(graph: Graph, nodes: Sequence[Node], target: Target) -> tuple[float, ...]:
+    """Return the share of each node in the predicted time of all outputs together.
+
+    The graph is lowered with the position of each node in place of its step, which operators carry
+    on. Zeros stand for a graph that has no predicted time, such as one that a backend refuses.
+    """
+    number = {node: str(i) for i, node in enumerate(nodes)}
+    tagged = graph.rewritten(lambda node: replace(node, step=number.get(node, "")))
+    try:
+        seconds = source_seconds(lower(tagged, target.precision).program, target)
+    except BackendError:
+        return (0.0,) * len(nodes)
+    total = sum(seconds.values())
+    if not 0 < total < math.inf:
+        return (0.0,) * len(nodes)
+    return tuple(seconds.get(str(i), 0.0) / total for i in range(len(nodes)))
+
+
+MOST_NAMES = 3
+"""Columns that are named one by one."""
+MOST_TOLD = 400
+"""Characters of a node's constants that are told on request."""
+
+_SIGNS = {"add": "+", "sub": "−", "mul": "×", "div": "÷"}
+_OPERATORS = {"gt": "> ", "ge": "≥ ", "lt": "< ", "le": "≤ ", "eq": "= ", "ne": "≠ "}
+
+
+def title_of(members: Sequence[Node]) -> str:
+    """Return the heading of equal members: names of columns, or what the nodes do."""
+    node = members[0]
+    if isinstance(node, Codes | Columns | Entries):
+        return name_columns(_columns(members))
+    if isinstance(node, Map):
+        return node.function.replace("_", " ")
+    return node.name.replace("_", " ")
+
+
+def detail_of(members: Sequence[Node]) -> str:
+    """Return the line below the heading: what all members have in common, without long constants.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hbconv.containers import Affine, Columns, Schema
+    >>> detail_of([Affine.of(Columns.of(Schema.table(["a", "b"])), sub=[1.0, 2.0], div=[2.0, 3.0])])
+    '(x − a) ÷ b'
+    """
+    parts = [_parts(node) for node in members]
+    return ", ".join(part for part in parts[0] if all(part in others for others in parts))
+
+
+def type_of(node: Node) -> str:
+    """Return the type of a node's values, as they are written on lines."""
+    return node.type.dtype if node.type.width == 1 else f"{node.type.dtype}[{node.type.width}]"
+
+
+def name_columns(names: Sequence[str]) -> str:
+    """Return names of columns on one line: all of a few, the first and the last of many.
+
+    Examples
+    --------
+    >>> name_columns(["age", "fare"]), name_columns(["x0", "x1", "x2", "x3"])
+    ('age, fare', 'x0 … x3')
+    """
+    plain = [shorten(name, 60) for name in names]
+    return ", ".join(plain) if len(plain) <= MOST_NAMES else f"{plain[0]} … {plain[-1]}"
+
+
+def facts_of(members: Sequence[Node]) -> dict[str, str]:
+    """Return what is told of equal members on request, by heading."""
+    node = members[0]
+    facts = {"node": node.name, "returns": type_of(node)}
+    if len(members) > 1:
+        facts["members"] = f"{len(members)} of one shape; constants of the first"
+    if isinstance(node, Codes | Columns | Entries):
+        facts["columns"] = shorten(", ".join(_columns(members)), MOST_TOLD)
+    if isinstance(node, TreeEnsemble | TreeLeaves):
+        facts["strategy"] = node.strategy
+    if node.detail:
+        facts["constants"] = shorten(node.detail, MOST_TOLD)
+    return facts
+
+
+def _columns(leaves: Sequence[Node]) -> list[str]:
+    """Return the names of the columns that leaves read."""
+    known = [leaf for leaf in leaves if isinstance(leaf, Codes | Columns | Entries)]
+    return [leaf.schema.columns[place].name for leaf in known for place in leaf.columns]
+
+
+def _parts(node: Node) -> list[str]:
+    """Return the facts on one node that are short enough to be read in passing."""
+    if isinstance(node, Columns):
+        count = f", {node.type.width} columns" if node.type.width > MOST_NAMES else ""
+        return [f"{node.type.dtype}{count}"]
+    if isinstance(node, Codes):
+        return ["text", str(node.vocabulary)]
+    if isinstance(node, Entries):
+        return ["text", f"{node.type.width:,} words"]
+    if isinstance(node, TreeEnsemble | TreeLeaves):
+        return [f"{node.forest.n_trees:,} trees", f"{node.forest.n_tests:,} tests"]
+    if isinstance(node, Compare):
+        return [_comparison(node.detail)]
+    if isinstance(node, Affine):
+        return [_formula(node)]
+    return _plain_parts(node.detail) if isinstance(node, Cast | Polynomial | NearestPoints) else []
+
+
+def _comparison(detail: str) -> str:
+    operator, _, rest = detail.partition(" ")
+    values = re.match(r"\[([^\],]*)\]", rest)
+    return f"{_OPERATORS.get(operator, operator)}{values[1] if values else ''}".strip()
+
+
+def _formula(node: Affine) -> str:
+    """Return what is computed of x, with a letter for each constant."""
+    formula = "x"
+    for letter, step in zip("abcdefgh", node.steps, strict=False):
+        binds = step.op in ("mul", "div") and set(formula) & set("+−")
+        formula = f"{f'({formula})' if binds else formula} {_SIGNS[step.op]} {letter}"
+    return formula
+
+
+def _plain_parts(detail: str) -> list[str]:
+    """Return a detail without widths, which lines have, cut at its commas."""
+    parts = re.sub(r"\bwidth \d+", "", detail).split(",")
+    return [part.strip() for part in parts if part.strip()]
+
+
+@dataclass(frozen=True)
+class BoxKind:
+    """A kind of nodes.
+
+    Parameters
+    ----------
+    name : str
+        In the legend.
+    tint, strong : str
+        Colours of nodes that take no time and all of it, as ``#rrggbb``.
+    """
+
+    name: str
+    tint: str
+    strong: str
+
+
+KINDS = {
+    "input": BoxKind("input", "#e9f0fb", "#4078c8"),
+    "prepare": BoxKind("preparation", "#e2f5f1", "#14a08c"),
+    "linear": BoxKind("linear", "#f0eafc", "#8257d8"),
+    "trees": BoxKind("trees", "#e6f5e3", "#46a83c"),
+    "distances": BoxKind("distances", "#fdf1dd", "#e0951f"),
+    "decide": BoxKind("decision", "#fce9f1", "#d8487f"),
+    "wiring": BoxKind("arithmetic", "#f2f4f7", "#8a94a6"),
+    "output": BoxKind("answer", "#273043", "#273043"),
+}
+"""By name, in the order of the legend."""
+
+_THEMES = {
+    "input": "inputs",
+    "prepare": (
+        "affine basis_functions calendar codes find_code lookups missing normalize power_transforms"
+    ),
+    "linear": (
+        "lasso_descent least_angles linear matching_pursuit non_negative_weights topic_mixture "
+        "triangular"
+    ),
+    "trees": "contributions trees",
+    "distances": "binary_distances distances haversine neighbor_graphs neighbors",
+    "decide": "decisions pairwise_coupling probabilities table_exp votes",
+    "wiring": "arithmetic conditions elementwise sums wiring",
+}
+"""Kind of the nodes of each file of ``hbconv.containers.nodes``."""
+
+_KIND_OF = {theme: kind for kind, themes in _THEMES.items() for theme in themes.split()}
+
+
+def kind_of(node: Node) -> str:
+    """Return the kind of a node; arithmetic for containers of other packages."""
+    return _KIND_OF.get(type(node).__module__.rpartition(".")[2], "wiring")

@@ -8,10 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
-from hbconv.picture.inside import Point, Spot
-from hbconv.picture.kinds import KINDS
-from hbconv.picture.layout import Layout, lay_out
-from hbconv.picture.scene import Box, Cluster, Scene
+from hbconv.picture.layout import Layout, Point, Spot, lay_out
+from hbconv.picture.scene import KINDS, Box, Cluster, Scene
 from hbconv.picture.sizes import (
     BOLD,
     DETAIL,

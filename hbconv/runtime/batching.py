@@ -14,8 +14,7 @@ from hbconv.backends.base import Arrays
 from hbconv.optimize.program_cost import program_seconds
 from hbconv.target import Target
 from hbconv.tensor import Op, OpKind, TensorProgram
-from hbconv.tensor.lifetimes import last_uses
-from hbconv.tensor.program import Instruction
+from hbconv.tensor.program import Instruction, last_uses
 
 __all__ = [
     "bytes_alive",

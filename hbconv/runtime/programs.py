@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING
 
 from hbconv.backends import Artifact, find_backend
 from hbconv.containers import Graph
+from hbconv.cost_model.row_buckets import BUCKETS, Bucket
+from hbconv.cost_model.tuning_record import Tuning
 from hbconv.errors import BackendError, HbconvError, MissingPackageError
 from hbconv.log import log_slower
 from hbconv.lower import DENSE, TIED, Lowered, Padding
-from hbconv.row_buckets import BUCKETS, Bucket
 from hbconv.runtime.batching import bytes_given, rows_in_time, rows_per_chunk
 from hbconv.runtime.checks import Checker
 from hbconv.runtime.inputs.table import Table
@@ -32,7 +33,6 @@ from hbconv.runtime.substitute import find_substitute
 from hbconv.runtime.tied_rows import Finisher, TiedRows, first_files, rest_files, rest_program
 from hbconv.target import Target
 from hbconv.tensor import TensorProgram
-from hbconv.tuning_record import Tuning
 
 if TYPE_CHECKING:
     from hbconv.pipeline import Compilation, Planned

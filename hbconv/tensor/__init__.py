@@ -9,10 +9,10 @@ from hbconv.tensor.program import (
     ProgramTypes,
     TensorProgram,
     show_program,
+    verify_program,
 )
 from hbconv.tensor.sparse_rows import SparseRows
 from hbconv.tensor.types import TensorType
-from hbconv.tensor.verify import verify_program
 
 __all__ = [
     "ELEMENTWISE",

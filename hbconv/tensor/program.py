@@ -1,10 +1,19 @@
-"""TensorProgram: a flat list of primitives in SSA form, which every backend takes."""
+"""TensorProgram: a flat list of primitives in SSA form, which every backend takes.
 
+How long the values of a program are alive.
+
+Check that a TensorProgram is well formed.
+"""
+
+from __future__ import annotations
+
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hbconv.array import Array
+from hbconv.errors import VerificationError
 from hbconv.tensor.primitive import PRIMITIVES, OpKind
 from hbconv.tensor.types import TensorType
 
@@ -15,8 +24,10 @@ __all__ = [
     "Op",
     "ProgramTypes",
     "TensorProgram",
+    "last_uses",
     "renumber",
     "show_program",
+    "verify_program",
 ]
 
 
@@ -53,7 +64,7 @@ class Op:
         return primitive.kind if primitive else None
 
     @property
-    def body(self) -> "TensorProgram | None":
+    def body(self) -> TensorProgram | None:
         """The program that the primitive repeats."""
         return self.attributes.get("body")
 
@@ -146,3 +157,80 @@ def _show_attribute(value: Any) -> str:
     if isinstance(value, TensorProgram):
         return f"<{len(value.instructions)} instructions>"
     return str(value)
+
+
+def last_uses(program: TensorProgram) -> dict[int, int]:
+    """Return the last position that reads each value; outputs are read past the end.
+
+    Values that nothing reads are left out.
+
+    Examples
+    --------
+    >>> from hbconv.tensor import Builder
+    >>> b = Builder()
+    >>> x = b.input("x", "float64", 3)
+    >>> last_uses(b.program({"y": -(x + x)}))
+    {0: 1, 1: 2, 2: 3}
+    """
+    last = {
+        operand: position
+        for position, op in enumerate(program.instructions)
+        if isinstance(op, Op)
+        for operand in op.operands
+    }
+    return last | dict.fromkeys(program.outputs.values(), len(program.instructions))
+
+
+MAX_ROW_ENTRIES = 2**31 - 1
+"""Entries of a row that int32 can count."""
+
+
+def verify_program(program: TensorProgram) -> TensorProgram:
+    """Return the program, or raise VerificationError.
+
+    Operands precede their use. Types are those that the primitives infer. Constants have the dtype
+    and shape that they declare. Outputs exist.
+    """
+    for position, instruction in enumerate(program.instructions):
+        if isinstance(instruction, Constant):
+            value, declared = instruction.value, instruction.type
+            _require(
+                (value.dtype, value.shape, False)
+                == (declared.dtype, declared.shape, declared.rows),
+                position,
+                "constant type",
+            )
+        if isinstance(instruction, Op):
+            _verify_op(program, position, instruction)
+    for name, index in program.outputs.items():
+        _require(0 <= index < len(program.instructions), index, f"output {name}")
+        _require(program.instructions[index].type.rows, index, f"output {name} has no rows")
+    return program
+
+
+def _verify_op(program: TensorProgram, position: int, op: Op) -> None:
+    _require(op.primitive in PRIMITIVES, position, f"unknown primitive {op.primitive}")
+    _require(all(0 <= i < position for i in op.operands), position, "operand order")
+    types = [program.instructions[i].type for i in op.operands]
+    inferred = PRIMITIVES[op.primitive].infer(*types, **op.attributes)
+    _require(inferred == op.type, position, f"type {op.type} where {inferred} is inferred")
+    _require(
+        math.prod(op.type.shape) <= MAX_ROW_ENTRIES,
+        position,
+        f"{op.type} has more entries in a row than int32 counts",
+    )
+    if op.primitive == "take":
+        positions = program.instructions[op.operands[1]]
+        size = types[0].shape[op.attributes["axis"]]
+        _require(
+            isinstance(positions, Constant) and positions.value.are_places(size, -size),
+            position,
+            f"take of positions beyond {size}",
+        )
+    if op.body is not None:
+        verify_program(op.body)
+
+
+def _require(condition: bool, position: int, what: str) -> None:
+    if not condition:
+        raise VerificationError(f"instruction %{position}: {what}")

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hbconv.testing.classes import Wrapping
+from hbconv.testing.outcomes import Wrapping
 
 __all__ = ["Call", "asked", "watching"]
 

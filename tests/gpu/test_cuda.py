@@ -17,8 +17,8 @@ from torch.export.passes import move_to_device_pass
 
 import hbconv
 from hbconv.backends.torch import device_calls, jit
+from hbconv.backends.torch.device_calls import Cuda
 from hbconv.backends.torch.functions import pairwise
-from hbconv.backends.torch.streams import Cuda
 
 X = np.random.default_rng(0).normal(size=(500, 8)).astype(np.float32)
 ROOM = 1 << 30

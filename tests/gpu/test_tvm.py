@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 import hbconv
-from hbconv.backends.tvm.cuda import compile as compiling
+from hbconv.backends.tvm.cuda import artifact as compiling
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(5000, 6))

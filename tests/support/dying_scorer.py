@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from hbconv.scorer import Scorer
+from hbconv.engines.scorer import Scorer
 
 __all__ = ["DyingScorer"]
 

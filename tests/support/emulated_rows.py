@@ -7,8 +7,8 @@ from emulated_cuda import EmulatedMemory
 
 from hbconv.backends.cuda.clocks import H100, Device
 from hbconv.backends.tvm import Tvm
-from hbconv.backends.tvm.cuda import compile as compiling
-from hbconv.backends.tvm.cuda import report
+from hbconv.backends.tvm.cuda import artifact
+from hbconv.backends.tvm.cuda import artifact as compiling
 
 __all__ = ["EmulatedDevice", "emulate_device"]
 
@@ -29,7 +29,7 @@ class EmulatedDevice(EmulatedMemory):
 def emulate_device(monkeypatch: pytest.MonkeyPatch) -> EmulatedDevice:
     """Let backend ``tvm`` find this device, whose kernels run on the CPU without NVRTC."""
     device = EmulatedDevice()
-    for module in (compiling, report):
+    for module in (compiling, artifact):
         monkeypatch.setattr(module, "find_device", lambda target: device)
     monkeypatch.setattr(compiling, "compile_kernel", lambda kernel, architecture: None)
     monkeypatch.setattr(Tvm, "cuda_devices", lambda self: 1)

@@ -11,7 +11,7 @@ from hbconv.containers import Entries, topological
 from hbconv.containers.extractors import Extractor
 from hbconv.parse import parse
 from hbconv.runtime.inputs.sequences import read_items
-from hbconv.runtime.text import character_grams, counting, grams, term_table
+from hbconv.runtime.text import grams, term_table, vectorize
 from hbconv.runtime.text.vectorize import extract
 
 __all__ = ["agree", "extractor_of", "rows_of"]
@@ -46,8 +46,8 @@ def agree(estimator: Any, x: Any) -> None:
     for way, (many, few) in WAYS.items():
         with (
             mock.patch.object(grams, "MANY", dict.fromkeys(grams.MANY, many)),
-            mock.patch.object(counting, "FEW", few),
-            mock.patch.object(character_grams, "FEW", few),
+            mock.patch.object(vectorize, "FEW", few),
+            mock.patch.object(grams, "FEW", few),
             mock.patch.object(term_table, "FEW", few),
         ):
             starts, columns, values = rows_of(x, estimator)

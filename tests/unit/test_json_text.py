@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import hbconv
-from hbconv.json_text import read_json
+from hbconv.files import read_json
 
 io = late("skops.io")
 lightgbm = late("lightgbm")

@@ -2,7 +2,7 @@
 
 from importlib import metadata
 
-from hbconv.machine import PACKAGES, describe_versions, find_processor
+from hbconv.cost_model.machine import PACKAGES, describe_versions, find_processor
 
 
 def test_versions_are_those_of_the_metadata():

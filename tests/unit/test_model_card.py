@@ -11,8 +11,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 import hbconv
+from hbconv.engines.model_card import CARD, read_card, write_card
 from hbconv.errors import OptionError, StoreError
-from hbconv.model_card import CARD, read_card, write_card
 
 PEOPLE = pd.DataFrame({"age": [20.0, 31, 42, 53], "<img|`x`>\n": [9.0, 3, 8, 2]})
 SOURCE = LogisticRegression().fit(PEOPLE, ["goes", "goes", "stays", "stays"])

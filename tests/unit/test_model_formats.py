@@ -20,11 +20,11 @@ import treelite
 import xgboost
 
 import hbconv
-from hbconv import catboost_files
 from hbconv.cli.sources import is_saved, load_source
 from hbconv.errors import ConversionError, HbconvError, OptionError, StoreError
 from hbconv.model_formats import KNOWN, ModelFormat, find_format
 from hbconv.serve.model_files import find_models
+from hbconv.sources import catboost_files
 
 ROWS = np.random.default_rng(0).normal(size=(60, 4))
 QUIET = {"verbose": -1, "num_threads": 1, "min_data_in_leaf": 5}

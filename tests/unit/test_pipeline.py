@@ -9,7 +9,7 @@ from hbconv.backends import find_backend
 from hbconv.containers import Affine, Columns, Graph, Map, Output, Schema
 from hbconv.errors import BackendError, OptionError
 from hbconv.pipeline import Compilation, Planned
-from hbconv.runtime.report.stage import STAGES
+from hbconv.runtime.report.derivations import STAGES
 from hbconv.target import Target
 
 

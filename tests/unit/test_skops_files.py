@@ -166,7 +166,7 @@ def test_members_that_share_bytes_are_refused(tmp_path):
 
 
 def test_files_with_models_of_catboost_are_tried_in_another_process(tmp_path, monkeypatch):
-    import hbconv.skops_files as skops_files
+    import hbconv.sources.skops_files as skops_files
 
     catboost = pytest.importorskip("catboost")
     source = catboost.CatBoostRegressor(iterations=2, verbose=0, allow_writing_files=False)
@@ -174,5 +174,5 @@ def test_files_with_models_of_catboost_are_tried_in_another_process(tmp_path, mo
     asked = []
     monkeypatch.setattr(skops_files, "require_readable", lambda *given: asked.append(given))
     model = hbconv.convert(tmp_path / "model.skops", backend="reference")
-    assert [module for _, module in asked] == ["hbconv.skops_files"]
+    assert [module for _, module in asked] == ["hbconv.sources.skops_files"]
     np.testing.assert_allclose(model.predict(X), source.predict(X), rtol=1e-6)

@@ -32,7 +32,7 @@ from sklearn.preprocessing import StandardScaler
 
 import hbconv
 from hbconv.errors import ArgumentError
-from hbconv.source_arguments import ARGUMENTS, find_arguments
+from hbconv.sources.arguments import ARGUMENTS, find_arguments
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(90, 3))

@@ -8,8 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from hbconv import source_methods
 from hbconv.names import ARGUMENT_METHODS, INVERSE, METHODS
+from hbconv.sources import sklearn_estimator
 
 ROOT = Path(__file__).parents[2]
 SNIPPET = """
@@ -24,7 +24,7 @@ model.predct([[1.0]])
 
 
 def declared():
-    tree = ast.parse(Path(source_methods.__file__).read_text(encoding="utf-8"))
+    tree = ast.parse(Path(sklearn_estimator.__file__).read_text(encoding="utf-8"))
     return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
 
 
@@ -34,7 +34,7 @@ def test_every_method_of_any_model_is_declared():
 
 
 def test_nothing_is_declared_at_run_time():
-    assert not declared() & set(dir(source_methods.SourceMethods))
+    assert not declared() & set(dir(sklearn_estimator.SourceMethods))
 
 
 def test_mypy_refuses_a_misspelt_method(tmp_path):

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from hbconv.tuning_record import Tuning, TuningRecord, read_record, write_record
+from hbconv.cost_model.tuning_record import Tuning, TuningRecord, read_record, write_record
 
 RECORD = TuningRecord("key", "b", {"a": 2e-3, "b": 1e-3}, 8, "2026-01-31")
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import onnxruntime
 
 from hbconv.backends.base import Artifact, contiguous
-from hbconv.backends.tvm.binary.thread_pool import share
+from hbconv.backends.tvm.binary.loop import share
 from hbconv.errors import BackendError
 
 if TYPE_CHECKING:

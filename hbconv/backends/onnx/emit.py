@@ -1,16 +1,74 @@
-"""Write a TensorProgram into a graph, an instruction at a time."""
+"""Write a TensorProgram into a graph, an instruction at a time.
+
+The functions that write each primitive as ONNX operators.
+
+Each is called as ``function(writer, *operands, **attributes)`` and returns the name of the result.
+``emit`` adds ``iterate``, whose body is a program.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from onnx import helper
 
-from hbconv.backends.onnx.table import OPERATORS, Emit
+from hbconv.backends.onnx import elementwise, shapes, trees
 from hbconv.backends.onnx.writer import DTYPES, GraphWriter, Tensor
 from hbconv.tensor import Constant, Input, TensorProgram
 
 __all__ = ["EMITS", "emit_model", "emit_program"]
+
+Emit = Callable[..., str]
+
+
+def _plain(operator: str) -> Emit:
+    return lambda w, *xs: w.node(operator, *(x.name for x in xs))
+
+
+OPERATORS: Mapping[str, Emit] = {
+    **{primitive: _plain(operator) for primitive, operator in {
+        "neg": "Neg", "abs": "Abs", "sign": "Sign", "sqrt": "Sqrt", "exp": "Exp", "log": "Log",
+        "relu": "Relu", "floor": "Floor", "ceil": "Ceil", "rint": "Round",
+        "isnan": "IsNaN", "isinf": "IsInf", "not": "Not",
+        "add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "pow": "Pow",
+        "minimum": "Min", "maximum": "Max",
+        "lt": "Less", "le": "LessOrEqual", "eq": "Equal", "gt": "Greater", "ge": "GreaterOrEqual",
+    }.items()},
+    "tanh": elementwise.tanh,
+    "asin": elementwise.asin,
+    "sin": elementwise.circular("Sin", 0),
+    "cos": elementwise.circular("Cos", 1),
+    "ne": elementwise.not_equal,
+    "and": elementwise.logical("And", "BitwiseAnd"),
+    "or": elementwise.logical("Or", "BitwiseOr"),
+    "xor": elementwise.logical("Xor", "BitwiseXor"),
+    "shift_left": elementwise.shift("LEFT"),
+    "shift_right": elementwise.shift("RIGHT"),
+    "where": elementwise.where,
+    "cast": elementwise.cast,
+    "matmul": shapes.matmul,
+    "pairwise": elementwise.pairwise,
+    "nearest": elementwise.nearest,
+    "take": shapes.take,
+    "gather": shapes.gather,
+    "lookup": shapes.lookup,
+    "concat": shapes.concat,
+    "reshape": shapes.reshape,
+    "scatter": shapes.scatter,
+    "expand": shapes.expand,
+    "reduce_sum": shapes.reduction("ReduceSum"),
+    "reduce_prod": shapes.reduction("ReduceProd"),
+    "reduce_max": shapes.extreme("ReduceMax"),
+    "reduce_min": shapes.extreme("ReduceMin"),
+    "argmax": shapes.argmax,
+    "ordered_sum": shapes.ordered_sum,
+    "cumsum": shapes.cumsum,
+    "sort": shapes.sort,
+    "topk": shapes.topk,
+    "bucketize": shapes.bucketize,
+    "tree_scores": trees.tree_scores,
+    "tree_leaves": trees.tree_leaves,
+}  # fmt: skip
 
 
 def emit_model(program: TensorProgram) -> bytes:

@@ -1,4 +1,7 @@
-"""Write the exported file: named inputs, text, checks, labels and metadata in one ONNX graph."""
+"""Write the exported file: named inputs, text, checks, labels and metadata in one ONNX graph.
+
+Text in the graph: columns to codes on the way in.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,10 @@ import onnx
 
 from hbconv import __version__
 from hbconv.backends.onnx.emit import emit_program
-from hbconv.backends.onnx.text import encode
 from hbconv.backends.onnx.writer import GraphWriter, Tensor
 from hbconv.containers import Cube
 from hbconv.errors import BackendError
-from hbconv.interface.text import labels
+from hbconv.interface.interface import labels, text_codes
 from hbconv.lower import CodesFeed, EntriesFeed, Feed, Lowered, lower, lower_nodes
 
 if TYPE_CHECKING:
@@ -22,10 +24,11 @@ if TYPE_CHECKING:
 
     from hbconv.array import Array
     from hbconv.backends.base import Backend
-    from hbconv.containers import Graph, Output, Schema
+    from hbconv.backends.onnx.writer import GraphWriter
+    from hbconv.containers import Codes, Graph, Output, Schema
     from hbconv.target import Target
 
-__all__ = ["checked", "export_model"]
+__all__ = ["MISSING", "checked", "export_model"]
 
 MATRIX = "X"
 
@@ -223,3 +226,21 @@ def _metadata(graph: Graph) -> dict[str, str]:
         "features": json.dumps(graph.schema.names),
         "methods": json.dumps(list(graph.outputs)),
     }
+
+
+MISSING = {"None": "none", "nan": "nan"}
+"""The text that ONNX Runtime's Python makes of each missing object, and its vocabulary field."""
+
+
+def encode(w: GraphWriter, name: str, codes: Codes) -> str:
+    """Write the int32 codes of the text input of that name."""
+    column = codes.schema.columns[codes.column].name
+    keys = text_codes(codes.vocabulary, column, MISSING) or {"": -1}
+    encoded = w.ml_node(
+        "LabelEncoder",
+        name,
+        keys_strings=list(keys),
+        values_int64s=list(keys.values()),
+        default_int64=-1,
+    )
+    return w.cast(encoded, "int32")

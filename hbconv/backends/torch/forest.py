@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from hbconv.backends.torch.ordered import add_in_turn, adds_on_cpu
+from hbconv.backends.torch.nearest import add_in_turn, adds_on_cpu
 from hbconv.backends.torch.tree_select import SelectManyRows, SelectOneRow
 from hbconv.backends.torch.tree_traversal import TraverseManyRows, TraverseOneRow
 from hbconv.backends.torch.tree_walk import WalkManyRows, WalkOneRow

@@ -13,8 +13,14 @@ from torch import Tensor
 
 from hbconv.backends.torch.device_pairwise import pairwise_on_device
 from hbconv.backends.torch.launches import takes_launches
-from hbconv.backends.torch.nearest import nearest, prepare_points, topk
-from hbconv.backends.torch.ordered import cumsum, ordered_logsumexp, ordered_sum
+from hbconv.backends.torch.nearest import (
+    cumsum,
+    nearest,
+    ordered_logsumexp,
+    ordered_sum,
+    prepare_points,
+    topk,
+)
 
 __all__ = ["DTYPES", "FUNCTIONS", "PREPARED"]
 

@@ -1,8 +1,12 @@
-"""A TensorProgram as an ``nn.Module``: straight-line code over buffers."""
+"""A TensorProgram as an ``nn.Module``: straight-line code over buffers.
+
+Leave ``torch.autocast``: it would compute products in another dtype than the program says.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy.typing as npt
@@ -10,7 +14,6 @@ import torch
 from torch import Tensor, fx
 
 from hbconv.backends.cuda.choose import refuse
-from hbconv.backends.torch.autocast import own_dtypes
 from hbconv.backends.torch.device_trees import DeviceTrees
 from hbconv.backends.torch.forest import ForestModule
 from hbconv.backends.torch.functions import DTYPES, FUNCTIONS, PREPARED
@@ -22,7 +25,7 @@ from hbconv.tensor.runs import Runs, find_few_runs, find_repeats
 from hbconv.trees.splits import Splits, prepare_splits
 from hbconv.trees.strategy import lower_trees
 
-__all__ = ["TensorModule"]
+__all__ = ["TensorModule", "own_dtypes"]
 
 
 class TensorModule(torch.nn.Module):
@@ -264,3 +267,16 @@ def _device_trees(op: Op, dtype: str) -> torch.nn.Module:
 def _torch_attribute(name: str, value: Any) -> tuple[str, Any]:
     """Rename ``axis`` to ``dim``, which counts the rows too."""
     return ("dim", value + 1) if name == "axis" else (name, value)
+
+
+def own_dtypes(device: str) -> AbstractContextManager[object]:
+    """Compute in the dtypes of the program, also where the caller's code runs under autocast.
+
+    Parameters
+    ----------
+    device : str
+        Kind of the device, such as "cpu".
+    """
+    if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
+        return torch.autocast(device, enabled=False)
+    return nullcontext()

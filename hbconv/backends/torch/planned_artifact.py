@@ -12,9 +12,8 @@ from torch import Tensor
 
 from hbconv.backends.base import Arrays, Artifact, contiguous
 from hbconv.backends.cuda.plan import MAX_ROWS, PlannedKernels
-from hbconv.backends.torch.device_calls import DeviceCalls
+from hbconv.backends.torch.device_calls import Cuda, DeviceCalls, Streams
 from hbconv.backends.torch.launches import PlacedKernels, PlacedTables
-from hbconv.backends.torch.streams import Cuda, Streams
 from hbconv.tensor import TensorType
 
 __all__ = ["PlannedArtifact", "device_of_torch"]

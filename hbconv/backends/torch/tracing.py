@@ -12,7 +12,7 @@ from hbconv.backends.torch.forest import ForestModule
 from hbconv.backends.torch.jit import script, trace
 from hbconv.backends.torch.loop import LoopModule
 from hbconv.backends.torch.module import TensorModule
-from hbconv.backends.torch.ordered import forms_for
+from hbconv.backends.torch.nearest import forms_for
 
 __all__ = ["script_children"]
 

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from hbconv.backends.base import Artifact, Backend, KernelReport
-from hbconv.backends.tvm.passes.lower_primitives import REWRITES
+from hbconv.backends.tvm.passes.fuse_products import REWRITES
 from hbconv.target import Target
 from hbconv.tensor import PRIMITIVES, ProgramTypes, TensorProgram
 
@@ -75,7 +75,7 @@ class Tvm(Backend):
         """Take the compiled program from the cache, or compile it, which alone needs TVM."""
         if target.device != "cpu":
             self.require_packages()
-            from hbconv.backends.tvm.cuda.compile import compile_for_device
+            from hbconv.backends.tvm.cuda.artifact import compile_for_device
 
             return compile_for_device(program, target)
         from hbconv.backends.tvm.compile import compile_program
@@ -90,7 +90,7 @@ class Tvm(Backend):
         """Write the function, and count what it holds."""
         self.require_packages()
         if target.device != "cpu":
-            from hbconv.backends.tvm.cuda.report import report_device
+            from hbconv.backends.tvm.cuda.artifact import report_device
 
             return report_device(program, target)
         from hbconv.backends.tvm.import_tvm import import_tvm

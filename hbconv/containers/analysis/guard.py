@@ -1,17 +1,44 @@
-"""Row guard: where each check of a graph is answered. Most rows need no check of their own."""
+"""Row guard: where each check of a graph is answered. Most rows need no check of their own.
+
+Finite-output analysis: if an output is finite, every input of that row was finite.
+
+A sum of products is finite only if all its factors are. A row with such an output needs no check
+whether its input is finite.
+
+Interval analysis: how large the values of a node get, from how large the input columns are.
+
+Most checks ask whether a value is finite. An interval of the input that no node can leave for
+infinity answers that for ordinary rows, so that the values themselves are not looked at.
+
+Looks: conditions on the input columns themselves, for a program that reads them anyway.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
-from hbconv.containers import Check, Columns, Entries, Graph, IsNonFinite, Node, topological
-from hbconv.containers.analysis.finite_outputs import find_finite_output
-from hbconv.containers.analysis.intervals import find_interval
-from hbconv.containers.analysis.looks import find_looks
-from hbconv.containers.interval import LARGEST
+import numpy as np
 
-__all__ = ["Guard", "find_guard"]
+from hbconv.array import Array
+from hbconv.containers import (
+    Check,
+    Columns,
+    Entries,
+    Graph,
+    IsBeyond,
+    IsNonFinite,
+    Node,
+    topological,
+)
+from hbconv.containers.interval import FINITE, LARGEST, Interval
+from hbconv.containers.nodes.affine import Affine, AffineStep
+from hbconv.containers.nodes.elementwise import Map
+from hbconv.containers.nodes.linear import Linear
+from hbconv.containers.nodes.wiring import Cast, Concat, Select
+
+__all__ = ["Guard", "find_finite_output", "find_guard", "find_interval", "find_looks"]
 
 BOUNDS = (1e18, 1e15, 1e12, 1e9, 1e6, 1e3)
 """Magnitudes of the input that are tried, the largest first: ordinary rows are within each."""
@@ -202,3 +229,188 @@ def _dtypes_read(node: Columns | Entries) -> set[str]:
     if isinstance(node, Entries):
         return set() if node.extractor.sums_ones else {node.type.dtype}
     return {node.schema.dtypes[i] for i in node.columns}
+
+
+FLOATS = ("float32", "float64")
+LARGE = 1e30
+"""Far from overflow, and its reciprocal from underflow, in float32 too."""
+
+
+def find_finite_output(graph: Graph, checked: Iterable[IsNonFinite]) -> Node | None:
+    """Find a condition on the outputs that flags every row in which a given condition holds.
+
+    It may flag other rows too, as where a sum overflows. It costs little, because the outputs are
+    computed anyway. Returns None if no output has the property.
+
+    Parameters
+    ----------
+    graph : Graph
+    checked : iterable of IsNonFinite
+
+    Examples
+    --------
+    >>> from hbconv.containers import Columns, Output, Schema
+    >>> x = Columns.of(Schema.matrix(2))
+    >>> sums = Linear.of(Affine.of(x, div=[2.0, 3.0]), [6.0, 8.0])
+    >>> graph = Graph(x.schema, {"predict": Output(sums)})
+    >>> found = find_finite_output(graph, [IsNonFinite(x, allow_nan=False)])
+    >>> found.name, found.x.name
+    ('is_non_finite', 'linear')
+    """
+    conditions = tuple(checked)
+    return (
+        _infinite_answers(graph, conditions)
+        if all(c.allow_nan for c in conditions)
+        else _infinite_sums(graph, conditions)
+    )
+
+
+def _infinite_answers(graph: Graph, conditions: tuple[IsNonFinite, ...]) -> Node | None:
+    """Find an output that is infinite wherever a checked value is."""
+    found = next(
+        (node for node in graph.output_roots if all(_shows(c.x, node) for c in conditions)), None
+    )
+    return None if found is None else IsNonFinite(found, allow_nan=True)
+
+
+def _infinite_sums(graph: Graph, conditions: tuple[IsNonFinite, ...]) -> Node | None:
+    """Find a sum over all checked values: it is not finite if one of them is not."""
+    nodes = graph.nodes()
+    clipped = {
+        node.x for node in nodes if isinstance(node, Map) and node.function == "relu"
+    }  # as part of the product, while nothing else reads it
+    sums = (
+        node
+        for node in nodes
+        if isinstance(node, Linear) and node not in clipped and _weighs_all(node)
+    )
+    found = next((node for node in sums if all(_spoils(c.x, node.x) for c in conditions)), None)
+    if found is None:
+        return None
+    return IsNonFinite(
+        found if found.type.width == 1 else Select(found, Array([0])), allow_nan=False
+    )
+
+
+def _shows(x: Node, node: Node) -> bool:
+    """Whether the node is infinite in every row in which x is."""
+    if not isinstance(node, Affine) or not all(_keeps_infinite(step) for step in node.steps):
+        return False
+    return node == x or node.x == x or _shows(x, node.x)
+
+
+def _keeps_infinite(step: AffineStep) -> bool:
+    size = np.abs(step.constant.data.astype(np.float64))
+    return bool(np.all(size < LARGE) and (step.op != "mul" or np.all(size > 1 / LARGE)))
+
+
+def _weighs_all(node: Linear) -> bool:
+    """Whether the first column sums all inputs: a kernel may skip those of weight zero."""
+    return node.weights.shape[1] > 0 and bool(np.all(node.weights.data[:, 0] != 0))
+
+
+def _spoils(x: Node, node: Node) -> bool:
+    """Whether the node is not finite in every row in which x is not: arithmetic keeps it so."""
+    if node == x:
+        return True
+    if isinstance(node, Concat):
+        return any(_spoils(x, part) for part in node.xs)
+    return (
+        isinstance(node, Affine) or (isinstance(node, Cast) and node.type.dtype in FLOATS)
+    ) and _spoils(x, node.x)
+
+
+def find_interval(node: Node, bound: float) -> Interval | None:
+    """Return the interval of a node, given that of the input; None if it cannot be told.
+
+    Parameters
+    ----------
+    node : Node
+    bound : float
+        All float columns are within ``[-bound, bound]`` or NaN, and all sparse entries within it.
+
+    Examples
+    --------
+    >>> from hbconv.containers import Affine, Columns, Schema
+    >>> x = Columns.of(Schema.matrix(2))
+    >>> found = find_interval(Affine.of(x, sub=[1.0, 2.0], div=0.5), 10.0)
+    >>> found.bound, sorted(found.nan_from)
+    (24.0, [0, 1])
+    """
+    return _find(node, Interval(bound), {})
+
+
+def _find(node: Node, given: Interval, known: dict[int, Interval | None]) -> Interval | None:
+    """Visit each node once: where each column is computed from all before it, paths are many."""
+    if id(node) not in known:
+        known[id(node)] = _computed(node, given, known)
+    return known[id(node)]
+
+
+def _computed(node: Node, given: Interval, known: dict[int, Interval | None]) -> Interval | None:
+    if node.always_finite or node.type.dtype in ("int32", "bool"):
+        return Interval(FINITE)
+    inputs: list[Interval] = []
+    for operand in node.inputs:
+        interval = _find(operand, given, known)
+        if interval is None:
+            return None
+        inputs.append(interval)
+    if not node.inputs:
+        return node.interval(given)
+    found = node.interval(*inputs)
+    if found is None or not found.bound < LARGEST.get(node.type.dtype, 0.0):
+        return None
+    return found
+
+
+def find_looks(
+    graph: Graph, conditions: Sequence[Node], bound: float, without_nan: frozenset[int]
+) -> tuple[Node, ...]:
+    """Find nodes that flag each row whose columns are not ordinary.
+
+    A row is ordinary where all float columns that the conditions read are within ``bound``, or NaN
+    outside ``without_nan``. The nodes are none where a look at the host is cheaper: a table of
+    several dtypes is given to programs by columns, and each column more is copied.
+
+    Parameters
+    ----------
+    graph : Graph
+    conditions : sequence of Node
+    bound : float
+    without_nan : frozenset of int
+
+    Examples
+    --------
+    >>> from hbconv.containers import IsNonFinite, Output, Schema
+    >>> x = Columns.of(Schema.matrix(3))
+    >>> graph = Graph(x.schema, {"transform": Output(x)})
+    >>> for look in find_looks(graph, [IsNonFinite(x, True)], 1e18, frozenset({2})):
+    ...     print(look.x.detail, look.allow_nan)
+    x0, x1 True
+    x2 False
+    """
+    leaves = topological(tuple(conditions))
+    if any(isinstance(leaf, Entries) for leaf in leaves):
+        return ()
+    columns = _floats_read(leaves)
+    if len(set(graph.schema.dtypes)) > 1 and not columns <= _floats_read(graph.nodes()):
+        return ()
+    return tuple(_looks(graph, columns, bound, without_nan))
+
+
+def _floats_read(nodes: Sequence[Node]) -> set[int]:
+    leaves = (node for node in nodes if isinstance(node, Columns))
+    return {i for leaf in leaves for i in leaf.columns if leaf.schema.dtypes[i] in LARGEST}
+
+
+def _looks(
+    graph: Graph, columns: set[int], bound: float, without_nan: frozenset[int]
+) -> Iterator[Node]:
+    """Yield a look for each dtype, at columns with NaN and at those without."""
+    strict = columns & without_nan
+    for dtype, (some, allow_nan) in product(LARGEST, ((columns - strict, True), (strict, False))):
+        chosen = sorted(i for i in some if graph.schema.dtypes[i] == dtype)
+        if chosen:
+            x = Columns(graph.schema, Array(np.array(chosen, np.int32)))
+            yield IsBeyond(x, bound, allow_nan)

@@ -3,7 +3,7 @@
 Every file has one line here, so that type checkers see its classes too.
 """
 
-from hbconv.containers.nodes.affine import Affine
+from hbconv.containers.nodes.affine import Affine, GroupSums, Normalize, Pool, RunningSums
 from hbconv.containers.nodes.arithmetic import (
     Add,
     Maximum,
@@ -12,38 +12,48 @@ from hbconv.containers.nodes.arithmetic import (
     Power,
     Quotient,
     RowDot,
+    TableExp,
+    TableLogSoftmax,
+    TableSoftmax,
 )
 from hbconv.containers.nodes.basis_functions import Bins, Interpolate, Polynomial, SplineBasis
-from hbconv.containers.nodes.binary_distances import BINARY_FORMULAS, BinaryDistances
 from hbconv.containers.nodes.calendar import CalendarField, DateColumn, Instants, LocalTime
 from hbconv.containers.nodes.codes import (
     FIRST_CODE,
     CategoryCodes,
     CategoryNumbers,
+    LookupRows,
+    LookupSum,
     OneHot,
     Recode,
+    WeightedLookup,
 )
 from hbconv.containers.nodes.conditions import (
     AreBools,
     Choose,
+    Impute,
+    IsMissing,
     IsOtherDtype,
     IsOutside,
+    MissingBetween,
     Not,
     NoTexts,
     OnlyNumbers,
     Relation,
 )
-from hbconv.containers.nodes.contributions import TreeContributions, TreeInteractions
 from hbconv.containers.nodes.decisions import ArgMax, Compare, IsBeyond, IsNonFinite, Softmax
 from hbconv.containers.nodes.distances import (
+    BINARY_FORMULAS,
+    Angle,
+    BinaryDistances,
     BoxDistances,
     Distances,
+    Haversine,
     SharedDistances,
     SquaredDistances,
 )
 from hbconv.containers.nodes.elementwise import Clip, Map, SoftThreshold
 from hbconv.containers.nodes.find_code import FindCode
-from hbconv.containers.nodes.haversine import Angle, Haversine
 from hbconv.containers.nodes.inputs import (
     CleanText,
     Codes,
@@ -56,27 +66,22 @@ from hbconv.containers.nodes.inputs import (
     Hashes,
     KeepText,
 )
-from hbconv.containers.nodes.lasso_descent import LassoDescent
 from hbconv.containers.nodes.least_angles import LeastAngles
-from hbconv.containers.nodes.linear import Linear, OrderedLinear, WrappedLinear
-from hbconv.containers.nodes.lookups import LookupRows, LookupSum, WeightedLookup
-from hbconv.containers.nodes.matching_pursuit import MatchingPursuit
-from hbconv.containers.nodes.missing import Impute, IsMissing, MissingBetween
-from hbconv.containers.nodes.neighbor_graphs import Held, Scatter, ShortestPaths
+from hbconv.containers.nodes.linear import Linear, OrderedLinear, TriangularSolution, WrappedLinear
 from hbconv.containers.nodes.neighbors import (
     Barycentric,
     ChoosesNearest,
     EntriesAt,
+    Held,
     InverseDistances,
     Nearest,
     NearestPoints,
+    Scatter,
     Searched,
+    ShortestPaths,
     SquaresAt,
     reads_tied_points,
 )
-from hbconv.containers.nodes.non_negative_weights import NonNegativeWeights
-from hbconv.containers.nodes.normalize import Normalize
-from hbconv.containers.nodes.pairwise_coupling import PairwiseCoupling
 from hbconv.containers.nodes.power_transforms import BoxCox, NormalQuantile, YeoJohnson
 from hbconv.containers.nodes.probabilities import (
     ExpectedSigmoid,
@@ -85,15 +90,23 @@ from hbconv.containers.nodes.probabilities import (
     Logits,
     LogSoftmax,
     LogSumExp,
+    PairVotes,
+    PairwiseCoupling,
     Proportions,
     SymmetricLogit,
+    Votes,
+    WeightedMedian,
 )
-from hbconv.containers.nodes.sums import GroupSums, Pool, RunningSums
-from hbconv.containers.nodes.table_exp import TableExp, TableLogSoftmax, TableSoftmax
+from hbconv.containers.nodes.sparse_codes import LassoDescent, MatchingPursuit, NonNegativeWeights
 from hbconv.containers.nodes.topic_mixture import TopicMixture
-from hbconv.containers.nodes.trees import LeafSums, StagedLeafSums, TreeEnsemble, TreeLeaves
-from hbconv.containers.nodes.triangular import TriangularSolution
-from hbconv.containers.nodes.votes import PairVotes, Votes, WeightedMedian
+from hbconv.containers.nodes.trees import (
+    LeafSums,
+    StagedLeafSums,
+    TreeContributions,
+    TreeEnsemble,
+    TreeInteractions,
+    TreeLeaves,
+)
 from hbconv.containers.nodes.wiring import (
     Beside,
     ByForm,

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers.counts import misfit_of_groups
+from hbconv.containers.interval import Trend
 from hbconv.containers.node import Node, container, one_to_one
 from hbconv.containers.nodes.wiring import Select
 from hbconv.containers.schema import Type
-from hbconv.containers.trend import Trend
+from hbconv.containers.vocabulary import misfit_of_groups
 from hbconv.tensor.primitives import PRIMITIVES
 
 if TYPE_CHECKING:

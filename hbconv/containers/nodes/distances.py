@@ -1,24 +1,40 @@
 """Distances from rows to constant points, or boxes.
 
 Distances, SquaredDistances, SharedDistances, BoxDistances.
+
+BinaryDistances: between rows and points of which only zero and not zero count.
+
+Haversine and Angle: how far points on a sphere are apart.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers.interval import Interval, largest_constant
 from hbconv.containers.node import Node, container
+from hbconv.containers.nodes.wiring import Select
 from hbconv.containers.schema import Type
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
 
-__all__ = ["BoxDistances", "Distances", "SharedDistances", "SquaredDistances"]
+__all__ = [
+    "BINARY_FORMULAS",
+    "Angle",
+    "BinaryDistances",
+    "BoxDistances",
+    "Distances",
+    "Haversine",
+    "SharedDistances",
+    "SquaredDistances",
+]
 
 
 @container
@@ -174,3 +190,128 @@ class BoxDistances(Node):
         if self.p == 2:
             return total + beyond * beyond
         return total + b.op("pow", beyond, b.constant([self.p], beyond.dtype))
+
+
+@dataclass(frozen=True)
+class _Counts:
+    """Numbers of features true in both, in the row, in the point or in one alone; and of all."""
+
+    builder: Builder
+    both: Value
+    row: Value
+    point: Value
+    one: Value
+    size: int
+
+    def number(self, value: float) -> Value:
+        return self.builder.constant([value], "float64")
+
+
+def _divided(c: _Counts, numerator: Value, denominator: Value) -> Value:
+    """Divide; nothing by nothing is 0."""
+    zero = c.number(0.0)
+    none = c.builder.op("eq", numerator, zero)
+    return c.builder.where(
+        none, zero, numerator / c.builder.where(none, c.number(1.0), denominator)
+    )
+
+
+def _yule(c: _Counts) -> Value:
+    crossed = c.row * c.point
+    neither = c.number(c.size) - c.both - c.one
+    return _divided(c, c.number(2.0) * crossed, c.both * neither + crossed)
+
+
+BINARY_FORMULAS: dict[str, Callable[[_Counts], Value]] = {
+    "dice": lambda c: c.one / (c.number(2.0) * c.both + c.one),
+    "jaccard": lambda c: _divided(c, c.one, c.both + c.one),
+    "rogerstanimoto": lambda c: c.number(2.0) * c.one / (c.number(c.size) + c.one),
+    "russellrao": lambda c: (c.number(c.size) - c.both) / c.number(c.size),
+    "sokalsneath": lambda c: c.one / (c.number(0.5) * c.both + c.one),
+    "yule": _yule,
+}
+"""Distances by name, as ``scipy.spatial.distance`` defines them."""
+
+
+@container
+class BinaryDistances(Node):
+    """A distance of BINARY_FORMULAS between each row and each point, float64."""
+
+    x: Node
+    points: Array
+    metric: str
+
+    @property
+    def detail(self) -> str:
+        return f"{self.metric} to {len(self.points)} points"
+
+    def narrowed(self, columns: Array) -> Node:
+        return replace(self, points=Array(self.points.data[columns.data]))
+
+    def infer(self) -> Type:
+        return Type(len(self.points), "float64")
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        (x,) = inputs
+        points = (self.points.data != 0).astype(np.float64)
+        true = b.cast(b.op("ne", x, b.constant([0], x.dtype)), "float64")
+        both = b.matmul(true, b.constant(points.T))
+        row = b.reshape(b.reduce("reduce_sum", true), 1) - both
+        point = b.constant(points.sum(axis=1)) - both
+        return BINARY_FORMULAS[self.metric](
+            _Counts(b, both, row, point, row + point, points.shape[1])
+        )
+
+
+@container
+class Haversine(Node):
+    """Compute the squared sine of half the angle between rows and points on a sphere, in float64.
+
+    This is ``sin((a - b) / 2)^2 + cos(a) cos(b) sin((c - d) / 2)^2`` for a row of latitude a and
+    longitude c and each point (b, d), in radians.
+    """
+
+    x: Node
+    points: Array
+
+    @property
+    def detail(self) -> str:
+        return f"to {len(self.points)} points"
+
+    def narrowed(self, columns: Array) -> Node:
+        return replace(self, points=Array(self.points.data[columns.data]))
+
+    def infer(self) -> Type:
+        return Type(len(self.points), "float64")
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        x = b.cast(inputs[0], "float64")
+        latitude = b.take(x, [0])
+        longitude = b.take(x, [1])
+        north, east = (
+            _half_sine(b, position, self.points.data[:, j])
+            for j, position in enumerate((latitude, longitude))
+        )
+        widths = b.op("cos", latitude) * b.constant(np.cos(self.points.data[:, 0]), "float64")
+        return north * north + widths * east * east  # the source's order, by which radii round
+
+
+@container
+class Angle(Node):
+    """``2 asin(sqrt(x))``: the angle of which x is the squared sine of the half."""
+
+    x: Node
+
+    def narrowed(self, columns: Array) -> Node:
+        return Angle(Select(self.x, columns))
+
+    def infer(self) -> Type:
+        return self.x.type
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        return b.constant([2.0], inputs[0].dtype) * b.op("asin", b.op("sqrt", inputs[0]))
+
+
+def _half_sine(b: Builder, x: Value, points: npt.NDArray[Any]) -> Value:
+    """Sine of half the difference."""
+    return b.op("sin", b.constant([0.5], "float64") * (x - b.constant(points, "float64")))

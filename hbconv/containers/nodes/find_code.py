@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
+from hbconv.containers.interval import Trend
 from hbconv.containers.node import Node, container, one_to_one
 from hbconv.containers.nodes.wiring import Select
 from hbconv.containers.schema import Type
-from hbconv.containers.trend import Trend
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value

@@ -15,11 +15,10 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.containers.dates import DateCodes
 from hbconv.containers.extractors import Buckets, Extractor, Texts
-from hbconv.containers.interval import FINITE, LARGEST, LARGEST_INT, Interval
+from hbconv.containers.interval import FINITE, LARGEST, LARGEST_INT, Interval, Trend
 from hbconv.containers.node import Node, container
 from hbconv.containers.nodes.wiring import Cast
 from hbconv.containers.schema import Schema, Type
-from hbconv.containers.trend import Trend
 from hbconv.containers.vocabulary import Vocabulary
 from hbconv.errors import UnsupportedError
 

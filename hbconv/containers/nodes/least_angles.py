@@ -1,4 +1,7 @@
-"""LeastAngles: sparse codes by least angle regression."""
+"""LeastAngles: sparse codes by least angle regression.
+
+What a step along a path of least angle regression knows of each row.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers.counts import misfit_of_rounds
 from hbconv.containers.node import Node, container
-from hbconv.containers.nodes.angle_records import Growth, Lead, Move, State
-from hbconv.containers.nodes.row_vectors import (
+from hbconv.containers.nodes.linear import (
     as_column,
     as_row,
     dot,
@@ -24,6 +25,7 @@ from hbconv.containers.nodes.row_vectors import (
     total,
 )
 from hbconv.containers.schema import Type
+from hbconv.containers.vocabulary import misfit_of_rounds
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
@@ -357,3 +359,64 @@ class _Walk:
             v,
             b.where(turned, number(b, 1.0) / dot(b, v, slot), zero),
         )
+
+
+@dataclass(frozen=True)
+class State:
+    """State of a row.
+
+    For each atom: its coefficient, that before the last move, its correlation with the rest of the
+    row, whether it is taken, the sign of its direction, and its place in the source model's order,
+    in which those taken stand first. Then the slots, each with the number
+    of an atom taken, or the number of all atoms where it is free. Then the inverse of the products
+    of the atoms in the slots, and four numbers.
+    """
+
+    code: Value
+    before: Value
+    rest: Value
+    taken: Value
+    sign: Value
+    order: Value
+    slots: Value
+    inverse: Value
+    level: Value
+    moves: Value
+    turned: Value
+    is_done: Value
+
+
+@dataclass(frozen=True)
+class Lead:
+    """The atom most correlated with the rest: flags, number, products, and its correlation."""
+
+    place: Value
+    index: Value
+    products: Value
+    height: Value
+
+
+@dataclass(frozen=True)
+class Growth:
+    """The atoms taken once the lead is among them.
+
+    The inverse grows by ``factor * v * v'``; the factor is 0 where the lead does not come in.
+    """
+
+    taken: Value
+    sign: Value
+    order: Value
+    slots: Value
+    v: Value
+    factor: Value
+
+
+@dataclass(frozen=True)
+class Move:
+    """What a move makes of the state, and which atoms it turns around."""
+
+    code: Value
+    rest: Value
+    sign: Value
+    turning: Value
+    turned: Value

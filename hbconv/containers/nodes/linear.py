@@ -1,4 +1,9 @@
-"""Multiply by constant matrices: at once, term after term, or in ints that wrap around."""
+"""Multiply by constant matrices: at once, term after term, or in ints that wrap around.
+
+TriangularSolution: rows that a triangular matrix maps to others.
+
+Small vectors of each row, as programs that containers repeat write them.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +23,21 @@ if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
     from hbconv.tensor.sparse_rows import SparseRows
 
-__all__ = ["Linear", "OrderedLinear", "WrappedLinear"]
+__all__ = [
+    "Linear",
+    "OrderedLinear",
+    "TriangularSolution",
+    "WrappedLinear",
+    "as_column",
+    "as_row",
+    "dot",
+    "is_set",
+    "least_positive",
+    "number",
+    "one_hot",
+    "square",
+    "total",
+]
 
 
 @container
@@ -203,3 +222,84 @@ def _sum(b: Builder, products: Value, terms: npt.NDArray[np.int64]) -> Value:
         return b.op("expand", products, b.constant(np.zeros(len(terms)), products.dtype))
     parts = (b.take(products, places) for places in terms.T)
     return reduce(lambda total, part: total + part, parts)
+
+
+@container
+class TriangularSolution(Node):
+    """``solve(lower, x.T).T`` in float64: the rows v for which ``v @ lower.T`` is x.
+
+    A product with the inverse loses digits by the condition of the matrix: the deviations of a
+    process beside its fitted rows lost all of them. One step of iterative refinement has the error
+    of a substitution (Skeel, 1980): they are as near to the source's as its own are when its rows
+    are fitted in another order. So it is no Linear, of which a rule would make one product.
+    """
+
+    x: Node
+    triangle: Array
+
+    @property
+    def detail(self) -> str:
+        return f"of {len(self.triangle)} rows"
+
+    def check(self) -> str | None:
+        width = self.x.type.width
+        fits = self.triangle.shape == (width, width)
+        return None if fits else f"has a matrix of shape {self.triangle.shape}"
+
+    def infer(self) -> Type:
+        return Type(len(self.triangle), "float64")
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        x = b.cast(inputs[0], "float64")
+        inverse = b.constant(np.linalg.inv(self.triangle.data).T)
+        first = b.matmul(x, inverse)
+        rest = x - b.matmul(first, b.constant(self.triangle.data.T))
+        return first + b.matmul(rest, inverse)
+
+
+def number(b: Builder, value: float) -> Value:
+    """Write a number of float64."""
+    return b.constant(np.array([value]), "float64")
+
+
+def is_set(b: Builder, x: Value) -> Value:
+    """Tell where a number is above zero."""
+    return x > number(b, 0.0)
+
+
+def dot(b: Builder, x: Value, y: Value) -> Value:
+    """Multiply and add up, into a vector of one entry."""
+    return total(b, x * y)
+
+
+def total(b: Builder, x: Value) -> Value:
+    """Add up, into a vector of one entry."""
+    return b.reshape(b.reduce("reduce_sum", x), 1)
+
+
+def as_row(b: Builder, x: Value) -> Value:
+    """Make a vector a matrix of one row."""
+    return b.reshape(x, 1, x.shape[0])
+
+
+def as_column(b: Builder, x: Value) -> Value:
+    """Make a vector a matrix of one column."""
+    return b.reshape(x, x.shape[0], 1)
+
+
+def square(b: Builder, v: Value, factor: Value) -> Value:
+    """Return ``factor * v * v'``."""
+    return as_column(b, factor * v) * as_row(b, v)
+
+
+def one_hot(b: Builder, index: Value, size: int) -> Value:
+    """Write 1 at a computed position, 0 elsewhere."""
+    places = b.constant(np.arange(size), "int32")
+    return b.cast(b.op("eq", b.reshape(index, 1), places), "float64")
+
+
+def least_positive(b: Builder, x: Value, counts: Value) -> Value:
+    """Find the least of the entries that count and are above zero."""
+    most = number(b, np.finfo(np.float64).max)
+    positive = b.where(counts & is_set(b, x), x, most)
+    return b.reshape(b.reduce("reduce_min", positive), 1)

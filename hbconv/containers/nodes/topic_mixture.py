@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers.counts import misfit_of_rounds
 from hbconv.containers.node import Node, container
 from hbconv.containers.schema import Type
+from hbconv.containers.vocabulary import misfit_of_rounds
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value

@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers.interval import LARGEST, Interval, union
+from hbconv.containers.interval import LARGEST, Interval, Trend, union
 from hbconv.containers.node import Node, container, one_to_one
 from hbconv.containers.schema import Type, common_dtype
-from hbconv.containers.trend import Trend
 from hbconv.tensor.sparse_rows import SparseRows
 
 if TYPE_CHECKING:

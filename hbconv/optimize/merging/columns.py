@@ -1,10 +1,17 @@
-"""Find the columns that several nodes have in common, and put them side by side once."""
+"""Find the columns that several nodes have in common, and put them side by side once.
+
+Join nodes of one column each: one node computes all columns, where they are alike.
+
+Put the constants of equal column-wise nodes side by side.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +19,16 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.containers import Columns, Concat, Node, Select
 
-__all__ = ["Ints", "United", "find_columns", "unite_columns"]
+__all__ = [
+    "Ints",
+    "United",
+    "find_columns",
+    "join_columns",
+    "join_nodes",
+    "kind_of",
+    "unite_columns",
+    "way_of",
+]
 
 MAX_COLUMNS = 256
 """Widest node whose columns are compared one by one; wider ones are equal as a whole or not."""
@@ -130,3 +146,124 @@ def _in_schema_order(x: Node, places: tuple[Ints, ...]) -> United:
     ordered = replace(x, indices=Array(x.indices.data[order]))
     rank = np.argsort(order, kind="stable").astype(np.int32)
     return United(ordered, tuple(rank[own] for own in places))
+
+
+def way_of(node: Node) -> Hashable:
+    """Say what columns must have in common to be joined: the way from the input, and each dtype.
+
+    Constants of a column each may differ.
+    """
+    if isinstance(node, Columns):
+        return Columns, node.dtype, node.type.dtype
+    if isinstance(node, Select):
+        return Select, node.x
+    if len(node.inputs) == 1 and hasattr(node, "x"):
+        return kind_of(node), node.type.dtype, way_of(node.x)
+    return type(node), node.type.dtype
+
+
+def join_columns(nodes: Sequence[Node]) -> Node:
+    """Return a node with the given columns, which have one way.
+
+    Equal arithmetic on columns becomes arithmetic on all of them; what cannot be joined is put side
+    by side.
+
+    Examples
+    --------
+    >>> from hbconv.containers import Impute, Schema, show_rule
+    >>> x = Schema.table(["a", "b"])
+    >>> columns = [Columns(x, Array.of([i], "int32")) for i in range(2)]
+    >>> filled = [Impute(column, Array([i + 1.0])) for i, column in enumerate(columns)]
+    >>> show_rule(lambda node: join_columns(filled), Concat(tuple(filled)))
+    concat(impute(columns(a), [1.] nan), impute(columns(b), [2.] nan), width 2)
+    -> impute(columns(a, b), [1., 2.] nan)
+    """
+    first = nodes[0]
+    if len(nodes) == 1:
+        return first
+    if isinstance(first, Columns | Select):
+        picks = [node.indices.data for node in nodes if isinstance(node, Columns | Select)]
+        return replace(first, indices=Array(np.concatenate(picks)))
+    if len(first.inputs) == 1 and hasattr(first, "x"):
+        joined = join_nodes(nodes, join_columns([node.inputs[0] for node in nodes]))
+        if joined is not None:
+            return joined
+    return Concat(tuple(nodes))
+
+
+def kind_of(node: Node) -> Hashable:
+    """Say what nodes must have in common to be joined: all but the rows of their constants."""
+    return type(node), *(_kind(value) for value in _constants(node).values())
+
+
+def join_nodes(nodes: Sequence[Node], x: Node) -> Node | None:
+    """Return the node that computes over x, side by side, what the nodes compute of its columns.
+
+    None where narrowing it to the columns of each does not give that node back.
+
+    Examples
+    --------
+    >>> from hbconv.containers import Affine, Columns, Schema
+    >>> x = Columns.of(Schema.table(["a", "b"]))
+    >>> one, two = (Affine.of(Select(x, Array.of([i], "int32")), add=i + 1.0) for i in range(2))
+    >>> join_nodes([one, two], x) == Affine.of(x, add=[1.0, 2.0])
+    True
+    """
+    if any(_narrowed(node, 0, node.type.width) is None for node in nodes):
+        return None
+    parts = [_constants(node) for node in nodes]
+    constants = {name: _joined([part[name] for part in parts]) for name in parts[0]}
+    joined = _with_x(dataclasses.replace(nodes[0], **constants), x)
+    first = 0
+    for node in nodes:
+        last = first + node.type.width
+        if _narrowed(joined, first, last) != _with_x(node, _columns(x, first, last)):
+            return None
+        first = last
+    return joined
+
+
+def _constants(node: Node) -> dict[str, Any]:
+    names = [f.name for f in dataclasses.fields(node) if f.name not in ("x", "step")]
+    return {name: getattr(node, name) for name in names}
+
+
+def _narrowed(node: Node, first: int, last: int) -> Node | None:
+    """Narrow a node of one input to some columns; None where it is no column-wise node."""
+    (x,) = node.inputs
+    narrow = node.narrowed(Array.of(np.arange(first, last), "int32"))
+    if narrow is None or type(narrow) is not type(node):
+        return None
+    return narrow if narrow.inputs == (_columns(x, first, last),) else None
+
+
+def _columns(x: Node, first: int, last: int) -> Select:
+    return Select(x, Array.of(np.arange(first, last), "int32"))
+
+
+def _with_x(node: Node, x: Node) -> Node:
+    return node.with_inputs({node.inputs[0]: x})
+
+
+def _kind(value: Any) -> Hashable:
+    if isinstance(value, Array):
+        return value.dtype, value.shape[1:]
+    if isinstance(value, tuple):
+        return tuple(_kind(v) for v in value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return type(value), *(_kind(getattr(value, f.name)) for f in dataclasses.fields(value))
+    return repr(value)
+
+
+def _joined(values: Sequence[Any]) -> Any:
+    """Put arrays side by side, wherever they stand; what is no array is equal already."""
+    first = values[0]
+    if isinstance(first, Array):
+        return Array(np.concatenate([v.data for v in values])) if first.data.ndim else first
+    if isinstance(first, tuple):
+        return tuple(_joined(parts) for parts in zip(*values, strict=True))
+    if dataclasses.is_dataclass(first) and not isinstance(first, type):
+        fields = [f.name for f in dataclasses.fields(first)]
+        joined = {name: _joined([getattr(v, name) for v in values]) for name in fields}
+        return dataclasses.replace(first, **joined)
+    return first

@@ -18,6 +18,6 @@ OSDI 2023.
 """
 
 from hbconv.optimize.normal_form.derive import Derived, derive, multiplications
-from hbconv.optimize.normal_form.linear_part import LinearPart
+from hbconv.optimize.normal_form.expand import LinearPart
 
 __all__ = ["Derived", "LinearPart", "derive", "multiplications"]

@@ -1,34 +1,55 @@
-"""Derive the roots of a group: expand, write, judge."""
+"""Derive the roots of a group: expand, write, judge.
+
+Judge what was derived: the same polynomial, no more rounding than is promised, the same answers.
+
+1. Identity: both sides are computed in double-double on random rows. They differ by the rounding
+   of constants alone, so a false identity of degree 2 survives no random row (J. T. Schwartz, "Fast
+   probabilistic algorithms for verification of polynomial identities", 1980).
+2. Rounding: the running bound of the derived side is within half the tolerance of its dtype, or
+   within that of the original.
+3. Answers: the reference backend computes both sides in their own dtype; they differ by no more
+   than the two bounds together.
+
+Write a normal form as nodes: one product, and one look-up.
+
+Rows on which a derivation is judged: the model's own zeros, and rows about them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from hbconv.array import Array
 from hbconv.containers import (
+    Add,
+    Affine,
+    Cast,
     Concat,
     ConstantRows,
     Linear,
     LookupSum,
+    Map,
     Node,
+    OneHot,
     Polynomial,
     Select,
     Together,
+    at_step,
     topological,
 )
 from hbconv.optimize.normal_form.evaluate import Bounded, evaluate
-from hbconv.optimize.normal_form.expand import expand
-from hbconv.optimize.normal_form.instance import write
-from hbconv.optimize.normal_form.linear_part import LOOKUPS, LinearPart
-from hbconv.optimize.normal_form.probe import Probe
-from hbconv.optimize.normal_form.products import PRODUCTS
-from hbconv.optimize.normal_form.region import Region
-from hbconv.optimize.normal_form.verify import DerivationJudge
-from hbconv.optimize.normal_form.zeros import ScalerZeros
+from hbconv.optimize.normal_form.expand import FLOATS, LOOKUPS, LinearPart, Region, expand
+from hbconv.optimize.normal_form.form import PRODUCTS, LeafWeights, NormalForm
+from hbconv.optimize.normal_form.zeros import HomeZeros, ScalerZeros
+from hbconv.tensor import Builder, Value
+from hbconv.tensor.evaluate import evaluate as run
 
-__all__ = ["Derived", "derive", "multiplications"]
+__all__ = ["DerivationJudge", "Derived", "Probe", "derive", "multiplications"]
 
 OFFSETS = (1000.0, 10.0, 0.0)
 """Radii that a zero may be from 0 and count as 0, as they are tried.
@@ -169,3 +190,274 @@ def multiplications(roots: Iterable[Node]) -> int:
     nodes = topological(tuple(roots))
     listed = sum(node.terms.data.size for node in nodes if isinstance(node, Polynomial))
     return listed + sum(node.weights.data.size for node in nodes if isinstance(node, Linear))
+
+
+Floats = npt.NDArray[np.float64]
+
+TOLERANCES = {"float32": 1e-5, "float64": 5e-11}
+"""Half of what is promised for linear algebra, relative to the answer or to one."""
+_ROUNDOFF = {"float32": 2.0**-24, "float64": 2.0**-53}
+_SAFETY = 4.0
+"""Times that a difference may exceed the bound, which holds for nearly all rows."""
+
+
+class DerivationJudge:
+    """Judges the derived forms of some roots on the same rows.
+
+    Parameters
+    ----------
+    region : Region
+    probe : Probe
+    roots : tuple of Node
+    """
+
+    def __init__(self, region: Region, probe: Probe, roots: tuple[Node, ...]) -> None:
+        self.given = probe.given(region)
+        self.before = evaluate(region.nodes, self.given)
+        self.answers = _run(region.nodes, roots, self.given)
+
+    def refuse(self, root: Node, derived: Node) -> str:
+        """Return why the derived node must not replace the root; "" if it may."""
+        if derived.type != root.type:
+            return "the dtype would change"
+        before = self.before[root]
+        nodes = _new(derived, self.given)
+        after = evaluate(nodes, self.given)[derived]
+        roundoff = _ROUNDOFF[root.type.dtype]
+        bound = (before.error + after.error) * roundoff
+        if not _within(before, after, bound):
+            return "the derived form is not the same polynomial"
+        size = np.maximum(1.0, before.size)
+        allowed = np.maximum(TOLERANCES[root.type.dtype] * size, before.error * roundoff)
+        if not np.all(after.error * roundoff <= allowed):
+            return "rounding would exceed half the tolerance"
+        return self._compare(nodes, root, derived, _SAFETY * bound)
+
+    def _compare(self, nodes: list[Node], root: Node, derived: Node, bound: Floats) -> str:
+        """Run the derived side on the reference, from the same values of the leaves."""
+        after = _run(nodes, (derived,), self.given)[derived]
+        with np.errstate(all="ignore"):
+            apart = np.abs(self.answers[root].astype(np.float64) - after)
+        return "" if np.all(apart <= bound) else "the reference differs by more than the bound"
+
+
+def _within(before: Bounded, after: Bounded, bound: Floats) -> bool:
+    """Whether two values in double-double are as near as the bound."""
+    apart = np.abs((before.value - after.value).high)
+    return bool(np.all(apart <= _SAFETY * bound))
+
+
+def _new(derived: Node, given: Mapping[Node, Bounded]) -> list[Node]:
+    """Return the nodes between the given ones and the derived one, inputs first."""
+    order = topological((derived,))
+    needed = {derived}
+    for node in reversed(order):
+        if node in needed and node not in given:
+            needed.update(node.inputs)
+    return [node for node in order if node in needed and node not in given]
+
+
+def _run(
+    nodes: Iterable[Node], roots: tuple[Node, ...], given: Mapping[Node, Bounded]
+) -> dict[Node, npt.NDArray[Any]]:
+    """Lower nodes over program inputs in the place of leaves, and evaluate them in numpy."""
+    b = Builder()
+    values: dict[Node, Value] = {}
+    inputs: dict[str, npt.NDArray[Any]] = {}
+    for position, (leaf, bounded) in enumerate(given.items()):
+        name = f"leaf{position}"
+        values[leaf] = b.input(name, leaf.type.dtype, leaf.type.width)
+        inputs[name] = bounded.value.high.astype(leaf.type.dtype)
+    for node in nodes:
+        if node not in values:
+            values[node] = node.lower(b, *(values[x] for x in node.inputs))
+    names = {f"root{position}": root for position, root in enumerate(roots)}
+    answers = run(b.program({name: values[root] for name, root in names.items()}), inputs)
+    return {root: answers[name] for name, root in names.items()}
+
+
+def write(form: NormalForm, root: Node) -> Node:
+    """Return nodes that compute the form as the root does, in the root's dtype and step.
+
+    1. Leaves give one product, over ``[x - centre, (x - centre)**2]``; a centre of 0 is left out.
+    2. Where products mix columns, it reads the products of two columns in place of the squares.
+    3. Codes give one look-up, which holds the bias where there is no product.
+    4. A constant stays the root.
+    """
+    dtype = root.type.dtype
+    with at_step(root.step):
+        product = _product(form, dtype)
+        lookup = _lookup(form, dtype, with_bias=product is None)
+        terms = tuple(x for x in (product, lookup) if x is not None) or (root,)
+        return terms[0] if len(terms) == 1 else Add(terms)
+
+
+Features = Iterator[tuple[Node, Floats]]
+"""What the product reads, with its weights."""
+
+
+def _product(form: NormalForm, dtype: str) -> Node | None:
+    if form.mixed is None:
+        features = [f for home, terms in form.leaves.items() for f in _columns(form, home, terms)]
+    else:
+        features = list(_columns_and_products(form, form.mixed, dtype))
+    if not features:
+        return None
+    parts, weights = zip(*features, strict=True)
+    return Linear(
+        _joined(parts), Array.of(np.concatenate(weights), dtype), Array.of(form.bias, dtype)
+    )
+
+
+def _columns(form: NormalForm, home: Node, terms: LeafWeights) -> Features:
+    """Yield the columns that the product reads of a home, and their squares."""
+    squares = _squares(terms)
+    used = np.flatnonzero(terms.linear.any(axis=1) | squares.any(axis=1))
+    if not len(used):
+        return
+    z = _centred(home, form.centres[home], used)
+    yield from _weighted(z, terms.linear[used])
+    for squared, weights in _weighted(z, squares[used]):
+        yield Map(squared, "square"), weights
+
+
+def _weighted(z: Node, weights: Floats) -> Features:
+    """Yield the columns that have weights, if any has."""
+    columns = np.flatnonzero(weights.any(axis=1))
+    if len(columns):
+        yield _selected(z, columns), weights[columns]
+
+
+def _squares(terms: LeafWeights) -> Floats:
+    return np.zeros_like(terms.linear) if terms.squares is None else terms.squares
+
+
+def _columns_and_products(form: NormalForm, mixed: Floats, dtype: str) -> Features:
+    """Yield the terms that have weights, of all homes side by side.
+
+    Columns are terms of one factor: beside the products they need no copy.
+    """
+    linear = np.concatenate([terms.linear for terms in form.leaves.values()])
+    every = np.arange(len(linear))
+    mixed = mixed.copy()
+    mixed[every, every] += np.concatenate([_squares(terms) for terms in form.leaves.values()])
+    alone, (first, second) = np.flatnonzero(linear.any(axis=1)), np.nonzero(mixed.any(axis=2))
+    used = np.unique(np.concatenate([alone, first, second]))
+    if not len(used):
+        return
+    z = _joined(tuple(_side_by_side(form, used, dtype)))
+    if not len(first):
+        yield z, linear[used]
+        return
+    terms = np.concatenate([np.stack([alone, alone], 1), np.stack([first, second], 1)])
+    places = np.searchsorted(used, terms)
+    places[: len(alone), 1] = -1
+    yield (
+        Polynomial(z, Array.of(places, np.int32)),
+        np.concatenate([linear[alone], mixed[first, second]]),
+    )
+
+
+def _side_by_side(form: NormalForm, used: npt.NDArray[np.integer], dtype: str) -> Iterator[Node]:
+    """Yield the used columns of each home, centred, in a dtype."""
+    start = 0
+    for home in form.leaves:
+        own = used[(used >= start) & (used < start + home.type.width)] - start
+        start += home.type.width
+        if len(own):
+            z = _centred(home, form.centres[home], own)
+            yield z if z.type.dtype == dtype else Cast(z, dtype)
+
+
+def _centred(home: Node, centres: Floats, columns: npt.NDArray[np.integer]) -> Node:
+    x, centre = _selected(home, columns), centres[columns]
+    return Affine.of(x, sub=centre) if centre.any() else x
+
+
+def _joined(parts: tuple[Node, ...]) -> Node:
+    return parts[0] if len(parts) == 1 else Concat(parts)
+
+
+def _selected(x: Node, columns: npt.NDArray[np.integer]) -> Node:
+    return x if len(columns) == x.type.width else Select(x, Array.of(columns, np.int32))
+
+
+def _lookup(form: NormalForm, dtype: str, *, with_bias: bool) -> Node | None:
+    if not form.tables:
+        return None
+    tables = [table for of_node in form.tables.values() for table in of_node]
+    if with_bias:
+        tables[0] = tables[0] + form.bias
+    codes = _joined(tuple(form.tables))
+    return LookupSum(codes, tuple(Array.of(table, dtype) for table in tables))
+
+
+MAX_ROWS = 12
+_PRODUCTS = 1 << 19
+"""Products in double-double for one model; larger models are judged on fewer rows."""
+_MOVED = 512
+"""Columns of a wide home that random rows move; in the others they stay at a zero."""
+_SPREAD = 3.0
+"""Scales that a random row is from a zero."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Values of the homes and of the codes for some rows.
+
+    Parameters
+    ----------
+    homes : mapping of Node to ndarray, shape (n_rows, width)
+        Of float64, rounded to the home's dtype.
+    codes : mapping of Node to ndarray, shape (n_rows, width)
+        Whole numbers.
+    """
+
+    homes: Mapping[Node, Floats]
+    codes: Mapping[Node, Floats]
+
+    @staticmethod
+    def of(region: Region, zeros: ScalerZeros) -> Probe:
+        """Draw the rows; the first half of them are zeros, those of one node in each row."""
+        rng = np.random.default_rng(0)
+        size = sum(np.size(getattr(node, "weights", 0)) for node in region.nodes)
+        rows = int(np.clip(_PRODUCTS // max(size, 1), 2, MAX_ROWS))
+        homes = {home: _rows(home, zeros, rows, rng) for home, zeros in zeros.zeros.items()}
+        return Probe(homes, {codes: _codes(codes, region, rows, rng) for codes in region.codes})
+
+    def given(self, region: Region) -> dict[Node, Bounded]:
+        """Return the values of the leaves, the homes and the codes."""
+        leaves = {leaf: self.homes[h.node][:, h.places] for leaf, h in region.homes.items()}
+        every = {**leaves, **self.homes, **self.codes}
+        return {node: Bounded.exact(values) for node, values in every.items()}
+
+
+def _rows(home: Node, zeros: HomeZeros, rows: int, rng: np.random.Generator) -> Floats:
+    """Take of each column the first zero in the first row, the second in the second, and so on."""
+    width = home.type.width
+    order = np.argsort(zeros.places, kind="stable")
+    starts = np.searchsorted(zeros.places[order], np.arange(width + 1))
+    counts = np.diff(starts)
+    near = starts[:-1] + np.arange(rows)[:, None] % np.maximum(counts, 1)
+    known = np.broadcast_to(counts > 0, near.shape)
+    chosen = order[np.where(known, near, 0)] if len(order) else np.zeros(near.shape, np.intp)
+    zero, radius = (np.append(values, 0.0) for values in (zeros.zero, zeros.radius))
+    moved = (np.arange(rows) >= rows // 2)[:, None] & (rng.permutation(width) < _MOVED)
+    about = rng.uniform(-_SPREAD, _SPREAD, near.shape) * moved
+    values = np.where(known, zero[chosen] + radius[chosen] * about, about)
+    dtype = home.type.dtype if home.type.dtype in FLOATS else "float64"
+    rounded = values if dtype == home.type.dtype else np.rint(values)
+    return rounded.astype(dtype).astype(np.float64)
+
+
+def _codes(codes: Node, region: Region, rows: int, rng: np.random.Generator) -> Floats:
+    """Draw codes of all that the look-ups know, and of none."""
+    sizes = [_sizes(node) for node in region.nodes if codes in node.inputs]
+    least = np.min([s for s in sizes if s], axis=0)
+    return np.floor(rng.uniform(-1.0, least, (rows, codes.type.width)))
+
+
+def _sizes(node: Node) -> tuple[int, ...]:
+    if isinstance(node, OneHot):
+        return node.sizes
+    return tuple(len(t) - 1 for t in node.tables) if isinstance(node, LookupSum) else ()

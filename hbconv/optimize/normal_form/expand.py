@@ -4,36 +4,53 @@ A polynomial of degree 2 is its Taylor expansion about any point. The value at t
 one evaluation in double-double. The weights come from the root down, as gradients do: each node
 hands the weights of its columns on to its inputs, so no matrix is larger than the widest node times
 the root's outputs.
+
+The nodes between some roots and their leaves, and the places of each leaf's columns.
+
+Which nodes of a graph are its linear part: polynomials of degree 2 at most, and look-ups.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from hbconv.array import Array
 from hbconv.containers import (
     Add,
     Affine,
     Cast,
+    Columns,
     Concat,
     ConstantRows,
+    Graph,
     GroupSums,
     Linear,
     LookupSum,
+    Map,
     Node,
     OneHot,
+    Polynomial,
+    RowDot,
     Select,
     Together,
+    topological,
 )
 from hbconv.optimize.normal_form.evaluate import Bounded
-from hbconv.optimize.normal_form.form import LeafWeights, NormalForm
-from hbconv.optimize.normal_form.products import PRODUCTS, ColumnProducts
-from hbconv.optimize.normal_form.region import Region
+from hbconv.optimize.normal_form.form import (
+    PRODUCTS,
+    ColumnProducts,
+    LeafWeights,
+    NormalForm,
+    factors,
+)
 
-__all__ = ["expand"]
+__all__ = ["LOOKUPS", "LinearPart", "Region", "expand"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -242,3 +259,229 @@ _PASSES: Mapping[type[Node], Callable[[Any, LeafWeights], Flow]] = {
     Together: _unchanged,
 }
 """How a node of each container hands the weights of its columns on to its inputs."""
+
+
+Places = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Home:
+    """Where the columns of a leaf are: at these places of another leaf that holds them too."""
+
+    node: Node
+    places: Places
+
+
+@dataclass(frozen=True)
+class Region:
+    """A part of a graph.
+
+    Parameters
+    ----------
+    nodes : tuple of Node
+        The nodes of the linear part below the roots, inputs first.
+    leaves : tuple of Node
+        What they read that is not linear, or where the derivation is cut.
+    codes : tuple of Node
+        What the look-ups among them read.
+    """
+
+    nodes: tuple[Node, ...]
+    leaves: tuple[Node, ...]
+    codes: tuple[Node, ...]
+
+    @staticmethod
+    def below(roots: Iterable[Node], part: LinearPart, cut: frozenset[Node]) -> Region:
+        """Walk from the roots down to the leaves; nodes of the cut are leaves too."""
+        order = _walk(tuple(roots), part, cut)
+        nodes = tuple(node for node, is_leaf in order.items() if not is_leaf)
+        codes = {node.inputs[0]: None for node in nodes if isinstance(node, LOOKUPS)}
+        numbers = {x for node in nodes if not isinstance(node, LOOKUPS) for x in node.inputs}
+        leaves = (node for node, is_leaf in order.items() if is_leaf and node in numbers)
+        return Region(nodes, tuple(leaves), tuple(codes))
+
+    @cached_property
+    def homes(self) -> Mapping[Node, Home]:
+        """Where each leaf's columns are: leaves of the same schema become one."""
+        merged = _merged([leaf for leaf in self.leaves if isinstance(leaf, Columns)])
+        return {leaf: merged.get(leaf) or _own(leaf) for leaf in self.leaves}
+
+    @cached_property
+    def columnwise(self) -> frozenset[Node]:
+        """The nodes whose columns depend on one column of a leaf each."""
+        found = set(self.leaves)
+        for node in self.nodes:
+            if isinstance(node, COLUMNWISE) and found.issuperset(node.inputs):
+                found.add(node)
+        return frozenset(found)
+
+    @cached_property
+    def mixes(self) -> bool:
+        """Whether a node multiplies columns of leaves, other than each by itself."""
+        products = (node for node in self.nodes if isinstance(node, PRODUCTS))
+        return not all(map(self.are_squares, products))
+
+    def are_squares(self, node: Node) -> bool:
+        """Whether a node multiplies columns of leaves by themselves alone."""
+        first, second = factors(node)
+        return node.inputs[0] in self.columnwise and bool((first == second).all())
+
+
+def _own(leaf: Node) -> Home:
+    return Home(leaf, np.arange(leaf.type.width))
+
+
+def _walk(roots: tuple[Node, ...], part: LinearPart, cut: frozenset[Node]) -> dict[Node, bool]:
+    """Return the nodes, inputs first, and whether each is a leaf."""
+    below = set(roots)
+    for node in reversed(topological(roots)):
+        if node in below and not _is_leaf(node, roots, part, cut):
+            below.update(node.inputs)
+    chosen = (node for node in topological(roots) if node in below)
+    order = {node: _is_leaf(node, roots, part, cut) for node in chosen}
+    codes = {n.inputs[0] for n, leaf in order.items() if not leaf and isinstance(n, LOOKUPS)}
+    return {node: is_leaf or node in codes for node, is_leaf in order.items()}
+
+
+def _is_leaf(node: Node, roots: tuple[Node, ...], part: LinearPart, cut: frozenset[Node]) -> bool:
+    return not part.is_inner(node) or (node in cut and node not in roots)
+
+
+def _merged(leaves: list[Columns]) -> dict[Node, Home]:
+    """Read the columns of several leaves at once, where that changes the dtype of none."""
+    homes: dict[Node, Home] = {}
+    for dtype, read_as in dict.fromkeys((leaf.type.dtype, leaf.dtype) for leaf in leaves):
+        alike = [leaf for leaf in leaves if (leaf.type.dtype, leaf.dtype) == (dtype, read_as)]
+        columns = np.unique(np.concatenate([leaf.indices.data for leaf in alike]))
+        whole = replace(alike[0], indices=Array.of(columns, np.int32))
+        repeats = len(columns) < len(alike[0].indices)
+        if (len(alike) > 1 or repeats) and whole.type.dtype == dtype:
+            homes |= {
+                leaf: Home(whole, np.searchsorted(columns, leaf.indices.data)) for leaf in alike
+            }
+    return homes
+
+
+FLOATS = ("float32", "float64")
+LOOKUPS = (OneHot, LookupSum)
+"""Containers that read codes: their inputs are leaves, and they become tables."""
+
+COLUMNWISE = (Select, Concat, Cast, Together, Affine)
+"""Containers each of whose columns comes from one column of an input."""
+
+_AFFINE = (*COLUMNWISE, Add, ConstantRows, GroupSums, Linear)
+_PASSING = (*COLUMNWISE, Map, OneHot, ConstantRows, Polynomial)
+
+
+class LinearPart:
+    """The nodes that the normal form passes, and the roots, at which others read them.
+
+    Parameters
+    ----------
+    graph : Graph
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.nodes = graph.nodes()
+        self._inner: dict[Node, bool] = {}
+        self._affine: dict[Node, bool] = {}
+        self._reduces: dict[Node, bool] = {}
+        self._outputs = frozenset(graph.output_roots)
+
+    def is_inner(self, node: Node) -> bool:
+        """Whether the normal form passes the node; all other nodes are its leaves."""
+        if node not in self._inner:
+            condition = _CONDITIONS.get(type(node))
+            fits = condition is not None and condition(node)
+            multiplies = isinstance(node, PRODUCTS)
+            self._inner[node] = fits and (not multiplies or self.is_affine(node.inputs[0]))
+        return self._inner[node]
+
+    def is_affine(self, node: Node) -> bool:
+        """Whether the node is a polynomial of degree 1 at most in the columns of leaves."""
+        if node not in self._affine:
+            self._affine[node] = not self.is_inner(node) or (
+                isinstance(node, _AFFINE) and all(map(self.is_affine, node.inputs))
+            )
+        return self._affine[node]
+
+    def reduces(self, node: Node) -> bool:
+        """Whether the node ends a sum of products: only there is a derivation worth while."""
+        if node not in self._reduces:
+            self._reduces[node] = self.is_inner(node) and (
+                isinstance(node, Linear | GroupSums | RowDot | LookupSum)
+                or (isinstance(node, Affine | Add) and any(map(self.reduces, node.inputs)))
+            )
+        return self._reduces[node]
+
+    def roots(self) -> list[Node]:
+        """Return the nodes that reduce, and that anything but the linear part reads."""
+        absorbed = self._absorbed()
+        return [node for node in self.nodes if self.reduces(node) and node not in absorbed]
+
+    def _absorbed(self) -> set[Node]:
+        """Find the nodes that only other nodes of the linear part read, which end in a root."""
+        readers: dict[Node, list[Node]] = {node: [] for node in self.nodes}
+        for node in self.nodes:
+            for operand in node.inputs:
+                readers[operand].append(node)
+        absorbed: set[Node] = set()
+        for node in reversed(self.nodes):
+            if node in self._outputs or not readers[node]:
+                continue
+            if all(self._absorbs(reader, absorbed) for reader in readers[node]):
+                absorbed.add(node)
+        return absorbed
+
+    def _absorbs(self, reader: Node, absorbed: set[Node]) -> bool:
+        if not self.is_inner(reader):
+            return False
+        return self.reduces(reader) or (isinstance(reader, _PASSING) and reader in absorbed)
+
+
+def _fits_linear(node: Linear) -> bool:
+    """Take weights of the output's dtype: to round products of narrower ones costs digits.
+
+    Zero times infinity is no number, so all weights are finite.
+    """
+    finite = np.isfinite(node.weights.data).all() and np.isfinite(node.bias.data).all()
+    return node.type.dtype in FLOATS and node.weights.dtype == node.type.dtype and bool(finite)
+
+
+def _fits_affine(node: Affine) -> bool:
+    with np.errstate(all="ignore"):
+        scale, offset = node.scale_and_offset
+    return bool(np.isfinite(scale).all() and np.isfinite(offset).all())
+
+
+def _fits_cast(node: Cast) -> bool:
+    """Take conversions that round no float."""
+    before = node.x.type.dtype
+    return node.type.dtype in FLOATS and (before == node.type.dtype or before != "float64")
+
+
+def _fits_lookup(node: LookupSum) -> bool:
+    return all(t.dtype in FLOATS and bool(np.isfinite(t.data).all()) for t in node.tables)
+
+
+def _is_float(node: Node) -> bool:
+    return node.type.dtype in FLOATS
+
+
+_CONDITIONS: Mapping[type[Node], Callable[..., bool]] = {
+    Add: _is_float,
+    Affine: _fits_affine,
+    Cast: _fits_cast,
+    Concat: lambda node: True,
+    ConstantRows: lambda node: _is_float(node) and bool(np.isfinite(node.values.data).all()),
+    GroupSums: _is_float,
+    Linear: _fits_linear,
+    LookupSum: _fits_lookup,
+    Map: lambda node: node.function == "square" and _is_float(node),
+    OneHot: lambda node: node.codes.type.dtype == "int32" or _is_float(node.codes),
+    Polynomial: lambda node: node.terms.shape[1] <= 2,
+    RowDot: lambda node: node.x == node.y and _is_float(node),
+    Select: lambda node: True,
+    Together: lambda node: True,
+}
+"""What a node of each container needs, so that the normal form passes it."""

@@ -1,4 +1,12 @@
-"""The normal form of a root: a polynomial of degree 2 about a centre, and tables for codes."""
+"""The normal form of a root: a polynomial of degree 2 about a centre, and tables for codes.
+
+Products of two columns in the linear part: which ones a node makes, and their weights on leaves.
+
+About a centre, ``(c + d) (c' + d') = c c' + c' d + c d' + d d'``. The middle terms are linear, and
+go on to the node's input. The last one is a square where both are the same column of a leaf. Else
+it is a quadratic form in the columns of all leaves: ``d = x @ J``, with J from an expansion of the
+input.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.containers import Node
+from hbconv.containers import Map, Node, Polynomial, RowDot
 
-__all__ = ["LeafWeights", "NormalForm"]
+__all__ = ["PRODUCTS", "ColumnProducts", "LeafWeights", "NormalForm", "factors"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -80,3 +88,82 @@ class NormalForm:
         terms = (terms.are_finite for terms in self.leaves.values())
         mixed = self.mixed is None or np.isfinite(self.mixed).all()
         return bool(np.isfinite(self.bias).all() and mixed) and all(terms) and all(tables)
+
+
+PRODUCTS = (Map, Polynomial, RowDot)
+"""Containers that multiply columns of their input; of the maps, those that square."""
+
+
+Columns = npt.NDArray[np.integer]
+
+
+def factors(node: Node) -> tuple[Columns, Columns]:
+    """Return the columns of its input that a node multiplies; -1 stands for a factor of one."""
+    if isinstance(node, Polynomial):
+        terms = node.terms.data
+        return terms[:, 0], terms[:, 1] if terms.shape[1] > 1 else np.full(len(terms), -1)
+    columns = np.arange(node.inputs[0].type.width)
+    return columns, columns
+
+
+@dataclass(frozen=True)
+class ColumnProducts:
+    """What a node multiplies, with the weights of each product.
+
+    Parameters
+    ----------
+    first, second : ndarray of int, shape (terms,)
+        Columns of its input, as ``factors`` gives them.
+    weights : ndarray, shape (terms, outputs)
+    """
+
+    first: Columns
+    second: Columns
+    weights: Floats
+
+    @staticmethod
+    def of(node: Node, weights: Floats) -> ColumnProducts:
+        """Return the products of a node that has these weights on its columns."""
+        first, second = factors(node)
+        return ColumnProducts(
+            first, second, np.broadcast_to(weights, (len(first), weights.shape[1]))
+        )
+
+    def linear(self, centre: Floats) -> Floats:
+        """Return the weights on the input's columns, for the input's values at the centre."""
+        total = np.zeros((len(centre), self.weights.shape[1]))
+        values = np.append(centre, 1.0)  # which -1 reads
+        for one, other in ((self.first, self.second), (self.second, self.first)):
+            kept = one >= 0
+            np.add.at(total, one[kept], values[other[kept], None] * self.weights[kept])
+        return total
+
+    def squares(self, width: int) -> Floats:
+        """Return the weights on the squares of the input's columns."""
+        total = np.zeros((width, self.weights.shape[1]))
+        np.add.at(total, self.first, self.weights)
+        return total
+
+    def between(self, jacobian: Floats) -> Floats:
+        """Return the weights on products of columns of the leaves, upper triangular.
+
+        Parameters
+        ----------
+        jacobian : ndarray, shape (columns, width)
+            Weights of the leaves' columns on the input's.
+
+        Returns
+        -------
+        ndarray, shape (columns, columns, outputs)
+        """
+        kept = (self.first >= 0) & (self.second >= 0)
+        first, second = jacobian[:, self.first[kept]], jacobian[:, self.second[kept]]
+        forms = (_form(first, weights, second) for weights in self.weights[kept].T)
+        return np.stack([np.triu(form + np.tril(form, -1).T) for form in forms], axis=-1)
+
+
+def _form(first: Floats, weights: Floats, second: Floats) -> Floats:
+    """Return ``first @ diag(weights) @ second.T``; most weights are 0 where groups are added up."""
+    own = np.flatnonzero(weights)
+    form: Floats = (first[:, own] * weights[own]) @ second[:, own].T
+    return form

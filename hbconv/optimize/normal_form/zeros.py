@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.containers import Affine, Cast, Concat, Linear, Node, Select, Together
-from hbconv.optimize.normal_form.linear_part import FLOATS
-from hbconv.optimize.normal_form.region import Region
+from hbconv.optimize.normal_form.expand import FLOATS, Region
 
 __all__ = ["ScalerZeros"]
 

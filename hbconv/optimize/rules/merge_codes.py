@@ -1,19 +1,22 @@
-"""Merge the columns whose numbers are found among known ones."""
+"""Merge the columns whose numbers are found among known ones.
+
+Fold replaced codes into the tables that they are looked up in.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import FindCode, Graph, Node, Select, Together
-from hbconv.optimize.merging.columns import find_columns
-from hbconv.optimize.merging.groups import find_levels, group_by
-from hbconv.optimize.merging.single_columns import join_columns, way_of
+from hbconv.containers import FindCode, Graph, LookupSum, Node, Recode, Select, Together
+from hbconv.optimize.merging.columns import find_columns, join_columns, way_of
+from hbconv.optimize.merging.forests import find_levels, group_by
 from hbconv.optimize.rule import Derivation
 
-__all__ = ["merge_codes"]
+__all__ = ["fold_codes", "merge_codes"]
 
 
 def merge_codes(graph: Graph) -> Iterator[Derivation]:
@@ -69,3 +72,37 @@ def _merged(group: Sequence[FindCode], names: Mapping[FindCode, Sequence[Hashabl
     }
     proof = f"the codes of {len(singles)} columns are found at once"
     return Derivation("merge_codes", replacements, proof)
+
+
+MAX_GROWTH = 4
+"""How many times larger the tables may become: then they leave no cache that they were in."""
+
+
+def fold_codes(node: Node) -> Node | None:
+    """Look up the first codes, in tables of what their replacements would have found.
+
+    Bit-exact: the entries and their order stay. Tables that would grow much stay.
+
+    Examples
+    --------
+    >>> from hbconv.containers import Codes, Schema, Vocabulary, show_rule
+    >>> codes = Codes(Schema.table(["city"]), 0, Vocabulary(("x", "y", "z")))
+    >>> grouped = Recode(codes, (Array.of([-1, 1, 0, 1], "int32"),))
+    >>> show_rule(fold_codes, Recode(grouped, (Array([0.5, 1.5, 2.5]),)))
+    recode(recode(codes(city  3 categories), tables of 4), tables of 3)
+    -> recode(codes(city  3 categories), tables of 4)
+    """
+    if not isinstance(node, LookupSum | Recode):
+        return None
+    codes = node.codes
+    if not isinstance(codes, Recode) or codes.type.dtype != "int32":
+        return None
+    pairs = list(zip(node.tables, codes.tables, strict=True))
+    entry = node.tables[0].data[0].size
+    before = sum(len(own) * entry + len(first) for own, first in pairs)
+    if sum(len(first) for _, first in pairs) * entry > MAX_GROWTH * before:
+        return None
+    if any(first.data.min() < -1 or first.data.max() >= len(own) - 1 for own, first in pairs):
+        return None
+    tables = tuple(Array(own.data[first.data + 1]) for own, first in pairs)
+    return replace(node, codes=codes.codes, tables=tables)

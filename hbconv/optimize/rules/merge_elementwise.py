@@ -9,9 +9,8 @@ import numpy as np
 
 from hbconv.array import Array
 from hbconv.containers import Graph, Node, Select, Together
-from hbconv.optimize.merging.constants import join_nodes, kind_of
-from hbconv.optimize.merging.forests import first_places
-from hbconv.optimize.merging.groups import group_by
+from hbconv.optimize.merging.columns import join_nodes, kind_of
+from hbconv.optimize.merging.forests import first_places, group_by
 from hbconv.optimize.rule import Derivation
 
 __all__ = ["merge_elementwise"]

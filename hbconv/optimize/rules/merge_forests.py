@@ -19,8 +19,14 @@ from hbconv.containers import (
     at_step,
 )
 from hbconv.optimize.merging.columns import find_columns, unite_columns
-from hbconv.optimize.merging.forests import first_places, join_forests, without_values
-from hbconv.optimize.merging.groups import find_levels, group_by, group_sharing
+from hbconv.optimize.merging.forests import (
+    find_levels,
+    first_places,
+    group_by,
+    group_sharing,
+    join_forests,
+    without_values,
+)
 from hbconv.optimize.rule import Declined, Derivation
 from hbconv.trees.forest import Forest
 

@@ -1,21 +1,24 @@
-"""Merge products that read the same columns."""
+"""Merge products that read the same columns.
+
+Fold arithmetic after arithmetic into one node.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Graph, Linear, Node, Select, Together
+from hbconv.containers import Affine, Graph, Linear, Node, Select, Together
 from hbconv.optimize.fixed_point import find_decisive
 from hbconv.optimize.merging.columns import Ints, find_columns, unite_columns
-from hbconv.optimize.merging.forests import first_places
-from hbconv.optimize.merging.groups import find_levels, group_by, group_sharing
+from hbconv.optimize.merging.forests import find_levels, first_places, group_by, group_sharing
 from hbconv.optimize.rule import Declined, Derivation
 
-__all__ = ["merge_linears"]
+__all__ = ["fold_affine_into_affine", "merge_linears"]
 
 Name = tuple[Hashable, int]
 
@@ -89,3 +92,21 @@ def _side_by_side(group: Sequence[Linear], places: Sequence[Ints], width: int) -
         block[own] = node.weights.data
         blocks.append(block)
     return Array(np.concatenate(blocks, axis=1))
+
+
+def fold_affine_into_affine(node: Node) -> Node | None:
+    """Make one pass over the columns instead of two.
+
+    Bit-exact: the steps and their order stay.
+
+    Examples
+    --------
+    >>> from hbconv.containers import Columns, Schema, show_rule
+    >>> x = Columns.of(Schema.table(["a"]))
+    >>> show_rule(fold_affine_into_affine, Affine.of(Affine.of(x, sub=[1.0]), mul=[2.0]))
+    affine(affine(columns(a), sub [1.]), mul [2.])
+    -> affine(columns(a), sub [1.], mul [2.])
+    """
+    if not (isinstance(node, Affine) and isinstance(node.x, Affine)):
+        return None
+    return replace(node, x=node.x.x, steps=node.x.steps + node.steps)

@@ -2,23 +2,51 @@
 
 A source yields contenders for a ``Problem``. To let timing decide something more, add a source to
 ``SOURCES``: its labels name what it decides, and the same problem gives the same labels.
+
+Keys of records: digests of all that the ranking of contenders depends on.
+
+Tuned: the contenders that records of a model say to take.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from itertools import groupby
+from typing import Any
 
 from hbconv.backends.base import Backend
-from hbconv.containers import Graph
+from hbconv.backends.tvm.target.machine import Machine
+from hbconv.containers import Graph, Node, TreeEnsemble, TreeLeaves
+from hbconv.cost_model.machine import describe_versions, find_processor
+from hbconv.cost_model.row_buckets import BUCKETS, Bucket, find_bucket
+from hbconv.cost_model.tuning_record import Tuning, TuningRecord
 from hbconv.optimize import find_search
-from hbconv.optimize.plan import Choice, Plan, make_plan
+from hbconv.optimize.plan import Choice, Plan, RowPlan, make_plan
 from hbconv.optimize.search import Optimized
 from hbconv.target import Target
+from hbconv.trees.forest import Forest
 
-__all__ = ["SOURCES", "Contender", "Problem", "find_contenders", "of_plan", "of_strategies"]
+__all__ = [
+    "LEAST_MEASURED_GAIN",
+    "SOURCES",
+    "Contender",
+    "Problem",
+    "Tuned",
+    "contenders_of",
+    "describe_machine",
+    "describe_structure",
+    "find_contenders",
+    "find_tuned",
+    "is_usable",
+    "of_plan",
+    "of_strategies",
+    "record_key",
+]
 
 NEAR = 8.0
 """Predicted times, over the least, up to which a contender is timed.
@@ -146,3 +174,168 @@ def _label(plan: Plan) -> str:
     if len(counts) < 2:
         return counts[0][0] if counts else "no trees"
     return ", ".join(f"{count} {name}" for name, count in counts)
+
+
+FORMAT = 1
+"""Version of records, and of what their keys are made from."""
+STEPS_PER_DOUBLING = 4
+"""Sizes of forests are rounded to a fifth: a model fitted again finds the record."""
+
+
+def record_key(typed: Graph, target: Target, bucket: Bucket) -> str:
+    """Return the key of the record of a graph and a bucket of rows.
+
+    Parameters
+    ----------
+    typed : Graph
+        Before the optimizer. Its values, and the dtypes of its columns, do not count.
+    target : Target
+        Of its rows only the bucket counts, and its strategy does not.
+    bucket : Bucket
+    """
+    options = asdict(target.replace(rows=1, strategy=None))
+    facts = {
+        "format": FORMAT,
+        "structure": describe_structure(typed),
+        "target": options,
+        "least_rows": bucket.least,
+        "fitted_to": find_bucket(target.rows).least,
+        "machine": describe_machine(),
+        "versions": describe_versions(),
+    }
+    return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def describe_structure(graph: Graph) -> list[Any]:
+    """Return the kind, width and inputs of each node, and the rounded sizes of forests."""
+    nodes = graph.nodes()
+    places = {node: place for place, node in enumerate(nodes)}
+    described = [[_describe(node), [places[i] for i in node.inputs]] for node in nodes]
+    outputs = [places[root] for root in graph.output_roots]
+    return [len(graph.schema.columns), sorted(graph.outputs), described, outputs]
+
+
+def _describe(node: Node) -> list[Any]:
+    forest = node.forest if isinstance(node, TreeEnsemble | TreeLeaves) else None
+    return [node.name, node.type.width, None if forest is None else _sizes(forest)]
+
+
+def _sizes(forest: Forest) -> list[Any]:
+    counts = (forest.n_trees, forest.n_tests, forest.depth)
+    kinds = (forest.n_outputs, forest.values.shape[1], forest.accumulate, bool(forest.tables))
+    return [*map(_rounded, counts), *kinds]
+
+
+def _rounded(count: int) -> int:
+    """Return the size on a scale of four steps for each doubling.
+
+    Examples
+    --------
+    >>> [_rounded(count) for count in (0, 1, 1_000, 1_050, 2_000)]
+    [0, 4, 44, 44, 48]
+    """
+    return 0 if count == 0 else STEPS_PER_DOUBLING + round(STEPS_PER_DOUBLING * math.log2(count))
+
+
+@cache
+def describe_machine() -> dict[str, Any]:
+    """Return what is known of this machine's processor."""
+    host = asdict(Machine.host())
+    return {**host, "extras": sorted(host["extras"]), "processor": find_processor()}
+
+
+LEAST_MEASURED_GAIN = 1.1
+"""Ratio of measured times from which another plan is worth a program of its own."""
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What to take where records tell.
+
+    Parameters
+    ----------
+    fitted : Contender
+        For the rows of the target: the one measured, or else the predicted best.
+    row_plans : tuple of RowPlan
+        For other numbers of rows, where another plan measured clearly faster.
+    records : mapping of Bucket to TuningRecord
+        Those that fit this model, on this machine.
+    """
+
+    fitted: Contender
+    row_plans: tuple[RowPlan, ...] = ()
+    records: Mapping[Bucket, TuningRecord] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return "\n".join(f"{bucket}: {record}" for bucket, record in self.records.items())
+
+
+def contenders_of(problem: Problem, bucket: Bucket, fitted: Plan | None) -> list[Contender]:
+    """Return what to choose from for a bucket, first what runs without a choice.
+
+    Parameters
+    ----------
+    problem : Problem
+    bucket : Bucket
+    fitted : Plan or None
+        The plan for the target's rows; None where the bucket is that of those rows.
+    """
+    if fitted is None:
+        return find_contenders(problem)
+    few = replace(problem, target=problem.target.replace(rows=bucket.typical))
+    found = find_contenders(few, (of_strategies,))
+    same = next((c for c in found if c.plan.strategies == fitted.strategies), None)
+    first = same or of_plan(fitted, problem)
+    return [first, *(c for c in found if c.label != first.label)]
+
+
+def is_usable(record: TuningRecord, contenders: list[Contender]) -> bool:
+    """Whether a record compares what runs without a choice, and takes one of the contenders.
+
+    Predictions decide which those are, and they may have changed since it was written.
+    """
+    labels = [contender.label for contender in contenders]
+    return labels[0] in record.seconds and record.chosen in labels
+
+
+def find_tuned(problem: Problem, tuning: Tuning) -> Tuned | None:
+    """Return what records say of a problem; None where none is of it."""
+    keys = {bucket: record_key(problem.typed, problem.target, bucket) for bucket in BUCKETS}
+    records = {b: record for b, key in keys.items() if (record := tuning.find(key))}
+    if not records:
+        return None
+    own = find_bucket(problem.target.rows)
+    chosen = {own: _choose(contenders_of(problem, own, None), records.get(own))}
+    fitted = chosen[own][0]
+    within = replace(problem, optimization=fitted.optimization)
+    for bucket in records.keys() - {own}:
+        contenders = contenders_of(within, bucket, fitted.plan)
+        chosen[bucket] = _choose(contenders, records[bucket])
+    used = {bucket: chosen[bucket][1] for bucket in BUCKETS if bucket in chosen}
+    row_plans = [_row_plan(b, *chosen[b]) for b in used if b != own]
+    found = {bucket: record for bucket, record in used.items() if record}
+    return Tuned(fitted, tuple(p for p in row_plans if p), found) if found else None
+
+
+def _choose(
+    contenders: list[Contender], record: TuningRecord | None
+) -> tuple[Contender, TuningRecord | None, float]:
+    """Return what a record says to take, the record if it is usable, and the measured gain."""
+    if record is None or not is_usable(record, contenders):
+        return contenders[0], None, 1.0
+    found = next(c for c in contenders if c.label == record.chosen)
+    gain = record.seconds[contenders[0].label] / record.seconds[record.chosen]
+    return replace(found, plan=_measured(found.plan)), record, gain
+
+
+def _row_plan(
+    bucket: Bucket, chosen: Contender, record: TuningRecord | None, gain: float
+) -> RowPlan | None:
+    if record is None or gain < LEAST_MEASURED_GAIN:
+        return None
+    return RowPlan(bucket, chosen.plan, gain, measured=True)
+
+
+def _measured(plan: Plan) -> Plan:
+    choices = ((forest, replace(choice, measured=True)) for forest, choice in plan.choices)
+    return Plan(tuple(choices))

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.containers import current_step
 from hbconv.errors import ConversionError, UnsupportedError
-from hbconv.json_text import read_json
+from hbconv.files import read_json
 from hbconv.parse.checks.damage import finite_numbers
 
 __all__ = [

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from hbconv.containers.schema import MOST_EXACT_INT
 from hbconv.errors import ConversionError, HbconvError, MissingPackageError
-from hbconv.json_text import read_json
+from hbconv.files import read_json
 from hbconv.parse.class_names import package
 
 __all__ = [

@@ -9,11 +9,9 @@ import numpy as np
 
 from hbconv.errors import UnsupportedError
 from hbconv.names import METHODS
-from hbconv.parse.checks.contradictions import require_unlike
-from hbconv.parse.class_names import foreign_method, package
-from hbconv.parse.foreign import FOREIGN
+from hbconv.parse.checks.soundness import require_unlike
+from hbconv.parse.class_names import FOREIGN, foreign_method, is_harmless, package
 from hbconv.parse.registry import libraries, own_libraries
-from hbconv.parse.subclasses import is_harmless
 
 __all__ = ["refuse_handmade"]
 

@@ -1,4 +1,7 @@
-"""Objects given in place of an estimator: where they hold one, and what to give instead."""
+"""Objects given in place of an estimator: where they hold one, and what to give instead.
+
+Estimators that cannot answer new rows, each with the reason that ``find_parser`` gives.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["say_instead"]
+__all__ = ["UNPREDICTIVE", "say_instead"]
 
 _DEEPEST = 3
 _SHOWN = 3
@@ -62,3 +65,38 @@ def _items(value: Any) -> Iterator[tuple[str, object]]:
         yield from _items(value.tolist())
     elif not isinstance(value, type):
         yield from ((f".{name}", item) for name, item in getattr(value, "__dict__", {}).items())
+
+
+_LABELS_FITTED = "it labels the rows it was fitted on and has no rule for others"
+_PLACES_FITTED = (
+    "it places the rows it was fitted on relative to each other and has no rule for others"
+)
+_BLOCKS_FITTED = (
+    "it groups rows and columns of the one matrix it was fitted on and has no rule for other rows"
+)
+_TOGETHER = "it answers rows together, so that each answer depends on the others"
+_MANY_ROWS = "it makes many rows of one image, and a model gives one answer a row"
+
+_FITTING_ONLY = (
+    "it changes the very rows it was fitted on, and passes others on; leave it out of the pipeline"
+)
+
+UNPREDICTIVE: dict[str, str] = {
+    "lightgbm.CVBooster": "it holds a model of each fold; convert one of its .boosters",
+    "sklego.preprocessing.OutlierRemover": _FITTING_ONLY,
+    "sklego.preprocessing.RandomAdder": _FITTING_ONLY,
+    "sklearn.cluster.AgglomerativeClustering": _LABELS_FITTED,
+    "sklearn.cluster.DBSCAN": _LABELS_FITTED,
+    "sklearn.cluster.HDBSCAN": _LABELS_FITTED,
+    "sklearn.cluster.OPTICS": _LABELS_FITTED,
+    "sklearn.cluster.SpectralBiclustering": _BLOCKS_FITTED,
+    "sklearn.cluster.SpectralClustering": _LABELS_FITTED,
+    "sklearn.cluster.SpectralCoclustering": _BLOCKS_FITTED,
+    "sklearn.decomposition.MiniBatchNMF": _TOGETHER,
+    "sklearn.feature_extraction.image.PatchExtractor": _MANY_ROWS,
+    "sklearn.manifold.ClassicalMDS": _PLACES_FITTED,
+    "sklearn.manifold.MDS": _PLACES_FITTED,
+    "sklearn.manifold.SpectralEmbedding": _PLACES_FITTED,
+    "sklearn.manifold.TSNE": _PLACES_FITTED,
+}
+"""By public dotted name: why no model can be made of it."""

@@ -1,23 +1,49 @@
-"""Scores of linear models, ``X @ coef_.T + intercept_``, and the decision taken by them."""
+"""Scores of linear models, ``X @ coef_.T + intercept_``, and the decision taken by them.
+
+What density models share: squared lengths, and classes from log joint densities.
+
+What classifiers share once they have probabilities.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import (
     MATRIX,
     VECTOR,
+    Add,
+    Affine,
     ArgMax,
     Compare,
+    Concat,
     ConstantRows,
+    GroupSums,
     Labels,
     Linear,
+    LogSoftmax,
+    Map,
     Node,
     Output,
+    Pool,
+    Select,
 )
 from hbconv.parse.common.fitted_arrays import dense
-from hbconv.parse.step import Step
+from hbconv.parse.step import Step, concat
 
-__all__ = ["decide_by_scores", "linear_scores"]
+__all__ = [
+    "below_largest",
+    "beside_complement",
+    "classify",
+    "decide_by_scores",
+    "linear_scores",
+    "squared_lengths",
+    "with_probabilities",
+]
 
 
 def linear_scores(step: Step) -> Node:
@@ -54,4 +80,47 @@ def _only_class(step: Step, scores: Node, classes: Array) -> dict[str, Output]:
     return {
         "predict": Output(ConstantRows(scores, Array.of([0], "int32")), Labels(classes)),
         "decision_function": Output(scores, VECTOR),
+    }
+
+
+def classify(joint: Node, classes: npt.ArrayLike) -> dict[str, Output]:
+    """Return the most likely class, and the normalized probabilities of all classes."""
+    logs = LogSoftmax(joint)
+    return {
+        "predict": Output(ArgMax(joint), Labels(Array(np.asarray(classes)))),
+        "predict_proba": Output(Map(logs, "exp")),
+        "predict_log_proba": Output(logs),
+    }
+
+
+def below_largest(joint: Node) -> Node:
+    """Take off the largest of the joint densities, which are otherwise normalized to the same.
+
+    Where all are huge, the logarithm of their number is lost beside them: two equal ones would have
+    a probability of 1 each.
+    """
+    columns = tuple(range(joint.type.width))
+    largest = Select(Pool(joint, (columns,), "max"), Array.of([0] * len(columns), np.int32))
+    return Add((joint, Map(largest, "neg")))
+
+
+def squared_lengths(parts: Sequence[Node]) -> Node:
+    """Return the sum of squares of each block of columns; all blocks have one width."""
+    return GroupSums(Map(concat(parts), "square"), len(parts))
+
+
+def beside_complement(p: Node) -> Node:
+    """Return two columns ``1 - p, p`` for each column of p: probabilities of two classes."""
+    both = Concat((Affine.of(p, mul=-1.0, add=1.0), p))
+    if p.type.width == 1:
+        return both
+    return Select(both, Array.of(np.arange(both.type.width).reshape(2, -1).T.ravel(), np.int32))
+
+
+def with_probabilities(outputs: dict[str, Output], probabilities: Node) -> dict[str, Output]:
+    """Add predict_proba and its logarithm."""
+    return {
+        **outputs,
+        "predict_proba": Output(probabilities),
+        "predict_log_proba": Output(Map(probabilities, "log")),
     }

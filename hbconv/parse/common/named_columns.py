@@ -1,13 +1,16 @@
-"""Columns of the input by their names, for transformers that choose some."""
+"""Columns of the input by their names, for transformers that choose some.
+
+Answers that are frames: columns side by side, each of its own dtype.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hbconv.containers import Beside, Columns, Node
+from hbconv.containers import Beside, Blocks, Columns, Node, Output
 from hbconv.parse.step import Step
 
-__all__ = ["positions_by_name"]
+__all__ = ["positions_by_name", "transform_frame"]
 
 
 def positions_by_name(step: Step, parameter: str, names: Sequence[object]) -> list[int]:
@@ -35,3 +38,9 @@ def _input_columns(x: Node) -> list[str] | None:
             return None
         names += [part.schema.names[column] for column in part.columns]
     return names
+
+
+def transform_frame(columns: Sequence[Node]) -> dict[str, Output]:
+    """Return columns as what ``transform`` answers, each of its own dtype."""
+    blocks = Blocks(tuple((column, None) for column in columns))
+    return {"transform": Output(Beside(tuple(columns)), blocks)}

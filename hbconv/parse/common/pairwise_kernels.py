@@ -1,9 +1,16 @@
-"""Kernel functions between rows and constant points, by scikit-learn's names."""
+"""Kernel functions between rows and constant points, by scikit-learn's names.
+
+Kernel functions of Gaussian processes, between rows and constant points, in float64.
+
+The kernel matrix of an estimator, by a kernel's name or a Gaussian process kernel.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from math import inf, pi, sqrt
 from typing import Any
 
 import numpy as np
@@ -11,23 +18,34 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import (
+    Add,
     Affine,
     Cast,
     CastLike,
     Compare,
+    ConstantRows,
     Distances,
     Linear,
     Map,
+    Multiply,
     Node,
     Normalize,
     Power,
+    RowDot,
     SquaredDistances,
 )
-from hbconv.parse.common.fitted_arrays import dense
-from hbconv.parse.common.promotion import promoted
+from hbconv.parse.common.fitted_arrays import dense, promoted
 from hbconv.parse.step import Step
 
-__all__ = ["KERNELS", "PairwiseKernel", "pairwise_kernel"]
+__all__ = [
+    "KERNELS",
+    "PairwiseKernel",
+    "covariance",
+    "is_process_kernel",
+    "kernel_matrix",
+    "pairwise_kernel",
+    "variance",
+]
 
 Floats = npt.NDArray[np.floating]
 
@@ -124,3 +142,218 @@ KERNELS: dict[str, Callable[[Step, Node, Floats, PairwiseKernel], Node]] = {
     "sigmoid": _sigmoid,
 }
 """Each kernel by its name."""
+
+
+_MODULE = "sklearn.gaussian_process.kernels"
+
+
+def is_process_kernel(kernel: Any) -> bool:
+    """Tell whether an object is one of scikit-learn's kernels for Gaussian processes."""
+    return any(cls.__module__ == _MODULE for cls in type(kernel).__mro__)
+
+
+def covariance(step: Step, kernel: Any, x: Node, points: Floats) -> Node:
+    """Return ``kernel(x, points)``, of shape (n_rows, n_points)."""
+    _require_known(step, kernel)
+    return _COVARIANCES[type(kernel).__name__](step, kernel, x, points)
+
+
+def variance(step: Step, kernel: Any, x: Node) -> Node:
+    """Return ``kernel.diag(x)``: the kernel of each row with itself."""
+    _require_known(step, kernel)
+    return _VARIANCES[type(kernel).__name__](step, kernel, x)
+
+
+def _require_known(step: Step, kernel: Any) -> None:
+    cls = type(kernel)
+    if cls.__module__ != _MODULE or cls.__name__ not in _COVARIANCES:
+        raise step.refuse("kernel", cls.__name__, f"hbconv handles {', '.join(_COVARIANCES)}.")
+
+
+# Covariances.
+
+
+def _sum(step: Step, kernel: Any, x: Node, points: Floats) -> Node:
+    return Add((covariance(step, kernel.k1, x, points), covariance(step, kernel.k2, x, points)))
+
+
+def _product(step: Step, kernel: Any, x: Node, points: Floats) -> Node:
+    return Multiply(
+        (covariance(step, kernel.k1, x, points), covariance(step, kernel.k2, x, points))
+    )
+
+
+def _exponentiation(step: Step, kernel: Any, x: Node, points: Floats) -> Node:
+    return Power(covariance(step, kernel.kernel, x, points), float(kernel.exponent))
+
+
+def _constant(_step: Step, kernel: Any, x: Node, points: Floats) -> Node:
+    return ConstantRows(x, Array(np.full(len(points), kernel.constant_value, dtype=np.float64)))
+
+
+def _white(_step: Step, _kernel: Any, x: Node, points: Floats) -> Node:
+    """Return zeros: no row shares its noise with a point, not even with an equal one."""
+    return ConstantRows(x, Array(np.zeros(len(points))))
+
+
+def _scaled_squares(kernel: Any, x: Node, points: Floats) -> Node:
+    """Return squared distances, each feature in units of its length scale."""
+    scale = np.squeeze(np.asarray(kernel.length_scale, dtype=np.float64))
+    return Distances(Affine.of(Cast(x, "float64"), div=scale), Array(points / scale))
+
+
+def _covariance_rbf(_step: Step, kernel: Any, x: Node, points: Floats) -> Node:
+    return Map(Affine.of(_scaled_squares(kernel, x, points), mul=-0.5), "exp")
+
+
+def _matern(step: Step, kernel: Any, x: Node, points: Floats) -> Node:
+    """Return ``exp(-d)`` times a polynomial in the distance d; the limit is the RBF kernel."""
+    if kernel.nu == inf:
+        return _covariance_rbf(step, kernel, x, points)
+    if kernel.nu not in (0.5, 1.5, 2.5):
+        raise step.refuse(
+            "nu",
+            kernel.nu,
+            "Other values than 0.5, 1.5, 2.5 and inf need Bessel functions, which no backend has.",
+        )
+    d = Affine.of(Map(_scaled_squares(kernel, x, points), "sqrt"), mul=sqrt(2 * kernel.nu))
+    decay = Map(Affine.of(d, mul=-1.0), "exp")
+    if kernel.nu == 0.5:
+        return decay
+    growth: Node = Affine.of(d, add=1.0)
+    if kernel.nu == 2.5:
+        growth = Add((growth, Affine.of(Map(d, "square"), div=3.0)))
+    return Multiply((growth, decay))
+
+
+def _rational_quadratic(_step: Step, kernel: Any, x: Node, points: Floats) -> Node:
+    squares = Distances(Cast(x, "float64"), Array(points))
+    return Power(
+        Affine.of(squares, div=2 * kernel.alpha * kernel.length_scale**2, add=1.0),
+        -float(kernel.alpha),
+    )
+
+
+def _exp_sine_squared(_step: Step, kernel: Any, x: Node, points: Floats) -> Node:
+    d = Map(Distances(Cast(x, "float64"), Array(points)), "sqrt")
+    sine = Map(Affine.of(d, mul=pi / kernel.periodicity), "sin")
+    return Map(Affine.of(Map(Affine.of(sine, div=kernel.length_scale), "square"), mul=-2.0), "exp")
+
+
+def _dot_product(_step: Step, kernel: Any, x: Node, points: Floats) -> Node:
+    return Linear.of(Cast(x, "float64"), points.T, np.float64(kernel.sigma_0**2))
+
+
+def _pairwise(step: Step, kernel: Any, x: Node, points: Floats) -> Node:
+    return pairwise_kernel(step, Cast(x, "float64"), points, _pairwise_of(step, kernel))
+
+
+def _pairwise_of(step: Step, kernel: Any) -> PairwiseKernel:
+    if not isinstance(kernel.metric, str) or kernel.metric not in KERNELS:
+        raise step.refuse("metric", kernel.metric, f"hbconv handles {', '.join(KERNELS)}.")
+    more = kernel.pairwise_kernels_kwargs or {}
+    return PairwiseKernel(kernel.metric, kernel.gamma, more.get("degree", 3), more.get("coef0", 1))
+
+
+_COVARIANCES: dict[str, Callable[[Step, Any, Node, Floats], Node]] = {
+    "ConstantKernel": _constant,
+    "DotProduct": _dot_product,
+    "ExpSineSquared": _exp_sine_squared,
+    "Exponentiation": _exponentiation,
+    "Matern": _matern,
+    "PairwiseKernel": _pairwise,
+    "Product": _product,
+    "RBF": _covariance_rbf,
+    "RationalQuadratic": _rational_quadratic,
+    "Sum": _sum,
+    "WhiteKernel": _white,
+}
+
+
+# Variances.
+
+
+def _same(
+    _step: Step,
+    kernel: Any,
+    x: Node,
+    *,
+    value: Callable[[Any], float],
+) -> Node:
+    return ConstantRows(x, Array(np.array([value(kernel)], dtype=np.float64)))
+
+
+def _variance_of_sum(step: Step, kernel: Any, x: Node) -> Node:
+    return Add((variance(step, kernel.k1, x), variance(step, kernel.k2, x)))
+
+
+def _variance_of_product(step: Step, kernel: Any, x: Node) -> Node:
+    return Multiply((variance(step, kernel.k1, x), variance(step, kernel.k2, x)))
+
+
+def _variance_of_exponentiation(step: Step, kernel: Any, x: Node) -> Node:
+    return Power(variance(step, kernel.kernel, x), float(kernel.exponent))
+
+
+def _variance_of_dot_product(_step: Step, kernel: Any, x: Node) -> Node:
+    x = Cast(x, "float")  # the products are of the rows' own dtype
+    product: Node = RowDot(x, x)
+    if isinstance(kernel.sigma_0, np.float64):  # as fitted, which numpy takes for float64
+        product = Cast(product, "float64")
+    return Affine.of(product, add=kernel.sigma_0**2)
+
+
+def _variance_of_pairwise(step: Step, kernel: Any, x: Node) -> Node:
+    """Take the row's product with itself, for the metrics that start from it."""
+    pairwise = _pairwise_of(step, kernel)
+    x = Cast(x, "float64")
+    if pairwise.name in ("rbf", "laplacian", "chi2", "additive_chi2"):
+        return _same(step, kernel, x, value=lambda _: float(pairwise.name != "additive_chi2"))
+    if pairwise.name == "cosine":
+        x = Normalize(x, "l2")
+    product = RowDot(x, x)
+    if pairwise.name in ("linear", "cosine"):
+        return product
+    affine = Affine.of(product, mul=kernel.gamma, add=pairwise.coef0)
+    return (
+        Map(affine, "tanh") if pairwise.name == "sigmoid" else Power(affine, float(pairwise.degree))
+    )
+
+
+_VARIANCES: dict[str, Callable[[Step, Any, Node], Node]] = {
+    **dict.fromkeys(
+        ("ExpSineSquared", "Matern", "RBF", "RationalQuadratic"),
+        partial(_same, value=lambda _: 1.0),
+    ),
+    "ConstantKernel": partial(_same, value=lambda kernel: float(kernel.constant_value)),
+    "DotProduct": _variance_of_dot_product,
+    "Exponentiation": _variance_of_exponentiation,
+    "PairwiseKernel": _variance_of_pairwise,
+    "Product": _variance_of_product,
+    "Sum": _variance_of_sum,
+    "WhiteKernel": partial(_same, value=lambda kernel: float(kernel.noise_level)),
+}
+
+
+def kernel_matrix(step: Step, points: Any, **parameters: Any) -> Node:
+    """Return the kernel of the rows and each point, of shape (n_rows, n_points).
+
+    Rows of a precomputed kernel stay as they are.
+    """
+    kernel = step.estimator.kernel
+    x = step.require_finite()
+    if kernel in ("precomputed", "chi2", "additive_chi2") or is_process_kernel(kernel):
+        step.refuse_sparse("has a kernel that takes no sparse matrix")
+    if is_process_kernel(kernel):
+        return covariance(step, kernel, x, np.asarray(dense(points), dtype=np.float64))
+    if callable(kernel):
+        raise step.refuse(
+            "kernel",
+            getattr(kernel, "__name__", kernel),
+            "hbconv cannot read a function: use a kernel that has a name.",
+        )
+    if kernel == "precomputed":
+        return promoted(x, dense(points))
+    if kernel not in KERNELS:
+        raise step.refuse("kernel", kernel, f"hbconv handles {', '.join(KERNELS)} and precomputed.")
+    return pairwise_kernel(step, x, points, PairwiseKernel(kernel, **parameters))

@@ -1,10 +1,16 @@
-"""LightGBM: the scikit-learn wrappers, the Booster, and its model text."""
+"""LightGBM: the scikit-learn wrappers, the Booster, and its model text.
+
+A Booster that a .skops file holds: its text, which LightGBM's own loader never sees.
+
+The rows that LightGBM reads: numbers as floats, pandas categories as codes.
+"""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +22,13 @@ from hbconv.containers import (
     VECTOR,
     Affine,
     ArgMax,
+    Beside,
+    Cast,
+    CategoryNumbers,
     Columns,
     Compare,
     ConstantRows,
+    Conventions,
     Graph,
     Labels,
     Map,
@@ -33,22 +43,22 @@ from hbconv.containers import (
     at_step,
     current_step,
 )
-from hbconv.errors import UnsupportedError
+from hbconv.errors import ConversionError, UnsupportedError
 from hbconv.parse.checks.damage import reading
 from hbconv.parse.checks.soundness import require_sound
-from hbconv.parse.common.probabilities import beside_complement
-from hbconv.parse.lightgbm.held_booster import HeldLightGBM
-from hbconv.parse.lightgbm.inputs import read_features, read_schema
+from hbconv.parse.common.linear_scores import beside_complement
+from hbconv.parse.common.text_columns import are_numbers, category_codes, columns_of
 from hbconv.parse.lightgbm.model_text import (
     LightGBMModel,
+    category_lists,
     decode_text,
     read_lightgbm_text,
     read_names,
 )
 from hbconv.parse.registry import parses
-from hbconv.parse.step import Step
+from hbconv.parse.step import Step, concat
 
-__all__ = ["booster_outputs", "parse_lightgbm_text"]
+__all__ = ["HeldLightGBM", "booster_outputs", "parse_lightgbm_text"]
 
 
 def _same(scores: Node, _model: LightGBMModel) -> Node:
@@ -277,3 +287,103 @@ def _text(booster: Any, iterations: int | None) -> str:
         path = Path(folder, "model.txt")
         booster.save_model(path, num_iteration=iterations)
         return decode_text(path.read_bytes())
+
+
+class HeldLightGBM:
+    """What stands for a ``lightgbm.Booster`` in the estimators of a .skops file.
+
+    LightGBM's loader ends the process over some damaged texts. It has what the parsers and the
+    attributes of fitted estimators ask of a Booster.
+
+    Parameters
+    ----------
+    text : str
+        All trees.
+    iterations : tuple of int or None
+        First and last (not included) boosting iteration that predict uses; None: all.
+    pandas_categorical : list of list
+        Values of the columns that pandas had as categories.
+    """
+
+    text: str
+    iterations: tuple[int, int] | None
+    pandas_categorical: list[list[Any]]
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        text = state.get("_handle", state.get("handle"))
+        best = state.get("best_iteration", 0)
+        if not isinstance(text, str) or type(best) is not int:
+            raise ConversionError("The file is damaged: it holds a Booster without its model.")
+        self.text = text
+        self.iterations = (0, best) if best > 0 else None
+        self.pandas_categorical = category_lists(text)
+        if (state.get("pandas_categorical") or []) != self.pandas_categorical:
+            raise ConversionError("The file is damaged: it holds two lists of categories.")
+
+    def feature_name(self) -> list[str]:
+        """Return the names of the features."""
+        return read_names(self.text)
+
+    def num_feature(self) -> int:
+        """Return the width of the rows."""
+        return len(self.feature_name())
+
+
+def read_schema(names: Sequence[str], *, categories: bool) -> Schema:
+    """Return columns found by position, whatever the names of a table.
+
+    Arrays of ints are read as float32, and LightGBM has no spaces in names.
+    """
+    made_up = list(names) == [f"Column_{i}" for i in range(len(names))]
+    conventions = Conventions(
+        tables_only=categories, other_arrays="float32", underscored=True, names_as_text=True
+    )
+    return replace(
+        Schema.table(names, finds="positions"), named=not made_up, conventions=conventions
+    )
+
+
+def read_features(step: Step, categories: Mapping[int, Sequence[Any]]) -> Node:
+    """Return all features as floats."""
+    runs = [
+        (is_category, list(run))
+        for is_category, run in groupby(range(step.x.type.width), categories.__contains__)
+    ]
+    return concat(
+        [
+            node
+            for is_category, run in runs
+            for node in (_codes(step, run, categories) if is_category else [_floats(step.x, run)])
+        ]
+    )
+
+
+def _floats(x: Node, positions: list[int]) -> Node:
+    """Cast ints: of a table to float64, of an array to float32.
+
+    Another step makes an array of its input.
+    """
+    is_table = isinstance(x, Beside) or (
+        isinstance(x, Columns) and (x.schema.named or bool(x.schema.conventions.other_arrays))
+    )
+    return Cast(columns_of(x, positions), "float", "float64" if is_table else "float32")
+
+
+def _codes(step: Step, positions: list[int], categories: Mapping[int, Sequence[Any]]) -> list[Node]:
+    return [_code(step, position, list(categories[position])) for position in positions]
+
+
+def _code(step: Step, position: int, categories: list[Any]) -> Node:
+    """Return the place of the value among the categories, NaN for other values."""
+    numbers = are_numbers(categories)
+    if numbers and not (isinstance(step.x, Columns) and step.x.schema.conventions.tables_only):
+        raise step.refuse(
+            "pandas_categorical",
+            categories[:5],
+            "Convert the LightGBM model by itself: after another step its categories could "
+            "be codes.",
+        )
+    ordered = sorted(categories) if numbers else categories
+    place_of = {value: place for place, value in enumerate(categories)}
+    table = np.array([np.nan, *(place_of[value] for value in ordered)], np.float32)
+    return CategoryNumbers(category_codes(step, position, ordered), (Array(table),), "float")

@@ -11,7 +11,7 @@ from typing import Any
 
 from hbconv.containers import current_step
 from hbconv.errors import ConversionError, UnsupportedError
-from hbconv.json_text import read_json
+from hbconv.files import read_json
 from hbconv.parse.checks.damage import counted
 from hbconv.parse.lightgbm.trees import DAMAGED, Views, read_trees
 from hbconv.trees.covered_forest import CoveredForest

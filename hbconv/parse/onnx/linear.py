@@ -1,8 +1,14 @@
-"""Products with constant matrices: MatMul, Gemm, LinearRegressor and LinearClassifier."""
+"""Products with constant matrices: MatMul, Gemm, LinearRegressor and LinearClassifier.
+
+Support vector machines: SVMRegressor and SVMClassifier.
+
+From scores to what the classifiers of ``ai.onnx.ml`` write: probabilities and labels.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -10,22 +16,33 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import (
+    Add,
     Affine,
+    ArgMax,
+    Cast,
+    Choose,
+    Clip,
     Compare,
     Concat,
+    ConstantRows,
     GroupSums,
+    Impute,
     Linear,
     Map,
     Multiply,
     Node,
+    PairwiseCoupling,
+    Pool,
+    Power,
+    Quotient,
+    Softmax,
+    SquaredDistances,
 )
-from hbconv.parse.onnx.arithmetic import added
-from hbconv.parse.onnx.broadcasting import broadcast
+from hbconv.parse.onnx.arithmetic import added, broadcast
 from hbconv.parse.onnx.operator import OnnxOperator, operator
-from hbconv.parse.onnx.scores import class_labels, labelled, largest, regressed, transformed
 from hbconv.parse.onnx.values import KnownTensor, LabelTensor, RowTensor
 
-__all__: list[str] = []
+__all__ = ["class_labels", "compared", "labelled", "largest", "regressed", "transformed"]
 
 ML = "ai.onnx.ml"
 
@@ -151,3 +168,248 @@ def _both(op: OnnxOperator, score: Node) -> Node:
     if transform in ("NONE", "SOFTMAX", "SOFTMAX_ZERO"):
         return Concat((Affine.of(score, mul=-1.0, add=1.0), score))
     raise op.refuse("post_transform", transform, "Use LOGISTIC, SOFTMAX or NONE.")
+
+
+@operator("SVMRegressor", domain=ML)
+def read_svm_regressor(op: OnnxOperator) -> RowTensor:
+    """Weigh the kernels of the support vectors; of one class only their sign is told.
+
+    onnxruntime reads no ``post_transform`` here.
+    """
+    x = op.matrix().cast("float32")
+    rho = _checked(op, "rho", 1)
+    count = op.get("n_supports", 0)
+    coefficients = op.numbers("coefficients")
+    if count > 0:
+        kernels = _kernels(op, x, _support_vectors(op, x, count))
+        weights = _of_size(op, "coefficients", coefficients, count)
+        score: Node = Linear.of(kernels, weights, rho)
+    else:
+        weights = _of_size(op, "coefficients", coefficients, x.width)
+        score = Linear.of(x.node, weights, rho)
+    if op.get("one_class", 0):
+        sign = Affine.of(Compare(score, "gt", Array(np.zeros(1, np.float32)), "float32"),
+                         mul=2.0, sub=1.0)  # fmt: skip
+        return RowTensor((1, 1), 0, sign)
+    return RowTensor((1, 1), 0, score)
+
+
+def _checked(op: OnnxOperator, name: str, least: int) -> Numbers:
+    found = op.numbers(name)
+    if len(found) < least:
+        raise op.damaged(f"has {len(found)} entries of {name}, where there are {least}")
+    return found[:least]
+
+
+def _of_size(op: OnnxOperator, name: str, found: Numbers, size: int) -> Numbers:
+    if len(found) != size:
+        raise op.damaged(f"has {len(found)} entries of {name}, where there are {size}")
+    return found
+
+
+def _support_vectors(op: OnnxOperator, x: RowTensor, count: int) -> Numbers:
+    found = _of_size(op, "support_vectors", op.numbers("support_vectors"), count * x.width)
+    return found.reshape(count, x.width)
+
+
+def _kernels(op: OnnxOperator, x: RowTensor, vectors: Numbers) -> Node:
+    """Return the kernel of each row and support vector, in float32."""
+    kernel = op.one_of("kernel_type", "LINEAR", "LINEAR", "POLY", "RBF", "SIGMOID")
+    params = op.numbers("kernel_params")
+    gamma, coef0, degree = (*(float(p) for p in params[:3]), *(0.0, 0.0, 0.0)[len(params) :])
+    if kernel == "RBF":
+        return Map(Affine.of(SquaredDistances(x.node, Array(vectors)), mul=-gamma), "exp")
+    products = Linear.of(x.node, vectors.T)
+    if kernel == "LINEAR":
+        return products
+    scaled = Affine.of(products, mul=gamma, add=coef0)
+    return Power(scaled, degree) if kernel == "POLY" else Map(scaled, "tanh")
+
+
+@operator("SVMClassifier", domain=ML)
+def read_svm_classifier(op: OnnxOperator) -> tuple[LabelTensor, RowTensor]:
+    """Score each pair of classes; votes decide, and probabilities are coupled from the pairs."""
+    labels = class_labels(op, "classlabels_strings")
+    x = op.matrix().cast("float32")
+    counts = op.numbers("vectors_per_class", "int64").astype(np.int64)
+    if not counts.sum():
+        return _linear(op, labels, x)
+    classes = len(labels)
+    if len(counts) != classes or counts.min() < 0 or classes < 2:
+        raise op.damaged(f"has {len(counts)} counts of vectors for {classes} classes")
+    scores = _pair_scores(op, x, counts)
+    votes = _votes(scores, classes)
+    if len(op.numbers("prob_a")):
+        probabilities = _coupled(op, scores, classes)
+        transform = op.get("post_transform", "NONE")
+        found = transformed(op, probabilities, transform)
+        return labelled(ArgMax(votes), labels), RowTensor((1, classes), 0, found)
+    return _without_probabilities(op, labels, scores, votes)
+
+
+def _linear(op: OnnxOperator, labels: Numbers, x: RowTensor) -> tuple[LabelTensor, RowTensor]:
+    """Score each class by a linear model, all with the first rho."""
+    classes = len(labels)
+    if classes < 3:
+        raise op.refuse("vectors_per_class", [], "Linear machines of two classes are not read.")
+    weights = _of_size(op, "coefficients", op.numbers("coefficients"), classes * x.width)
+    rho = np.repeat(_checked(op, "rho", 1), classes)
+    scores = Linear.of(x.node, weights.reshape(classes, x.width).T, rho)
+    found = transformed(op, scores, op.get("post_transform", "NONE"))
+    return labelled(largest(scores), labels), RowTensor((1, classes), 0, found)
+
+
+def _pair_scores(op: OnnxOperator, x: RowTensor, counts: npt.NDArray[np.int64]) -> Node:
+    """Weigh the kernels of the vectors of both classes of each pair, in float64."""
+    classes = len(counts)
+    total = int(counts.sum())
+    vectors = _support_vectors(op, x, total)
+    given = _of_size(op, "coefficients", op.numbers("coefficients"), (classes - 1) * total)
+    coefficients = given.reshape(classes - 1, total).astype(np.float64)
+    ends = np.cumsum(counts)
+    own = [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
+    pairs = list(combinations(range(classes), 2))
+    weights = np.zeros((total, len(pairs)))
+    for k, (i, j) in enumerate(pairs):
+        weights[own[i], k] = coefficients[j - 1, own[i]]
+        weights[own[j], k] = coefficients[i, own[j]]
+    rho = _checked(op, "rho", len(pairs)).astype(np.float64)
+    return Linear.of(_kernels(op, x, vectors), weights, rho)
+
+
+def _votes(scores: Node, classes: int) -> Node:
+    """Count the pairs that each class wins: the first of a pair wins above 0."""
+    pairs = list(combinations(range(classes), 2))
+    first_wins = Compare(scores, "gt", Array(np.zeros(len(pairs))), "float32")
+    weights = np.zeros((len(pairs), classes), np.float32)
+    for k, (i, j) in enumerate(pairs):
+        weights[k, i] = 1
+        weights[k, j] = -1
+    losses = np.bincount([j for _, j in pairs], minlength=classes).astype(np.float32)
+    return Linear.of(first_wins, weights, losses)
+
+
+def _coupled(op: OnnxOperator, scores: Node, classes: int) -> Node:
+    pairs = scores.type.width
+    a, b = _checked(op, "prob_a", pairs), _checked(op, "prob_b", pairs)
+    value = Affine.of(Cast(scores, "float32"), mul=a, add=b)
+    first = Clip.of(Affine.of(Map(value, "sigmoid"), mul=-1.0, add=1.0), 1e-7, 1 - 1e-7)
+    return PairwiseCoupling(first, classes)
+
+
+def _without_probabilities(
+    op: OnnxOperator, labels: Numbers, scores: Node, votes: Node
+) -> tuple[LabelTensor, RowTensor]:
+    """Return the scores of the pairs; of two classes both signs of the one."""
+    single = Cast(scores, "float32")
+    transform = op.get("post_transform", "NONE")
+    if len(labels) > 2:
+        found = transformed(op, single, transform)
+        return labelled(ArgMax(votes), labels), RowTensor((1, found.type.width), 0, found)
+    return labelled(ArgMax(votes), labels), RowTensor(
+        (1, 2), 0, _two_class_scores(op, single, transform)
+    )
+
+
+def _two_class_scores(op: OnnxOperator, score: Node, transform: str) -> Node:
+    if transform == "NONE":
+        return Concat((Map(score, "neg"), score))
+    raise op.refuse("post_transform", transform, "Use prob_a and prob_b, or NONE.")
+
+
+TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
+"""Values of ``post_transform``."""
+
+
+def class_labels(op: OnnxOperator, strings: str = "classlabels_strings") -> npt.NDArray[Any]:
+    """Return the labels of a classifier, texts before ints."""
+    texts = op.texts(strings)
+    if texts:
+        return np.array(texts)
+    found = op.numbers("classlabels_int64s", "int64")
+    found = found if len(found) else op.numbers("classlabels_ints", "int64")
+    if not len(found):
+        raise op.damaged("has no class labels")
+    return found
+
+
+def labelled(codes: Node, labels: npt.NDArray[Any]) -> LabelTensor:
+    """Return the labels of int32 codes, as a vector."""
+    return LabelTensor((1,), 0, codes, Array(labels))
+
+
+def largest(x: Node, groups: int = 1) -> Node:
+    """Return the position of the largest entry of each group, as onnxruntime finds it.
+
+    It starts with the first and goes on to a larger one. So NaN stays where it is first, and is
+    passed over elsewhere.
+    """
+    if not x.type.dtype.startswith("float"):
+        return ArgMax(x, groups)
+    each = x.type.width // groups
+    fill = np.full((groups, each), -np.inf, x.type.dtype)
+    fill[:, :1] = np.inf
+    return ArgMax(Impute(x, Array(fill.ravel())), groups)
+
+
+def compared(x: Node, operation: str, constant: float) -> Node:
+    """Compare each entry with a number, in x's dtype."""
+    values = Array(np.full(x.type.width, constant, x.type.dtype))
+    return Compare(x, operation, values)
+
+
+def transformed(op: OnnxOperator, x: Node, transform: str) -> Node:
+    """Apply a ``post_transform`` to the scores of a row."""
+    if transform == "SOFTMAX":
+        return Softmax(x)
+    if transform == "SOFTMAX_ZERO":
+        return _softmax_zero(x)
+    if transform == "LOGISTIC":
+        return Map(x, "sigmoid")
+    if transform == "PROBIT":
+        return _probit(x)
+    if transform != "NONE":
+        raise op.refuse("post_transform", transform, f"hbconv handles {', '.join(TRANSFORMS)}.")
+    return x
+
+
+def regressed(op: OnnxOperator, x: Node, transform: str) -> Node:
+    """Apply a ``post_transform`` to predictions; onnxruntime leaves a single one as it is.
+
+    It computes the PROBIT of a single one all the same.
+    """
+    if x.type.width > 1 or transform == "PROBIT" or transform not in TRANSFORMS:
+        return transformed(op, x, transform)
+    return x
+
+
+def _softmax_zero(x: Node) -> Node:
+    """Leave scores of zero out of a softmax: they are multiplied, and add nothing to the sum."""
+    top = Map(Pool(x, (tuple(range(x.type.width)),), "max"), "neg")
+    small = compared(Map(x, "abs"), "le", 1e-7)
+    exponentials = Map(Add((x, top)), "exp")
+    kept = Choose(small, Multiply((x, Map(top, "exp"))), exponentials)
+    total = GroupSums(Choose(small, _zeros(x), exponentials), 1)
+    return Quotient((kept, total))
+
+
+def _zeros(x: Node) -> Node:
+    return ConstantRows(x, Array(np.zeros(x.type.width, x.type.dtype)))
+
+
+def _probit(score: Node) -> Node:
+    """Return ``sqrt(2) * erfinv(2 score - 1)`` as onnxruntime approximates it.
+
+    The inverse error function is that of Winitzki (2008), with its constants of six digits.
+    """
+    x = Affine.of(score, mul=2.0, sub=1.0)
+    rest = Multiply((Affine.of(x, mul=-1.0, add=1.0), Affine.of(x, add=1.0)))
+    log = Map(rest, "log")
+    first = Affine.of(
+        log, mul=0.5, add=float(np.float32(2 / (np.float32(3.14159) * np.float32(0.147))))
+    )
+    second = Affine.of(log, mul=float(np.float32(1) / np.float32(0.147)))
+    root = Map(Add((Map(first, "square"), Map(second, "neg"))), "sqrt")
+    size = Map(Add((Map(first, "neg"), root)), "sqrt")
+    signed = Choose(compared(x, "lt", 0.0), Map(size, "neg"), size)
+    return Affine.of(signed, mul=1.41421356)

@@ -1,4 +1,7 @@
-"""Rows that are mappings: DictVectorizer and CastMap make columns of the names that they know."""
+"""Rows that are mappings: DictVectorizer and CastMap make columns of the names that they know.
+
+Sequences of tensors: the probabilities of several targets.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from hbconv.containers import Check, Column, Entries, InputPort, Node, Schema
 from hbconv.containers.extractors import Extractor, Name, Terms, TypedMappings
 from hbconv.errors import UnsupportedError
 from hbconv.parse.onnx.operator import OnnxOperator, operator
-from hbconv.parse.onnx.values import DTYPES, MapRows, RowTensor, Value
+from hbconv.parse.onnx.values import DTYPES, MapRows, RowTensor, TensorList, Value
 
 __all__ = ["OnnxMap", "read_map", "row_of"]
 
@@ -116,3 +119,12 @@ def _maps(op: OnnxOperator) -> MapRows:
     if not isinstance(rows, MapRows):
         raise op.refuse("input", type(rows).__name__, "It must be an input of the file.")
     return rows
+
+
+@operator("SequenceConstruct")
+def read_sequence(op: OnnxOperator) -> TensorList:
+    """List matrices of one dtype."""
+    values = tuple(op.matrix(i) for i in range(len(op.inputs)))
+    if not values or len({x.dtype for x in values}) != 1:
+        raise op.damaged("lists tensors of several types, or none")
+    return TensorList(values)

@@ -9,7 +9,7 @@ import numpy as np
 from hbconv.array import Array
 from hbconv.containers import Cast, Distances, Map
 from hbconv.parse.onnx.operator import OnnxOperator, operator
-from hbconv.parse.onnx.tokens import normalized_rows
+from hbconv.parse.onnx.texts import normalized_rows
 from hbconv.parse.onnx.values import KnownTensor, RowTensor, TextTensor, Value
 
 __all__: list[str] = []

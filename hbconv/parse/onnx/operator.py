@@ -1,9 +1,12 @@
-"""An operator of an ONNX graph while it is read: its inputs, attributes, and refusals."""
+"""An operator of an ONNX graph while it is read: its inputs, attributes, and refusals.
+
+Operators that read each entry alone: they read rows put behind one another too.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,9 +15,9 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.containers import Check, ConstantRows, Node, Schema
 from hbconv.errors import ConversionError, UnsupportedError
-from hbconv.parse.onnx.values import KnownTensor, LabelTensor, RowTensor, Value
+from hbconv.parse.onnx.values import FlatTensor, KnownTensor, LabelTensor, RowTensor, Value
 
-__all__ = ["OPERATORS", "OnnxOperator", "operator"]
+__all__ = ["OPERATORS", "OnnxOperator", "entrywise", "operator", "over_flat"]
 
 Numbers = npt.NDArray[Any]
 Reader = Callable[["OnnxOperator"], "Value | tuple[Value | None, ...]"]
@@ -167,3 +170,44 @@ class OnnxOperator:
         if not -rank <= value < rank:
             raise self.damaged(f"has axis {value} of {rank}")
         return value % rank
+
+
+EntryReader = Callable[[OnnxOperator], Value]
+
+
+def entrywise(*names: str) -> Callable[[EntryReader], EntryReader]:
+    """Register the decorated function as the reader of operators of ``ai.onnx``."""
+
+    def register(reader: EntryReader) -> EntryReader:
+        operator(*names)(lambda op: over_flat(op, reader))
+        return reader
+
+    return register
+
+
+def over_flat(op: OnnxOperator, reader: EntryReader) -> Value:
+    """Read an operator; where an input is rows behind one another, so is the result.
+
+    Entries of such inputs stand in one order, which the operator leaves as it is. Beside them
+    constants of one entry may stand, and no others: where they would go depends on the rows.
+    """
+    flat = [x.values for x in op.inputs if isinstance(x, FlatTensor)]
+    if not flat:
+        return reader(op)
+    inputs = tuple(None if x is None else _inner(op, x, flat[0]) for x in op.inputs)
+    found = reader(replace(op, inputs=inputs))
+    if not isinstance(found, RowTensor | LabelTensor):
+        raise op.refuse("input", "rows behind one another", "Reshape them before.")
+    return FlatTensor(found)
+
+
+def _inner(op: OnnxOperator, value: Value, first: RowTensor | LabelTensor) -> Value:
+    if isinstance(value, FlatTensor) and _order(value.values) == _order(first):
+        return value.values
+    if isinstance(value, KnownTensor) and value.data.size == 1:
+        return KnownTensor(np.reshape(value.data, ()))
+    raise op.refuse("inputs", "rows behind one another, and others", "Reshape them before.")
+
+
+def _order(x: RowTensor | LabelTensor) -> tuple[tuple[int, ...], int]:
+    return x.dims, x.axis

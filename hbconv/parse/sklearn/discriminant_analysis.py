@@ -20,10 +20,13 @@ from hbconv.containers import (
     Output,
     Softmax,
 )
-from hbconv.parse.common.densities import below_largest, classify
-from hbconv.parse.common.linear_scores import decide_by_scores
-from hbconv.parse.common.probabilities import beside_complement
-from hbconv.parse.common.promotion import promoted
+from hbconv.parse.common.fitted_arrays import promoted
+from hbconv.parse.common.linear_scores import (
+    below_largest,
+    beside_complement,
+    classify,
+    decide_by_scores,
+)
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 

@@ -24,7 +24,7 @@ from hbconv.containers import (
     Output,
     sparse_form,
 )
-from hbconv.parse.common.kernel_matrix import kernel_matrix
+from hbconv.parse.common.pairwise_kernels import kernel_matrix
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, concat
 

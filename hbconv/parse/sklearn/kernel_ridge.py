@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hbconv.containers import MATRIX, VECTOR, Linear, Output
-from hbconv.parse.common.kernel_matrix import kernel_matrix
+from hbconv.parse.common.pairwise_kernels import kernel_matrix
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 

@@ -26,8 +26,7 @@ from hbconv.containers import (
     sparse_form,
 )
 from hbconv.names import EXPLANATIONS
-from hbconv.parse.common.members import columns_of_array
-from hbconv.parse.common.pipeline_steps import columns_of_first, is_passed
+from hbconv.parse.common.members import columns_of_array, columns_of_first, is_passed
 from hbconv.parse.common.text_columns import refuse_na, text_column, with_nan, with_nulls
 from hbconv.parse.inverses import inverse_columns, inverted, inverts, numbers
 from hbconv.parse.registry import declared_columns, parses

@@ -30,11 +30,10 @@ from hbconv.containers import (
     SquaredDistances,
 )
 from hbconv.parse.common.fitted_arrays import dense
-from hbconv.parse.common.linear_scores import decide_by_scores, linear_scores
+from hbconv.parse.common.linear_scores import decide_by_scores, linear_scores, with_probabilities
 from hbconv.parse.common.pairwise_kernels import PairwiseKernel, pairwise_kernel
-from hbconv.parse.common.probabilities import with_probabilities
 from hbconv.parse.registry import parses
-from hbconv.parse.sklearn.linear_model.one_class import outlier_outputs
+from hbconv.parse.sklearn.linear_model.classifiers import outlier_outputs
 from hbconv.parse.step import Step
 
 Floats = npt.NDArray[np.float64]

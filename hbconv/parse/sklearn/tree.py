@@ -27,8 +27,14 @@ from hbconv.containers import (
     TreeEnsemble,
     TreeLeaves,
 )
-from hbconv.parse.common.covers import contribution_outputs, cover_forest, node_shares
-from hbconv.parse.common.node_tables import FlatTrees, NodeTable, assemble
+from hbconv.parse.common.node_tables import (
+    FlatTrees,
+    NodeTable,
+    assemble,
+    contribution_outputs,
+    cover_forest,
+    node_shares,
+)
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 from hbconv.trees.forest import Forest

@@ -1,4 +1,7 @@
-"""SquashingScaler: a robust scale, then a smooth limit."""
+"""SquashingScaler: a robust scale, then a smooth limit.
+
+StringEncoder: texts become the first components of their weighted n-grams.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from hbconv.containers import (
     Choose,
     Compare,
     ConstantRows,
+    FillObjects,
     IsMissing,
     Map,
     Multiply,
@@ -20,7 +24,9 @@ from hbconv.containers import (
     Relation,
     Select,
 )
-from hbconv.parse.common.promotion import promoted
+from hbconv.parse.common.extracted_entries import item_column
+from hbconv.parse.common.fitted_arrays import promoted
+from hbconv.parse.common.text_columns import MISSING, NA
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, concat
 
@@ -68,3 +74,23 @@ def _scaled(step: Step, x: Node) -> Node:
 
 def _columns(x: Node, chosen: np.ndarray) -> Node:
     return Select(x, Array(np.flatnonzero(chosen).astype(np.int32)))
+
+
+_MISSING = (None, float("nan"), NA, MISSING)
+
+
+@parses("skrub.StringEncoder", features=item_column, frames=lambda _: "pandas")
+def parse_string_encoder(step: Step) -> Node:
+    """Weigh n-grams in float64, project them in float32, and divide by one scale.
+
+    A missing text is an empty one.
+    Where there are few n-grams, the first of them are kept instead of components.
+    """
+    est = step.estimator
+    texts = FillObjects(step.x, ("",), _MISSING)
+    weighed = Cast(step.transform(est.vectorizer_, texts, "vectorizer_"), "float32")
+    if hasattr(est, "tsvd_"):
+        components = step.transform(est.tsvd_, weighed, "tsvd_")
+    else:
+        components = Select(weighed, Array(np.arange(est.n_components_, dtype=np.int32)))
+    return Affine.of(components, div=est.scaling_factor_)

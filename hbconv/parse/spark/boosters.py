@@ -1,16 +1,34 @@
-"""LightGBM models of SynapseML: a stage whose booster is a Java object beside its metadata."""
+"""LightGBM models of SynapseML: a stage whose booster is a Java object beside its metadata.
+
+Read an object that Java serialized: the names and values of its fields, as data.
+
+The format is chapter 6 of the "Java Object Serialization Specification". Only what plain objects
+of numbers, texts and such objects need is read, and only of classes that the caller names. Arrays,
+enums, proxies, and what classes write by code of their own are refused.
+"""
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from hbconv.errors import ConversionError
 from hbconv.parse.checks.damage import reading
 from hbconv.parse.lightgbm.model_text import LightGBMModel, read_lightgbm_text
-from hbconv.parse.spark.java_objects import JavaObject, read_java_object
 from hbconv.parse.spark.saved_model import SparkModel
 
-__all__ = ["BOOSTERS", "count_slots", "is_native_model", "native_part", "read_booster"]
+__all__ = [
+    "BOOSTERS",
+    "JavaObject",
+    "count_slots",
+    "is_native_model",
+    "native_part",
+    "read_booster",
+    "read_java_object",
+]
 
 BOOSTERS = ("LightGBMClassificationModel", "LightGBMRegressionModel", "LightGBMRankerModel")
 
@@ -102,3 +120,210 @@ def native_part(folder: Path) -> Path:
             "known. Save it anew by saveNativeModel, uncompressed."
         )
     return parts[0]
+
+
+_MAGIC = b"\xac\xed\x00\x05"
+_FIRST_HANDLE = 0x7E0000
+_END_OF_ANNOTATION = 0x78
+_SERIALIZABLE = 2
+"""Flags of a class whose fields are written as declared, and nothing else."""
+
+_PRIMITIVES = {
+    "B": ">b",
+    "C": ">H",
+    "D": ">d",
+    "F": ">f",
+    "I": ">i",
+    "J": ">q",
+    "S": ">h",
+    "Z": ">?",
+}
+_MOST_NESTED = 50
+
+
+@dataclass
+class JavaObject:
+    """One object.
+
+    Parameters
+    ----------
+    name : str
+        Its class, such as ``"scala.Some"``.
+    fields : dict
+        What its fields hold, those of its base classes too: numbers, bools, str, None, JavaObject,
+        or ``JavaClass``.
+    """
+
+    name: str
+    fields: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class JavaClass:
+    """A description of a class.
+
+    Parameters
+    ----------
+    name : str
+    lineage : tuple of JavaClass
+        The class and its bases, the first base first; empty until all are read.
+    fields : tuple of (str, str)
+        Type code and name of each field that the class itself declares.
+    """
+
+    name: str
+    lineage: tuple[JavaClass, ...] = ()
+    fields: tuple[tuple[str, str], ...] = ()
+
+
+def read_java_object(data: bytes, classes: Collection[str]) -> JavaObject:
+    """Read the one object of a stream.
+
+    Parameters
+    ----------
+    data : bytes
+    classes : collection of str
+        Classes that the stream may hold, with their packages.
+
+    Raises
+    ------
+    ConversionError
+        Another class, something else than plain objects, or a damaged stream.
+    """
+    if not data.startswith(_MAGIC):
+        raise ConversionError("The file holds no Java object: it does not begin with AC ED 00 05.")
+    stream = _Stream(data, classes)
+    found = stream.content()
+    if not isinstance(found, JavaObject):
+        raise ConversionError(f"The file holds a {type(found).__name__} in place of an object.")
+    if stream.place != len(data):
+        raise ConversionError("The file is damaged: more follows behind its object.")
+    return found
+
+
+class _Stream:
+    """A place in the bytes of a stream, and what was read before, which later parts refer to."""
+
+    def __init__(self, data: bytes, classes: Collection[str]) -> None:
+        self.data = data
+        self.classes = classes
+        self.place = len(_MAGIC)
+        self.handles: list[Any] = []
+        self.depth = 0
+        self.readers: dict[int, Callable[[], Any]] = {
+            0x70: lambda: None,
+            0x71: self._reference,
+            0x72: self._class,
+            0x73: self._object,
+            0x74: self._string,
+            0x76: self._class_as_value,
+            0x7C: self._long_string,
+        }
+
+    def take(self, n_bytes: int) -> bytes:
+        """Return the next bytes."""
+        if not 0 <= n_bytes <= len(self.data) - self.place:
+            raise ConversionError("The file is damaged: it ends before its object does.")
+        self.place += n_bytes
+        return self.data[self.place - n_bytes : self.place]
+
+    def number(self, form: str) -> Any:
+        """Return the next number, of a form of ``struct``."""
+        return struct.unpack(form, self.take(struct.calcsize(form)))[0]
+
+    def content(self) -> Any:
+        """Return what comes next, whatever it is."""
+        code = self.number(">B")
+        if code not in self.readers:
+            raise ConversionError(f"The file holds more than plain objects: code {code:#x}.")
+        if self.depth > _MOST_NESTED:
+            raise ConversionError("The file is damaged: its objects lie too deep in each other.")
+        self.depth += 1
+        found = self.readers[code]()
+        self.depth -= 1
+        return found
+
+    def _kept(self, found: Any) -> Any:
+        self.handles.append(found)
+        return found
+
+    def _reference(self) -> Any:
+        number = self.number(">i") - _FIRST_HANDLE
+        if not 0 <= number < len(self.handles):
+            raise ConversionError("The file is damaged: it refers to an object that is not there.")
+        return self.handles[number]
+
+    def _string(self) -> str:
+        return str(self._kept(_text(self.take(self.number(">H")))))
+
+    def _long_string(self) -> str:
+        return str(self._kept(_text(self.take(self.number(">q")))))
+
+    def _class(self) -> JavaClass:
+        name = _text(self.take(self.number(">H")))
+        if name not in self.classes:
+            raise ConversionError(
+                f"The file holds an object of class {name}; "
+                f"hbconv reads {', '.join(sorted(self.classes))}."
+            )
+        self.number(">q")  # the version of the class
+        found: JavaClass = self._kept(JavaClass(name))
+        flags = self.number(">B")
+        if flags != _SERIALIZABLE:
+            raise ConversionError(f"Class {name} of the file writes by code of its own.")
+        found.fields = tuple(self._field() for _ in range(self.number(">H")))
+        if self.number(">B") != _END_OF_ANNOTATION:
+            raise ConversionError(f"Class {name} of the file has annotations.")
+        base = self._class_named()
+        found.lineage = (*(base.lineage if base else ()), found)
+        if len(found.lineage) > _MOST_NESTED:
+            raise ConversionError(f"The file is damaged: class {name} has too many bases.")
+        return found
+
+    def _field(self) -> tuple[str, str]:
+        code = chr(self.number(">B"))
+        name = _text(self.take(self.number(">H")))
+        if code == "L":
+            self.content()  # the name of the class that the field may hold
+        elif code not in _PRIMITIVES:
+            raise ConversionError(f"Field {name!r} of the file has type {code!r}.")
+        return code, name
+
+    def _class_named(self) -> JavaClass | None:
+        """Return the class that comes next, if any; all its bases must be there."""
+        found = self.content()
+        if found is None or (isinstance(found, JavaClass) and found.lineage):
+            return found
+        raise ConversionError("The file is damaged: something else stands where a class should.")
+
+    def _class_as_value(self) -> JavaClass:
+        found: JavaClass = self._kept(self._required_class())
+        return found
+
+    def _required_class(self) -> JavaClass:
+        found = self._class_named()
+        if found is None:
+            raise ConversionError("The file is damaged: an object has no class.")
+        return found
+
+    def _object(self) -> JavaObject:
+        of = self._required_class()
+        found: JavaObject = self._kept(JavaObject(of.name))
+        for declared in of.lineage:
+            for code, name in declared.fields:
+                found.fields[name] = (
+                    self.content() if code == "L" else self.number(_PRIMITIVES[code])
+                )
+        return found
+
+
+def _text(data: bytes) -> str:
+    r"""Decode Java's variant of UTF-8: zero takes two bytes, and so does each half of a pair.
+
+    Examples
+    --------
+    >>> _text(b"a\xc0\x80\xed\xa0\xbd\xed\xb8\x80") == "a\0\N{GRINNING FACE}"
+    True
+    """
+    halves = data.replace(b"\xc0\x80", b"\0").decode("utf-8", "surrogatepass")
+    return halves.encode("utf-16-le", "surrogatepass").decode("utf-16-le")

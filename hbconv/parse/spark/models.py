@@ -20,10 +20,9 @@ from hbconv.containers import (
     Softmax,
 )
 from hbconv.parse.common.distance_metrics import squared_distances
-from hbconv.parse.common.probabilities import beside_complement
-from hbconv.parse.spark.classes import predicted
+from hbconv.parse.common.linear_scores import beside_complement
 from hbconv.parse.spark.saved_model import dense_vector
-from hbconv.parse.spark.stage import SparkStage, stage
+from hbconv.parse.spark.stage import SparkStage, predicted, stage
 
 
 @stage("LinearRegressionModel")

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.errors import ConversionError, MissingPackageError
-from hbconv.json_text import read_json
+from hbconv.files import read_json
 from hbconv.parse.checks.damage import reading
 
 __all__ = ["SparkModel", "dense_vector", "read_spark_model"]

@@ -1,4 +1,7 @@
-"""A stage under parsing: it reads named columns, and adds others."""
+"""A stage under parsing: it reads named columns, and adds others.
+
+What the numbers that a classifier predicts stand for.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hbconv.containers import Node, Output
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers import Labels, Node, Output
 from hbconv.errors import UnsupportedError
 from hbconv.parse.spark.saved_model import SparkModel
 from hbconv.parse.step import Step
 
-__all__ = ["STAGES", "SparkColumns", "SparkStage", "reads_of", "stage"]
+__all__ = ["STAGES", "SparkColumns", "SparkStage", "predicted", "reads_of", "stage"]
 
 
 @dataclass
@@ -106,3 +112,8 @@ def stage(*names: str) -> Callable[[Callable[[SparkStage], None]], Callable[[Spa
         return function
 
     return register
+
+
+def predicted(codes: Node, n_classes: int) -> Output:
+    """Return the numbers of classes as Spark has them, as floats."""
+    return Output(codes, Labels(Array(np.arange(n_classes, dtype=np.float64))))

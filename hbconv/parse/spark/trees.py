@@ -25,10 +25,9 @@ from hbconv.containers import (
     TreeEnsemble,
 )
 from hbconv.parse.common.category_tables import category_sizes, category_tables
+from hbconv.parse.common.linear_scores import beside_complement
 from hbconv.parse.common.node_tables import NodeTable, assemble
-from hbconv.parse.common.probabilities import beside_complement
-from hbconv.parse.spark.classes import predicted
-from hbconv.parse.spark.stage import SparkStage, stage
+from hbconv.parse.spark.stage import SparkStage, predicted, stage
 from hbconv.trees.forest import Forest
 
 Rows = Sequence[dict[str, Any]]

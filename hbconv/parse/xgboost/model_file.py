@@ -1,4 +1,13 @@
-"""XGBoost's model files, of JSON, UBJSON and the old binary, read without xgboost."""
+"""XGBoost's model files, of JSON, UBJSON and the old binary, read without xgboost.
+
+XGBoost's old binary files, which versions before 3.1 wrote, in the form of its JSON.
+
+They are structs of C++ one after another: parameters, the names of objective and booster, trees.
+
+UBJSON (universal binary JSON), the format of XGBoost's ``.ubj`` files.
+
+Numbers are big-endian; typed arrays become numpy arrays.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +23,10 @@ from hbconv.containers import current_step
 from hbconv.errors import ConversionError, UnsupportedError
 from hbconv.model_formats import is_old_xgboost
 from hbconv.parse.checks.damage import counted, decode_json
-from hbconv.parse.xgboost.objectives import LINKS, base_scores, margins
-from hbconv.parse.xgboost.old_binary import read_old_binary
-from hbconv.parse.xgboost.trees import XGBoostTrees, read_trees
-from hbconv.parse.xgboost.ubjson import decode_ubjson
+from hbconv.parse.common.struct_reader import StructReader
+from hbconv.parse.xgboost.trees import LINKS, XGBoostTrees, base_scores, margins, read_trees
 
-__all__ = ["XGBoostLinear", "XGBoostModel", "read_xgboost_bytes"]
+__all__ = ["XGBoostLinear", "XGBoostModel", "decode_ubjson", "read_xgboost_bytes"]
 
 Floats = npt.NDArray[np.float32]
 Categories = tuple[str, ...] | tuple[int, ...]
@@ -195,3 +202,196 @@ def _categories(encoding: Mapping[str, Any]) -> Categories:
     text = values.astype(np.uint8).tobytes().decode()
     ends = np.asarray(encoding["offsets"], np.int64).tolist()
     return tuple(text[start:end] for start, end in pairwise(ends))
+
+
+_LEARNER = np.dtype([
+    ("base_score", "<f4"), ("num_feature", "<u4"), ("num_class", "<i4"), ("has_attributes", "<i4"),
+    ("has_metrics", "<i4"), ("major_version", "<u4"), ("minor_version", "<u4"),
+    ("num_target", "<u4"), ("boost_from_average", "<i4"), ("reserved", "<i4", 25),
+])  # fmt: skip
+_TREES = np.dtype([("num_trees", "<i4"), ("num_parallel_tree", "<i4"), ("reserved", "<i4", 38)])
+_TREE = np.dtype([
+    ("num_roots", "<i4"), ("num_nodes", "<i4"), ("reserved", "<i4", 3),
+    ("size_leaf_vector", "<i4"), ("more", "<i4", 31),
+])  # fmt: skip
+_NODE = np.dtype([
+    ("parent", "<i4"), ("left", "<i4"), ("right", "<i4"), ("split", "<u4"), ("value", "<f4"),
+])  # fmt: skip
+_STATISTICS = np.dtype([
+    ("gain", "<f4"), ("hessian", "<f4"), ("weight", "<f4"), ("leaves", "<i4"),
+])  # fmt: skip
+_LINEAR_BYTES = 136
+_DEFAULT_LEFT = 1 << 31
+_WITH_VECTORS = 2
+"""Since this version no list of leaf vectors follows a tree."""
+
+
+def read_old_binary(data: bytes) -> Mapping[str, Any]:
+    """Return the ``learner`` that the JSON of the same model holds, as far as predictions need it.
+
+    Raises
+    ------
+    ConversionError
+        The file is damaged.
+    """
+    reader = StructReader(data.removeprefix(b"binf"), "The XGBoost model")
+    param = reader.record(_LEARNER)
+    objective = reader.text()
+    name = reader.text()
+    return {
+        "learner_model_param": {key: str(param[key]) for key in _LEARNER.names or ()},
+        "objective": {"name": objective},
+        "gradient_booster": {"name": name, **_booster(reader, name, int(param["major_version"]))},
+    }
+
+
+def _booster(reader: StructReader, name: str, version: int) -> dict[str, Any]:
+    if name == "gblinear":
+        reader.numbers("u1", _LINEAR_BYTES)
+        return {"model": {"weights": reader.array("<f4"), "boosted_rounds": "1"}}
+    model = _trees(reader, version)
+    if name == "dart":
+        return {"gbtree": {"model": model}, "weight_drop": reader.array("<f4")}
+    return {"model": model}
+
+
+def _trees(reader: StructReader, version: int) -> dict[str, Any]:
+    param = reader.record(_TREES)
+    count = int(param["num_trees"])
+    trees = [_tree(reader, version) for _ in range(count)]
+    return {
+        "trees": trees,
+        "tree_info": reader.numbers("<i4", count),
+        "gbtree_model_param": {"num_parallel_tree": str(max(param["num_parallel_tree"], 1))},
+    }
+
+
+def _tree(reader: StructReader, version: int) -> dict[str, Any]:
+    param = reader.record(_TREE)
+    nodes = reader.numbers(_NODE, int(param["num_nodes"]))
+    statistics = reader.numbers(_STATISTICS, int(param["num_nodes"]))
+    if param["size_leaf_vector"] and version < _WITH_VECTORS:
+        reader.array("<f4")
+    return {
+        "tree_param": {"size_leaf_vector": "0"},
+        "left_children": nodes["left"],
+        "right_children": nodes["right"],
+        "split_indices": nodes["split"] % _DEFAULT_LEFT,
+        "default_left": nodes["split"] >= _DEFAULT_LEFT,
+        "split_conditions": nodes["value"],
+        "sum_hessian": statistics["hessian"],
+    }
+
+
+_NUMBERS = {
+    b"i": ">i1",
+    b"U": ">u1",
+    b"I": ">i2",
+    b"l": ">i4",
+    b"L": ">i8",
+    b"d": ">f4",
+    b"D": ">f8",
+}
+_CONSTANTS = {b"T": True, b"F": False, b"Z": None}
+_DEEPEST = 64
+
+
+def decode_ubjson(data: bytes) -> Any:
+    r"""Decode one value: dict, list, numpy array, str, int, float, bool or None.
+
+    Raises
+    ------
+    ConversionError
+        The bytes are not UBJSON, or they are cut short.
+
+    Examples
+    --------
+    >>> decode_ubjson(b"{U\x01x[$d#U\x01\x3f\x80\x00\x00}")
+    {'x': array([1.], dtype=float32)}
+    """
+    try:
+        return _Reader(data).value(0)
+    except (IndexError, ValueError, KeyError) as error:
+        if isinstance(error, ConversionError):
+            raise
+        raise ConversionError(f"The file is damaged: it is not valid UBJSON ({error}).") from error
+
+
+class _Reader:
+    """The bytes and a position in them."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.at = 0
+
+    def take(self, size: int) -> bytes:
+        if size < 0 or self.at + size > len(self.data):
+            raise ConversionError("The file is damaged: it ends before its last value.")
+        self.at += size
+        return self.data[self.at - size : self.at]
+
+    def skip(self, marker: bytes) -> bool:
+        """Step over a marker if it comes next."""
+        found = self.data[self.at : self.at + 1] == marker
+        self.at += found
+        return found
+
+    def value(self, depth: int) -> Any:
+        return self.of_type(self.take(1), depth)
+
+    def of_type(self, marker: bytes, depth: int) -> Any:
+        if depth > _DEEPEST:
+            raise ConversionError("The file is damaged: its values are nested too deeply.")
+        if marker in _NUMBERS:
+            return self.numbers(marker, 1)[0].item()
+        if marker in _CONSTANTS:
+            return _CONSTANTS[marker]
+        if marker in (b"S", b"H"):
+            return self.text()
+        if marker == b"[":
+            return self.array(depth + 1)
+        if marker == b"{":
+            return self.object(depth + 1)
+        raise ConversionError(f"The file is damaged: {marker!r} marks no UBJSON value.")
+
+    def numbers(self, marker: bytes, count: int) -> Any:
+        kind = np.dtype(_NUMBERS[marker])
+        return np.frombuffer(self.take(kind.itemsize * count), kind).astype(kind.newbyteorder("="))
+
+    def length(self) -> int:
+        return int(self.numbers(self.take(1), 1)[0])
+
+    def count(self) -> int:
+        """Read how many values follow, at most as many as there are bytes.
+
+        Constants take no bytes, and are held to that number too.
+        """
+        count = self.length()
+        if not 0 <= count <= len(self.data) - self.at:
+            raise ConversionError("The file is damaged: it ends before its last value.")
+        return count
+
+    def text(self) -> str:
+        return self.take(self.length()).decode()
+
+    def array(self, depth: int) -> Any:
+        kind = self.take(1) if self.skip(b"$") else b""
+        if not self.skip(b"#"):
+            values = []
+            while not self.skip(b"]"):
+                values.append(self.value(depth))
+            return values
+        count = self.count()
+        if kind in _NUMBERS:
+            return self.numbers(kind, count)
+        return [self.of_type(kind, depth) if kind else self.value(depth) for _ in range(count)]
+
+    def object(self, depth: int) -> dict[str, Any]:
+        count = self.count() if self.skip(b"#") else -1
+        values: dict[str, Any] = {}
+        while len(values) != count and not (count < 0 and self.skip(b"}")):
+            key = self.text()
+            if key in values:
+                raise ConversionError(f"The file is damaged: {key!r} stands twice in one object.")
+            values[key] = self.value(depth)
+        return values

@@ -3,11 +3,15 @@
 A number is compared as float32.
 A category is the number of its item: 0 for one out of the dictionary, and behind the last item for
 a missing one.
+
+Columns of categories and of bools as the numbers by which YDF knows them.
+
+Weighted sums of a few columns each, which oblique splits compare.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,13 +19,30 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Cast, Columns, IsMissing, Node, Schema
+from hbconv.containers import (
+    Add,
+    Affine,
+    Cast,
+    Choose,
+    Codes,
+    Columns,
+    Compare,
+    ConstantRows,
+    Impute,
+    IsMissing,
+    IsOutside,
+    Map,
+    Node,
+    Not,
+    Recode,
+    Relation,
+    Schema,
+    Vocabulary,
+)
 from hbconv.errors import ConversionError, UnsupportedError
-from hbconv.parse.step import Step, concat
-from hbconv.parse.ydf.categories import category_numbers, schema_of, truths
-from hbconv.parse.ydf.projections import project
+from hbconv.parse.step import Step, concat, select
 
-__all__ = ["TreeColumns", "read_columns"]
+__all__ = ["TreeColumns", "least_factor", "read_columns"]
 
 NUMBERS = ("NUMERICAL", "DISCRETIZED_NUMERICAL")
 KINDS = (*NUMBERS, "BOOLEAN", "CATEGORICAL")
@@ -206,3 +227,138 @@ _MAKERS: dict[str, Callable[[TreeColumns, list[_Key]], Node]] = {
     "projection": _projections,
 }
 """What makes the columns of each kind, in the order in which they stand."""
+
+
+def schema_of(step: Step) -> Schema:
+    """Return the columns of the table that the model reads."""
+    if not isinstance(step.x, Columns):
+        raise step.refuse(None, None, "A model of YDF reads a table, not what a step makes of it.")
+    return step.x.schema
+
+
+def category_numbers(step: Step, place: int, column: Any) -> Node:
+    """Return the number of each item as float32."""
+    if column.categorical.is_already_integerized:
+        return _own_numbers(step, place, int(column.categorical.number_of_unique_values))
+    return _items(step, place, column)
+
+
+def _items(step: Step, place: int, column: Any) -> Node:
+    """Find texts in the dictionary; YDF takes whole numbers and bools for their text.
+
+    The empty text is missing, as None and NaN are.
+    """
+    size = int(column.categorical.number_of_unique_values)
+    texts = {int(entry.index): str(text) for text, entry in column.categorical.items.items()}
+    if sorted(texts) != list(range(size)):
+        raise step.damaged(f"the dictionary of {column.name!r} does not number {size} items")
+    missing = size - 1
+    values = (*(texts[item] for item in range(1, size)), "")
+    known = Vocabulary(values, missing, missing, missing, spelled=True)
+    codes = Codes(schema_of(step), place, known)
+    return Recode(codes, (Array(np.arange(size + 1, dtype=np.float32)),))
+
+
+def _own_numbers(step: Step, place: int, size: int) -> Node:
+    """Take numbers as they are, and -1 for missing.
+
+    YDF reads past the end of its sets at a number that it did not see in training, so no answer to
+    such a row is right.
+    """
+    x = _whole(step, place)
+    message = f"{_named(step, place)} holds a category below -1 or above {size - 1}."
+    step.check(IsOutside(x, _single(-1.0), _single(size - 1.0)), message)
+    missing = ConstantRows(x, _single(float(size)))
+    return Cast(Choose(Compare.of(x, "eq", -1.0), missing, x), "float32")
+
+
+def truths(step: Step, places: list[int]) -> Node:
+    """Return bools as 0 and 1, in float32; refuse other numbers."""
+    for place in places:
+        x = _whole(step, place)
+        message = f"{_named(step, place)} holds numbers other than 0 and 1. Give bools."
+        step.check(IsOutside(x, _single(0.0), _single(1.0)), message)
+    return Columns(schema_of(step), Array.of(places, np.int32), "float32")
+
+
+def _whole(step: Step, place: int) -> Node:
+    """Return a column as float64, and refuse numbers with a fraction, and missing ones."""
+    x = Columns(schema_of(step), Array.of([place], np.int32), "float64")
+    message = f"{_named(step, place)} holds a number that is not whole, or a missing one."
+    step.check(Not(Relation(x, Map(x, "floor"), "eq")), message)
+    return x
+
+
+def _named(step: Step, place: int) -> str:
+    return f"Column {schema_of(step).columns[place].name!r} (step {step.where!r})"
+
+
+def _single(value: float) -> Array:
+    return Array(np.array([value]))
+
+
+Terms = tuple[npt.NDArray[Any], tuple[float, ...]]
+"""Columns of a sum, and their weights."""
+
+
+def project(x: Node, fill: Array, sums: Sequence[Terms]) -> Node:
+    """Compute ``weights[0] * x[0] + weights[1] * x[1] + ...`` for each sum, in float32.
+
+    Missing numbers are filled before. Each product and each sum is rounded, one after another.
+    A product of matrices would add in another order, and would make NaN of infinity times 0.
+
+    1. Sums of as many terms are computed together.
+    2. All first terms are one node, all second terms another.
+    3. The sums go back to their order.
+    """
+    filled = Impute(x, fill)
+    lengths = np.array([len(weights) for _, weights in sums])
+    groups = [np.flatnonzero(lengths == length) for length in np.unique(lengths)]  # 1
+    made = [_of_length(filled, [sums[i] for i in group.tolist()]) for group in groups]
+    order = np.argsort(np.concatenate(groups))
+    return select(concat(made), order.tolist())  # 3
+
+
+def _of_length(x: Node, sums: Sequence[Terms]) -> Node:
+    places = np.array([own for own, _ in sums], np.int64)
+    weights = np.array([own for _, own in sums], np.float32)
+    if not weights.shape[1]:
+        return ConstantRows(x, Array(np.zeros(len(sums), np.float32)))
+    terms = [
+        Affine.of(select(x, own.tolist()), mul=weight)
+        for own, weight in zip(places.T, weights.T, strict=True)
+    ]  # 2
+    return terms[0] if len(terms) == 1 else Add(tuple(terms))
+
+
+def least_factor(weight: float, bound: float) -> float:
+    """Return the least float32 x for which ``weight * x``, rounded to float32, reaches a bound.
+
+    The weight is positive, so the product never falls. Floats are halved by their order.
+
+    Examples
+    --------
+    >>> least_factor(0.5, 3.0)
+    6.0
+    """
+    low = -_INFINITE - 1
+    high = _INFINITE
+    while high - low > 1:
+        middle = (low + high) // 2
+        with np.errstate(over="ignore", under="ignore"):
+            reached = np.float32(weight) * _float_at(middle) >= np.float32(bound)
+        if reached:
+            high = middle
+        else:
+            low = middle
+    return float(_float_at(high))
+
+
+_INFINITE = 0x7F800000
+"""Place of infinity among the floats of float32, of which 0 is the one of zero."""
+
+
+def _float_at(place: int) -> np.float32:
+    """Return the float at a place in their order; negative places have negative floats."""
+    magnitude = np.array(abs(place), np.uint32).view(np.float32)
+    return np.float32(-magnitude if place < 0 else magnitude)

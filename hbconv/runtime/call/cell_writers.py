@@ -21,7 +21,7 @@ from hbconv.containers.dates import DateCodes
 from hbconv.containers.schema import MOST_EXACT_INT
 from hbconv.lower import AnyFeed, CodesFeed, EntriesFeed, Feed
 from hbconv.runtime.inputs.table import Reads
-from hbconv.runtime.text.city_hash import encode_hashed
+from hbconv.runtime.text.text_hash import encode_hashed
 
 __all__ = [
     "NUMBERS",

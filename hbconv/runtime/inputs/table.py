@@ -39,8 +39,8 @@ from hbconv.runtime.inputs.dates import Zoned, read_parts
 from hbconv.runtime.inputs.matrices import written_out
 from hbconv.runtime.inputs.reading import reads_rows
 from hbconv.runtime.text.categories import Categories, Text, encode
-from hbconv.runtime.text.city_hash import encode_hashed
 from hbconv.runtime.text.sparse_rows import EntryRows, groups
+from hbconv.runtime.text.text_hash import encode_hashed
 from hbconv.runtime.text.vectorize import extract
 
 __all__ = ["Groups", "Reads", "Table"]

@@ -10,16 +10,13 @@ from typing import Any
 from hbconv.containers import show
 from hbconv.cost_model import show_prices
 from hbconv.errors import BackendError
-from hbconv.optimize.plan import Plan
-from hbconv.optimize.row_plans import RowPlan
+from hbconv.optimize.plan import Plan, RowPlan
 from hbconv.optimize.search import Optimized
 from hbconv.optimize.trace import Applied, trace
 from hbconv.pipeline import Compilation, Planned
 from hbconv.runtime.batching import bytes_per_row
 from hbconv.runtime.report.derivations import show_applied, show_others, to_dict
-from hbconv.runtime.report.drawing import draw_graph, embed
-from hbconv.runtime.report.kernel_report import MethodKernel
-from hbconv.runtime.report.page import Told, write_page
+from hbconv.runtime.report.page import MethodKernel, Told, draw_graph, embed, write_page
 from hbconv.target import Target
 from hbconv.tensor import Constant, TensorProgram
 

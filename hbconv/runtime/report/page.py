@@ -2,6 +2,10 @@
 
 Names of columns and steps come from users: all text is escaped, and the data for the script is JSON
 in which no tag can end.
+
+Draw the graphs of a model, as text that stands in a page of its own or in a notebook.
+
+MethodKernel: what the kernel of a method reads and writes, and what its operators cost.
 """
 
 from __future__ import annotations
@@ -9,22 +13,30 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from html import escape
 from importlib import resources
+from typing import Any
 
 from hbconv import __version__
+from hbconv.backends import find_backend
+from hbconv.backends.base import KernelReport
+from hbconv.backends.cuda.device_report import DeviceReport
+from hbconv.containers import Node
+from hbconv.cost_model import CLOCK, OperatorCost, predict
+from hbconv.names import unknown
 from hbconv.optimize.plan import Choice
+from hbconv.optimize.program_cost import tree_seconds
 from hbconv.optimize.trace import Applied
-from hbconv.picture.scene import Scene
+from hbconv.picture.scene import Scene, make_scene
 from hbconv.picture.svg import write_svg
 from hbconv.pipeline import Planned
 from hbconv.runtime.report.derivations import show_rewrite, tell_prediction
-from hbconv.runtime.report.drawing import scene_of
-from hbconv.runtime.report.kernel_report import SHOWN, MethodKernel
 from hbconv.runtime.report.names_shown import cut_name, shown, shown_lines
+from hbconv.target import Target
+from hbconv.tensor import Op, TensorProgram
 
-__all__ = ["Told", "write_page"]
+__all__ = ["MethodKernel", "Told", "draw_graph", "embed", "write_page"]
 
 MOST_REWRITES = 12
 """Rewrites that are listed at once; the others unfold."""
@@ -186,3 +198,103 @@ def _data(scenes: dict[str, Scene]) -> str:
 def _told(title: str, facts: Iterable[tuple[str, str]]) -> dict[str, object]:
     named = [[name, cut_name(fact)] for name, fact in facts if fact]
     return {"title": cut_name(title), "facts": named}
+
+
+STAGES = ("optimized", "parsed")
+"""Stages that have a picture."""
+
+
+def draw_graph(planned: Planned, stage: str = "optimized", applied: Sequence[Applied] = ()) -> str:
+    """Return the picture of a graph, as SVG.
+
+    Raises
+    ------
+    OptionError
+        There is no picture of that stage.
+    """
+    if stage not in STAGES:
+        raise unknown("stage", stage, STAGES)
+    title = f"{planned.parsed.traits.estimator or 'graph'}, {stage}"
+    return write_svg(scene_of(planned, stage, applied), title)
+
+
+def scene_of(planned: Planned, stage: str, applied: Sequence[Applied] = ()) -> Scene:
+    """Return what a picture shows; boxes tell the rules that made or replaced their nodes."""
+    parsed = stage == "parsed"
+    remarks: dict[Node, str] = {}
+    for rewrite in applied:
+        for before, after in rewrite.replacements.items():
+            node = before if parsed else after
+            remarks[node] = f"{'replaced' if parsed else 'made'} by {rewrite.rule.name}"
+    return make_scene(planned.typed if parsed else planned.graph, planned.target, remarks)
+
+
+def embed(told: str, picture: str) -> str:
+    """Return a picture and a text above it for a notebook; wide pictures scroll."""
+    text = shown_lines(told)
+    return (
+        '<div style="overflow-x:auto;max-width:100%">'
+        f'<pre style="margin:0 0 8px;white-space:pre-wrap">{text}</pre>{picture}</div>'
+    )
+
+
+SHOWN = 12
+"""Operators that are printed, the dearest."""
+
+
+@dataclass(frozen=True)
+class MethodKernel:
+    """The kernel of one method.
+
+    Parameters
+    ----------
+    method : str
+    report : KernelReport or DeviceReport
+    costs : tuple of OperatorCost
+        Predicted, the dearest first.
+    """
+
+    method: str
+    report: KernelReport | DeviceReport
+    costs: tuple[OperatorCost, ...]
+
+    @staticmethod
+    def of(method: str, program: TensorProgram, target: Target) -> MethodKernel:
+        """Report on a method's program, prepared for the backend."""
+        backend = find_backend(target.backend)
+
+        def price(op: Op) -> float:
+            dtype = program.instructions[op.operands[0]].type.dtype
+            return tree_seconds(
+                op.attributes["forest"], op.attributes["strategy"], target, backend, dtype
+            )
+
+        predicted = predict(program, target, price)
+        costs = sorted(predicted, key=lambda cost: -cost.seconds)
+        return MethodKernel(method, backend.report(program, target), tuple(costs))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {
+            "method": self.method,
+            **asdict(self.report),
+            "operators": [{**asdict(cost), "cycles": cost.cycles} for cost in self.costs],
+        }
+
+    def __str__(self) -> str:
+        title, total = f"Kernel of {self.method}", sum(cost.seconds for cost in self.costs)
+        shown = [
+            f"  {cost.cycles:>12,.1f} cycles  {cost.operator}  {cost.source}".rstrip()
+            for cost in self.costs[:SHOWN]
+        ]
+        rest = self.costs[SHOWN:]
+        others = (
+            [f"  {sum(cost.cycles for cost in rest):>12,.1f} cycles  {len(rest)} others"]
+            if rest
+            else []
+        )
+        basis = (
+            f"{total * 1e9:,.1f} ns a row predicted, {total * CLOCK:,.0f} cycles at {CLOCK / 1e9} "
+            "GHz: counted work at the prices measured on one machine"
+        )
+        return "\n".join([title, "-" * len(title), str(self.report), basis, *shown, *others])

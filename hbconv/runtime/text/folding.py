@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.containers.extractors import Texts
-from hbconv.runtime.text.character_classes import all_characters
-from hbconv.runtime.text.tokenize import preparation
+from hbconv.runtime.text.tokenize import all_characters, preparation
 
 __all__ = ["codes_of", "fold", "lengths_of"]
 

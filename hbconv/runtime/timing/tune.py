@@ -1,34 +1,95 @@
-"""Tune: time the contenders nearest in prediction, or read what was timed before."""
+"""Tune: time the contenders nearest in prediction, or read what was timed before.
+
+Records of timing on disk, beside the compiled code, under the same rules of trust.
+
+Rows to time with: the caller's, or rows made from the graph itself.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from numbers import Real
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
+from hbconv.cache import Cache
+from hbconv.containers import (
+    Cast,
+    CastLike,
+    Columns,
+    Graph,
+    Node,
+    Select,
+    TreeEnsemble,
+    TreeLeaves,
+)
+from hbconv.cost_model.row_buckets import BUCKETS, Bucket, find_bucket
+from hbconv.cost_model.tuning_record import Tuning, TuningRecord, read_record, write_record
 from hbconv.errors import OptionError
-from hbconv.lower import DENSE, Padding
-from hbconv.optimize.tuning.contender import Contender, Problem
-from hbconv.optimize.tuning.record_key import record_key
-from hbconv.optimize.tuning.tuned import LEAST_MEASURED_GAIN, contenders_of, is_usable
+from hbconv.lower import DENSE, AnyFeed, Feed, Padding
+from hbconv.optimize.tuning.contender import (
+    LEAST_MEASURED_GAIN,
+    Contender,
+    Problem,
+    contenders_of,
+    is_usable,
+    record_key,
+)
 from hbconv.pipeline import Compilation
-from hbconv.row_buckets import BUCKETS, Bucket, find_bucket
 from hbconv.runtime.call.page import group_rows
 from hbconv.runtime.inputs.table import Table
 from hbconv.runtime.programs import Programs
 from hbconv.runtime.row_artifact import Variant
 from hbconv.runtime.timing.measure import Measure, measure
-from hbconv.runtime.timing.record_cache import RecordCache
-from hbconv.runtime.timing.sample_rows import DISTINCT_ROWS, make_rows, repeated
-from hbconv.tuning_record import Tuning, TuningRecord
+from hbconv.trees.forest import Forest
 
-__all__ = ["SECONDS", "Tuner", "read_tune", "tune_programs"]
+__all__ = [
+    "DISTINCT_ROWS",
+    "SECONDS",
+    "RecordCache",
+    "Tuner",
+    "make_rows",
+    "read_tune",
+    "repeated",
+    "tune_programs",
+]
+
+MEMBER = "times.json"
+
+
+class RecordCache:
+    """The records of this user.
+
+    A record that is damaged, of another key, or that others could write, counts as none.
+
+    Parameters
+    ----------
+    cache : Cache, optional
+        By default the one that HBCONV_CACHE chooses.
+    """
+
+    def __init__(self, cache: Cache | None = None) -> None:
+        self._cache = Cache.chosen() if cache is None else cache
+
+    def read(self, key: str) -> TuningRecord | None:
+        """Return the record of a key."""
+        files: Mapping[str, bytes] = self._cache.read(_entry(key)) or {}
+        return read_record(files[MEMBER], key) if MEMBER in files else None
+
+    def write(self, record: TuningRecord) -> None:
+        """Keep a record, where a cache is kept."""
+        self._cache.write(_entry(record.key), {MEMBER: write_record(record)})
+
+
+def _entry(key: str) -> str:
+    return f"times-{key}"
+
 
 Inputs = Mapping[str, npt.NDArray[Any]]
 
@@ -181,3 +242,105 @@ class Tuner:
                 f"backend {self.problem.target.backend!r} leaves nothing to choose for this model"
             )
         return "the model has no trees and no rewrite to decide on"
+
+
+DISTINCT_ROWS = 512
+"""Rows that are made, or taken of a table; more are repetitions of them."""
+MOST_BYTES = 1 << 28
+"""Bytes that the inputs of a timed call may take."""
+
+
+def make_rows(graph: Graph, feeds: Sequence[AnyFeed], seed: int = 0) -> dict[str, Any]:
+    """Make the inputs of a program.
+
+    A column whose values are split by trees gets values between their thresholds, and beyond them,
+    each interval alike. The others get standard normal ones.
+
+    Parameters
+    ----------
+    graph : Graph
+        Optimized.
+    feeds : sequence of Feed
+    seed : int
+
+    Raises
+    ------
+    OptionError
+        The model reads text or sparse rows, of which it knows no typical ones.
+    """
+    numbers = [feed for feed in feeds if isinstance(feed, Feed)]
+    if len(numbers) < len(feeds):
+        raise OptionError(
+            "tune= cannot make rows for a model that reads text or sparse rows. Give it some: "
+            "tune=X."
+        )
+    rng = np.random.default_rng(seed)
+    edges = _find_thresholds(graph)
+    return {feed.name: _matrix(feed, edges, rng) for feed in numbers}
+
+
+def repeated(inputs: Inputs, rows: int) -> dict[str, npt.NDArray[Any]]:
+    """Repeat inputs up to a number of rows, or to fewer where those would take too much memory.
+
+    Examples
+    --------
+    >>> repeated({"x": np.array([[1.0], [2.0]])}, 3)["x"].ravel()
+    array([1., 2., 1.])
+    """
+    row_bytes = sum(array[:1].nbytes for array in inputs.values())
+    count = max(1, min(rows, MOST_BYTES // max(1, row_bytes)))
+    return {name: _cycled(array, count) for name, array in inputs.items()}
+
+
+def _cycled(array: npt.NDArray[Any], rows: int) -> npt.NDArray[Any]:
+    return np.ascontiguousarray(array[np.arange(rows) % len(array)])
+
+
+def _matrix(
+    feed: Feed, edges: Mapping[int, npt.NDArray[Any]], rng: np.random.Generator
+) -> npt.NDArray[Any]:
+    columns = [_values(edges.get(column), rng) for column in feed.columns]
+    matrix = np.stack(columns, axis=1) if columns else np.empty((DISTINCT_ROWS, 0))
+    limit = np.finfo(feed.dtype).max if feed.dtype.startswith("float") else 1 << 30
+    return np.clip(matrix, -limit, limit).astype(feed.dtype)
+
+
+def _values(edges: npt.NDArray[Any] | None, rng: np.random.Generator) -> npt.NDArray[Any]:
+    if edges is None:
+        return rng.standard_normal(DISTINCT_ROWS)
+    spread = max(float(edges[-1] - edges[0]), 1.0) / 10
+    ends = np.concatenate([[edges[0] - spread], edges, [edges[-1] + spread]])
+    place = rng.integers(len(ends) - 1, size=DISTINCT_ROWS)
+    within = rng.random(DISTINCT_ROWS)
+    return ends[place] * (1 - within) + ends[place + 1] * within
+
+
+def _find_thresholds(graph: Graph) -> dict[int, npt.NDArray[Any]]:
+    """Return the distinct thresholds of the trees that read a column as it is, or cast."""
+    found: dict[int, list[npt.NDArray[Any]]] = {}
+    for node in graph.nodes():
+        if isinstance(node, TreeEnsemble | TreeLeaves):
+            for column, thresholds in _by_column(node.forest, _columns_read(node.x)):
+                found.setdefault(column, []).append(thresholds)
+    edges = {column: np.unique(np.concatenate(parts)) for column, parts in found.items()}
+    return {column: values for column, values in edges.items() if len(values)}
+
+
+def _columns_read(node: Node) -> tuple[int, ...]:
+    """Return the input columns that a node passes on; none where it computes."""
+    if isinstance(node, Select):
+        passed = _columns_read(node.x)
+        return tuple(passed[i] for i in node.indices.data) if passed else ()
+    if isinstance(node, Cast | CastLike):
+        return _columns_read(node.x)
+    return node.columns if isinstance(node, Columns) else ()
+
+
+def _by_column(
+    forest: Forest, columns: Sequence[int]
+) -> Iterator[tuple[int, npt.NDArray[np.float64]]]:
+    """Yield the thresholds of each column, without those that stand for infinity."""
+    thresholds = forest.threshold.data.astype(np.float64)
+    finite = np.abs(thresholds) < np.finfo(np.float32).max
+    for place, column in enumerate(columns):
+        yield column, thresholds[finite & (forest.feature.data == place)]

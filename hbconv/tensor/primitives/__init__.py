@@ -6,11 +6,8 @@ Those of a whole forest are in ``hbconv.trees.primitives``.
 from hbconv.tensor.primitive import ELEMENTWISE, PRIMITIVES, OpKind, Primitive
 from hbconv.tensor.primitives import (
     elementwise,
-    iterate,
     movement,
     products,
-    reads,
-    reductions,
     searches,
 )
 

@@ -1,14 +1,23 @@
-"""Searches for the smallest entries as scikit-learn makes them, which decide among equal ones."""
+"""Searches for the smallest entries as scikit-learn makes them, which decide among equal ones.
+
+The heap and the sort by which scikit-learn keeps the nearest rows, exchange by exchange.
+
+Both move equal values, and which of these the heap drops, and how the sort leaves them, follows
+from the exchanges alone. They are those of its ``utils/_heap.pyx`` and ``utils/_sorting.pyx``.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import inf, log2
 
 import numpy as np
+import numpy.typing as npt
 
 from hbconv.tensor.primitive import OpKind, define
-from hbconv.tensor.primitives.heap import Heap, sorted_pairs
 from hbconv.tensor.types import FLOATS, NumpyArray, TensorType, require
 
-__all__: list[str] = []
+__all__ = ["Heap", "sorted_pairs"]
 
 Parts = tuple[tuple[int, int], ...]
 
@@ -111,3 +120,137 @@ def _rows(found: list[list[int]], k: int) -> NumpyArray:
 
 define("heap_search", infer_heap_search, heap_search, OpKind.REDUCTION)
 define("tree_search", infer_tree_search, tree_search, OpKind.REDUCTION)
+
+
+SHORT = 15
+"""Pairs up to which the sort inserts them one by one, so that equal ones keep their order."""
+
+BLOCK = 64
+"""Values that are looked at together at least, once the heap is full."""
+
+
+class Heap:
+    """The smallest of many values and their numbers, the largest of these first.
+
+    Attributes
+    ----------
+    values : list of float
+    numbers : list of int
+    """
+
+    def __init__(self, size: int) -> None:
+        self.values = [inf] * size
+        self.numbers = [0] * size
+
+    def offer(self, values: npt.NDArray[np.floating], numbers: npt.NDArray[np.integer]) -> None:
+        """Push many values in their order.
+
+        Most are not below the largest held. Those are left out by blocks, each twice as long as
+        the one before.
+        """
+        start, size = 0, len(self.values) if self.values[0] == inf else BLOCK
+        while start < len(values):
+            block = values[start : start + size]
+            places = (block < self.values[0]).nonzero()[0]
+            if len(places):
+                below = numbers[start : start + size][places].tolist()
+                for value, number in zip(block[places].tolist(), below, strict=True):
+                    self.push(value, number)
+            start, size = start + size, max(2 * size, BLOCK)
+
+    def push(self, value: float, number: int) -> None:
+        """Put a value in the place of the largest, and let it sink below larger ones."""
+        values, numbers = self.values, self.numbers
+        if value >= values[0]:
+            return
+        place, size = 0, len(values)
+        while (child := 2 * place + 1) < size:
+            if child + 1 < size and values[child + 1] > values[child]:
+                child += 1
+            if value >= values[child]:
+                break
+            values[place], numbers[place] = values[child], numbers[child]
+            place = child
+        values[place], numbers[place] = value, number
+
+
+def sorted_pairs(values: list[float], numbers: list[int]) -> list[int]:
+    """Return the numbers in the order into which scikit-learn sorts the values."""
+    pairs = list(zip(values, numbers, strict=True))
+    _introsort(pairs, 0, len(pairs), 2 * int(log2(len(pairs))))
+    return [number for _, number in pairs]
+
+
+Pairs = list[tuple[float, int]]
+
+
+def _introsort(pairs: Pairs, start: int, end: int, depth: int) -> None:
+    """Sort a part by partitions about a median of three, short parts by insertion."""
+    while end - start > SHORT:
+        if depth <= 0:
+            _heapsort(pairs, start, end)
+            return
+        depth -= 1
+        pivot = _partition(pairs, start, end)
+        _introsort(pairs, start, pivot, depth)
+        start = pivot + 1
+    pairs[start:end] = sorted(pairs[start:end], key=_value)
+
+
+def _partition(pairs: Pairs, start: int, end: int) -> int:
+    """Bring smaller values before the pivot and larger ones behind it; return its place."""
+    last = end - 1
+    _place_median(pairs, start, (start + (end - start) // 2), last)
+    pivot = pairs[last][0]
+    i, j = start + 1, end - 2
+    while True:
+        while i <= j and pairs[i][0] < pivot:
+            i += 1
+        while i <= j and pairs[j][0] > pivot:
+            j -= 1
+        if i >= j:
+            break
+        _swap(pairs, i, j)
+        i, j = i + 1, j - 1
+    _swap(pairs, i, last)
+    return i
+
+
+def _place_median(pairs: Pairs, first: int, middle: int, last: int) -> None:
+    """Order three pairs: the smallest to the first place, the median to the last."""
+    if pairs[first][0] > pairs[last][0]:
+        _swap(pairs, first, last)
+    if pairs[last][0] > pairs[middle][0]:
+        _swap(pairs, last, middle)
+        if pairs[first][0] > pairs[last][0]:
+            _swap(pairs, first, last)
+
+
+def _heapsort(pairs: Pairs, start: int, end: int) -> None:
+    size = end - start
+    for root in range((size - 2) // 2, -1, -1):
+        _sift_down(pairs, start, root, size)
+    for last in range(size - 1, 0, -1):
+        _swap(pairs, start, start + last)
+        _sift_down(pairs, start, 0, last)
+
+
+def _sift_down(pairs: Pairs, start: int, root: int, size: int) -> None:
+    """Exchange a pair with its larger child, down to where both are smaller."""
+    while True:
+        largest = root
+        for child in (2 * root + 1, 2 * root + 2):
+            if child < size and pairs[start + largest][0] < pairs[start + child][0]:
+                largest = child
+        if largest == root:
+            return
+        _swap(pairs, start + root, start + largest)
+        root = largest
+
+
+def _swap(pairs: Pairs, i: int, j: int) -> None:
+    pairs[i], pairs[j] = pairs[j], pairs[i]
+
+
+def _value(pair: tuple[float, int]) -> float:
+    return pair[0]

@@ -13,8 +13,7 @@ from matrix.estimators import CaseName, first_names
 
 from hbconv.backends import Backend
 from hbconv.cli import main
-from hbconv.cli.support import BACKENDS, count, support_data
-from hbconv.cli.support_page import support_page
+from hbconv.cli.support import BACKENDS, count, support_data, support_page
 from hbconv.target import Target
 from hbconv.tensor import Builder
 

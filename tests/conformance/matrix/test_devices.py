@@ -19,8 +19,8 @@ from hbconv.backends.torch.functions import DTYPES
 from hbconv.containers import Output
 from hbconv.interface import label_tables
 from hbconv.pipeline import Compilation, Planned
-from hbconv.runtime.programs import Programs
 from hbconv.runtime.call.tensor_reader import TensorReader
+from hbconv.runtime.programs import Programs
 from hbconv.runtime.tied_rows import TiedRows
 
 HOST = {"_local_scalar_dense", "nonzero", "equal", "is_nonzero", "masked_select", "_unique2"}

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import hbconv
-from hbconv.verification import TOLERANCE
+from hbconv.sources.verification import TOLERANCE
 
 onnxmltools = pytest.importorskip("onnxmltools")
 

@@ -9,7 +9,7 @@ import pytest
 from exported_files import CASES, REFUSED, Case, exported, rows_of
 
 import hbconv
-from hbconv.verification import TOLERANCE
+from hbconv.sources.verification import TOLERANCE
 
 onnxruntime = pytest.importorskip("onnxruntime")
 pytest.importorskip("skl2onnx")

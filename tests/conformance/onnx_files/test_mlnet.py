@@ -11,7 +11,7 @@ import pytest
 from mlnet_files import COLUMNS, MODELS, feeds
 
 import hbconv
-from hbconv.verification import TOLERANCE
+from hbconv.sources.verification import TOLERANCE
 
 onnxruntime = pytest.importorskip("onnxruntime")
 

@@ -14,7 +14,7 @@ from fuzz.runner import damaged
 from attack_files.__main__ import SUBJECTS, kind_of
 from attack_files.text_keys import TEXT_KEYS, ubjson
 from attack_files.values import hostile
-from hbconv.parse.xgboost.ubjson import decode_ubjson
+from hbconv.parse.xgboost.model_file import decode_ubjson
 
 TESTS = Path(__file__).parents[1]
 COUNT = 12

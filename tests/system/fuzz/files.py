@@ -22,11 +22,11 @@ from fuzz.mutate import mutate_array, mutate_bytes, mutate_json, mutate_text
 from fuzz.runner import Subject
 
 import hbconv
-from hbconv import catboost_files
-from hbconv.catboost_files import open_catboost
 from hbconv.cli.sources import load_source
 from hbconv.errors import ConversionError
 from hbconv.parse import parse
+from hbconv.sources import catboost_files
+from hbconv.sources.catboost_files import open_catboost
 
 __all__ = ["FILES", "sized"]
 
@@ -164,7 +164,7 @@ def _skops(folder: Path) -> None:
 def _ask_skops(path: Path, x: Any, _: Any) -> Any:
     from skops import io as skops
 
-    from hbconv.skops_files import BOOSTERS, TRUSTED
+    from hbconv.sources.skops_files import BOOSTERS, TRUSTED
 
     return answers_of(skops.load(path, trusted=[*TRUSTED, *BOOSTERS]), ("predict",), x)
 

@@ -13,8 +13,8 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 import hbconv
-from hbconv.cli.device_pool import HELD, DevicePool, parse_devices
 from hbconv.errors import BackendError, InputError, OptionError
+from hbconv.score.device_pool import HELD, DevicePool, parse_devices
 
 
 def scorer(path: str, device: str) -> Any:

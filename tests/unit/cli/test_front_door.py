@@ -19,7 +19,7 @@ from xgboost import XGBClassifier, XGBRegressor
 
 import hbconv
 from hbconv.cli import COMMANDS, main, parser
-from hbconv.verification import compare
+from hbconv.sources.verification import compare
 
 NAMES = list("abcd")
 ROWS = pd.DataFrame(np.random.default_rng(0).normal(size=(90, 4)), columns=NAMES)

@@ -18,10 +18,11 @@ from pyarrow import csv, fs
 from sklearn.linear_model import LinearRegression
 
 import hbconv
-from hbconv.cli import main, records
-from hbconv.cli.shards import Shard, find_shards
-from hbconv.cli.tables import open_table
+from hbconv.cli import main
 from hbconv.errors import InputError
+from hbconv.score import records
+from hbconv.score.shards import Shard, find_shards
+from hbconv.score.tables import open_table
 
 NOTES = ['say "hi", you', "one\ntwo", "é日", "", "5 inches"]
 TABLE = pd.DataFrame({"a": [1.5, 2, -3, 4, 5], "note": NOTES, "b": [0.5, 1, 2, 3, 4]})

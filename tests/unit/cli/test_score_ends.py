@@ -21,7 +21,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import hbconv
-from hbconv.cli import main, outputs
+from hbconv.cli import main
+from hbconv.score import outputs
 
 NAMES = list("abc")
 LIMIT = 100_000

@@ -23,7 +23,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 import hbconv
 from hbconv.cli import main
-from hbconv.cli.outputs import placed
+from hbconv.score.outputs import placed
 
 NAMES = list("abc")
 KILLS = 2

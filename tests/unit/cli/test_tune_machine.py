@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 import hbconv
 from hbconv.cli import main, tune_machine
 from hbconv.cost_model import find_record
-from hbconv.cost_model.factors import GROUPS
+from hbconv.cost_model.price_record import GROUPS
 from hbconv.errors import MissingPackageError
 from hbconv.runtime.timing.machine_prices import PriceTime
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hbconv.caches import read_caches
+from hbconv.cache import read_caches
 from hbconv.cost_model import Caches, find_caches
 
 

@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 import pytest
 
 from hbconv.cost_model import Factors, Prices
-from hbconv.cost_model.factors import GROUPS, is_factor
+from hbconv.cost_model.price_record import GROUPS, is_factor
 
 UNITS = tuple(f.name for f in fields(Prices) if f.name not in ("tile", "functions"))
 PRICES = Prices(**dict.fromkeys(UNITS, 3.0), tile=4, functions={"exp": 3.0})

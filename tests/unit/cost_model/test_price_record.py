@@ -19,6 +19,7 @@ from hbconv.cost_model import (
     show_prices,
 )
 from hbconv.cost_model import price_record as module
+from hbconv.cost_model.machine import describe_versions
 from hbconv.cost_model.price_record import (
     ENTRY,
     FORMAT,
@@ -28,7 +29,6 @@ from hbconv.cost_model.price_record import (
     read_record,
 )
 from hbconv.cost_model.shipped import KERNEL_PRICES, LOWERED_PRICES, PRIMITIVE_PRICES
-from hbconv.machine import describe_versions
 from hbconv.target import Target
 
 TORCH = Target("torch")

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from hbconv.cost_model import Caches, Prices, Work, find_prices
-from hbconv.cost_model.prices import unit_price
+from hbconv.cost_model.price_record import unit_price
 from hbconv.cost_model.shipped import KERNEL_PRICES, LOWERED_PRICES, PRIMITIVE_PRICES
 from hbconv.target import Target
 

@@ -9,10 +9,8 @@ from forests import random_forest
 from hbconv.array import Array
 from hbconv.backends.reference import Reference
 from hbconv.containers import Affine, Columns, Graph, Output, Schema, TreeEnsemble
-from hbconv.optimize import row_plans
-from hbconv.optimize.plan import Plan, make_plan
-from hbconv.optimize.row_plans import LEAST_GAIN, plan_rows
-from hbconv.row_buckets import BUCKETS, find_bucket
+from hbconv.cost_model.row_buckets import BUCKETS, find_bucket
+from hbconv.optimize.plan import LEAST_GAIN, Plan, make_plan, plan_rows
 from hbconv.target import Target
 
 
@@ -49,7 +47,7 @@ def priced(monkeypatch, seconds):
         ]
         return Plan(tuple(choices))
 
-    monkeypatch.setattr(row_plans, "make_plan", plan)
+    monkeypatch.setattr(plan, "make_plan", plan)
     return plan
 
 
@@ -111,5 +109,5 @@ def test_large_constants_are_not_held_twice(monkeypatch):
     graph, target = graph_of(forest(), add=Array(np.ones(4))), Target("torch")
     fitted = plan(graph, target, Planning())
     assert len(plan_rows(graph, target, Planning(), fitted)) == 1
-    monkeypatch.setattr(row_plans, "MOST_CONSTANT_BYTES", 8)
+    monkeypatch.setattr(plan, "MOST_CONSTANT_BYTES", 8)
     assert plan_rows(graph, target, Planning(), fitted) == ()

@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 
 import hbconv
 import hbconv.trees.feature_pairs
-from hbconv.parse import wide_explanations
+from hbconv.parse.checks import soundness
 
 RANDOM = np.random.default_rng(0)
 Y = np.arange(60) % 2
@@ -84,7 +84,7 @@ def test_files_leave_them_out_too():
 
 
 def test_contributions_are_left_out_like_interactions(monkeypatch):
-    monkeypatch.setattr(wide_explanations, "MOST_NUMBERS", 8)
+    monkeypatch.setattr(soundness, "MOST_NUMBERS", 8)
     model = hbconv.convert(booster().fit(rows(8), Y), backend="reference")
     assert not {"contributions", "interactions"}.intersection(model.methods)
     with pytest.raises(AttributeError, match="Fit fewer columns"):

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from hbconv.containers import Columns, Concat, Graph, Map, Output, Schema, at_step
-from hbconv.picture import layered
+from hbconv.picture import layout
 from hbconv.picture.scene import make_scene
 from hbconv.picture.svg import write_svg
 from hbconv.target import Target
@@ -53,8 +53,8 @@ def test_the_calls_of_a_chain_are_in_proportion(step):
 
 def test_a_sweep_looks_at_each_layer_once(monkeypatch):
     asked = []
-    monkeypatch.setattr(layered, "_barycentre", lambda *_: lambda item: asked.append(item) or 0)
-    layered._sweep([[i] for i in range(50)], {}, downwards=True)
+    monkeypatch.setattr(layout, "_barycentre", lambda *_: lambda item: asked.append(item) or 0)
+    layout._sweep([[i] for i in range(50)], {}, downwards=True)
     assert asked == list(range(50))
 
 

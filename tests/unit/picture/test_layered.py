@@ -7,7 +7,7 @@ from itertools import combinations, pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hbconv.picture.layered import Line, count_crossings, order, place
+from hbconv.picture.layout import Line, count_crossings, order, place
 
 GAP = 7.0
 

@@ -12,8 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 import hbconv
 from hbconv.containers import NODES
-from hbconv.picture.kinds import KINDS, kind_of
-from hbconv.picture.scene import make_scene
+from hbconv.picture.scene import KINDS, kind_of, make_scene
 from hbconv.picture.text import cut, width_of
 
 

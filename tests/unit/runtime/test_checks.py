@@ -41,9 +41,7 @@ from hbconv.containers import (
     SquaredDistances,
     YeoJohnson,
 )
-from hbconv.containers.analysis.finite_outputs import find_finite_output
-from hbconv.containers.analysis.guard import find_guard
-from hbconv.containers.analysis.intervals import find_interval
+from hbconv.containers.analysis.guard import find_finite_output, find_guard, find_interval
 from hbconv.containers.extractors import Buckets, Extractor, Terms, Texts
 from hbconv.errors import InputError
 from hbconv.lower import lower_nodes

@@ -9,9 +9,8 @@ from sklearn.ensemble import RandomForestClassifier
 
 import hbconv
 from hbconv.backends.base import Artifact
-from hbconv.optimize import row_plans
+from hbconv.cost_model.row_buckets import BUCKETS
 from hbconv.optimize.plan import Plan, make_plan
-from hbconv.row_buckets import BUCKETS
 from hbconv.runtime.row_artifact import RowArtifact, Variant, other_files, own_files
 
 STRATEGIES = {1: "select", 8: "gemm", 256: "select", 10_000: "tree_traversal"}
@@ -42,7 +41,7 @@ def by_rows(monkeypatch):
         ]
         return Plan(tuple(choices))
 
-    monkeypatch.setattr(row_plans, "make_plan", plan)
+    monkeypatch.setattr(plan, "make_plan", plan)
     monkeypatch.setattr("hbconv.pipeline.make_plan", plan)
 
 

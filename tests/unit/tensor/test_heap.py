@@ -7,7 +7,7 @@ import pytest
 from sklearn.neighbors._kd_tree import NeighborsHeap64
 from sklearn.utils._sorting import _py_simultaneous_sort
 
-from hbconv.tensor.primitives.heap import Heap, sorted_pairs
+from hbconv.tensor.primitives.searches import Heap, sorted_pairs
 
 
 def values(kind: str, size: int) -> np.ndarray:

@@ -24,7 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
 
 import hbconv
-from hbconv.testing import asking, assert_same, conversions
+from hbconv.testing import asking, assert_same, judge
 
 X = np.random.default_rng(0).normal(size=(20, 3))
 y = (X[:, 0] > 0).astype(int)
@@ -184,7 +184,7 @@ print([(o.kind, o.estimator) for o in report.outcomes])
 
 def test_what_takes_too_long_is_skipped(monkeypatch):
     model = StandardScaler().fit(X)
-    monkeypatch.setattr(conversions, "convert", lambda *_, **__: time.sleep(60))
+    monkeypatch.setattr(judge, "convert", lambda *_, **__: time.sleep(60))
     with asking(limit=0.05) as report:
         model.transform(X)
     assert report.reasons("skipped") == [("more than 0.05 s", 1)]

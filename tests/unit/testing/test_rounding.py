@@ -11,8 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import hbconv
-from hbconv.testing.comparison import compared
-from hbconv.testing.rounding import uncertainty
+from hbconv.testing.comparison import compared, uncertainty
 from hbconv.testing.watch import Call, asked
 
 RNG = np.random.default_rng(0)

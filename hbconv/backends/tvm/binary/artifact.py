@@ -19,8 +19,7 @@ import numpy.typing as npt
 
 from hbconv.backends.base import Arrays, Artifact, Bound
 from hbconv.backends.tvm.binary.guards import make_loop
-from hbconv.backends.tvm.binary.loop import CompiledLoop, pack_loop, unpack_loop
-from hbconv.backends.tvm.binary.thread_pool import share
+from hbconv.backends.tvm.binary.loop import CompiledLoop, pack_loop, share, unpack_loop
 from hbconv.backends.tvm.target.machine import LEVELS, Machine
 from hbconv.errors import BackendError, StoreError
 

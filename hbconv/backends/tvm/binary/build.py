@@ -1,8 +1,17 @@
-"""Build kernels: compile each function or find it in the cache, link them, and load the library."""
+"""Build kernels: compile each function or find it in the cache, link them, and load the library.
+
+Run compiled functions in this process where no library can be made of them.
+
+Link object files to a shared library.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import ctypes
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -11,17 +20,18 @@ from typing import Any
 
 import tvm
 import tvm_ffi
+from tvm import ir, tirx
+from tvm.script.ir_builder import IRBuilder
+from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.binary.cache_key import function_key
 from hbconv.backends.tvm.binary.code_generation import compile_functions
-from hbconv.backends.tvm.binary.jit import load_in_process
-from hbconv.backends.tvm.binary.library import load_library
-from hbconv.backends.tvm.binary.link import link
-from hbconv.backends.tvm.target.calling_convention import KernelFunction
+from hbconv.backends.tvm.binary.loop import load_library
+from hbconv.backends.tvm.target.calling_convention import SYMBOL, KernelFunction, Record
 from hbconv.backends.tvm.target.machine import Machine
 from hbconv.cache import Cache
 
-__all__ = ["build", "make_objects"]
+__all__ = ["build", "link", "load_in_process", "make_objects"]
 
 OBJECT = "kernel.o"
 
@@ -78,3 +88,79 @@ def _compiled(name: str, structure: Any, machine: Machine) -> bytes:
         path = Path(folder, OBJECT)
         compile_functions({name: structure.key}, machine).mod.write_to_file(str(path))
         return path.read_bytes()
+
+
+NAME = "call"
+PACKED = 1
+"""TVM's number for the calling convention of tvm_ffi."""
+VALUE = 15
+"""TVM's number of the field ``value`` of an argument's record."""
+
+
+def load_in_process(functions: Mapping[str, Any], machine: Machine) -> KernelFunction:
+    """Compile a kernel to memory, and return it; TVM stays loaded for it."""
+    call = compile_functions({f"__tvm_ffi_{NAME}": _caller(), **functions}, machine)[NAME]
+
+    def kernel(record: Record) -> None:
+        call(ctypes.addressof(record))
+
+    return kernel
+
+
+def _caller() -> Any:
+    """Write a function of tvm_ffi that calls the kernel."""
+    with IRBuilder() as builder, T.prim_func(s_tir=True):
+        T.func_name(f"__tvm_ffi_{NAME}")
+        T.func_attr({"calling_conv": PACKED})
+        T.arg("self", T.handle())
+        arguments = T.arg("arguments", T.handle())
+        T.arg("count", T.int32())
+        T.arg("result", T.handle())
+        T.func_ret(ir.PrimType("int32"))
+        record = tirx.tvm_struct_get(arguments, 0, VALUE, "handle")
+        T.evaluate(tirx.call_extern("int32", SYMBOL, record))
+        T.Return(tirx.IntImm("int32", 0))
+    return builder.get()
+
+
+COMPILERS = ("cc", "gcc", "clang", "c++", "g++", "clang++")
+LIBRARY = "kernel.so"
+
+
+def link(objects: Mapping[str, bytes]) -> bytes | None:
+    """Return the shared library of some object files; None if no linker is there, or succeeds."""
+    with TemporaryDirectory() as folder:
+        paths = {Path(folder, f"{name}.o"): data for name, data in objects.items()}
+        for path, data in paths.items():
+            path.write_bytes(data)
+        library = Path(folder, LIBRARY)
+        commands = _link_commands([str(path) for path in paths])
+        linked = any(_succeeds([*command, "-o", str(library)]) for command in commands)
+        return library.read_bytes() if linked else None
+
+
+def _link_commands(compiled: list[str]) -> Iterator[list[str]]:
+    """Yield commands that may link: the linker, which is quickest, then compilers.
+
+    A compiler knows more about where the system's libraries are.
+    """
+    if sys.platform == "linux" and shutil.which("ld"):
+        yield [
+            "ld",
+            "-shared",
+            "--strip-debug",
+            "-z",
+            "noexecstack",
+            "-Bsymbolic",
+            *compiled,
+            "-l:libm.so.6",
+        ]
+    yield from ([name, "-shared", *compiled] for name in COMPILERS if shutil.which(name))
+
+
+def _succeeds(command: list[str]) -> bool:
+    try:
+        ran = subprocess.run(command, capture_output=True, check=False)  # noqa: S603
+    except OSError:
+        return False
+    return ran.returncode == 0

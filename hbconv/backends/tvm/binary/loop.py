@@ -2,21 +2,44 @@
 
 A loop is stored as files: a shared library, and its tables as data. Reading them back needs neither
 TVM nor a compiler.
+
+One pool of threads for all calls of a process, made at its first use, and anew after a fork.
+
+The threads of ``concurrent.futures`` do not suit. They stop when the main thread ends, while others
+go on. And waking them takes locks: a signal handler or a finalizer that shares work while its
+thread holds these locks would wait forever.
+
+Load shared libraries of kernels by ctypes: this needs neither TVM nor a compiler.
 """
 
 from __future__ import annotations
 
+import _thread
+import ctypes
 import json
+import os
+import sys
 import threading
-from collections.abc import Mapping, Sequence
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache, partial
+from itertools import count
+from pathlib import Path
+from queue import SimpleQueue
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.backends.tvm.binary.library import load_library
-from hbconv.backends.tvm.target.calling_convention import KernelFunction, Record, make_record
+from hbconv.backends.tvm.target.calling_convention import (
+    SYMBOL,
+    KernelFunction,
+    Record,
+    make_record,
+)
 
 __all__ = [
     "CompiledLoop",
@@ -25,6 +48,7 @@ __all__ = [
     "Workspace",
     "pack_loop",
     "scratch_bytes",
+    "share",
     "unpack_loop",
 ]
 
@@ -153,3 +177,148 @@ def unpack_loop(files: Mapping[str, bytes]) -> LoopCode:
         json.loads(files[SCRATCH]),
         files[LIBRARY],
     )
+
+
+Task = Callable[[], None]
+
+
+def share(tasks: Sequence[Task], threads: int) -> None:
+    """Run independent tasks on ``threads`` threads, one of which is the caller's.
+
+    Each thread takes the next task when it is done with one. The caller runs all tasks if no other
+    thread has time, or none can be started. It raises what a task raised.
+
+    Examples
+    --------
+    >>> done = []
+    >>> share([partial(done.append, letter) for letter in "abc"], threads=2)
+    >>> sorted(done)
+    ['a', 'b', 'c']
+    """
+    waiting = iter(tasks)
+    others = min(threads, len(tasks)) - 1
+    if others < 1:
+        return _run(waiting)
+    ended = SimpleQueue[BaseException | None]()
+    seats = iter(range(others))
+    for _ in range(others):
+        _pool().put(partial(_help, seats, waiting, ended))
+    try:
+        _run(waiting)
+    finally:
+        free = len(list(seats))
+        errors = [ended.get() for _ in range(others - free)]
+    for error in filter(None, errors):
+        raise error
+    return None
+
+
+def _run(tasks: Iterator[Task]) -> None:
+    for task in tasks:
+        task()
+
+
+def _help(
+    seats: Iterator[int], tasks: Iterator[Task], ended: SimpleQueue[BaseException | None]
+) -> None:
+    """Run tasks too, if there is a seat: the caller takes the free seats when no task is left."""
+    if next(seats, None) is None:
+        return
+    try:
+        _run(tasks)
+    except BaseException as error:  # the caller raises it
+        ended.put(error)
+    else:
+        ended.put(None)
+
+
+class _Pool:
+    """Threads that wait for work, at most one for each core; each is started when work comes."""
+
+    def __init__(self) -> None:
+        self._work: SimpleQueue[Task] = SimpleQueue()
+        self._unstarted = [self._serve] * (os.cpu_count() or 1)
+
+    def put(self, task: Task) -> None:
+        """Queue a task for one thread."""
+        self._work.put(task)
+        # All threads run already, or the interpreter ends and starts none.
+        with suppress(IndexError, RuntimeError):
+            _thread.start_new_thread(self._unstarted.pop(), ())
+
+    def _serve(self) -> None:
+        while True:
+            self._work.get()()
+
+
+@cache
+def _pool() -> _Pool:
+    return _Pool()
+
+
+# A child has none of its parent's threads.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
+if sys.platform == "win32":
+    from _ctypes import FreeLibrary as close_library  # noqa: N813
+else:
+    from _ctypes import dlclose as close_library
+
+__all__ = ["load_library"]
+
+FILE = "kernel.so"
+LOADED = count(1)
+
+
+def load_library(library: bytes) -> KernelFunction:
+    """Return the kernel of a shared library, which is unloaded when nothing refers to it.
+
+    Raises
+    ------
+    OSError
+        It is no library of this system, or files may not be executed.
+    AttributeError
+        It has no kernel, as libraries of former versions.
+    """
+    kernel = _load(library)[SYMBOL]
+    kernel.restype = None  # it is always 0
+    return kernel
+
+
+def _load(library: bytes) -> ctypes.CDLL:
+    """Load from memory where the system can, which needs no folder that may be written to."""
+    if hasattr(os, "memfd_create"):
+        with suppress(OSError), _in_memory(library) as path:
+            return _opened(path)
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        file = Path(folder, FILE)
+        file.write_bytes(library)
+        return _opened(str(file))
+
+
+@contextmanager
+def _in_memory(library: bytes) -> Iterator[str]:
+    """Yield a path of a file in memory that no library was loaded from before.
+
+    The system would return that library. Numbers of files come again, so the path holds another
+    number too: its bits, as steps that lead nowhere.
+    """
+    file = os.memfd_create(FILE, os.MFD_CLOEXEC)
+    try:
+        os.write(file, library)
+        steps = f"{next(LOADED):b}".replace("0", "/").replace("1", "./")
+        yield f"/proc/self/{steps}fd/{file}"
+    finally:
+        os.close(file)
+
+
+def _opened(path: str) -> ctypes.CDLL:
+    """Open a library until nothing refers to it.
+
+    It stays open when the interpreter ends, since other threads may still run its code.
+    """
+    library = ctypes.CDLL(path)
+    weakref.finalize(library, close_library, library._handle).atexit = False  # noqa: SLF001
+    return library

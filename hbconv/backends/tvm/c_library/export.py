@@ -1,25 +1,47 @@
-"""Compile methods, write the C around them, and link both to a library."""
+"""Compile methods, write the C around them, and link both to a library.
+
+C compilers for this machine and for others.
+"""
 
 from __future__ import annotations
 
+import importlib.util
+import shutil
+import subprocess
+import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from hbconv.backends.tvm import BACKEND
 from hbconv.backends.tvm.c_library.function import CFunction, compile_function
-from hbconv.backends.tvm.c_library.header import class_arrays, header_text
-from hbconv.backends.tvm.c_library.literals import c_text, texts
-from hbconv.backends.tvm.c_library.source import function_source
-from hbconv.backends.tvm.c_library.toolchain import TRIPLES, C, find_compiler, run_compiler
+from hbconv.backends.tvm.c_library.source import (
+    c_text,
+    class_arrays,
+    function_source,
+    header_text,
+    texts,
+)
 from hbconv.backends.tvm.target.machine import LEVELS, Machine
 from hbconv.containers import Graph
+from hbconv.errors import BackendError, MissingPackageError
 from hbconv.interface import inputs_with_text
 from hbconv.names import unknown
 from hbconv.target import Target
 
-__all__ = ["COMPILE", "LINK", "export_library", "library_files", "machine_of", "write_files"]
+__all__ = [
+    "COMPILE",
+    "CPP",
+    "LINK",
+    "export_library",
+    "find_compiler",
+    "library_files",
+    "machine_of",
+    "run_compiler",
+    "write_files",
+]
 
 COMPILE = ("-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden")
 LINK = (
@@ -139,3 +161,68 @@ def _messages(messages: list[str], prefix: str) -> str:
     cases = [f"        case {status}: return {c_text(text)};" for status, text in statuses.items()]
     body = "\n".join(["    switch (status) {", *cases, "        default: return NULL;", "    }"])
     return f"API const char *{prefix}_message(int32_t status) {{\n{body}\n}}\n"
+
+
+TRIPLES = {"x86-64": "x86_64-linux-gnu", "aarch64": "aarch64-linux-gnu"}
+"""Names of Linux systems, as GNU compilers and zig begin with or take."""
+
+
+@dataclass(frozen=True)
+class Language:
+    """A language, and who compiles it.
+
+    Parameters
+    ----------
+    name, what : str
+        What the compiler is of, and what is made.
+    host : tuple of str
+        Compilers for this machine, by preference.
+    gnu : str
+        End of the name of a GNU compiler for another machine.
+    zig : bool
+        Whether zig's compiler does.
+    """
+
+    name: str
+    what: str
+    host: tuple[str, ...]
+    gnu: str
+    zig: bool
+
+
+C = Language("C", "A library", ("cc", "gcc", "clang"), "gcc", zig=True)
+CPP = Language("C++", "A torch operator", ("c++", "g++", "clang++"), "g++", zig=False)
+"""Zig links a C++ runtime of its own, through which torch catches no exception."""
+
+
+def find_compiler(machine: Machine, language: Language) -> list[str]:
+    """Return the command of a compiler for a machine.
+
+    Raises
+    ------
+    MissingPackageError
+        There is none; the message says how to install one.
+    """
+    native = sys.platform == "linux" and machine.architecture == Machine.host().architecture
+    triple = TRIPLES[machine.architecture]
+    for name in (*(language.host if native else ()), f"{triple}-{language.gnu}"):
+        if shutil.which(name):
+            return [name]
+    if language.zig and shutil.which("zig"):
+        return ["zig", "cc", "-target", triple]
+    if language.zig and importlib.util.find_spec("ziglang"):
+        return [sys.executable, "-m", "ziglang", "cc", "-target", triple]
+    instead = "zig with: pip install ziglang" if language.zig else "export without native=True"
+    raise MissingPackageError(
+        f"{language.what} for {machine.architecture} needs a {language.name} compiler for it. "
+        f"Install {triple}-{language.gnu}, or {instead}"
+    )
+
+
+def run_compiler(command: list[str], folder: Path) -> None:
+    """Run a compiler in a folder, or raise BackendError with what it says."""
+    done = subprocess.run(  # noqa: S603
+        command, cwd=folder, capture_output=True, text=True, errors="replace", check=False
+    )
+    if done.returncode:
+        raise BackendError(f"{command[0]} cannot make the library: {done.stderr[-2000:]}")

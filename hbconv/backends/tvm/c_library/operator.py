@@ -12,15 +12,16 @@ from tempfile import TemporaryDirectory
 from hbconv.backends.tvm import BACKEND
 from hbconv.backends.tvm.c_library.export import (
     COMPILE,
+    CPP,
     LINK,
+    find_compiler,
     library_files,
     machine_of,
+    run_compiler,
     write_files,
 )
 from hbconv.backends.tvm.c_library.function import CFunction, compile_function
-from hbconv.backends.tvm.c_library.literals import c_text, c_type
-from hbconv.backends.tvm.c_library.source import pointer_type, signature
-from hbconv.backends.tvm.c_library.toolchain import CPP, find_compiler, run_compiler
+from hbconv.backends.tvm.c_library.source import c_text, c_type, pointer_type, signature
 from hbconv.containers import Graph
 from hbconv.interface import FileInput, FileOutput, inputs_with_codes
 from hbconv.target import Target

@@ -1,17 +1,39 @@
-"""The C of a library: functions of methods, around their compiled loops."""
+"""The C of a library: functions of methods, around their compiled loops.
+
+The header of a library: its functions, what they take, and what they answer.
+
+Where the parts of a call's own memory lie.
+
+Values as C writes them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from hbconv.backends.tvm.c_library.function import CAnswer, CFunction, CLoop
-from hbconv.backends.tvm.c_library.layout import CallMemory
-from hbconv.backends.tvm.c_library.literals import c_text, c_type, numbers
+from hbconv import __version__
+from hbconv.backends.tvm.c_library.function import CAnswer, CFunction, CLoop, rounded
+from hbconv.errors import BackendError
 from hbconv.interface import FileInput, label_tables
 
-__all__ = ["answer_names", "function_source", "input_name", "pointer_type", "signature"]
+__all__ = [
+    "answer_names",
+    "c_text",
+    "c_type",
+    "class_arrays",
+    "function_source",
+    "header_text",
+    "input_name",
+    "pointer_type",
+    "signature",
+    "texts",
+]
 
 
 def signature(function: CFunction, prefix: str) -> str:
@@ -179,3 +201,210 @@ def _convert(function: CFunction, number: int, place: int) -> Iterator[str]:
     yield f"    {kind} *to = {answer_names(function)[number]} + start * {width};"
     yield f"    for (int64_t i = 0; i < count * {width}; i++) to[i] = {value};"
     yield "}"
+
+
+MOST_LETTERS = 2000
+"""Letters of names in one comment."""
+
+TEXT = """\
+/* {estimator}, compiled by hbconv {version}.
+
+   Each function answers `rows` rows and returns 0. Matrices are in C order, one row after another.
+   Texts are UTF-8 and end in a null character; NULL is a missing text, as is the empty text.
+   Otherwise the function returns a status, and {prefix}_message(status) says why; what stands in
+   the answer then means nothing. Functions may be called from any number of threads at once. */
+
+#ifndef {guard}
+#define {guard}
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+{functions}
+/* Why a function returned another status than 0; NULL for other numbers. */
+const char *{prefix}_message(int32_t status);
+
+#ifdef __cplusplus
+}}
+#endif
+
+#endif
+"""
+
+
+def header_text(estimator: str, methods: list[CFunction], prefix: str) -> str:
+    """Return the text of a header."""
+    functions = "".join(f"{line}\n" for method in methods for line in _declared(method, prefix))
+    guard = f"{prefix.upper()}_H"
+    return TEXT.format(
+        estimator=_comment(estimator),
+        version=__version__,
+        prefix=prefix,
+        guard=guard,
+        functions=functions,
+    )
+
+
+def _declared(method: CFunction, prefix: str) -> Iterator[str]:
+    yield f"/* {method.name}"
+    for given in method.inputs:
+        what = "texts" if given.is_text else f"rows x {len(given.columns)}"
+        yield f"   {input_name(given)}: {what}, of {_comment(', '.join(given.columns))}"
+    (answer,) = method.answers
+    shape = " x ".join(["rows", *map(str, answer.told.shape)])
+    coded = ", codes of classes" if answer.told.classes else ""
+    yield f"   answer: {shape}{coded} */"
+    yield f"{signature(method, prefix)};"
+    for name, values in class_arrays(method, prefix):
+        yield f"extern const char *const {name}[{len(values)}]; /* {_comment(texts(values))} */"
+    yield ""
+
+
+def class_arrays(method: CFunction, prefix: str) -> list[tuple[str, tuple[str, ...]]]:
+    """Return the names and labels of the arrays that codes are places in, one for each target."""
+    tables = method.answers[0].told.classes or ()
+    name = f"{prefix}_{method.name}_classes"
+    names = [name] if len(tables) == 1 else [f"{name}_{i}" for i in range(len(tables))]
+    pairs = zip(names, tables, strict=True)
+    return [(name, tuple(map(str, table))) for name, table in pairs]
+
+
+def _comment(text: str) -> str:
+    """Return the beginning of a text, without what ends a comment or acts in a terminal."""
+    begin = text if len(text) <= MOST_LETTERS else f"{text[:MOST_LETTERS]} ..."
+    return re.sub(r"[\x00-\x1f\x7f-\x9f]", " ", begin.replace("*/", "* /"))
+
+
+MAX_INDEX = 2**31 - 1
+"""Row times column stays below this in one call of a loop, since positions are int32."""
+SLICE_ROWS = 4096
+"""Rows of one call of a loop: their flags and codes stay in the second-level cache."""
+LEAST_ROWS = 256
+SLICE_BYTES = 1 << 20
+"""Bytes that the codes, flags and values of a slice may take."""
+
+
+@dataclass(frozen=True)
+class CallMemory:
+    """Memory that a call has for itself: codes, flags, values to convert, and scratch.
+
+    Parameters
+    ----------
+    rows : int
+        Rows of a slice.
+    bytes : int
+    codes : int
+        Place of the codes of texts.
+    flags : tuple of int
+        Place of what each check says.
+    values : tuple of int or None
+        Place of the values that are converted to each answer; None where a loop writes it itself.
+    scratch : dict of str to tuple of int
+        Places of the buffers of each loop, by its symbol. Loops do not run at once.
+    """
+
+    rows: int
+    bytes: int
+    codes: int
+    flags: tuple[int, ...]
+    values: tuple[int | None, ...]
+    scratch: dict[str, tuple[int, ...]]
+
+    @staticmethod
+    def of(function: CFunction) -> CallMemory:
+        """Lay out the memory of a function."""
+        widths = [width for _, width in function.messages]
+        items = [_value_bytes(answer) for answer in function.answers]
+        row_bytes = 4 * len(function.coded) + sum(widths) + sum(items)
+        rows = _slice_rows(function, row_bytes)
+        first = rounded(4 * len(function.coded) * rows)
+        flags, first = _places([width * rows for width in widths], first)
+        values, first = _places([item * rows for item in items], first)
+        scratch = {}
+        ends = [first]
+        for loop in function.loops:
+            scratch[loop.symbol], end = _places(loop.scratch_bytes, first)
+            ends.append(end)
+        held = tuple(p if item else None for p, item in zip(values, items, strict=True))
+        return CallMemory(rows, max(64, *ends), 0, flags, held, scratch)
+
+
+def _value_bytes(answer: CAnswer) -> int:
+    """Return the bytes of a row's values that are converted."""
+    return np.dtype(answer.dtype).itemsize * answer.width if answer.converts else 0
+
+
+def _slice_rows(function: CFunction, row_bytes: int) -> int:
+    inputs = [1 if given.is_text else len(given.columns) for given in function.inputs]
+    answers = [answer.width for answer in function.answers]
+    checks = [width for _, width in function.messages]
+    widest = max([*inputs, len(function.coded), *answers, *checks])
+    fitting = max(LEAST_ROWS, SLICE_BYTES // max(1, row_bytes))
+    return max(1, min(SLICE_ROWS, fitting, MAX_INDEX // (widest + 1)))
+
+
+def _places(sizes: list[int] | tuple[int, ...], first: int) -> tuple[tuple[int, ...], int]:
+    """Return where buffers lie one after another, and where the last one ends."""
+    places = []
+    for size in sizes:
+        places.append(first)
+        first = rounded(first + size)
+    return tuple(places), first
+
+
+C_TYPES = {
+    "bool": "uint8_t",
+    "float32": "float",
+    "float64": "double",
+    **{f"{sign}int{bits}": f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+}
+"""C's type of each dtype; a bool is a byte, as in numpy."""
+
+
+def c_type(dtype: str) -> str:
+    """Return C's type of a dtype, or raise BackendError."""
+    if dtype not in C_TYPES:
+        raise BackendError(
+            f"C has no type for answers of dtype {dtype}. Export .onnx, or save as .hbc."
+        )
+    return C_TYPES[dtype]
+
+
+def c_text(text: str) -> str:
+    r"""Return a string literal of the UTF-8 bytes of a text.
+
+    Examples
+    --------
+    >>> print(c_text('a "ü"'))
+    "a \042\303\274\042"
+    """
+    return f'"{"".join(map(_character, text.encode()))}"'
+
+
+def _character(byte: int) -> str:
+    """Return a byte as itself, or by its number where C would read it otherwise."""
+    plain = 32 <= byte < 127 and chr(byte) not in '"\\?'
+    return chr(byte) if plain else f"\\{byte:03o}"
+
+
+def texts(values: Iterable[Any]) -> str:
+    """Return the initializer of an array of texts."""
+    return "{" + ", ".join(c_text(str(value)) for value in values) + "}"
+
+
+def numbers(values: npt.NDArray[Any]) -> str:
+    """Return the initializer of an array of numbers, exactly."""
+    if values.dtype.kind == "f":
+        return "{" + ", ".join(_float(value) for value in values.tolist()) + "}"
+    smallest = np.iinfo(np.int64).min
+    plain = [f"({v + 1}LL - 1)" if v == smallest else f"{int(v)}LL" for v in values.tolist()]
+    return "{" + ", ".join(plain) + "}"
+
+
+def _float(value: float) -> str:
+    if value != value:
+        return '__builtin_nan("")'
+    return value.hex() if abs(value) < float("inf") else f"{'-' * (value < 0)}__builtin_inf()"

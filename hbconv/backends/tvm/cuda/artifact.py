@@ -1,9 +1,18 @@
-"""Run a plan on a device by the driver alone: copy the inputs, launch the kernels, copy back."""
+"""Run a plan on a device by the driver alone: copy the inputs, launch the kernels, copy back.
+
+Find the device of a target.
+
+Compile a program for a CUDA device, and choose who manages its memory.
+
+Report what a program launches on a device, without a device: its kernels are compiled only.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
+from importlib.util import find_spec
 from threading import Lock
 from typing import Any
 from weakref import finalize
@@ -12,12 +21,17 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.base import Arrays, Artifact
-from hbconv.backends.cuda.device_memory import DeviceMemory
+from hbconv.backends.cuda.clocks import memory_clocks
+from hbconv.backends.cuda.compile import compile_kernel
+from hbconv.backends.cuda.device_memory import DeviceMemory, DriverDevice
+from hbconv.backends.cuda.device_report import DeviceReport, LaunchReport
 from hbconv.backends.cuda.launch import launch_all
-from hbconv.backends.cuda.plan import MAX_ROWS, PlannedKernels
-from hbconv.backends.tvm.cuda.plan import DevicePlan
+from hbconv.backends.cuda.plan import MAX_ROWS, Launch, PlannedKernels
+from hbconv.backends.tvm.cuda.plan import DevicePlan, ForestStep, RowStep, plan_program
+from hbconv.target import Target
+from hbconv.tensor import TensorProgram, TensorType
 
-__all__ = ["CudaArtifact"]
+__all__ = ["CudaArtifact", "compile_for_device", "find_device", "report_device", "report_plan"]
 
 
 class CudaArtifact(Artifact):
@@ -98,3 +112,95 @@ def _give_all(device: DeviceMemory, tables: Mapping[int, int]) -> None:
     with device.opened():
         for address in tables.values():
             device.give(address)
+
+
+def find_device(target: Target) -> DriverDevice:
+    """Return the target's device, which all programs share.
+
+    Raises
+    ------
+    BackendError
+        The driver does not have it.
+    """
+    return _device(int(target.device.partition(":")[2] or 0))
+
+
+@lru_cache(maxsize=64)
+def _device(number: int) -> DriverDevice:
+    return DriverDevice(number)
+
+
+def compile_for_device(program: TensorProgram, target: Target) -> Artifact:
+    """Compile a prepared program for the device of a target; the kernels of batches at once."""
+    device = find_device(target)
+    plan = plan_program(program, device.sizes)
+    for launch in plan.choose(MAX_ROWS).plan.launches:
+        compile_kernel(launch.kernel, device.architecture)
+    return _in_memory_of_torch(plan, target) or CudaArtifact(plan, device)
+
+
+def _in_memory_of_torch(plan: DevicePlan, target: Target) -> Artifact | None:
+    """Let torch manage memory, streams and graphs; None where there is no CUDA build of it."""
+    if find_spec("torch") is None:
+        return None
+    from hbconv.backends.torch.planned_artifact import PlannedArtifact, device_of_torch
+
+    device = device_of_torch(target.device)
+    return PlannedArtifact(plan, device) if device else None
+
+
+def report_device(program: TensorProgram, target: Target) -> DeviceReport:
+    """Report on a prepared program."""
+    device = find_device(target)
+    return report_plan(plan_program(program, device.sizes), device.architecture)
+
+
+def report_plan(plan: DevicePlan, architecture: str) -> DeviceReport:
+    """Report on a plan, for batches."""
+    batch = [step.batch for step in plan.steps]
+    types = plan.program.types
+    kept = {f"value{index}" for index in plan.program.outputs.values()}
+    buffers = dict(buffer for each in batch for buffer in each.plan.buffers)
+    return DeviceReport(
+        architecture,
+        tuple(report for step in plan.steps for report in _launches(step, architecture)),
+        sum(map(_bytes, types.inputs.values())),
+        sum(map(_bytes, types.outputs.values())),
+        sum(buffer.bytes_per_row for name, buffer in buffers.items() if name not in kept),
+        sum(table.nbytes for each in batch for table in each.tables.values()),
+    )
+
+
+def _launches(step: RowStep | ForestStep, architecture: str) -> Iterator[LaunchReport]:
+    """Report on each launch; the clocks of a forest are those of all its launches."""
+    plan = step.batch.plan
+    sizes = {name: buffer.bytes_per_row for name, buffer in plan.buffers}
+    sizes |= {name: _bytes(kind) for name, kind in step.stage.program.types.inputs.items()}
+    for number, launch in enumerate(plan.launches):
+        moved = sum(sizes.get(str(argument), 0.0) for argument in launch.arguments)
+        if isinstance(step, RowStep):
+            clocks, limit = memory_clocks(moved), "memory"
+        elif number == len(plan.launches) - 1:
+            clocks, limit = step.kernels.forms[-1].clocks.total, step.kernels.forms[-1].clocks.limit
+        else:
+            clocks, limit = 0.0, ""
+        yield _launch(launch, architecture, moved, clocks, limit)
+
+
+def _launch(
+    launch: Launch, architecture: str, moved: float, clocks: float, limit: str
+) -> LaunchReport:
+    compiled = compile_kernel(launch.kernel, architecture)
+    return LaunchReport(
+        str(launch.kernel),
+        moved,
+        compiled.registers,
+        compiled.stack_bytes,
+        launch.shared_bytes,
+        clocks,
+        limit,
+    )
+
+
+def _bytes(kind: TensorType) -> int:
+    return int(np.prod(kind.shape)) * np.dtype(kind.dtype).itemsize

@@ -19,7 +19,7 @@ from hbconv.backends.tvm.ops import (
 from hbconv.backends.tvm.ops.nearest import emit as nearest
 from hbconv.backends.tvm.ops.nearest import heaps
 from hbconv.backends.tvm.ops.row_major_matmul import scaled
-from hbconv.backends.tvm.passes.group_elementwise import group_elementwise
+from hbconv.backends.tvm.passes.fuse_products import group_elementwise
 from hbconv.backends.tvm.passes.outline import Section, outline
 from hbconv.backends.tvm.tir.fused_loop import FusedLoop
 from hbconv.backends.tvm.tir.kernel import Kernel

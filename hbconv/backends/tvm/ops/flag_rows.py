@@ -13,8 +13,8 @@ from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.tir.kernel import ANY, Kernel, Register, literal, spread
-from hbconv.backends.tvm.tir.matrix import RowMajorMatrix
 from hbconv.backends.tvm.tir.memory import Place
+from hbconv.backends.tvm.tir.row_blocks import RowMajorMatrix
 from hbconv.backends.tvm.tir.transpose import starts
 from hbconv.tensor import Op
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
-from hbconv.backends.tvm.passes.views import first_of_run, positions_taken
+from hbconv.backends.tvm.passes.outline import first_of_run, positions_taken
 from hbconv.backends.tvm.tir.kernel import Kernel, literal, spread
 from hbconv.backends.tvm.tir.memory import InScratch, Place
 

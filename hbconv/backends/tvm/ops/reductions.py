@@ -11,9 +11,8 @@ from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.ops.elementwise import Kind, larger, product, smaller
 from hbconv.backends.tvm.ops.mathematics import Numbers, exp, log1p
-from hbconv.backends.tvm.ops.matmul import accumulate
 from hbconv.backends.tvm.ops.movement import inside
-from hbconv.backends.tvm.ops.row_major_matmul import matmul
+from hbconv.backends.tvm.ops.row_major_matmul import accumulate, matmul
 from hbconv.backends.tvm.tir.kernel import Kernel, literal, spread
 from hbconv.backends.tvm.tir.memory import Place, storage
 

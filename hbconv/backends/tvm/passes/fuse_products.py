@@ -1,18 +1,28 @@
 """Fuse elementwise steps after a matrix product into it, such as a bias or an activation.
 
 The product applies them to its totals while they are in registers.
+
+Lower primitives to others: each costs a few more passes over rows that stay in the cache.
+
+Group elementwise primitives of one shape, so that each group is written as one fused loop.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from typing import Any
+
+import numpy as np
 
 from hbconv.array import Array
-from hbconv.tensor import Constant, Op, TensorProgram
+from hbconv.backends.tvm.passes.outline import is_view
+from hbconv.tensor import Builder, Constant, Op, OpKind, TensorProgram, Value
+from hbconv.tensor.code_tables import compare_codes, compare_small_tables
 from hbconv.tensor.program import Instruction, renumber
 
-__all__ = ["SQUARE", "EpilogueStep", "fuse_products"]
+__all__ = ["REWRITES", "SQUARE", "EpilogueStep", "fuse_products", "group_elementwise"]
 
 EpilogueStep = tuple[str, Array | None]
 """A primitive and its second operand, a constant; ``SQUARE`` has none."""
@@ -76,3 +86,90 @@ def _find_step(
         return SQUARE, None
     constant = program.instructions[second]
     return (instruction.primitive, constant.value) if isinstance(constant, Constant) else None
+
+
+def relu(b: Builder, x: Value) -> Value:
+    """``maximum(x, 0)``."""
+    return b.op("maximum", x, b.constant(0.0, x.dtype))
+
+
+def logsumexp(b: Builder, x: Value, axis: int) -> Value:
+    """``log(sum(exp(x - top))) + top``; a ``top`` that is not finite is not subtracted."""
+    top = b.reduce("reduce_max", x, axis)
+    infinite = b.op("isinf", top) | b.op("isnan", top)
+    shift = b.where(infinite, b.constant(np.zeros(()), x.dtype), top)
+    column = b.reshape(shift, *x.shape[:axis], 1, *x.shape[axis + 1 :])
+    return b.op("log", b.reduce("reduce_sum", b.op("exp", x - column), axis)) + shift
+
+
+MAX_COMPARED = 12
+"""Entries of a table up to which comparing vectors of codes beats a read for each row."""
+
+REWRITES: dict[str, Callable[..., Any]] = {
+    "relu": relu,
+    "logsumexp": logsumexp,
+    "lookup_codes": compare_small_tables(MAX_COMPARED, of_all_entries=False),
+    "one_hot": compare_codes,
+}
+
+
+LONGEST = 16
+"""Primitives of a group at most: longer loops gain nothing."""
+
+
+def group_elementwise(
+    program: TensorProgram, positions: Iterable[int], in_rows: frozenset[int]
+) -> Iterator[tuple[int, ...]]:
+    """Yield groups of positions in the order in which they are to be written.
+
+    A group of several primitives becomes one loop. Values of ``in_rows`` stay in the caller's
+    matrix and join no group. Any other code ends all groups, whatever it reads: so equal operators
+    make equal code.
+
+    Examples
+    --------
+    >>> from hbconv.tensor import Builder
+    >>> b = Builder()
+    >>> x = b.input("x", "float64", 3)
+    >>> program = b.program({"y": b.op("reduce_sum", (x + x) * x, axis=0)})
+    >>> list(group_elementwise(program, range(4), frozenset()))
+    [(0,), (1, 2), (3,)]
+    """
+    open_groups: dict[tuple[int, ...], list[int]] = {}
+    for position in positions:
+        instruction = program.instructions[position]
+        fused = position not in in_rows and _is_fused(program, instruction)
+        ended = [
+            shape
+            for shape, group in open_groups.items()
+            if _ends(program, group, instruction, fused)
+        ]
+        for shape in ended:
+            yield tuple(open_groups.pop(shape))
+        if not fused:
+            yield (position,)
+            continue
+        group = open_groups.setdefault(instruction.type.shape, [])
+        group.append(position)
+        if len(group) == LONGEST:
+            yield tuple(open_groups.pop(instruction.type.shape))
+    yield from map(tuple, open_groups.values())
+
+
+def _is_fused(program: TensorProgram, instruction: Instruction) -> bool:
+    """Whether a fused loop computes an instruction, in its vectors."""
+    if not isinstance(instruction, Op) or is_view(program, instruction):
+        return False
+    if instruction.primitive == "take":
+        return True
+    return instruction.kind is OpKind.ARITHMETIC
+
+
+def _ends(program: TensorProgram, group: list[int], instruction: Instruction, fused: bool) -> bool:
+    """Whether a group must be written before an instruction."""
+    reads = isinstance(instruction, Op) and not set(group).isdisjoint(instruction.operands)
+    if not fused:
+        return reads or not is_view(program, instruction)
+    joins = instruction.type.shape == program.instructions[group[0]].type.shape
+    # A take reads other entries than the one at hand, which the loop has in registers only.
+    return reads and not (joins and getattr(instruction, "primitive", "") != "take")

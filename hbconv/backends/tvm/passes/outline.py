@@ -1,16 +1,36 @@
-"""Outline sections of a long program: LLVM's time grows faster than the length of a function."""
+"""Outline sections of a long program: LLVM's time grows faster than the length of a function.
+
+Find views: instructions that only rename memory, and need no code.
+
+Flatten programs that treat every entry of a matrix alike: their tiles are runs of entries.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from hbconv.array import Array
-from hbconv.backends.tvm.passes.flag_beyond import FLAG_BEYOND
-from hbconv.backends.tvm.passes.views import is_view
-from hbconv.tensor import Constant, Op, TensorProgram
+import numpy as np
+import numpy.typing as npt
 
-__all__ = ["LARGEST_WHOLE", "Section", "outline"]
+from hbconv.array import Array
+from hbconv.backends.tvm.passes.flag_beyond import FLAG_BEYOND, join_flags
+from hbconv.backends.tvm.target.schedule import Schedule
+from hbconv.tensor import ELEMENTWISE, Constant, Op, OpKind, TensorProgram, TensorType
+from hbconv.tensor.program import Instruction
+
+__all__ = [
+    "LARGEST_WHOLE",
+    "FlatProgram",
+    "Section",
+    "first_of_run",
+    "flatten",
+    "is_view",
+    "outline",
+    "positions_taken",
+]
 
 LARGEST_WHOLE = 100
 """Operators up to which a program stays one function."""
@@ -141,3 +161,96 @@ def _form(value: Any) -> Hashable:
     if isinstance(value, Array):
         return value.data.dtype.name, value.data.shape
     return tuple(map(_form, value)) if isinstance(value, tuple | list) else value
+
+
+def is_view(program: TensorProgram, instruction: Any) -> bool:
+    """Whether an instruction is a reshape, an expansion, or a run of neighbouring entries."""
+    if not isinstance(instruction, Op):
+        return False
+    if instruction.primitive != "take":
+        return instruction.kind is OpKind.VIEW
+    x, indices = (program.instructions[i] for i in instruction.operands)
+    if not isinstance(indices, Constant):
+        return False
+    axis = instruction.attributes["axis"]
+    return first_of_run(x.type.shape, indices.value.data, axis) is not None
+
+
+def positions_taken(extent: int, indices: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
+    """Return the positions that ``take`` reads on an axis; negative ones count from its end."""
+    return np.where(indices < 0, indices + extent, indices).astype(np.int32)
+
+
+def first_of_run(shape: tuple[int, ...], indices: npt.NDArray[Any], axis: int) -> int | None:
+    """Return the first of neighbouring positions; None if they are scattered or the axis is inner.
+
+    Examples
+    --------
+    >>> first_of_run((5,), np.array([2, 3]), 0), first_of_run((5,), np.array([3, 2]), 0)
+    (2, None)
+    """
+    wanted = positions_taken(shape[axis], indices)
+    if not len(wanted) or any(d != 1 for d in shape[:axis]) or np.any(np.diff(wanted) != 1):
+        return None
+    return int(wanted[0])
+
+
+TILE_ENTRIES = 1024
+"""Entries of a tile, if the width divides them."""
+MAX_TILE_ENTRIES = 4096
+
+
+@dataclass(frozen=True)
+class FlatProgram:
+    """A program over the entries of matrices of ``width`` columns; a tile holds whole rows."""
+
+    program: TensorProgram
+    width: int
+    schedule: Schedule
+
+
+def flatten(program: TensorProgram, schedule: Schedule) -> FlatProgram | None:
+    """Return the program over entries, or None if it needs rows.
+
+    It needs no rows if all values have one width, and each entry depends on its column alone.
+    """
+    program = join_flags(program)
+    width = program.inputs[0].type.shape[0]
+    tile = math.lcm(width, schedule.lanes)
+    if not 1 <= tile <= MAX_TILE_ENTRIES or not _fits(program, width):
+        return None
+    tile *= max(1, TILE_ENTRIES // tile)
+    instructions = tuple(_as_entries(i) for i in program.instructions)
+    return FlatProgram(
+        replace(program, instructions=instructions), width, Schedule(tile, tile, schedule.lanes)
+    )
+
+
+def _fits(program: TensorProgram, width: int) -> bool:
+    outputs = (program.instructions[index] for index in program.outputs.values())
+    return (
+        len(program.instructions) <= LARGEST_WHOLE
+        and not any(isinstance(output, Constant) for output in outputs)
+        and all(_is_flat(i, width) for i in program.instructions)
+    )
+
+
+def _is_flat(instruction: Instruction, width: int) -> bool:
+    if isinstance(instruction, Constant):
+        return instruction.value.data.size == 1 or instruction.value.data.shape == (width,)
+    if isinstance(instruction, Op) and instruction.primitive == FLAG_BEYOND:
+        return len(instruction.attributes["columns"]) == width
+    if instruction.type.shape != (width,):
+        return False
+    return not isinstance(instruction, Op) or _reads_one_entry(instruction)
+
+
+def _reads_one_entry(op: Op) -> bool:
+    return op.primitive == "expand" or op.kind in ELEMENTWISE
+
+
+def _as_entries(instruction: Instruction) -> Instruction:
+    """Give a value one column; constants are repeated when they are placed."""
+    if isinstance(instruction, Constant):
+        return instruction
+    return replace(instruction, type=TensorType(instruction.type.dtype, (1,)))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from hbconv.caches import Caches, find_caches
+from hbconv.cache import Caches, find_caches
 from hbconv.errors import OptionError
 from hbconv.names import unknown
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from hbconv.backends.tvm.target.machine import Machine
 from hbconv.tensor import Constant, Op, TensorProgram
-from hbconv.tensor.lifetimes import last_uses
+from hbconv.tensor.program import last_uses
 
 __all__ = ["Schedule"]
 

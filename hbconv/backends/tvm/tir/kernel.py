@@ -1,4 +1,11 @@
-"""Kernel: writes one TIR function over tiles of rows, for emitters of loops, loads and stores."""
+"""Kernel: writes one TIR function over tiles of rows, for emitters of loops, loads and stores.
+
+The entry of a compiled function: one record, read without checks.
+
+Checks of every argument would take LLVM as long as the rest of the function.
+
+Positions: sums of integers with their constants last, as processors address memory.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from tvm import tirx
+from tvm import ir, tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.target.calling_convention import SYMBOL
@@ -26,17 +33,19 @@ from hbconv.backends.tvm.tir.memory import (
     in_memory,
     storage,
 )
-from hbconv.backends.tvm.tir.positions import beyond
 from hbconv.errors import VerificationError
 
 __all__ = [
+    "EntryPoint",
     "Kernel",
     "Register",
     "Subroutine",
+    "beyond",
     "code_within",
     "fitting",
     "lanes",
     "literal",
+    "position",
     "spread",
 ]
 
@@ -362,3 +371,88 @@ def flat(shape: tuple[int, ...], index: tuple[Any, ...]) -> Any:
     for extent, i in zip(shape, index[len(index) - len(shape) :], strict=True):
         position = position * extent + (i if extent != 1 else 0)
     return position
+
+
+MOST_WORDS = 2**16
+"""Declared length of a record, which is unknown."""
+
+
+class EntryPoint:
+    """The head of a function of the calling convention; made first, it declares the argument.
+
+    Parameters
+    ----------
+    name : str
+        Symbol of the function.
+    """
+
+    def __init__(self, name: str) -> None:
+        T.func_name(name)
+        T.func_attr({"tirx.noalias": True})
+        call = T.arg("call", T.ptr("int64"))
+        T.func_ret(ir.PrimType("int32"))
+        self._words = T.decl_buffer((MOST_WORDS,), "int64", data=call)
+        self.rows = T.Bind(tirx.Cast("int32", self._words[0]))
+        self._count = 0
+
+    def pointer(self, dtype: str) -> Any:
+        """Read the next address."""
+        self._count += 1
+        return T.Bind(tirx.reinterpret(T.ptr(dtype).ty, self._words[self._count]))
+
+    @staticmethod
+    def body() -> Any:
+        """Begin what works on the memory behind the pointers; LLVM may assume that none overlap."""
+        return T.attr(tirx.IntImm("int32", 0), "compute_scope", "tiles")
+
+    @staticmethod
+    def end() -> None:
+        """Report success."""
+        T.Return(tirx.IntImm("int32", 0))
+
+
+def position(*terms: Any) -> Any:
+    """Add terms, all that is constant in them last.
+
+    Neighbouring reads differ by a constant then, which takes no instruction of its own.
+
+    Examples
+    --------
+    >>> i, j = (tirx.Var(name, "int32") for name in "ij")
+    >>> position((i + 2) * 8, j + 5)
+    i * 8 + j + 21
+    """
+    rest, constant = None, 0
+    for term in terms:
+        variable, known = _split(term)
+        rest, constant = _sum(rest, variable), constant + known
+    if rest is None:
+        return tirx.IntImm("int32", constant)
+    return rest + constant if constant else rest
+
+
+def beyond(first: Any, row: Any) -> Any:
+    """Return the position of a row, or those of a vector of rows, counted from a first one."""
+    if isinstance(row, tirx.Ramp):
+        return tirx.Ramp(position(first, row.base), row.stride, row.lanes)
+    return position(first, row)
+
+
+def _split(term: Any) -> tuple[Any, int]:
+    """Return what varies in a term, None for nothing, and what does not."""
+    if isinstance(term, int | np.integer | tirx.IntImm):
+        return None, int(term)
+    if isinstance(term, tirx.Add):
+        (left, low), (right, high) = _split(term.a), _split(term.b)
+        return _sum(left, right), low + high
+    if isinstance(term, tirx.Mul) and isinstance(term.b, tirx.IntImm):
+        factor = int(term.b)
+        varying, known = _split(term.a)
+        return (None if varying is None else varying * factor), known * factor
+    return term, 0
+
+
+def _sum(left: Any, right: Any) -> Any:
+    if left is None or right is None:
+        return right if left is None else left
+    return left + right

@@ -19,8 +19,7 @@ from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.target.schedule import Schedule
-from hbconv.backends.tvm.tir.entry_point import EntryPoint
-from hbconv.backends.tvm.tir.kernel import ANY, SCRATCH, Kernel, Subroutine
+from hbconv.backends.tvm.tir.kernel import ANY, SCRATCH, EntryPoint, Kernel, Subroutine
 from hbconv.backends.tvm.tir.memory import InBuffer, InScratch, Place, storage
 from hbconv.tensor import TensorType
 

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from hbconv.backends.tvm.tir.kernel import Kernel
+from hbconv.backends.tvm.tir.kernel import Kernel, beyond
 from hbconv.backends.tvm.tir.memory import Place
-from hbconv.backends.tvm.tir.positions import beyond
 from hbconv.backends.tvm.tir.row_blocks import Block
 
 __all__ = ["ByteColumns", "byte_columns"]

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from hbconv.containers import Graph, Node, TreeEnsemble, TreeLeaves, at_step
 from hbconv.optimize.rule import Declined, Derivation
-from hbconv.optimize.rules.move_tests.moved import Moved, move_forest
+from hbconv.optimize.rules.move_tests.rebuilt import Moved, move_forest
 
 __all__ = ["move_tests"]
 

@@ -1,4 +1,7 @@
-"""The distinct tests of a forest, each as a predicate on the value of its column."""
+"""The distinct tests of a forest, each as a predicate on the value of its column.
+
+Keys: whole numbers in the order of the values of a dtype, to bisect between them.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import numpy.typing as npt
 
 from hbconv.trees.forest import Forest
 
-__all__ = ["DistinctTests", "find_distinct_tests"]
+__all__ = ["DistinctTests", "Keys", "find_distinct_tests", "keys_of", "values_of"]
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -77,3 +80,40 @@ def find_distinct_tests(forest: Forest, dtype: str) -> DistinctTests:
     _, first, of_test = np.unique(rows, axis=0, return_index=True, return_inverse=True)
     distinct = {name: values[first] for name, values in columns.items()}
     return DistinctTests(forest, **distinct, of_test=of_test.reshape(-1))
+
+
+Keys = npt.NDArray[np.int64]
+
+
+def keys_of(values: npt.ArrayLike, dtype: str) -> Keys:
+    """Return the place of each value among those of its dtype, from 0 for 0.0 and -1 for -0.0.
+
+    An int is its own key. NaN has a key above that of infinity.
+
+    Examples
+    --------
+    >>> keys_of([-0.0, 0.0, 5e-324], "float64")
+    array([-1,  0,  1])
+    """
+    given = np.asarray(values, dtype)
+    if given.dtype.kind != "f":
+        return given.astype(np.int64)
+    bits = given.view(f"i{given.dtype.itemsize}").astype(np.int64)
+    magnitude = bits & np.iinfo(f"i{given.dtype.itemsize}").max
+    return np.where(bits < 0, -1 - magnitude, magnitude)
+
+
+def values_of(keys: Keys, dtype: str) -> npt.NDArray[Any]:
+    """Return the values of some keys.
+
+    Examples
+    --------
+    >>> values_of(keys_of([-1.5, np.inf, np.nan], "float32"), "float32")
+    array([-1.5,  inf,  nan], dtype=float32)
+    """
+    kind = np.dtype(dtype)
+    if kind.kind != "f":
+        return keys.astype(kind)
+    whole = f"i{kind.itemsize}"
+    negative = (-1 - keys) + np.int64(np.iinfo(whole).min)
+    return np.where(keys < 0, negative, keys).astype(whole).view(kind)

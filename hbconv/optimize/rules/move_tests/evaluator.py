@@ -1,20 +1,27 @@
-"""Evaluator: columns of nodes as numpy functions of the columns that they are cut at."""
+"""Evaluator: columns of nodes as numpy functions of the columns that they are cut at.
+
+What is known by construction of a column as a function of another: its trend and its breaks.
+
+Lineage: the columns that a column of a node is a function of.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.containers import Columns, Node
-from hbconv.optimize.rules.move_tests.keys import Keys, values_of
-from hbconv.optimize.rules.move_tests.lineage import Lineage, Ref
+from hbconv.array import Array
+from hbconv.containers import Bins, Codes, Columns, FindCode, HashCodes, Hashes, Node, Schema, Trend
+from hbconv.containers.dates import DateCodes
+from hbconv.optimize.rules.move_tests.distinct_tests import Keys, values_of
 from hbconv.tensor import Builder, TensorProgram
 from hbconv.tensor.evaluate import evaluate
 
-__all__ = ["Evaluator"]
+__all__ = ["Evaluator", "Function", "Lineage", "Ref", "codes_of", "describe", "dtype_of"]
 
 Ints = npt.NDArray[np.int64]
 _Array = npt.NDArray[Any]
@@ -147,3 +154,166 @@ def _ranks(groups: Ints) -> tuple[Ints, int]:
     ranks = np.empty(len(groups), np.int64)
     ranks[order] = np.arange(len(groups)) - first
     return ranks, int(ranks.max(initial=-1)) + 1
+
+
+@dataclass(frozen=True)
+class Function:
+    """A column as a function of its cut.
+
+    Parameters
+    ----------
+    is_monotone : bool
+        Between its breaks, it never falls, or it never rises.
+    is_exact : bool
+        All backends compute the same bits.
+    is_sources : bool
+        Nodes whose bits differ between backends are evaluated by the source's own function.
+    breaks : tuple of (Ref, float64 array)
+        Columns on the way, and the values of them between which the trend holds.
+    """
+
+    is_monotone: bool
+    is_exact: bool
+    is_sources: bool
+    breaks: tuple[tuple[Ref, npt.NDArray[np.float64]], ...]
+
+
+def describe(lineage: Lineage, ref: Ref, cut: Ref) -> Function:
+    """Follow the ways from the cut to a column, and put trends together.
+
+    A column may rise, fall, do both, or be constant, where its cut rises.
+    """
+    moves: dict[Ref, tuple[bool, bool]] = {cut: (True, False)}
+    breaks: list[tuple[Ref, npt.NDArray[np.float64]]] = []
+    ways = list(lineage.between(ref, cut))
+    for node, column in ways:
+        parents = lineage.parents((node, column))
+        before = [moves[parent] for parent in parents]
+        moves[node, column] = _after(node.trend(column), before)
+        points = node.breaks(column)
+        breaks += [(parent, points) for parent in parents if len(points) and any(moves[parent])]
+    inexact = {node for node, _ in ways if node.inexact}
+    is_sources = all(node.source_function() is not None for node in inexact)
+    return Function(moves[ref] != (True, True), not inexact, is_sources, tuple(breaks))
+
+
+def _after(trend: Trend, before: list[tuple[bool, bool]]) -> tuple[bool, bool]:
+    """Whether a column may rise and may fall, of a trend and of the columns that it reads."""
+    rises = any(up for up, _ in before)
+    falls = any(down for _, down in before)
+    if trend is Trend.RISES:
+        return rises, falls
+    if trend is Trend.FALLS:
+        return falls, rises
+    moves = trend is Trend.UNKNOWN and (rises or falls)
+    return moves, moves
+
+
+Ref = tuple[Node, int]
+"""A column of a node."""
+
+
+class Lineage:
+    """What the columns of nodes are computed from, looked up once each.
+
+    Columns of the input are computed from nodes of one column each, in its own dtype.
+
+    Parameters
+    ----------
+    schema : Schema
+        The input columns.
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self._raw: dict[int, Columns] = {}
+        self._reads: dict[Node, tuple[npt.NDArray[np.int32], ...] | None] = {}
+        self._chains: dict[Ref, tuple[Ref, ...]] = {}
+
+    def inputs(self, node: Node) -> tuple[Node, ...]:
+        """Return what the node is computed from; none for a column of the input alone."""
+        if not isinstance(node, Columns):
+            return node.inputs
+        raw = tuple(self._of_schema(c) for c in node.columns)
+        return () if raw == (node,) else raw
+
+    def _of_schema(self, column: int) -> Columns:
+        if column not in self._raw:
+            self._raw[column] = Columns(self.schema, Array(np.array([column], np.int32)))
+        return self._raw[column]
+
+    def parents(self, ref: Ref) -> tuple[Ref, ...]:
+        """Return the columns that a column is computed from, each once; none if it is a source."""
+        node, column = ref
+        if isinstance(node, Columns):
+            return tuple((raw, 0) for raw in self.inputs(node)[column : column + 1])
+        if node not in self._reads:
+            self._reads[node] = node.reads()
+        pairs = zip(node.inputs, self._reads[node] or (), strict=False)
+        return tuple(dict.fromkeys((n, int(r[column])) for n, r in pairs if r[column] >= 0))
+
+    def chain(self, ref: Ref) -> tuple[Ref, ...]:
+        """Return the columns, nearest first, that the column is a function of, each one alone.
+
+        It begins with the column itself. Where a column is taken twice, as by a choice, the chain
+        goes on where the ways meet.
+        """
+        if ref not in self._chains:
+            ways = [self.chain(parent) for parent in self.parents(ref)]
+            ways = [way for way in ways if not self.is_constant(way[-1])]
+            common = [r for r in ways[0] if all(r in way for way in ways[1:])] if ways else []
+            self._chains[ref] = (ref, *common)
+        return self._chains[ref]
+
+    def is_constant(self, source: Ref) -> bool:
+        """Whether a column without parents has one value."""
+        return not self.parents(source) and bool(self._reads.get(source[0]))
+
+    def between(self, ref: Ref, cut: Ref) -> Iterator[Ref]:
+        """Yield the columns on the ways from the cut, which is left out, to a column, in order."""
+        done = {cut}
+        stack = [ref]
+        while stack:
+            left = [parent for parent in self.parents(stack[-1]) if parent not in done]
+            if left:
+                stack += left
+                continue
+            top = stack.pop()
+            if top not in done:
+                done.add(top)
+                yield top
+
+    def closure(self, refs: Iterable[Ref], cuts: Iterable[Ref]) -> set[Ref]:
+        """Return all columns needed to compute some from the cuts, both ends included."""
+        ends = set(cuts)
+        found: set[Ref] = set()
+        stack = list(refs)
+        while stack:
+            ref = stack.pop()
+            if ref not in found:
+                found.add(ref)
+                stack += () if ref in ends else self.parents(ref)
+        return found
+
+
+def dtype_of(ref: Ref) -> str:
+    """Dtype of the values of a column."""
+    return ref[0].type.dtype
+
+
+def codes_of(ref: Ref) -> tuple[int, int] | None:
+    """Return the least and the largest value of a column of codes; None for other columns."""
+    node, column = ref
+    if isinstance(node, Codes):
+        known = node.vocabulary
+        if isinstance(known, DateCodes | HashCodes):
+            return None
+        if isinstance(known, Hashes):
+            return -1, len(known.values) - 1
+        others = (known.none, known.nan, known.na, known.blank)
+        return -1, max(len(known.values) - 1, *others)
+    if isinstance(node, FindCode):
+        return -1, len(node.values[column]) - 1
+    if isinstance(node, Bins):
+        return 0, int(np.count_nonzero(~np.isnan(node.edges.data[column])))
+    return None

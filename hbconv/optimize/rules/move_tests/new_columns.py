@@ -21,7 +21,7 @@ from hbconv.containers import (
     Select,
     rewrite,
 )
-from hbconv.optimize.rules.move_tests.lineage import Ref, dtype_of
+from hbconv.optimize.rules.move_tests.evaluator import Ref, dtype_of
 from hbconv.optimize.rules.push_selection import push_selection
 from hbconv.optimize.rules.remove_identity import remove_identity
 

@@ -10,18 +10,23 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.containers import Node
-from hbconv.optimize.rules.move_tests.distinct_tests import DistinctTests
-from hbconv.optimize.rules.move_tests.evaluator import Evaluator
-from hbconv.optimize.rules.move_tests.functions import Function, describe
-from hbconv.optimize.rules.move_tests.keys import keys_of
-from hbconv.optimize.rules.move_tests.lineage import Lineage, Ref, codes_of, dtype_of
-from hbconv.optimize.rules.move_tests.pieces import find_pieces
+from hbconv.optimize.rules.move_tests.distinct_tests import DistinctTests, keys_of
+from hbconv.optimize.rules.move_tests.evaluator import (
+    Evaluator,
+    Function,
+    Lineage,
+    Ref,
+    codes_of,
+    describe,
+    dtype_of,
+)
 from hbconv.optimize.rules.move_tests.switches import (
     Bracket,
     CannotMove,
     Switches,
     find_bracket,
     find_ends,
+    find_pieces,
     find_switches,
 )
 

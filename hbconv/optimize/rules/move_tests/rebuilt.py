@@ -1,29 +1,50 @@
-"""The forest over the columns that its tests were moved to."""
+"""The forest over the columns that its tests were moved to.
+
+Swap the children of some tests, and number the leaves from left to right again.
+
+Ranks: sets of codes that lie one in the other, as thresholds on one number for each code.
+
+One forest with its tests moved, and what is to be told of it.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Node
-from hbconv.optimize.rules.move_tests.distinct_tests import DistinctTests
-from hbconv.optimize.rules.move_tests.lineage import codes_of
-from hbconv.optimize.rules.move_tests.mirrored import swap_children
+from hbconv.containers import (
+    Beside,
+    Bins,
+    Codes,
+    Columns,
+    Concat,
+    Node,
+    Recode,
+    Schema,
+    Select,
+    Together,
+    at_step,
+    topological,
+)
+from hbconv.optimize.rules.move_tests.distinct_tests import DistinctTests, find_distinct_tests
+from hbconv.optimize.rules.move_tests.evaluator import Lineage, Ref, codes_of
 from hbconv.optimize.rules.move_tests.new_columns import (
     NewColumn,
     order_columns,
+    side_by_side,
     write_columns,
 )
-from hbconv.optimize.rules.move_tests.places import CategorySets, Destination
-from hbconv.optimize.rules.move_tests.ranks import rank_codes
+from hbconv.optimize.rules.move_tests.places import CategorySets, Destination, find_places
 from hbconv.optimize.rules.move_tests.switches import Switches
 from hbconv.trees.forest import CategoryTables, Forest
 
-__all__ = ["rebuild"]
+__all__ = ["Moved", "move_forest", "rebuild"]
 
 Bools = npt.NDArray[np.bool_]
 
@@ -114,3 +135,242 @@ class _Sets:
         return CategoryTables(
             Array(numbers[of_test]), Array.of(start, np.int32), Array(np.concatenate(tables))
         )
+
+
+def swap_children(forest: Forest, swapped: npt.NDArray[np.bool_]) -> Forest:
+    """Return the forest with the children of some tests exchanged, leaves left to right.
+
+    Every leaf keeps its value and its number in the source library. Linear leaves are not handled.
+
+    1. Walk down level by level, with the first new place of each subtree.
+    2. The left child begins where its parent does, the right one after all leaves of the left.
+    """
+    if not swapped.any():
+        return forest
+    left = np.where(swapped, forest.right.data, forest.left.data)
+    right = np.where(swapped, forest.left.data, forest.right.data)
+    counts = _leaves_below(forest)
+    renumbered = np.arange(forest.n_leaves)
+    inner = forest.roots.data >= 0
+    level = forest.roots.data[inner].astype(np.int64)  # 1
+    first = forest.first_leaf.data[:-1][inner].astype(np.int64)
+    while len(level):
+        n_left = np.where(left[level] >= 0, counts[np.maximum(left[level], 0)], 1)
+        children = np.concatenate([left[level], right[level]]).astype(np.int64)  # 2
+        starts = np.concatenate([first, first + n_left])
+        is_leaf = children < 0
+        renumbered[~children[is_leaf]] = starts[is_leaf]
+        level = children[~is_leaf]
+        first = starts[~is_leaf]
+    return replace(
+        forest,
+        left=_with_leaves(left, renumbered),
+        right=_with_leaves(right, renumbered),
+        roots=_with_leaves(forest.roots.data, renumbered),
+        values=_moved(forest.values, renumbered),
+        leaf_id=_moved(forest.leaf_id, renumbered),
+    )
+
+
+def _leaves_below(forest: Forest) -> npt.NDArray[np.int64]:
+    """Count the leaves below each test: those of a subtree are neighbours."""
+    last = forest.right.data.astype(np.int64)
+    while (inner := last >= 0).any():
+        last[inner] = forest.right.data[last[inner]]
+    return ~last - forest.leftmost(forest.left.data) + 1
+
+
+def _with_leaves(children: npt.NDArray[np.int32], places: npt.NDArray[np.int64]) -> Array:
+    return Array.of(np.where(children < 0, ~places[~children], children), np.int32)
+
+
+def _moved(of_leaves: Array, places: npt.NDArray[np.int64]) -> Array:
+    moved = np.empty_like(of_leaves.data)
+    moved[places] = of_leaves.data
+    return Array(moved)
+
+
+DTYPE = "float32"
+"""Dtype of ranks: there are fewer than 2**16 codes."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Ranked:
+    """A column of codes, the rank of each code, and the thresholds of the columns made of it."""
+
+    cut: Ref
+    ranks: npt.NDArray[np.int64]
+    thresholds: dict[int, npt.NDArray[np.int64]]
+
+    @property
+    def in_order(self) -> bool:
+        """Whether codes are their own ranks."""
+        return bool((np.diff(self.ranks) == 1).all())
+
+
+def rank_codes(places: Sequence[Destination]) -> list[Destination]:
+    """Write tests for sets of codes as tests on ranks, where the sets lie one in the other.
+
+    The sets of one function of a code always do: each holds the codes up to a threshold. Trees
+    decide a threshold faster than a set, on every backend. A code's rank is the number of sets that
+    it is not in, and the set in place j holds the ranks up to j. Where sets hold the first codes,
+    codes are compared themselves. Bins in order need no codes.
+    """
+    sets = {
+        place.column: place
+        for place in places
+        if isinstance(place.written, CategorySets) and not isinstance(place.cut[0], Bins)
+    }
+    cuts = dict.fromkeys(place.cut for place in sets.values())
+    ranked = [_ranked([p for p in sets.values() if p.cut == cut]) for cut in cuts]
+    found = [columns for columns in ranked if columns is not None]
+    cut_of = _written([columns for columns in found if not columns.in_order])
+    for columns in found:
+        cut = cut_of.get(columns.cut, columns.cut)
+        for column, threshold in columns.thresholds.items():
+            sets[column] = replace(sets[column], cut=cut, written=_switches(threshold))
+    return [sets.get(place.column, place) for place in places]
+
+
+def _ranked(places: Sequence[Destination]) -> _Ranked | None:
+    """Rank the codes of one column; None if its sets do not lie one in the other.
+
+    1. Sort the distinct sets by size.
+    2. Count for each code the sets that it is not in.
+    3. If no code has a lower rank than the code before, the codes stand for the ranks.
+    """
+    written = [p.written for p in places if isinstance(p.written, CategorySets)]
+    distinct, number = np.unique(
+        np.concatenate([w.goes_left for w in written]), axis=0, return_inverse=True
+    )
+    order = np.argsort(distinct.sum(axis=1), kind="stable")  # 1
+    nested = distinct[order]
+    if (nested[:-1] & ~nested[1:]).any():
+        return None
+    ranks = (~nested).sum(axis=0)  # 2
+    place_of = np.argsort(order)[number.reshape(-1)]
+    if (np.diff(ranks) >= 0).all():  # 3
+        least = written[0].least
+        place_of = nested.sum(axis=1)[place_of] + least - 1
+        ranks = np.arange(nested.shape[1]) + least
+    cuts = np.cumsum([len(w.goes_left) for w in written])[:-1]
+    parts = np.split(place_of, cuts)
+    columns = [place.column for place in places]
+    return _Ranked(places[0].cut, ranks, dict(zip(columns, parts, strict=True)))
+
+
+def _written(columns: Sequence[_Ranked]) -> dict[Ref, Ref]:
+    """Look up the ranks of all columns at once, and return where those of each are."""
+    if not columns:
+        return {}
+    codes = side_by_side([ranked.cut for ranked in columns])
+    ranks = Recode(codes, tuple(Array.of(ranked.ranks, DTYPE) for ranked in columns))
+    return {ranked.cut: (ranks, j) for j, ranked in enumerate(columns)}
+
+
+def _switches(threshold: npt.NDArray[np.int64]) -> Switches:
+    never = np.zeros(len(threshold), bool)
+    return Switches(threshold.astype(np.float64), mirrored=never, default_left=never)
+
+
+WIRING = (Beside, Codes, Columns, Concat, Select, Together)
+"""Nodes that compute nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class Moved:
+    """A forest over the columns that its tests moved to.
+
+    Parameters
+    ----------
+    x : Node
+    forest : Forest
+    drops : bool
+        Something that was computed for the forest no longer is.
+    required : bool
+        Backends differ in a last bit of what it read.
+    proof : str
+    refusals : tuple of str
+        Why tests on some columns did not move further.
+    """
+
+    x: Node
+    forest: Forest
+    drops: bool = False
+    required: bool = False
+    proof: str = ""
+    refusals: tuple[str, ...] = ()
+
+
+@lru_cache(maxsize=32)  # the search asks again after each rewrite
+def move_forest(x: Node, forest: Forest, schema: Schema) -> Moved:
+    """Move the tests of one forest as far towards the input as each column allows."""
+    if forest.slopes is not None:
+        refusals = ("its leaves are linear models of the computed columns",)
+        return Moved(x, forest, refusals=refusals if _computed(x) else ())
+    if not forest.n_tests or not _computed(x):
+        return Moved(x, forest)
+    lineage = Lineage(schema)
+    dtype = x.type.dtype if x.type.dtype.startswith("float") else "float64"
+    tests = find_distinct_tests(forest, dtype)
+    places = find_places(lineage, x, tests)
+    with at_step(x.step):
+        columns, moved = rebuild(forest, places, tests)
+    return Moved(
+        columns,
+        moved,
+        any(place.written is not None for place in places)
+        and not _computed(x) <= _computed(columns),
+        any(_is_inexact(lineage, x, place) for place in places),
+        _proof(moved, places, tests),
+        _refusals(places),
+    )
+
+
+def _computed(x: Node) -> set[Node]:
+    """Return what is computed for x."""
+    return {node for node in topological((x,)) if not isinstance(node, WIRING)}
+
+
+def _is_inexact(lineage: Lineage, x: Node, place: Destination) -> bool:
+    """Whether backends differ in the function that the tests on a column no longer need."""
+    return any(node.inexact for node, _ in lineage.between((x, place.column), place.cut))
+
+
+def _proof(forest: Forest, places: Sequence[Destination], tests: DistinctTests) -> str:
+    """Count the tests by why they decide as before."""
+    counts: Counter[str] = Counter()
+    per_column = np.bincount(tests.column[tests.of_test])
+    for place in places:
+        if place.written is not None:
+            counts[_kind(place)] += int(per_column[place.column])
+    kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items())
+    return f"to {forest.n_features} columns: {kinds}"
+
+
+def _kind(place: Destination) -> str:
+    if isinstance(place.written, CategorySets):
+        return "sets of enumerated codes"
+    function = place.function
+    if function is not None and not function.is_exact:
+        judge = "the source's function" if function.is_sources else "the reference"
+        return f"thresholds checked around the switch against {judge}"
+    if function is not None and function.breaks:
+        return "thresholds piecewise"
+    return "thresholds monotone by construction"
+
+
+def _refusals(places: Sequence[Destination]) -> tuple[str, ...]:
+    """Group the columns that stay computed by the reason."""
+    columns: dict[str, list[int]] = {}
+    for place in places:
+        for reason in place.refusals[:1]:
+            columns.setdefault(reason, []).append(place.column)
+    return tuple(f"{_listed(found)}: {reason}" for reason, found in columns.items())
+
+
+def _listed(columns: list[int]) -> str:
+    """Name a few columns."""
+    named = ", ".join(map(str, columns[:5]))
+    more = f" and {len(columns) - 5} more" if len(columns) > 5 else ""
+    return f"column{'s' if len(columns) > 1 else ''} {named}{more}"

@@ -1,4 +1,7 @@
-"""Linear decompositions: projections on fixed components."""
+"""Linear decompositions: projections on fixed components.
+
+KernelPCA: principal components in the space of a kernel.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.containers import VECTOR, Affine, Cast, FlatRow, Linear, Node, Output, RowDot
+from hbconv.parse.common.pairwise_kernels import kernel_matrix
 from hbconv.parse.inverses import inverts
 from hbconv.parse.registry import parses
+from hbconv.parse.sklearn.preprocessing.scalers import centre_kernel
 from hbconv.parse.step import Step
 
 
@@ -161,3 +166,28 @@ def _centred(step: Step, x: Node) -> Node:
     """Return ``x - mean_`` in numpy's common dtype."""
     mean = step.estimator.mean_
     return Affine.of(Cast(x, "float64") if mean.dtype == np.float64 else x, sub=mean)
+
+
+@parses("sklearn.decomposition.KernelPCA")
+def parse_kernel_pca(step: Step) -> Node:
+    """Project the centred kernel on the scaled eigenvectors; those of eigenvalue zero count 0."""
+    est = step.estimator
+    kernel = kernel_matrix(step, est.X_fit_, gamma=est.gamma_, degree=est.degree, coef0=est.coef0)
+    weights = np.zeros_like(est.eigenvectors_)
+    found = np.flatnonzero(est.eigenvalues_)
+    weights[:, found] = est.eigenvectors_[:, found] / np.sqrt(est.eigenvalues_[found])
+    return Linear.of(centre_kernel(kernel, est._centerer), weights)
+
+
+@inverts("sklearn.decomposition.KernelPCA", takes_sparse=True)
+def invert_kernel_pca(step: Step) -> Node:
+    """Predict the row by kernel ridge regression on its components."""
+    est = step.estimator
+    if not est.fit_inverse_transform:
+        raise step.refuse(
+            "fit_inverse_transform", False, "The source model then cannot invert either."
+        )
+    kernel = kernel_matrix(
+        step, est.X_transformed_fit_, gamma=est.gamma_, degree=est.degree, coef0=est.coef0
+    )
+    return Linear.of(kernel, est.dual_coef_)

@@ -27,9 +27,9 @@ from hbconv.containers import (
     Votes,
     WeightedMedian,
 )
+from hbconv.parse.common.linear_scores import with_probabilities
 from hbconv.parse.common.members import are_trees, class_codes, columns_of_array, read_members
 from hbconv.parse.common.node_tables import assemble
-from hbconv.parse.common.probabilities import with_probabilities
 from hbconv.parse.registry import parses
 from hbconv.parse.sklearn.tree import read_trees, require_own_counts, tree_input
 from hbconv.parse.step import Step, concat

@@ -1,17 +1,45 @@
-"""Forests of scikit-learn: the mean of the trees."""
+"""Forests of scikit-learn: the mean of the trees.
+
+Random trees embedding: each leaf is a column.
+
+Isolation forest: outliers have short paths.
+"""
 
 from __future__ import annotations
 
-from hbconv.containers import MATRIX, VECTOR, Affine, Output, TreeEnsemble
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array
+from hbconv.containers import (
+    MATRIX,
+    VECTOR,
+    Affine,
+    Cast,
+    Compare,
+    Map,
+    Node,
+    OneHot,
+    Output,
+    TreeEnsemble,
+    TreeLeaves,
+    sparse_form,
+)
+from hbconv.parse.common.node_tables import assemble
 from hbconv.parse.registry import parses
 from hbconv.parse.sklearn.tree import (
     classified_fractions,
     leaf_outputs,
+    read_trees,
     tree_contributions,
     tree_forest,
     tree_input,
 )
 from hbconv.parse.step import Step
+from hbconv.trees.forest import Forest
 
 
 @parses("sklearn.ensemble.RandomForestClassifier", "sklearn.ensemble.ExtraTreesClassifier")
@@ -39,3 +67,104 @@ def parse_forest_regressor(step: Step) -> dict[str, Output]:
         **leaf_outputs(x, forest, members),
         **tree_contributions(step, x, forest, members),
     }
+
+
+@parses("sklearn.ensemble.RandomTreesEmbedding")
+def parse_random_trees_embedding(step: Step) -> dict[str, Output]:
+    """Set the columns of the leaves that a row reaches.
+
+    A leaf that the encoder has not seen is refused, as the source model does.
+    """
+    est = step.estimator
+    x = tree_input(step, est.estimators_[0])
+    forest = tree_forest(step, est.estimators_)
+    encoder = est.one_hot_encoder_
+    codes = TreeLeaves(x, replace(forest, leaf_id=_known(forest, encoder.categories_)))
+    if np.any(codes.forest.leaf_id.data < 0):
+        step.check(
+            Compare.of(codes, "eq", -1),
+            f"Found unknown leaves during transform (step {step.where!r}).",
+        )
+    sizes = tuple(len(known) for known in encoder.categories_)
+    return {
+        "transform": Output(OneHot(codes, sizes), sparse_form(bool(encoder.sparse_output))),
+        **leaf_outputs(x, forest, est.estimators_),
+    }
+
+
+def _known(forest: Forest, categories: list[np.ndarray]) -> Array:
+    """Return the place of each leaf among the leaves that the encoder knows, -1 for none."""
+    own = np.split(forest.leaf_id.data, forest.first_leaf.data[1:-1])
+    places = [
+        np.where(np.isin(leaves, known), np.searchsorted(known, leaves), -1)
+        for leaves, known in zip(own, categories, strict=True)
+    ]
+    return Array.of(np.concatenate(places), np.int32)
+
+
+Floats = npt.NDArray[np.float64]
+
+
+@parses("sklearn.ensemble.IsolationForest")
+def parse_isolation_forest(step: Step) -> dict[str, Output]:
+    """Sum path lengths in float64; the score is ``-2 ** -(sum / expected sum)``.
+
+    NaN and infinity are allowed.
+    The decision compares the sum itself, which is exact on every backend, while a power is not.
+    """
+    est = step.estimator
+    if est._max_samples < 1:
+        raise step.damaged(f"_max_samples={est._max_samples!r:.30}, which is not a count")
+    paths = _paths(step)
+    expected = _expected(est)
+    ratio = Affine.of(paths, div=expected) if expected else Affine.of(paths, mul=0.0, add=1.0)
+    scores = Affine.of(Map(Affine.of(ratio, mul=-1.0), "exp2"), mul=-1.0)
+    outlier = Compare.of(paths, "lt", _least_inlier(est.offset_, expected), "float64")
+    return {
+        "predict": Output(Cast(Affine.of(outlier, mul=-2.0, add=1.0), "int64"), VECTOR),
+        "decision_function": Output(Affine.of(scores, sub=est.offset_), VECTOR),
+        "score_samples": Output(scores, VECTOR),
+    }
+
+
+def _paths(step: Step) -> Node:
+    """Sum the depths of the leaves reached, and the paths expected below them."""
+    est = step.estimator
+    width = step.x.type.width
+    lengths = zip(est._decision_path_lengths, est._average_path_length_per_tree, strict=True)
+    values = [(depth + below - 1.0)[:, None] for depth, below in lengths]
+    columns = None if est._max_features == width else est.estimators_features_
+    trees = read_trees([member.tree_ for member in est.estimators_], values=values, columns=columns)
+    return TreeEnsemble(
+        Cast(step.x, "float32"), assemble(trees, np.zeros(1), strict=False, n_features=width)
+    )
+
+
+def _expected(est: Any) -> float:
+    """Sum the paths expected in trees of as many rows as each was fitted on."""
+    rows = np.array([est._max_samples])
+    if rows <= 2:
+        return len(est.estimators_) * float(rows[0] - 1)
+    lengths = 2.0 * (np.log(rows - 1.0) + np.euler_gamma) - 2.0 * (rows - 1.0) / rows
+    return float((len(est.estimators_) * lengths)[0])
+
+
+def _least_inlier(offset: float, expected: float) -> float:
+    """Return the least sum of paths whose score is at least offset, by bisection.
+
+    It searches all floats from zero; infinity where none is large enough.
+    """
+    low, high = (int(np.float64(bound).view(np.int64)) for bound in (0.0, np.inf))
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (
+            (low, middle)
+            if _is_inlier(np.array([middle]).view(np.float64), offset, expected)
+            else (middle + 1, high)
+        )
+    return float(np.int64(low).view(np.float64))
+
+
+def _is_inlier(paths: Floats, offset: float, expected: float) -> bool:
+    ratio = paths / expected if expected else np.ones_like(paths)
+    return bool((-(2**-ratio) - offset >= 0)[0])

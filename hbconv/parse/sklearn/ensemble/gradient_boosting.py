@@ -1,31 +1,67 @@
-"""Gradient boosting of scikit-learn, over float32 columns."""
+"""Gradient boosting of scikit-learn, over float32 columns.
+
+What the two gradient boostings of scikit-learn share: sums over stages, and links.
+
+Histogram-based gradient boosting, over float64 columns and categories.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import (
+    FIRST_CODE,
+    MATRIX,
+    VECTOR,
     Affine,
+    ArgMax,
     Cast,
     Clip,
+    Compare,
+    Concat,
     ConstantRows,
     Cube,
+    Labels,
+    LeafSums,
     Map,
     Node,
     Output,
+    Recode,
+    Schema,
     Select,
+    Softmax,
+    StagedLeafSums,
     Stages,
     SymmetricLogit,
+    TreeEnsemble,
     TreeLeaves,
 )
 from hbconv.parse.class_names import is_named
+from hbconv.parse.common.category_tables import category_tables
+from hbconv.parse.common.linear_scores import beside_complement
+from hbconv.parse.common.node_tables import (
+    FlatTrees,
+    NodeTable,
+    assemble,
+    contribution_outputs,
+    cover_forest,
+    node_shares,
+)
+from hbconv.parse.common.text_columns import columns_of
 from hbconv.parse.registry import parses
-from hbconv.parse.sklearn.ensemble.boosting_stages import Boosted, boost, classified, regressed
+from hbconv.parse.schema import picked_by_name
+from hbconv.parse.sklearn.preprocessing.encoders import category_matrix
 from hbconv.parse.sklearn.tree import read_trees, shares_of
 from hbconv.parse.step import Step
+from hbconv.trees.forest import CategoryTables, Forest
+
+__all__ = ["Boosted", "boost", "classified", "regressed"]
 
 CONSTANT_INITS = {
     "sklearn.dummy.DummyRegressor": ("mean", "median", "quantile", "constant"),
@@ -122,3 +158,231 @@ def _initial(step: Step, x: Node, method: str) -> Output:
     if output is None or output.classes is not None or output.widths:
         raise step.refuse("init", init, f"Its {method} must give numbers, for one output.")
     return output
+
+
+Floats = npt.NDArray[np.float64]
+
+INVERSE_LINKS: dict[str, Callable[[Node, int], Node]] = {
+    "IdentityLink": lambda raw, _: raw,
+    "LogLink": lambda raw, _: Map(raw, "exp"),
+    "LogitLink": lambda raw, _: beside_complement(Map(raw, "sigmoid")),
+    "HalfLogitLink": lambda raw, _: beside_complement(Map(Affine.of(raw, mul=2.0), "sigmoid")),
+    "MultinomialLogit": lambda raw, stages: Softmax(raw, groups=stages),
+}
+"""By the class name of a link: from raw scores of several stages to predictions."""
+
+
+@dataclass(frozen=True)
+class Boosted:
+    """Raw scores of a boosted forest.
+
+    Parameters
+    ----------
+    forest : Forest
+        All trees, stage after stage.
+    raw : Node
+        Sums over all stages, a column for each output.
+    staged : Node
+        Sums after each stage, all stages side by side.
+    contributions : dict of str to Output
+        The method ``contributions``; empty where the first scores differ from row to row.
+    """
+
+    forest: Forest
+    raw: Node
+    staged: Node
+    contributions: dict[str, Output]
+
+    @property
+    def stages(self) -> int:
+        """Return the number of stages."""
+        return self.staged.type.width // self.raw.type.width
+
+
+def boost(
+    x: Node,
+    trees: FlatTrees,
+    shares: tuple[Floats, Floats],
+    first: Node,
+    order: npt.NDArray[np.int64] | None = None,
+) -> Boosted:
+    """Start from the first scores and add the leaves, stage after stage, in float64.
+
+    Parameters
+    ----------
+    x : Node
+    trees : FlatTrees
+    shares : two arrays of float64, shape (n_tests,)
+        Part of the training rows that each split sends left, and right.
+    first : Node
+        Scores before the first stage.
+    order : array of int, optional
+        Feature behind each column of x, where they stand in another order.
+    """
+    outputs = first.type.width
+    known = first.values.data if isinstance(first, ConstantRows) else None
+    start = np.zeros(outputs) if known is None else known
+    target = np.arange(len(trees.roots)) % outputs
+    forest = assemble(trees, start, strict=False, n_features=x.type.width, target=target)
+    leaves = TreeLeaves(x, forest.with_numbered_leaves())
+    raw = LeafSums(leaves, forest.values, first) if known is None else TreeEnsemble(x, forest)
+    feature = forest.feature if order is None else order[forest.feature.data]
+    covered = None if known is None else cover_forest(forest, shares, feature)
+    staged = StagedLeafSums(leaves, forest.values, first)
+    return Boosted(forest, raw, staged, contribution_outputs(x, covered))
+
+
+def regressed(step: Step, boosted: Boosted) -> dict[str, Output]:
+    """Return the predictions, also after each stage."""
+    return {
+        "predict": Output(inverse_link(step, boosted.raw), VECTOR),
+        "staged_predict": Output(
+            inverse_link(step, boosted.staged, boosted.stages),
+            Stages(boosted.stages, VECTOR),
+        ),
+        **boosted.contributions,
+    }
+
+
+def classified(step: Step, boosted: Boosted, positive: str) -> dict[str, Output]:
+    """Return labels, probabilities and scores, also after each stage.
+
+    ``positive`` is the comparison with zero that a score of the second of two classes passes.
+    """
+    raw = boosted.raw
+    staged = boosted.staged
+    stages = boosted.stages
+    classes = Array(step.estimator.classes_)
+    outputs = raw.type.width
+
+    def codes(scores: Node, groups: int) -> Node:
+        return (
+            Compare.of(scores, positive, 0.0, "int32") if outputs == 1 else ArgMax(scores, groups)
+        )
+
+    return {
+        "predict": Output(codes(raw, 1), Labels(classes)),
+        "predict_proba": Output(inverse_link(step, raw)),
+        "decision_function": Output(raw, VECTOR if outputs == 1 else MATRIX),
+        "staged_predict": Output(codes(staged, stages), Stages(stages, Labels(classes))),
+        "staged_predict_proba": Output(inverse_link(step, staged, stages), Stages(stages)),
+        "staged_decision_function": Output(
+            staged, Stages(stages, VECTOR if outputs == 1 else MATRIX)
+        ),
+        **boosted.contributions,
+    }
+
+
+def inverse_link(step: Step, raw: Node, stages: int = 1) -> Node:
+    """Map raw scores to the values that the loss compares."""
+    link = type(step.estimator._loss.link).__name__
+    if link not in INVERSE_LINKS:
+        raise step.refuse(
+            "loss", step.estimator.loss, "hbconv handles the losses of scikit-learn itself."
+        )
+    return INVERSE_LINKS[link](raw, stages)
+
+
+MISSING = FIRST_CODE - 1
+"""Code of a missing value, and of a category never seen."""
+
+
+def _columns(est: Any) -> Schema | None:
+    """Return the input columns, found by name, where there are categories.
+
+    The model then has a ColumnTransformer inside, which picks columns by name.
+    """
+    return None if est.is_categorical_ is None else picked_by_name(est)
+
+
+@parses("sklearn.ensemble.HistGradientBoostingClassifier", features=_columns)
+def parse_histogram_classifier(step: Step) -> dict[str, Output]:
+    """Return labels and probabilities; a score of exactly zero is the first class."""
+    return classified(step, _boost_hist(step), "gt")
+
+
+@parses("sklearn.ensemble.HistGradientBoostingRegressor", features=_columns)
+def parse_histogram_regressor(step: Step) -> dict[str, Output]:
+    """Follow the sums by the loss's inverse link."""
+    return regressed(step, _boost_hist(step))
+
+
+def _boost_hist(step: Step) -> Boosted:
+    """Add the leaves to the baseline; infinite values are allowed."""
+    est = step.estimator
+    x = Cast(step.x, "float") if est.is_categorical_ is None else _with_categories(step)
+    if any(len(iteration) != est.n_trees_per_iteration_ for iteration in est._predictors):
+        raise step.damaged(
+            f"an iteration has other than n_trees_per_iteration_={est.n_trees_per_iteration_} trees"
+        )
+    trees = [tree for iteration in est._predictors for tree in iteration]
+    baseline = Array.of(np.ravel(est._baseline_prediction), np.float64)
+    table = _table(trees)
+    count = np.concatenate([tree.nodes["count"] for tree in trees])
+    shares = node_shares(table.sizes, table.left, table.right, count)
+    return boost(x, table.split(), shares, ConstantRows(x, baseline), _order(est))
+
+
+def _order(est: Any) -> npt.NDArray[np.int64]:
+    """Return the feature behind each column of the trees: those of categories come first."""
+    if est.is_categorical_ is None:
+        return np.arange(est.n_features_in_)
+    return np.argsort(~est.is_categorical_, kind="stable")
+
+
+def _with_categories(step: Step) -> Node:
+    """Return codes of the categorical columns, then the others, as the trees count them."""
+    listed = step.estimator.is_categorical_
+    encoder = step.estimator._preprocessor.named_transformers_["encoder"]
+    codes = _codes(
+        replace(step, estimator=encoder, x=columns_of(step.x, np.flatnonzero(listed).tolist()))
+    )
+    if listed.all():
+        return Cast(codes, "float32")
+    numbers = Cast(columns_of(step.x, np.flatnonzero(~listed).tolist()), "float")
+    return Concat((Cast(codes, "float32"), numbers))
+
+
+def _codes(step: Step) -> Node:
+    """Recode the encoder's categories to the codes of the forest's tables."""
+    est = step.estimator
+    tables = []
+    for j, categories in enumerate(est.categories_):
+        codes = FIRST_CODE + np.arange(len(categories))
+        codes[codes == FIRST_CODE + est._missing_indices.get(j, -1)] = MISSING
+        tables.append(Array.of(np.append(MISSING, codes), np.int32))
+    return Recode(category_matrix(step), tuple(tables))
+
+
+def _table(trees: list[Any]) -> NodeTable:
+    nodes = np.concatenate([tree.nodes for tree in trees])
+    left, right = (
+        np.where(nodes["is_leaf"], -1, nodes[side].astype(np.int64)) for side in ("left", "right")
+    )
+    sizes = [len(tree.nodes) for tree in trees]
+    columns = nodes["feature_idx"], nodes["num_threshold"], nodes["missing_go_to_left"]
+    return NodeTable(
+        sizes, *columns, left, right, nodes["value"][:, None], tables=_sets(trees, nodes)
+    )
+
+
+def _sets(trees: list[Any], nodes: npt.NDArray[Any]) -> CategoryTables | None:
+    """Return the category sets: categories of a set go left, other known ones right.
+
+    Unknown categories go where missing values go.
+    """
+    bits = np.concatenate([tree.raw_left_cat_bitsets for tree in trees])
+    first = np.cumsum([0, *(len(tree.raw_left_cat_bitsets) for tree in trees)])[:-1]
+    listed = np.unpackbits(bits.astype("<u4").view(np.uint8), axis=1, bitorder="little")
+    own = np.repeat(first, [len(tree.nodes) for tree in trees]) + nodes["bitset_idx"]
+    tests = np.where(nodes["is_categorical"] & ~nodes["is_leaf"].astype(bool), own, -1)
+    missing_left = np.zeros(len(bits), np.bool_)
+    missing_left[tests[tests >= 0]] = nodes["missing_go_to_left"][tests >= 0]
+    return category_tables(
+        tests,
+        listed.sum(axis=1, dtype=np.int64),
+        np.nonzero(listed)[1],
+        listed_left=True,
+        nan_left=missing_left,
+        other_left=False,
+    )

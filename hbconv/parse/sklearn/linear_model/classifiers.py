@@ -1,13 +1,22 @@
-"""Linear classifiers: scores, then a decision, then probabilities where there are any."""
+"""Linear classifiers: scores, then a decision, then probabilities where there are any.
+
+SGDOneClassSVM: a linear one-class support vector machine.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy.typing as npt
+
 from hbconv.containers import (
+    VECTOR,
     Affine,
     Cast,
     Clip,
     Compare,
     Concat,
+    Linear,
     Map,
     Node,
     Output,
@@ -15,10 +24,16 @@ from hbconv.containers import (
     Softmax,
     sparse_form,
 )
-from hbconv.parse.common.linear_scores import decide_by_scores, linear_scores
-from hbconv.parse.common.probabilities import beside_complement, with_probabilities
+from hbconv.parse.common.linear_scores import (
+    beside_complement,
+    decide_by_scores,
+    linear_scores,
+    with_probabilities,
+)
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
+
+__all__ = ["outlier_outputs"]
 
 
 @parses(
@@ -96,3 +111,27 @@ def _huber_probabilities(scores: Node) -> Node:
     two = scores.type.width == 1
     p = Affine.of(Clip.of(Cast(scores, "float64") if two else scores, -1.0, 1.0), add=1.0, div=2.0)
     return beside_complement(p) if two else Proportions(p)
+
+
+@parses("sklearn.linear_model.SGDOneClassSVM")
+def parse_sgd_one_class_svm(step: Step) -> dict[str, Output]:
+    """Count a row as an inlier where its score is not negative."""
+    est = step.estimator
+    return outlier_outputs(
+        Linear.of(step.require_finite(), est.coef_, -est.offset_), "ge", est.offset_, "int32"
+    )
+
+
+def outlier_outputs(
+    score: Node, inlier: str, offset: npt.NDArray[Any], dtype: str
+) -> dict[str, Output]:
+    """Return the methods of a one-class machine: rows of an inlying score are 1, others -1.
+
+    ``inlier`` is the comparison with 0 that holds for inliers; ``dtype`` is that of predict.
+    """
+    signs = Affine.of(Compare.of(score, inlier, 0.0, "float64"), mul=2.0, sub=1.0)
+    return {
+        "predict": Output(Cast(signs, dtype), VECTOR),
+        "decision_function": Output(score, VECTOR),
+        "score_samples": Output(Affine.of(score, add=offset), VECTOR),
+    }

@@ -1,4 +1,7 @@
-"""Nearest centroid: the nearest class, or the likeliest by its distance."""
+"""Nearest centroid: the nearest class, or the likeliest by its distance.
+
+NeighborhoodComponentsAnalysis: a learned projection.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,8 @@ from hbconv.containers import (
     Node,
     Output,
 )
-from hbconv.parse.common.densities import below_largest, classify
 from hbconv.parse.common.distance_metrics import read_metric
+from hbconv.parse.common.linear_scores import below_largest, classify
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 
@@ -60,3 +63,9 @@ def _scores(step: Step, x: Node, metric: str) -> Node:
     squares = squares if metric == "euclidean" else Map(squares, "square")
     with np.errstate(divide="ignore"):
         return Affine.of(squares, mul=-1.0, add=2.0 * np.log(est.class_prior_))
+
+
+@parses("sklearn.neighbors.NeighborhoodComponentsAnalysis")
+def parse_neighborhood_components(step: Step) -> Node:
+    """Project on the components."""
+    return Linear.of(step.require_finite(), step.estimator.components_.T)

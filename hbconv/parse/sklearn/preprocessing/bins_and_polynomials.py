@@ -1,27 +1,43 @@
-"""Bins and polynomials of columns."""
+"""Bins and polynomials of columns.
+
+SplineTransformer: a spline basis of each column.
+"""
 
 from __future__ import annotations
 
 from itertools import chain, combinations, combinations_with_replacement
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import (
+    Add,
+    Affine,
     Bins,
     Cast,
     CastLike,
+    Choose,
+    Clip,
+    Compare,
+    ConstantRows,
+    IsMissing,
+    IsOutside,
+    Modulo,
     Node,
     OneHot,
     Output,
     Polynomial,
     Recode,
+    Select,
+    SplineBasis,
     sparse_form,
 )
 from hbconv.parse.inverses import inverts
 from hbconv.parse.registry import parses
-from hbconv.parse.sklearn.preprocessing.inverse_encoders import argmax_of_blocks, codes_of_numbers
-from hbconv.parse.step import Step, concat
+from hbconv.parse.sklearn.preprocessing.encoders import argmax_of_blocks, codes_of_numbers
+from hbconv.parse.step import Step, concat, select
 
 
 @parses("sklearn.preprocessing.KBinsDiscretizer")
@@ -127,3 +143,184 @@ def _padded(rows: list[np.ndarray]) -> np.ndarray:
     for row, values in zip(table, rows, strict=True):
         row[: len(values)] = values
     return table
+
+
+@parses("sklearn.preprocessing.SplineTransformer")
+def parse_spline_transformer(step: Step) -> dict[str, Output]:
+    """Evaluate the basis in float64, with zeros where a value is missing.
+
+    Without bias the last spline of each column is left out.
+    Dense outputs have the input's dtype, sparse ones float64.
+    A source model that takes missing values takes infinity too, and may make NaN of it.
+    Infinity is refused where it would.
+    """
+    est = step.estimator
+    allow_nan = step.require("handle_missing", "error", "zeros") == "zeros"
+    x = (
+        step.x
+        if allow_nan and est.extrapolation == "constant"
+        else step.require_finite(allow_nan=allow_nan)
+    )
+    low, high = _bounds(est)
+    if est.sparse_output:
+        _require_first_knot(step, x, low, high)
+    splines = _RULES[step.require("extrapolation", *_RULES)](step, Cast(x, "float64"), low, high)
+    n_splines = splines.type.width // x.type.width
+    if allow_nan:
+        splines = Choose(
+            IsMissing(_repeated(x, n_splines)),
+            ConstantRows(x, Array(np.zeros(splines.type.width))),
+            splines,
+        )
+    kept = np.arange(splines.type.width).reshape(-1, n_splines)[
+        :, : n_splines - (not est.include_bias)
+    ]
+    node = select(splines, kept.ravel().tolist())
+    return {
+        "transform": Output(
+            node if est.sparse_output else CastLike(node, Cast(x, "float")),
+            sparse_form(bool(est.sparse_output)),
+        )
+    }
+
+
+def _bounds(est: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Return the first and the last knot within which each column is not extrapolated."""
+    knots = [spline.t for spline in est.bsplines_]
+    places = [int(place) for place in _inner_knots(est)]
+    low = np.array([t[place] for t, place in zip(knots, places, strict=True)])
+    high = np.array([t[-place - 1] for t, place in zip(knots, places, strict=True)])
+    return low, high
+
+
+def _inner_knots(est: Any) -> npt.NDArray[np.int64]:
+    """Return how many knots stand before the bound of each column: the degree.
+
+    Below degree 2 a linear extrapolation of the source model counts one more after each column.
+    """
+    columns: npt.NDArray[np.int64] = np.arange(len(est.bsplines_))
+    degree = int(est.degree)
+    if est.extrapolation != "linear" or degree >= 2:
+        return np.full_like(columns, degree)
+    return np.minimum(degree + columns, 2)
+
+
+def _require_first_knot(step: Step, x: Node, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> None:
+    """Refuse rows for which the source model fails.
+
+    It replaces values beyond the knots by the first knot in the input's dtype.
+    Rounded, that knot may itself lie beyond.
+    """
+    if step.estimator.extrapolation in ("constant", "linear"):
+        first = CastLike(ConstantRows(x, Array(low)), x)
+        replaced = Choose(IsOutside.of(x, low, high), first, x)
+        degree = step.estimator.degree
+        outermost = [[s.t[end] for s in step.estimator.bsplines_] for end in (degree, -degree - 1)]
+        step.check(
+            IsOutside.of(replaced, *outermost),
+            f"The dtype of the rows cannot hold the first knot (step {step.where!r}), so that "
+            "the source model fails.",
+        )
+
+
+def _basis(step: Step, x: Node) -> SplineBasis:
+    est = step.estimator
+    return SplineBasis(
+        x,
+        Array(np.array([spline.t for spline in est.bsplines_])),
+        est.degree,
+        est.extrapolation == "periodic",
+    )
+
+
+def _refused(step: Step, x: Node, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> Node:
+    """Refuse values beyond the base interval."""
+    step.check(
+        IsOutside.of(x, low, high),
+        f"Input X contains values beyond the knots (step {step.where!r}).",
+    )
+    return _basis(step, x)
+
+
+def _continued(step: Step, x: Node, _low: npt.NDArray[Any], _high: npt.NDArray[Any]) -> Node:
+    """Continue the outer polynomials."""
+    return _basis(step, x)
+
+
+def _constant(step: Step, x: Node, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> Node:
+    """Keep the value at the bound; for degree 0 values beyond are refused."""
+    return (
+        _basis(step, Clip.of(x, low, high))
+        if step.estimator.degree
+        else _refused(step, x, low, high)
+    )
+
+
+def _linear(step: Step, x: Node, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> Node:
+    """Continue with the slope at the bound: ``f(bound) + (x - bound) * f'(bound)``.
+
+    The source model does so for the outer splines alone, and leaves 0 for the others.
+    """
+    if np.any(low > high):
+        raise step.refuse(
+            "extrapolation", "linear", "Below degree 2 it needs more knots: its bounds cross."
+        )
+    basis = _basis(step, Clip.of(x, low, high))
+    first, last = _outer_splines(step.estimator, basis.n_splines)
+    below = Affine.of(Clip.of(x, -np.inf, low), sub=low)
+    above = Affine.of(Clip.of(x, high, np.inf), sub=high)
+    parts = ((below, low, first, "lt"), (above, high, last, "gt"))
+    node: Node = basis
+    for _, bound, outer, op in parts if step.estimator.degree < 2 else ():
+        bounds = Array(np.repeat(bound, basis.n_splines))
+        beyond = Compare(_repeated(x, basis.n_splines), op, bounds)
+        node = Choose(beyond, Affine.of(basis, mul=outer.astype(np.float64)), node)
+    excess = [
+        Affine.of(_repeated(part, basis.n_splines), mul=_slopes(step, bound) * outer)
+        for part, bound, outer, _ in parts
+    ]
+    return Add((node, *excess))
+
+
+def _outer_splines(est: Any, n_splines: int) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Return which splines of each column are continued below its bounds, and which above."""
+    degrees = _inner_knots(est)
+    counts = np.where(degrees <= 1, degrees + 1, degrees)[:, np.newaxis]
+    places = np.arange(n_splines)
+    return (places < counts).ravel(), (places >= n_splines - counts).ravel()
+
+
+def _slopes(step: Step, bounds: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return np.concatenate(
+        [
+            spline(bound, nu=1)
+            for spline, bound in zip(step.estimator.bsplines_, bounds, strict=True)
+        ]
+    )
+
+
+def _periodic(step: Step, x: Node, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> Node:
+    """Map values into the base interval; a column without length becomes zero."""
+    offset = Affine.of(x, sub=low)
+    has_length = high > low
+    periods = np.where(has_length, high - low, 1.0)
+    limit = np.where(has_length, Modulo.LIMIT * periods, np.inf)
+    step.check(
+        IsOutside.of(offset, -limit, limit),
+        f"Input X contains values more than {Modulo.LIMIT:.0f} periods off (step {step.where!r}).",
+    )
+    return _basis(step, Affine.of(Modulo(offset, Array(periods)), add=low, mul=has_length))
+
+
+def _repeated(x: Node, count: int) -> Node:
+    return Select(x, Array(np.repeat(np.arange(x.type.width, dtype=np.int32), count)))
+
+
+_RULES = {
+    "error": _refused,
+    "continue": _continued,
+    "constant": _constant,
+    "linear": _linear,
+    "periodic": _periodic,
+}
+"""What each extrapolation makes of values beyond the knots."""

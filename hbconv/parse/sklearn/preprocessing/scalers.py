@@ -1,18 +1,36 @@
 """Scalers: all become Affine, and Clip where they clip.
 
 A sparse matrix is scaled by the reciprocal of the scale, as the source model does.
+
+KernelCenterer: centre a kernel matrix without computing the features.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Affine, Clip, Compare, Layout, Node, Normalize, Output, sparse_form
+from hbconv.containers import (
+    Add,
+    Affine,
+    Cast,
+    Clip,
+    Compare,
+    GroupSums,
+    Layout,
+    Node,
+    Normalize,
+    Output,
+    sparse_form,
+)
 from hbconv.parse.inverses import finite, inverts
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
+
+__all__ = ["centre_kernel"]
 
 
 @parses("sklearn.preprocessing.StandardScaler")
@@ -140,3 +158,20 @@ def _in_form(step: Step, node: Node, layout: Layout = "given") -> dict[str, Outp
 def _as_rows(step: Step, node: Node, layout: Layout = "given") -> Output:
     """Return rows in the form in which they came, dense or sparse."""
     return Output(node, sparse_form(step.x_sparse, layout, arrays=True))
+
+
+@parses("sklearn.preprocessing.KernelCenterer")
+def parse_kernel_centerer(step: Step) -> Node:
+    """Centre the rows of a kernel."""
+    return centre_kernel(step.require_finite(Cast(step.x, "float")), step.estimator)
+
+
+def centre_kernel(kernel: Node, centerer: Any) -> Node:
+    """Subtract the fitted column means and the row mean, then add the overall mean.
+
+    ``kernel`` has shape (n_rows, n_fitted_rows); the result keeps its dtype.
+    """
+    n = len(centerer.K_fit_rows_)
+    less_mean = Affine.of(GroupSums(kernel, 1), div=-float(n))
+    centred = Add((Affine.in_place(kernel, sub=centerer.K_fit_rows_), less_mean))
+    return Affine.of(centred, add=centerer.K_fit_all_)

@@ -12,7 +12,7 @@ import torch
 from fake_streams import FakeDevice
 from torch import Tensor
 
-from hbconv.backends.torch import device_calls, graphs
+from hbconv.backends.torch import device_calls
 from hbconv.backends.torch.device_calls import DeviceCalls
 
 RNG = np.random.default_rng(0)
@@ -44,7 +44,7 @@ def _small(monkeypatch) -> None:
     monkeypatch.setattr(device_calls, "CHUNK_BYTES", 720)
     monkeypatch.setattr(device_calls, "PAGEABLE_BYTES", 400)
     monkeypatch.setattr(device_calls, "LEAST_ROWS", 8)
-    monkeypatch.setattr(graphs, "GRAPH_ROWS", 8)
+    monkeypatch.setattr(device_calls, "GRAPH_ROWS", 8)
 
 
 def test_chunks_take_two_streams_in_turn():
@@ -185,7 +185,7 @@ def test_each_stream_has_graphs_of_its_own():
 
 
 def test_streams_without_end_fill_no_memory(monkeypatch):
-    monkeypatch.setattr(graphs, "MAX_GRAPHS", 2)
+    monkeypatch.setattr(device_calls, "MAX_GRAPHS", 2)
     device = FakeDevice()
     calls = DeviceCalls(device, double, MANY, 32)
     for stream in [device.stream() for _ in range(5)]:
@@ -197,7 +197,7 @@ def test_streams_without_end_fill_no_memory(monkeypatch):
 
 def test_graphs_keep_no_more_memory_than_they_may(monkeypatch, caplog):
     """A row's answers take 32 bytes: graphs of eight rows and of two fit, and one of four not."""
-    monkeypatch.setattr(graphs, "MAX_BYTES", 10 * 32)
+    monkeypatch.setattr(device_calls, "MAX_BYTES", 10 * 32)
     device = FakeDevice()
     calls = DeviceCalls(device, double, MANY, 32)
     with caplog.at_level(logging.INFO, "hbconv"):
@@ -226,7 +226,7 @@ def test_a_caller_that_captures_is_left_alone():
 
 def test_few_operators_are_launched_directly():
     device = FakeDevice()
-    calls = DeviceCalls(device, double, graphs.DIRECT_OPERATORS, 32)
+    calls = DeviceCalls(device, double, device_calls.DIRECT_OPERATORS, 32)
     for _ in range(5):
         check_tensors(calls, 5)
         check(calls, 5)

@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import hbconv
 from hbconv.backends.torch import TensorModule, export_module
 from hbconv.backends.torch.jit import load, trace
-from hbconv.backends.torch.ordered import forms_for, ordered_sum
+from hbconv.backends.torch.nearest import forms_for, ordered_sum
 from hbconv.backends.torch.tracing import script_children
 from hbconv.errors import OptionError
 from hbconv.tensor import Builder

@@ -17,7 +17,7 @@ from hbconv.backends import find_backend
 from hbconv.backends.torch import TensorModule, export_module
 from hbconv.backends.torch.forest import NATIVE, ForestModule, ScoreSums
 from hbconv.backends.torch.jit import without_deprecation
-from hbconv.backends.torch.ordered import add_in_turn, forms_for
+from hbconv.backends.torch.nearest import add_in_turn, forms_for
 from hbconv.target import Target
 from hbconv.tensor import Builder, TensorProgram
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from hbconv.backends.torch import streams
-from hbconv.backends.torch.streams import Cuda
+from hbconv.backends.torch import device_calls
+from hbconv.backends.torch.device_calls import Cuda
 
 SECOND = torch.device("cuda", 1)
 CALLER = SimpleNamespace(device=SECOND, cuda_stream=7)
@@ -32,7 +32,7 @@ class Recorder:
         monkeypatch.setattr(torch.cuda, "stream", lambda stream: OnStream(self, stream))
         monkeypatch.setattr(torch.cuda, "Stream", new_stream)
         monkeypatch.setattr(torch.cuda.graph, "default_capture_stream", None)
-        streams._stream_of_captures.cache_clear()
+        device_calls._stream_of_captures.cache_clear()
 
     def capture_begin(self, *_: Any, **options: Any) -> None:
         assert options["capture_error_mode"] == "thread_local"

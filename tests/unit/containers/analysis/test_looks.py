@@ -18,8 +18,7 @@ from hbconv.containers import (
     Schema,
     verify_graph,
 )
-from hbconv.containers.analysis.guard import find_guard
-from hbconv.containers.analysis.looks import find_looks
+from hbconv.containers.analysis.guard import find_guard, find_looks
 from hbconv.errors import HbconvError
 from hbconv.lower import lower_nodes
 

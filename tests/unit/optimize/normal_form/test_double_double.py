@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hbconv.optimize.normal_form.double_double import Wide
+from hbconv.optimize.normal_form.evaluate import Wide
 
 RNG = np.random.default_rng(0)
 A, B, C = (RNG.normal(size=50) * 10.0 ** RNG.integers(-30, 30, 50) for _ in range(3))

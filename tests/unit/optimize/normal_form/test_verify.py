@@ -21,10 +21,8 @@ from hbconv.containers import (
     Output,
     Schema,
 )
-from hbconv.optimize.normal_form.linear_part import LinearPart
-from hbconv.optimize.normal_form.probe import Probe
-from hbconv.optimize.normal_form.region import Region
-from hbconv.optimize.normal_form.verify import DerivationJudge
+from hbconv.optimize.normal_form.derive import DerivationJudge, Probe
+from hbconv.optimize.normal_form.expand import LinearPart, Region
 from hbconv.optimize.normal_form.zeros import ScalerZeros
 
 SCHEMA = Schema.matrix(3)

@@ -31,7 +31,7 @@ from hbconv.containers import (
     TreeLeaves,
 )
 from hbconv.lower import lower
-from hbconv.optimize.rules.drop_directions import drop_directions
+from hbconv.optimize.rules.drop_constants import drop_directions
 
 HURTING = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 1e300, 5e-324, 0.5, -1.0])
 X = Columns.of(Schema.matrix(3))

@@ -35,8 +35,8 @@ from hbconv.containers import (
 from hbconv.lower import lower
 from hbconv.optimize import RULES, optimize
 from hbconv.optimize.fixed_point import simplify
-from hbconv.optimize.rules.join_selections import join_selections
 from hbconv.optimize.rules.merge_elementwise import merge_elementwise
+from hbconv.optimize.rules.push_selection import join_selections
 from hbconv.parse import parse
 
 RNG = np.random.default_rng(0)

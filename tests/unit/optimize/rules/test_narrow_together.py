@@ -21,7 +21,7 @@ from hbconv.containers import (
     verify_graph,
 )
 from hbconv.lower import lower
-from hbconv.optimize.rules.narrow_together import narrow_together
+from hbconv.optimize.rules.narrow_forests import narrow_together
 
 SCHEMA = Schema.matrix(4)
 X = Columns.of(SCHEMA)

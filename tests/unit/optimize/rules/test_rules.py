@@ -34,8 +34,7 @@ from hbconv.containers import (
 )
 from hbconv.optimize import optimize
 from hbconv.optimize.fixed_point import MAX_ROUNDS
-from hbconv.optimize.rules.inject_selection import inject_selection
-from hbconv.optimize.rules.push_selection import push_selection
+from hbconv.optimize.rules.push_selection import inject_selection, push_selection
 from hbconv.optimize.rules.remove_identity import remove_identity
 from hbconv.parse import parse
 

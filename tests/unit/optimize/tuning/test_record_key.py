@@ -6,11 +6,11 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from hbconv.optimize.tuning import record_key as module
-from hbconv.optimize.tuning.record_key import record_key
+from hbconv.cost_model.row_buckets import BUCKETS
+from hbconv.optimize.tuning import contender as module
+from hbconv.optimize.tuning.contender import record_key
 from hbconv.parse import parse
 from hbconv.pipeline import with_dtypes
-from hbconv.row_buckets import BUCKETS
 from hbconv.target import Target
 
 TARGET = Target("torch")

@@ -13,8 +13,8 @@ import pytest
 import hbconv
 from hbconv.containers import FindCode, Recode
 from hbconv.errors import ConversionError, UnsupportedError
+from hbconv.parse.catboost.columns import Inputs
 from hbconv.parse.catboost.estimators import parse_catboost_json
-from hbconv.parse.catboost.inputs import Inputs
 
 RNG = np.random.default_rng(0)
 SIZE = 400

@@ -61,7 +61,7 @@ from hbconv.errors import ConversionError, UnsupportedError
 from hbconv.parse.catboost.estimators import parse_catboost_json
 from hbconv.parse.lightgbm.estimators import parse_lightgbm_text
 from hbconv.parse.xgboost.estimators import parse_xgboost_bytes
-from hbconv.parse.xgboost.ubjson import decode_ubjson
+from hbconv.parse.xgboost.model_file import decode_ubjson
 
 X = matrix()
 MODELS = {

@@ -10,7 +10,7 @@ import pytest
 
 from hbconv.errors import ConversionError
 from hbconv.parse.checks.damage import reading
-from hbconv.parse.spark.java_objects import JavaObject, read_java_object
+from hbconv.parse.spark.boosters import JavaObject, read_java_object
 from tests.support.synapse_models import STORED
 
 BOOSTER = "com.microsoft.azure.synapse.ml.lightgbm.booster.LightGBMBooster"

@@ -11,9 +11,8 @@ import hbconv
 from hbconv.errors import ConversionError, InputError, UnsupportedError
 from hbconv.parse import parse
 from hbconv.parse.xgboost.estimators import parse_xgboost_bytes
-from hbconv.parse.xgboost.model_file import read_xgboost_bytes
-from hbconv.parse.xgboost.objectives import LINKS
-from hbconv.parse.xgboost.ubjson import decode_ubjson
+from hbconv.parse.xgboost.model_file import decode_ubjson, read_xgboost_bytes
+from hbconv.parse.xgboost.trees import LINKS
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((500, 5))

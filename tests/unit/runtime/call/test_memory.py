@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 
 import hbconv
 from hbconv.backends.tvm.binary.artifact import TvmArtifact
-from hbconv.backends.tvm.binary.thread_pool import share
+from hbconv.backends.tvm.binary.loop import share
 from hbconv.errors import InputError
 
 WIDTH = matrix().shape[1]

@@ -10,7 +10,7 @@ import pytest
 from hbconv.containers import Hashes
 from hbconv.errors import InputError
 from hbconv.runtime.inputs.dataframes import read_frame
-from hbconv.runtime.text.city_hash import city_hash, encode_hashed
+from hbconv.runtime.text.text_hash import city_hash, encode_hashed
 
 WORDS = (
     "",

@@ -9,8 +9,7 @@ import pytest
 from extracted_rows import agree, extractor_of
 from sklearn.feature_extraction.text import CountVectorizer
 
-from hbconv.runtime.text.gram_table import gram_table_of
-from hbconv.runtime.text.grams import find_places
+from hbconv.runtime.text.grams import find_places, gram_table_of
 
 VOCABULARY = ["cat sat", "a", "cat", "the cat sat", " a", "a ", "a  b", "a b c d", "", "é b"]
 DOCUMENTS = ["the cat sat a cat sat", "a b a b c d é b", "", "cat", "sat the", "a  b"]

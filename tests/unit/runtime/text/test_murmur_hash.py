@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.utils import murmurhash3_32
 
-from hbconv.runtime.text import murmur_hash as ways
-from hbconv.runtime.text.murmur_hash import murmur_hash
+from hbconv.runtime.text import text_hash as ways
+from hbconv.runtime.text.text_hash import murmur_hash
 
 NAME = st.one_of(st.text(st.characters(codec="utf-8"), max_size=30), st.binary(max_size=70))
 

@@ -2,15 +2,15 @@
 
 import pytest
 
-from hbconv.cost_model.factors import GROUPS, Factors
+from hbconv.cost_model.price_record import GROUPS, Factors
 from hbconv.optimize.program_cost import program_seconds
 from hbconv.runtime.timing.machine_prices import (
     PriceTime,
     find_factors,
+    find_trials,
     measure_backend,
     predicted_seconds,
 )
-from hbconv.runtime.timing.price_programs import find_trials
 from hbconv.target import Target
 
 TORCH = Target("torch")

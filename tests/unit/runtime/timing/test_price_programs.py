@@ -5,8 +5,8 @@ import pytest
 
 from hbconv.backends import find_backend
 from hbconv.backends.reference import evaluate
-from hbconv.cost_model.factors import GROUPS
-from hbconv.runtime.timing.price_programs import DEPTH, find_trials, make_forest
+from hbconv.cost_model.price_record import GROUPS
+from hbconv.runtime.timing.machine_prices import DEPTH, find_trials, make_forest
 from hbconv.target import Target
 from hbconv.trees.forest_check import check_forest
 

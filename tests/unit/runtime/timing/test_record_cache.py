@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from hbconv.cache import Cache
-from hbconv.runtime.timing.record_cache import MEMBER, RecordCache
-from hbconv.tuning_record import TuningRecord, write_record
+from hbconv.cost_model.tuning_record import TuningRecord, write_record
+from hbconv.runtime.timing.tune import MEMBER, RecordCache
 
 KEY = "0" * 64
 RECORD = TuningRecord(KEY, "b", {"a": 2e-3, "b": 1e-3}, 8, "2026-01-31")

@@ -9,8 +9,8 @@ import hbconv
 from hbconv.errors import OptionError
 from hbconv.lower import CodesFeed, Feed
 from hbconv.parse import parse
-from hbconv.runtime.timing import sample_rows
-from hbconv.runtime.timing.sample_rows import make_rows, repeated
+from hbconv.runtime.timing import tune
+from hbconv.runtime.timing.tune import make_rows, repeated
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def test_values_lie_between_and_beyond_thresholds(graph, dtype):
     feed = Feed("x", dtype, (0, 1, 2))
     x = make_rows(graph, [feed])["x"]
     assert x.dtype == dtype
-    assert x.shape == (sample_rows.DISTINCT_ROWS, 3)
+    assert x.shape == (tune.DISTINCT_ROWS, 3)
     forest = next(node.forest for node in graph.nodes() if hasattr(node, "forest"))
     edges = np.unique(forest.threshold.data[forest.feature.data == 1])
     below = np.searchsorted(edges, x[:, 1])
@@ -54,9 +54,9 @@ def test_text_is_not_made(graph):
 def test_repetitions_stay_within_memory(monkeypatch):
     inputs = {"x": np.arange(6.0).reshape(3, 2)}
     np.testing.assert_array_equal(repeated(inputs, 5)["x"], inputs["x"][[0, 1, 2, 0, 1]])
-    monkeypatch.setattr(sample_rows, "MOST_BYTES", 32)
+    monkeypatch.setattr(tune, "MOST_BYTES", 32)
     assert len(repeated(inputs, 5)["x"]) == 2
-    monkeypatch.setattr(sample_rows, "MOST_BYTES", 1)
+    monkeypatch.setattr(tune, "MOST_BYTES", 1)
     assert len(repeated(inputs, 5)["x"]) == 1
 
 

@@ -11,12 +11,11 @@ from sklearn.ensemble import RandomForestClassifier
 import hbconv
 from hbconv.cache import Cache
 from hbconv.compiler import tune_model
+from hbconv.cost_model.row_buckets import BUCKETS
 from hbconv.errors import OptionError
 from hbconv.model import Model
-from hbconv.optimize.tuning import record_key
-from hbconv.row_buckets import BUCKETS
-from hbconv.runtime.timing.record_cache import RecordCache
-from hbconv.runtime.timing.tune import SECONDS, Tuner, read_tune
+from hbconv.optimize.tuning import contender
+from hbconv.runtime.timing.tune import SECONDS, RecordCache, Tuner, read_tune
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +89,7 @@ def test_the_next_conversion_reads_the_record(forest, cache):
 
 def test_another_machine_measures_for_itself(forest, cache, monkeypatch):
     tuned(forest, cache, FakeClock())
-    monkeypatch.setattr(record_key, "describe_machine", lambda: {"processor": "another"})
+    monkeypatch.setattr(contender, "describe_machine", lambda: {"processor": "another"})
     clock = FakeClock()
     tuned(forest, cache, clock)
     assert clock.asked
@@ -98,7 +97,7 @@ def test_another_machine_measures_for_itself(forest, cache, monkeypatch):
 
 def test_records_of_another_machine_leave_predictions_to_decide(forest, cache, monkeypatch):
     model = tuned(forest, cache, FakeClock())
-    monkeypatch.setattr(record_key, "describe_machine", lambda: {"processor": "another"})
+    monkeypatch.setattr(contender, "describe_machine", lambda: {"processor": "another"})
     moved = model.for_target(threads=1)
     assert moved.plan.strategies == hbconv.convert(forest, "torch").plan.strategies
     assert "measured for another target, version or machine" in moved.explain().tuning

@@ -18,11 +18,11 @@ from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.ops.elementwise import Kind, product
-from hbconv.backends.tvm.ops.matmul import multiply
 from hbconv.backends.tvm.ops.nearest.best_lists import NARROW, holds, offer_next
 from hbconv.backends.tvm.ops.nearest.candidates import Candidates
 from hbconv.backends.tvm.ops.nearest.tables import CHAINS, Prefilter
 from hbconv.backends.tvm.ops.packed_weights import PANEL
+from hbconv.backends.tvm.ops.row_major_matmul import multiply
 from hbconv.backends.tvm.tir.kernel import Kernel, lanes, literal
 from hbconv.backends.tvm.tir.memory import Place
 

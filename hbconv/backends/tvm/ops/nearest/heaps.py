@@ -1,6 +1,6 @@
 """Emit ``heap_search`` and ``tree_search``: scikit-learn's heap and sort, exchange by exchange.
 
-``hbconv.tensor.primitives.heap`` says what they do to equal values; these are the same steps.
+``hbconv.tensor.primitives.searches`` says what they do to equal values; these are the same steps.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tvm.tirx.script import builder as T  # noqa: N812
 from hbconv.backends.tvm.ops.nearest.best_lists import NARROW, holds
 from hbconv.backends.tvm.tir.kernel import Kernel, lanes, literal
 from hbconv.backends.tvm.tir.memory import Place
-from hbconv.tensor.primitives.heap import SHORT
+from hbconv.tensor.primitives.searches import SHORT
 
 __all__ = ["EMITTERS"]
 

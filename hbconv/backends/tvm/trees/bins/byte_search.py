@@ -16,7 +16,7 @@ from tvm.tirx.script import builder as T  # noqa: N812
 from hbconv.backends.tvm.tir.kernel import Kernel, literal, spread
 from hbconv.backends.tvm.tir.memory import Place
 from hbconv.backends.tvm.tir.row_blocks import Block
-from hbconv.backends.tvm.tir.shuffles import WIDE_BYTES, find_wide_bytes, pack
+from hbconv.backends.tvm.tir.transpose import WIDE_BYTES, find_wide_bytes, pack
 from hbconv.backends.tvm.trees.bins.search_tables import ENTRIES, make_search_tables
 from hbconv.backends.tvm.trees.bins.tables import SIGNED_BYTE_BIAS, Bins
 from hbconv.backends.tvm.trees.byte_columns import ByteColumns

@@ -14,7 +14,7 @@ from hbconv.backends.tvm.ops.edge_search import MAX_EDGES_IN_CELL
 from hbconv.backends.tvm.tir.kernel import Kernel, literal
 from hbconv.backends.tvm.tir.memory import Place
 from hbconv.backends.tvm.tir.row_blocks import Block
-from hbconv.backends.tvm.tir.shuffles import WIDE_BYTES
+from hbconv.backends.tvm.tir.transpose import WIDE_BYTES
 from hbconv.backends.tvm.trees.bins.byte_search import write_by_bytes
 from hbconv.backends.tvm.trees.bins.search_tables import can_search_bytes
 from hbconv.backends.tvm.trees.bins.tables import MAX_EDGES_COUNTED, SIGNED_BYTE_BIAS, Bins

@@ -14,9 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from tvm.tirx.script import builder as T  # noqa: N812
 
-from hbconv.backends.tvm.tir.kernel import Kernel
+from hbconv.backends.tvm.tir.kernel import Kernel, beyond
 from hbconv.backends.tvm.tir.memory import Place
-from hbconv.backends.tvm.tir.positions import beyond
 from hbconv.backends.tvm.tir.row_blocks import Block, blocks
 from hbconv.backends.tvm.trees.bins.emit import write_bins
 from hbconv.backends.tvm.trees.bitwise.category_planes import write_sets

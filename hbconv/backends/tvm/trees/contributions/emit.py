@@ -13,9 +13,8 @@ from typing import Any
 from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
-from hbconv.backends.tvm.tir.kernel import Kernel, literal, spread
+from hbconv.backends.tvm.tir.kernel import Kernel, beyond, literal, spread
 from hbconv.backends.tvm.tir.memory import InTable, Place
-from hbconv.backends.tvm.tir.positions import beyond
 from hbconv.backends.tvm.tir.row_blocks import Block, blocks
 from hbconv.backends.tvm.tir.subroutines import make_subroutine
 from hbconv.backends.tvm.trees.bins.emit import write_bins

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from tvm import tirx
 
 from hbconv.backends.tvm.tir.kernel import Kernel
-from hbconv.backends.tvm.tir.shuffles import (
+from hbconv.backends.tvm.tir.transpose import (
     BYTES,
     HALF,
     WORDS,

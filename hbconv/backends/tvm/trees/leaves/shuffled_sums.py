@@ -17,7 +17,7 @@ from tvm.tirx.script import builder as T  # noqa: N812
 from hbconv.backends.tvm.tir.kernel import Kernel
 from hbconv.backends.tvm.tir.memory import Place
 from hbconv.backends.tvm.tir.row_blocks import Block
-from hbconv.backends.tvm.tir.shuffles import WORDS
+from hbconv.backends.tvm.tir.transpose import WORDS
 from hbconv.backends.tvm.trees.leaves.look_ups import ByteLookUp, LookUp, WordLookUp
 from hbconv.backends.tvm.trees.leaves.wide_look_ups import WideByteLookUp, WideWordLookUp
 from hbconv.backends.tvm.trees.tree_order import Trees

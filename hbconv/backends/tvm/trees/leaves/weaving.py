@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tvm import tirx
 
 from hbconv.backends.tvm.tir.kernel import Kernel
-from hbconv.backends.tvm.tir.shuffles import HALF
+from hbconv.backends.tvm.tir.transpose import HALF
 
 __all__ = ["weave", "woven_rows"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from tvm import tirx
 
 from hbconv.backends.tvm.tir.kernel import Kernel, literal
-from hbconv.backends.tvm.tir.shuffles import (
+from hbconv.backends.tvm.tir.transpose import (
     WIDE_BYTES,
     WIDE_WORDS,
     find_wide_bytes,

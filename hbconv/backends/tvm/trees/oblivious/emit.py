@@ -10,9 +10,8 @@ import numpy.typing as npt
 from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
-from hbconv.backends.tvm.tir.kernel import Kernel, literal
+from hbconv.backends.tvm.tir.kernel import Kernel, beyond, literal
 from hbconv.backends.tvm.tir.memory import Place
-from hbconv.backends.tvm.tir.positions import beyond
 from hbconv.backends.tvm.tir.row_blocks import Block, blocks
 from hbconv.backends.tvm.trees.byte_columns import ByteColumns, byte_columns
 from hbconv.backends.tvm.trees.bytewise.emit import repeated

@@ -9,7 +9,7 @@ from tvm import tirx
 from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.tir.kernel import Kernel, literal
 from hbconv.backends.tvm.tir.memory import Place
-from hbconv.backends.tvm.tir.shuffles import (
+from hbconv.backends.tvm.tir.transpose import (
     BYTES,
     HALF,
     WIDE_BYTES,

@@ -13,11 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hbconv.backends.tvm.binary import library
-from hbconv.backends.tvm.binary.build import build, make_objects
-from hbconv.backends.tvm.binary.library import load_library
-from hbconv.backends.tvm.binary.link import link
-from hbconv.backends.tvm.binary.loop import CompiledLoop, LoopCode
+from hbconv.backends.tvm.binary import loop
+from hbconv.backends.tvm.binary.build import build, link, make_objects
+from hbconv.backends.tvm.binary.loop import CompiledLoop, LoopCode, load_library
 from hbconv.backends.tvm.emit.tile_function import write_function
 from hbconv.backends.tvm.target import calling_convention
 from hbconv.backends.tvm.target.calling_convention import SYMBOL
@@ -110,7 +108,7 @@ def test_a_library_of_another_function_is_an_error():
 
 @pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="only Linux has files in memory")
 def test_no_file_is_written_where_memory_serves(monkeypatch):
-    monkeypatch.setattr(library, "TemporaryDirectory", None)
+    monkeypatch.setattr(loop, "TemporaryDirectory", None)
     data, function = made([1.0, 2.0, 3.0])
     np.testing.assert_array_equal(answers(load_library(data), function), X * np.float32([1, 2, 3]))
 

@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 
 from hbconv.backends.tvm.passes.flag_beyond import FLAG_BEYOND, join_looks
-from hbconv.backends.tvm.passes.flatten import flatten
-from hbconv.backends.tvm.passes.group_elementwise import LONGEST, group_elementwise
-from hbconv.backends.tvm.passes.outline import LARGEST_WHOLE, outline
-from hbconv.backends.tvm.passes.views import is_view
+from hbconv.backends.tvm.passes.fuse_products import LONGEST, group_elementwise
+from hbconv.backends.tvm.passes.outline import LARGEST_WHOLE, flatten, is_view, outline
 from hbconv.backends.tvm.target.schedule import Schedule
 from hbconv.tensor import Builder
 
@@ -25,8 +23,8 @@ def start(width=3):
 def test_passes_import_no_tvm():
     code = (
         "import sys; sys.modules['tvm'] = sys.modules['tvm_ffi'] = None\n"
-        "import hbconv.backends.tvm.passes.flatten, hbconv.backends.tvm.passes.outline\n"
-        "import hbconv.backends.tvm.passes.group_elementwise\n"
+        "import hbconv.backends.tvm.passes.outline, hbconv.backends.tvm.passes.outline\n"
+        "import hbconv.backends.tvm.passes.fuse_products\n"
         "import hbconv.backends.tvm.passes.fuse_products\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

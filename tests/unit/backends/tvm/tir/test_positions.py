@@ -9,7 +9,7 @@ pytest.importorskip("tvm")
 
 from tvm import tirx
 
-from hbconv.backends.tvm.tir.positions import beyond, position
+from hbconv.backends.tvm.tir.kernel import beyond, position
 
 ROW, COLUMN = (tirx.Var(name, "int32") for name in "ij")
 

@@ -1,0 +1,361 @@
+"""Answer Arrow tables with a column for each class or output: the step that engines run.
+
+Name the columns of a model's answers, and give them as Arrow arrays.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import pickle
+import warnings
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.errors import InputError, OptionError
+
+if TYPE_CHECKING:
+    from hbconv.model import Model
+
+__all__ = ["Scorer", "column_names", "read_names", "rows_for", "with_unread"]
+
+_LOADED: dict[tuple[str, bool], tuple[tuple[int, int], Model]] = {}
+"""Models of this process by their real path and whether it is trusted.
+
+Each has the time and size of the file that it is of.
+"""
+_SENT: dict[bytes, Model] = {}
+"""Models of this process that travelled inside a scorer, by the hash of their pickle."""
+MOST_SENT = 8
+"""Models that travelled and are held; the oldest goes first."""
+
+
+class Scorer:
+    """Score Arrow record batches and tables: columns that are kept, then those of the answers.
+
+    It can be pickled: a path travels as a path, a model as its file's bytes. Each process loads
+    its model once. A file that was written anew is loaded anew, by the next scorer.
+    It needs numpy and pyarrow beside what runs the model.
+
+    Parameters
+    ----------
+    model : Model or path
+        A converted model, or the .hbc file of one.
+    methods : str or sequence of str, optional
+        Methods to call. By default ``predict``, or the model's first.
+    keep : sequence of str
+        Columns to copy in front of the answers.
+    trusted : bool
+        Run the compiled programs of the file, as ``hbconv.load`` does; its author is trusted.
+
+    Raises
+    ------
+    OptionError
+        When the model is first asked: a method that it lacks or that answers no columns, or two
+        columns of one name.
+
+    Examples
+    --------
+    >>> import pandas as pd, pyarrow as pa
+    >>> from sklearn.linear_model import LinearRegression
+    >>> import hbconv
+    >>> X = pd.DataFrame({"a": [1.0, 0.0, 1.0], "b": [0.0, 1.0, 1.0]})
+    >>> source = LinearRegression().fit(X, [1.0, 2.0, 3.0])
+    >>> score = Scorer(hbconv.convert(source, backend="reference"), keep=["id"])
+    >>> answers = score(pa.table({"id": [7, 8], "a": [2.0, 0.0], "b": [0.0, 3.0]}))
+    >>> answers.column_names, [round(value, 6) for value in answers["predict"].to_pylist()]
+    (['id', 'predict'], [2.0, 6.0])
+    """
+
+    def __init__(
+        self,
+        model: Model | str | os.PathLike[str],
+        methods: str | Sequence[str] | None = None,
+        keep: Sequence[str] = (),
+        *,
+        trusted: bool = False,
+    ) -> None:
+        self.given: Model | str | os.PathLike[str] | bytes = model
+        self.asked = (methods,) if isinstance(methods, str) else methods
+        self.keep = tuple(dict.fromkeys(keep))
+        self.trusted = trusted
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {name: vars(self)[name] for name in ("given", "asked", "keep", "trusted")}
+        if not isinstance(self.given, (str, os.PathLike, bytes)):
+            state["given"] = pickle.dumps(self.given)
+        return state
+
+    @cached_property
+    def model(self) -> Model:
+        """The model; a file is read when it is first asked for in a process."""
+        if isinstance(self.given, (str, os.PathLike)):
+            return _load_once(os.path.realpath(self.given), trusted=self.trusted)
+        return _unpack_once(self.given) if isinstance(self.given, bytes) else self.given
+
+    @cached_property
+    def methods(self) -> tuple[str, ...]:
+        """The methods that are called."""
+        if self.asked is None:
+            known = self.model.methods
+            return ("predict",) if "predict" in known else (next(iter(known)),)
+        for name in self.asked:
+            _require_method(self.model, name)
+        return tuple(dict.fromkeys(self.asked))
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the answers' columns, which follow those that are kept."""
+        names = tuple(name for method in self.methods for name in column_names(self.model, method))
+        twice = [name for name in self.keep if name in names]
+        if twice:
+            raise OptionError(
+                f"--keep {','.join(twice)}: the answers have columns of that name. "
+                "Rename the columns of the table, or leave them out."
+            )
+        if len(set(names)) < len(names):
+            raise OptionError(
+                f"The answers of {', '.join(self.methods)} have columns of equal names: "
+                f"{', '.join(names)}."
+            )
+        return names
+
+    def needed(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """Return the columns of a table that the model reads."""
+        named = read_names(self.model)
+        if named is None:
+            return tuple(name for name in columns if name not in self.keep)
+        return named
+
+    def __call__(self, batch: Any) -> Any:
+        """Answer a pyarrow RecordBatch or Table with one of its kind.
+
+        Raises
+        ------
+        InputError
+            Columns are missing, or the model refuses a row.
+        """
+        import pyarrow as pa
+
+        columns = self.answers(self.rows(batch), batch.num_rows)
+        kept = [batch.column(name) for name in self.keep]
+        kind = pa.RecordBatch if isinstance(batch, pa.RecordBatch) else pa.Table
+        return kind.from_arrays([*kept, *columns], names=[*self.keep, *self.names])
+
+    def rows(self, batch: Any) -> Any:
+        """Return a pyarrow RecordBatch or Table as the model takes it.
+
+        Raises
+        ------
+        InputError
+            Columns are missing.
+        """
+        needed = self.needed(batch.schema.names)
+        missing = sorted({*needed, *self.keep}.difference(batch.schema.names))
+        if missing:
+            raise InputError(
+                f"The rows have no columns {', '.join(missing)}. "
+                f"They have: {', '.join(batch.schema.names)}."
+            )
+        return rows_for(self.model, with_unread(self.model, batch.select(needed)))
+
+    def answers(self, rows: Any, n_rows: int) -> list[Any]:
+        """Return the answers to rows of any kind that the model takes: Arrow arrays, by ``names``.
+
+        Raises
+        ------
+        InputError
+            The model refuses a row.
+        """
+        _ = self.names  # methods and columns are refused before a row is answered
+        return [
+            column
+            for method in self.methods
+            for column in arrow_columns(self.model, method, rows, n_rows)
+        ]
+
+    def schema(self, given: Any = None) -> Any:
+        """Return the pyarrow Schema of the answers to rows of a schema, by default ``inputs()``."""
+        rows = (self.inputs() if given is None else given).empty_table()
+        with warnings.catch_warnings():  # names of columns, where the source has none
+            warnings.simplefilter("ignore", UserWarning)
+            return self(rows).schema
+
+    def inputs(self) -> Any:
+        """Return the pyarrow Schema of the columns that the model reads.
+
+        Types are those of the sample that it was converted with, else what the source tells.
+        """
+        import pyarrow as pa
+
+        types = dict(zip(self.model.schema.names, self.model.dtypes, strict=True))
+        names = read_names(self.model) or types
+        return pa.schema([(n, pa.string() if types[n] == "string" else types[n]) for n in names])
+
+
+def _load_once(path: str, *, trusted: bool) -> Model:
+    """Load a file, unless this process holds the model that stands in it."""
+    import hbconv
+
+    found = os.stat(path)
+    stamp = (found.st_mtime_ns, found.st_size)
+    key = (path, trusted)
+    if key not in _LOADED or _LOADED[key][0] != stamp:
+        _LOADED[key] = stamp, hbconv.load(path, trusted=trusted, on_new_dtypes="compile")
+    return _LOADED[key][1]
+
+
+def _unpack_once(packed: bytes) -> Model:
+    """Unpickle a model, unless this process holds it: engines send it with each of their tasks."""
+    key = hashlib.sha256(packed).digest()
+    if key not in _SENT:
+        while len(_SENT) >= MOST_SENT:
+            del _SENT[next(iter(_SENT))]
+        _SENT[key] = pickle.loads(packed)  # noqa: S301 - it came inside a pickle
+    return _SENT[key]
+
+
+def read_names(model: Model) -> tuple[str, ...] | None:
+    """Return the names of the columns that a model reads; None if it was fitted without names."""
+    if not model.schema.named:
+        return None
+    return tuple(model.schema.names[i] for i in model.reads.asked)
+
+
+def with_unread(model: Model, table: Any) -> Any:
+    """Return a pyarrow table with nulls for the columns that a model was fitted on and ignores."""
+    import pyarrow as pa
+
+    read, names = read_names(model), model.schema.names
+    if read is None or read == names:
+        return table
+    unread = pa.nulls(table.num_rows)
+    columns = [table.column(name) if name in read else unread for name in names]
+    return pa.Table.from_arrays(columns, names=list(names))
+
+
+def rows_for(model: Model, table: Any) -> Any:
+    """Return a pyarrow table as the model takes it.
+
+    A model that reads a sequence, of texts for example, takes the only column.
+
+    Raises
+    ------
+    InputError
+        Several columns, where the model reads a sequence.
+    """
+    if not model.schema.conventions.takes_column:
+        return table
+    if table.num_columns != 1:
+        raise InputError(
+            f"The model reads one column of values, and here are {', '.join(table.schema.names)}. "
+            "Give a table of that column alone."
+        )
+    return table.column(0)
+
+
+def _require_method(model: Model, wanted: str) -> None:
+    columns = model.parsed.tensors
+    if wanted not in model.methods:
+        raise OptionError(f"The model has no method {wanted!r}. It has: {', '.join(columns)}.")
+    if wanted not in columns:
+        raise OptionError(
+            f"The answers of {wanted!r} are no columns of a table. "
+            f"Those of these methods are: {', '.join(columns)}."
+        )
+
+
+def arrow_columns(model: Model, method: str, rows: Any, n_rows: int) -> list[Any]:
+    """Answer rows with an Arrow array for each column, in the order of ``column_names``.
+
+    Labels have the type of all classes, whichever of them the rows have.
+    """
+    found = getattr(model, method)(rows)
+    columns = _columns(found, n_rows) if n_rows else _no_rows(model, method, found)
+    labels = _labels(model, method)
+    if len(labels) != len(columns):
+        labels = [None] * len(columns)
+    return [_arrow(column, known) for column, known in zip(columns, labels, strict=True)]
+
+
+def column_names(model: Model, method: str) -> list[str]:
+    """Name the columns of the answers after classes, features or their places.
+
+    Columns of several targets have the name of the target first.
+    """
+    output = model.parsed.outputs[method]
+    if method == "transform":
+        return [str(name) for name in model.get_feature_names_out()]
+    if output.is_vector:
+        return [method]
+    widths = output.widths or (output.node.type.width,)
+    classes = getattr(model, "classes_", None)
+    if len(widths) > 1:
+        return [
+            f"{method}_{target}_{c}"
+            for target, labels in enumerate(classes or map(range, widths))
+            for c in labels
+        ]
+    own = (
+        classes
+        if classes is not None and not isinstance(classes, list) and len(classes) == widths[0]
+        else range(widths[0])
+    )
+    return [f"{method}_{c}" for c in own]
+
+
+def _labels(model: Model, method: str) -> list[Any]:
+    """Return the classes of each column of labels."""
+    classes = model.parsed.outputs[method].classes
+    if classes is None:
+        return []
+    return [table.data for table in ([classes] if isinstance(classes, Array) else classes)]
+
+
+def _arrow(column: Any, labels: Any) -> Any:
+    """Return a column as Arrow holds it; objects become text if they are all text.
+
+    Numbers are handed over as they lie: pyarrow.array would import pandas first.
+    """
+    import pyarrow as pa
+
+    if column.dtype.kind in "iuf" and column.dtype.isnative:
+        values = np.ascontiguousarray(column)
+        kind = pa.from_numpy_dtype(values.dtype)
+        return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
+    if column.dtype != object:
+        return pa.array(column)
+    values = column.tolist()
+    if labels is not None:
+        return pa.array(values, pa.array(labels.tolist()).type)
+    return pa.array(values, pa.string() if all(isinstance(one, str) for one in values) else None)
+
+
+def _no_rows(model: Model, method: str, values: Any) -> list[Any]:
+    """Return the columns of an answer to no rows, in the types that rows have."""
+    output = model.parsed.outputs[method]
+    block = values[0] if isinstance(values, list) else values
+    dtype = block.dtype if hasattr(block, "dtype") else np.asarray(block).dtype
+    if output.of_no_rows is not None:
+        labels = _labels(model, method)
+        dtype = labels[0].dtype if labels else np.dtype(output.dtype or output.node.type.dtype)
+    return [np.empty(0, dtype) for _ in column_names(model, method)]
+
+
+def _columns(values: Any, rows: int) -> list[Any]:
+    """Return the columns of an answer; those of a list or a cube one block after another.
+
+    One dimension is a column, or all columns of a single row.
+    """
+    if isinstance(values, list):
+        return [column for block in values for column in _columns(block, rows)]
+    values = np.asarray(values.todense() if hasattr(values, "todense") else values)
+    if values.ndim == 1 and rows != 1:
+        return [values]
+    width = math.prod(values.shape[1:]) if values.ndim > 1 else values.size
+    return list(values.reshape(rows, width).T)

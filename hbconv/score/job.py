@@ -1,0 +1,399 @@
+"""What ``hbconv score`` does to one file after another: read, answer and write its rows.
+
+Answer batches of a table: in this process, or as each process of several devices does.
+
+Score a batch, and find the rows that a model refuses among those that it answers.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from hbconv.engines.scorer import Scorer
+from hbconv.errors import BackendError, InputError, OptionError, StoreError
+from hbconv.model import Model
+from hbconv.score.ahead import behind, read_ahead
+from hbconv.score.device_pool import DevicePool, parse_devices
+from hbconv.score.formats import split_row_groups
+from hbconv.score.outputs import json_line, table_writer
+from hbconv.score.shards import Shard
+from hbconv.score.tables import ShardTable
+
+__all__ = ["ScoreJob", "answering_for"]
+
+
+@dataclass(frozen=True)
+class ScoreJob:
+    """A model, the table that it scores, and how.
+
+    Each file can be scored by itself, so several processes may share the files of a job.
+
+    Parameters
+    ----------
+    scorer : Scorer
+    table : ShardTable
+    batch_rows : int
+        Rows held in memory at a time.
+    advance : callable
+        Told how many rows were scored.
+    answering : InProcess or OnDevices
+        Answers files, in the order of their rows.
+    """
+
+    scorer: Scorer
+    table: ShardTable
+    batch_rows: int
+    advance: Callable[[int], None]
+    answering: InProcess | OnDevices
+
+    @cached_property
+    def schema(self) -> Any:
+        """Names and types of the output's columns; to find them compiles the model."""
+        return self._answer(_empty(self.table.schema)).schema
+
+    def write(
+        self, shards: Sequence[Shard], path: Path, kind: str, rejects: Any = None
+    ) -> tuple[int, int]:
+        """Write the answers to some files into one, and return the rows scored and rejected.
+
+        Raises
+        ------
+        InputError
+            A file is damaged, the model refuses a row and there is no file of rejects, or a file
+            was written to meanwhile.
+        """
+        planned = self.schema  # asked while what answers is there
+        bad = [BadRows(shard.name, rejects) for shard in shards]
+        rows = 0
+        with closing(self._all_parts(shards, bad)) as parts:
+            first = next(parts, None)
+            schema = planned if first is None else first.schema
+            with table_writer(path, kind, schema) as write, behind(write) as hand_on:
+                for part in chain([] if first is None else [first], parts):
+                    hand_on(_as(part, schema))
+                    rows += part.num_rows
+        return rows, sum(one.count for one in bad)
+
+    def _all_parts(self, shards: Sequence[Shard], bad: Sequence[BadRows]) -> Generator[Any]:
+        for shard, own in zip(shards, bad, strict=True):
+            yield from self._parts(shard, own)
+
+    def _parts(self, shard: Shard, bad: BadRows) -> Iterator[Any]:
+        before = shard.info()
+        place = 0
+        unfit = bad.unfit if bad.sink is not None and shard.kind == "csv" else None
+        with self.answering.read(self.table, shard, self.batch_rows, unfit) as answers:
+            for found in answers:
+                rows = found.num_rows
+                if isinstance(found, RefusedBatch):
+                    for _, part in find_parts(self._answer, found.batch, place, bad):
+                        yield part
+                else:
+                    yield found
+                place += rows
+                self.advance(rows)
+        if shard.info() != before:
+            raise InputError(
+                f"{shard.name} was written to while it was read. Its answers were not kept."
+            )
+
+    def _answer(self, batch: Any) -> Any:
+        """Answer one batch, or raise what the model says of its rows."""
+        found = self.answering.one(batch)
+        if isinstance(found, RefusedBatch):
+            raise found.error
+        return found
+
+
+def _empty(schema: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+
+
+def _as(batch: Any, schema: Any) -> Any:
+    """Give answers the types of the first ones; no number may change by it."""
+    import pyarrow as pa
+
+    if batch.schema == schema:
+        return batch
+    try:
+        return batch.cast(schema)
+    except pa.ArrowInvalid as error:
+        raise InputError(
+            f"Later rows have answers of another type than the first ones: {error}. "
+            "Give each column one type, such as float64."
+        ) from error
+
+
+Unfit = Callable[[Any], str] | None
+Load = Callable[[argparse.Namespace], Model]
+"""Reads the model that options name, for their device."""
+
+
+@dataclass(frozen=True)
+class RefusedBatch:
+    """A batch with rows that the model refuses, and what it says of the first."""
+
+    batch: Any
+    error: Exception
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of the batch."""
+        return int(self.batch.num_rows)
+
+
+@dataclass(frozen=True)
+class BatchAnswers:
+    """Answers of a model to batches of a table, or that it refuses one.
+
+    Parameters
+    ----------
+    scorer : Scorer
+    schema : pyarrow.Schema
+        Of the table.
+    """
+
+    scorer: Scorer
+    schema: Any
+
+    def __call__(self, batch: Any) -> Any:
+        """Answer a batch; text in columns that the model reads as numbers is read as such.
+
+        A single word in a CSV file makes text of all numbers in its column.
+        """
+        try:
+            return self.scorer(batch)
+        except FAULTS:
+            raise
+        except REFUSALS as error:
+            return self._again(batch, error)
+
+    def _again(self, batch: Any, error: Exception) -> Any:
+        if not self._numbers:
+            return RefusedBatch(batch, error)
+        try:
+            return self.scorer(self._with_numbers(batch))
+        except FAULTS:
+            raise
+        except REFUSALS as second:
+            return RefusedBatch(batch, second)
+
+    @cached_property
+    def _numbers(self) -> tuple[str, ...]:
+        """Columns of text that the model reads as numbers."""
+        import pyarrow as pa
+
+        model = self.scorer.model
+        places = model.reads.asked if model.schema.named else range(len(model.schema.columns))
+        return tuple(
+            name
+            for name, i in zip(self.scorer.needed(self.schema.names), places, strict=False)
+            if model.schema.dtypes[i] != "string" and self.schema.field(name).type == pa.string()
+        )
+
+    def _with_numbers(self, batch: Any) -> Any:
+        import pyarrow as pa
+
+        for name in self._numbers:
+            place = batch.schema.get_field_index(name)
+            column = batch.column(name)
+            try:
+                numbers = column.cast(pa.float64())
+            except pa.ArrowInvalid as error:
+                words = f", and holds the text {column[0].as_py()!r}" if len(column) == 1 else ""
+                raise InputError(f"Column {name!r} must be numbers{words}.") from error
+            batch = batch.set_column(place, name, numbers)
+        return batch
+
+
+@dataclass(frozen=True)
+class InProcess:
+    """Answers here."""
+
+    answer: BatchAnswers
+
+    @contextmanager
+    def read(
+        self, table: ShardTable, shard: Shard, rows: int, unfit: Unfit
+    ) -> Iterator[Iterator[Any]]:
+        """Give the answers to a file, which a thread reads ahead."""
+        with read_ahead(table.batches(shard, rows, unfit)) as batches:
+            yield map(self.answer, batches)
+
+    def one(self, batch: Any) -> Any:
+        """Answer one batch."""
+        return self.answer(batch)
+
+
+@dataclass(frozen=True)
+class OnDevices:
+    """Answers in the processes of devices.
+
+    Each reads row groups of a parquet file by itself, unless they are large. Other files are read
+    here.
+    """
+
+    pool: DevicePool
+
+    @contextmanager
+    def read(
+        self, table: ShardTable, shard: Shard, rows: int, unfit: Unfit
+    ) -> Iterator[Iterator[Any]]:
+        """Give the answers to a file, in the order of its rows."""
+        groups = split_row_groups(shard, rows) if shard.kind == "parquet" else ()
+        if groups:
+            pieces = (replace(shard, row_groups=own) for own in groups)
+            yield chain.from_iterable(self.pool.answers(pieces))
+            return
+        with read_ahead(table.batches(shard, rows, unfit)) as batches:
+            yield self.pool.answers(batches)
+
+    def one(self, batch: Any) -> Any:
+        """Answer one batch."""
+        (found,) = self.pool.answers([batch])
+        return found
+
+
+@dataclass(frozen=True)
+class DeviceAnswers:
+    """What a process of a device does: answer a batch, or read some row groups and answer them."""
+
+    answer: BatchAnswers
+    rows: int
+
+    def __call__(self, asked: Any) -> Any:
+        """Answer a batch, or return the answers to the batches of a Shard."""
+        if not isinstance(asked, Shard):
+            return self.answer(asked)
+        table = ShardTable((asked,), self.answer.schema)
+        return [self.answer(batch) for batch in table.batches(asked, self.rows)]
+
+
+@contextmanager
+def answering_for(
+    options: argparse.Namespace, load: Load, scorer: Scorer, schema: Any
+) -> Iterator[InProcess | OnDevices]:
+    """Yield what answers batches: the processes of ``--devices``, or this one."""
+    if not options.devices:
+        yield InProcess(BatchAnswers(scorer, schema))
+        return
+    make = partial(for_device, options, load, scorer.methods, scorer.keep, schema)
+    with DevicePool(make, parse_devices(options.devices)) as pool:
+        yield OnDevices(pool)
+
+
+def for_device(
+    options: argparse.Namespace,
+    load: Load,
+    methods: tuple[str, ...],
+    keep: tuple[str, ...],
+    schema: Any,
+    device: str,
+) -> DeviceAnswers:
+    """Load the model in the process of a device."""
+    own = argparse.Namespace(**(vars(options) | {"device": device}))
+    scorer = Scorer(load(own), methods, keep)
+    return DeviceAnswers(BatchAnswers(scorer, schema), options.batch_rows)
+
+
+FAULTS = (BackendError, OptionError, StoreError)
+"""What is wrong with a run as a whole, whatever its rows; each is a ValueError too."""
+REFUSALS = (ValueError, TypeError)
+"""What a model raises for rows that it refuses, but for the faults."""
+
+
+@dataclass
+class BadRows:
+    """What happens to rows that cannot be scored: the run fails, or they are written away.
+
+    Parameters
+    ----------
+    name : str
+        The file that is read.
+    sink : file of text, optional
+        Where rows go, as JSON lines. Without it the first one fails the run.
+    """
+
+    name: str
+    sink: Any = None
+    count: int = 0
+    skipped: list[int] = field(default_factory=list)
+
+    def add(self, row: int, reason: str, values: dict[str, Any] | str) -> None:
+        """Take a row, by its number in the file from 1.
+
+        Raises
+        ------
+        InputError
+            No sink was given.
+        """
+        if self.sink is None:
+            raise InputError(
+                f"{self.name}, row {row:,}: {reason} "
+                "Mend the row, or set such rows aside with --rejects FILE."
+            )
+        self.count += 1
+        line = {"file": self.name, "row": row, "reason": reason, "values": values}
+        self.sink.write(json_line(line))
+
+    def unfit(self, row: Any) -> str:
+        """Take a CSV row of too many or too few values, as pyarrow gives it."""
+        number = row.number - 1  # pyarrow counts the header
+        self.skipped.append(number)
+        self.add(
+            number,
+            f"It has {row.actual_columns} values, and the header {row.expected_columns}.",
+            row.text,
+        )
+        return "skip"
+
+    def number(self, place: int) -> int:
+        """Return the number in the file of a row, whose place is among those that were read."""
+        number = place + 1
+        for skipped in self.skipped:
+            number += skipped <= number
+        return number
+
+
+def find_parts(
+    score: Callable[[Any], Any], batch: Any, place: int, bad: BadRows
+) -> Iterator[tuple[int, Any]]:
+    r"""Yield the answers to the rows of a batch that are answered, with the place of the first.
+
+    Halves of a refused batch are scored by themselves, down to the single row.
+
+    >>> import pyarrow as pa
+    >>> import io
+    >>> def halve(batch):
+    ...     if None in batch["a"].to_pylist():
+    ...         raise ValueError("a is missing.")
+    ...     return [value / 2 for value in batch["a"].to_pylist()]
+    >>> bad = BadRows("t.csv", io.StringIO())
+    >>> batch = pa.record_batch({"a": [2, 4, None, 6]})
+    >>> list(find_parts(halve, batch, 0, bad))
+    [(0, [1.0, 2.0]), (3, [3.0])]
+    >>> bad.sink.getvalue()
+    '{"file": "t.csv", "row": 3, "reason": "a is missing.", "values": {"a": null}}\n'
+    """
+    try:
+        yield place, score(batch)
+    except FAULTS:
+        raise
+    except REFUSALS as error:
+        if batch.num_rows == 0:
+            raise
+        if batch.num_rows == 1:
+            bad.add(bad.number(place), str(error), batch.to_pylist()[0])
+            return
+        half = batch.num_rows // 2
+        yield from find_parts(score, batch.slice(0, half), place, bad)
+        yield from find_parts(score, batch.slice(half), place + half, bad)
