@@ -17,6 +17,7 @@ from hbconv.parse.common.node_tables import FlatTrees, NodeTable
 __all__ = ["TreeliteTrees", "read_trees"]
 
 _CATEGORICAL = "categorical_test_node"
+_TESTS = ("numerical_test_node", _CATEGORICAL)
 _STRICT = {"<": True, "<=": False}
 
 Node = Mapping[str, Any]
@@ -48,12 +49,13 @@ def read_trees(model: Mapping[str, Any]) -> TreeliteTrees:
     UnsupportedError
         The tests are neither all ``<`` nor all ``<=``.
     ConversionError
-        The nodes of a tree are not numbered from 0.
+        The nodes of a tree are not numbered from 0, or one is neither a leaf nor a test.
     """
     trees = [tree["nodes"] for tree in model["trees"]]
     if any(node["node_id"] != place for tree in trees for place, node in enumerate(tree)):
         raise ConversionError("The treelite model is damaged: nodes are not numbered from 0.")
     nodes = [node for tree in trees for node in tree]
+    _require_kinds(nodes)
     dtype = np.dtype(model["threshold_type"])
     feature = np.array([node.get("split_feature_id", -1) for node in nodes], np.int64)
     numbers = [node.get("threshold", 0.0) for node in nodes]
@@ -69,6 +71,16 @@ def read_trees(model: Mapping[str, Any]) -> TreeliteTrees:
         None,
     )
     return _with_categories(table, nodes, int(model["num_feature"]), _is_strict(nodes))
+
+
+def _require_kinds(nodes: Sequence[Node]) -> None:
+    """Require that nodes with children are tests; Treelite itself asks for the children alone."""
+    for node in nodes:
+        if "leaf_value" not in node and node.get("node_type") not in _TESTS:
+            raise ConversionError(
+                f"The treelite model is damaged: node {node['node_id']} of a tree has children, "
+                f"and node_type {node.get('node_type')!r} rather than one of {', '.join(_TESTS)}."
+            )
 
 
 def _leaves(nodes: Sequence[Node], dtype: np.dtype[Any]) -> npt.NDArray[Any]:

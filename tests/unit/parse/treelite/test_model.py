@@ -11,6 +11,7 @@ from treelite.model_builder import Metadata, ModelBuilder, PostProcessorFunc, Tr
 
 import hbconv
 from hbconv.errors import UnsupportedError
+from hbconv.parse.treelite import stored_model
 from hbconv.parse.treelite.model_json import read_trees
 from hbconv.parse.treelite.stored_model import read_treelite_json
 
@@ -76,6 +77,22 @@ def test_nodes_must_be_numbered_from_zero() -> None:
     """A damaged model ends in a named error."""
     with pytest.raises(hbconv.errors.ConversionError, match="numbered from 0"):
         read_trees({"trees": [{"nodes": [{"node_id": 3, "leaf_value": 1.0}]}]})
+
+
+def test_refuses_leaves_that_have_children() -> None:
+    """Treelite takes such a node for a test, without a comparison."""
+    content = json.loads(_stump("<").dump_as_json())
+    root = content["trees"][0]["nodes"][0]
+    content["trees"][0]["nodes"][0] = {**root, "node_type": "leaf_node", "threshold": None}
+    with pytest.raises(hbconv.errors.ConversionError, match="node 0 of a tree has children"):
+        read_trees(content)
+
+
+@pytest.mark.parametrize(("kind", "left"), [(0, 1), (1, -1), (2, -1)])
+def test_kinds_and_children_of_a_checkpoint_agree(kind: int, left: int) -> None:
+    """A damaged node ends in a named error, whatever Treelite takes it for."""
+    with pytest.raises(hbconv.errors.ConversionError, match="node 0 of a tree is a"):
+        stored_model._node({"kind": [kind], "left": [left]}, 0)
 
 
 @pytest.mark.parametrize("threshold", [np.inf, -np.inf])
