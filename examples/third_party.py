@@ -13,7 +13,6 @@ import sys
 from typing import Self
 
 import numpy as np
-from hbconv.parse.common.probabilities import with_probabilities
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.datasets import load_wine
 from sklearn.pipeline import make_pipeline
@@ -25,6 +24,7 @@ import hbconv
 from hbconv.array import Array
 from hbconv.containers import ArgMax, Cast, Clip, Labels, Linear, Node, Output, Softmax
 from hbconv.parse import Step
+from hbconv.parse.common.linear_scores import with_probabilities
 
 BACKENDS = ("reference", "torch", "torchscript", "onnx", "tvm")
 

@@ -501,17 +501,12 @@ KINDS = {
 
 _THEMES = {
     "input": "inputs",
-    "prepare": (
-        "affine basis_functions calendar codes find_code lookups missing normalize power_transforms"
-    ),
-    "linear": (
-        "lasso_descent least_angles linear matching_pursuit non_negative_weights topic_mixture "
-        "triangular"
-    ),
-    "trees": "contributions trees",
-    "distances": "binary_distances distances haversine neighbor_graphs neighbors",
-    "decide": "decisions pairwise_coupling probabilities table_exp votes",
-    "wiring": "arithmetic conditions elementwise sums wiring",
+    "prepare": ("affine basis_functions calendar codes find_code power_transforms"),
+    "linear": ("least_angles linear sparse_codes topic_mixture"),
+    "trees": "trees",
+    "distances": "distances neighbors",
+    "decide": "decisions probabilities",
+    "wiring": "arithmetic conditions elementwise wiring",
 }
 """Kind of the nodes of each file of ``hbconv.containers.nodes``."""
 

@@ -18,7 +18,6 @@ from typing import Any
 
 from hbconv.engines.scorer import Scorer
 from hbconv.errors import BackendError, InputError, OptionError, StoreError
-from hbconv.model import Model
 from hbconv.score.ahead import behind, read_ahead
 from hbconv.score.device_pool import DevicePool, parse_devices
 from hbconv.score.formats import split_row_groups
@@ -134,7 +133,7 @@ def _as(batch: Any, schema: Any) -> Any:
 
 
 Unfit = Callable[[Any], str] | None
-Load = Callable[[argparse.Namespace], Model]
+Load = Callable[[argparse.Namespace], Any]
 """Reads the model that options name, for their device."""
 
 

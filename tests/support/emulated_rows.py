@@ -7,8 +7,7 @@ from emulated_cuda import EmulatedMemory
 
 from hbconv.backends.cuda.clocks import H100, Device
 from hbconv.backends.tvm import Tvm
-from hbconv.backends.tvm.cuda import artifact
-from hbconv.backends.tvm.cuda import artifact as compiling
+from hbconv.backends.tvm.cuda import artifact, report
 
 __all__ = ["EmulatedDevice", "emulate_device"]
 
@@ -29,8 +28,8 @@ class EmulatedDevice(EmulatedMemory):
 def emulate_device(monkeypatch: pytest.MonkeyPatch) -> EmulatedDevice:
     """Let backend ``tvm`` find this device, whose kernels run on the CPU without NVRTC."""
     device = EmulatedDevice()
-    for module in (compiling, artifact):
+    for module in (artifact, report):
         monkeypatch.setattr(module, "find_device", lambda target: device)
-    monkeypatch.setattr(compiling, "compile_kernel", lambda kernel, architecture: None)
+    monkeypatch.setattr(artifact, "compile_kernel", lambda kernel, architecture: None)
     monkeypatch.setattr(Tvm, "cuda_devices", lambda self: 1)
     return device

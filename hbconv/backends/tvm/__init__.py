@@ -90,7 +90,7 @@ class Tvm(Backend):
         """Write the function, and count what it holds."""
         self.require_packages()
         if target.device != "cpu":
-            from hbconv.backends.tvm.cuda.artifact import report_device
+            from hbconv.backends.tvm.cuda.report import report_device
 
             return report_device(program, target)
         from hbconv.backends.tvm.import_tvm import import_tvm

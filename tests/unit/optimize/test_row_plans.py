@@ -47,7 +47,7 @@ def priced(monkeypatch, seconds):
         ]
         return Plan(tuple(choices))
 
-    monkeypatch.setattr(plan, "make_plan", plan)
+    monkeypatch.setattr("hbconv.optimize.plan.make_plan", plan)
     return plan
 
 
@@ -109,5 +109,5 @@ def test_large_constants_are_not_held_twice(monkeypatch):
     graph, target = graph_of(forest(), add=Array(np.ones(4))), Target("torch")
     fitted = plan(graph, target, Planning())
     assert len(plan_rows(graph, target, Planning(), fitted)) == 1
-    monkeypatch.setattr(plan, "MOST_CONSTANT_BYTES", 8)
+    monkeypatch.setattr("hbconv.optimize.plan.MOST_CONSTANT_BYTES", 8)
     assert plan_rows(graph, target, Planning(), fitted) == ()

@@ -41,7 +41,7 @@ def by_rows(monkeypatch):
         ]
         return Plan(tuple(choices))
 
-    monkeypatch.setattr(plan, "make_plan", plan)
+    monkeypatch.setattr("hbconv.optimize.plan.make_plan", plan)
     monkeypatch.setattr("hbconv.pipeline.make_plan", plan)
 
 
