@@ -124,7 +124,8 @@ def test_no_thread_outlives_a_run_that_fails(work, devices, monkeypatch, capsys)
     before = set(threading.enumerate())
     gc.disable()  # which would end it, sooner or later
     try:
-        code = main(["score", "m.hbc", "in", "-o", "o.csv", "--batch-rows", "20", *devices])
+        argv = ["in", "-o", "o.csv", "--batch-rows", "20", "--quiet", *devices]
+        code = main(["score", "m.hbc", *argv])
         left = set(threading.enumerate()) - before
     finally:
         gc.enable()
