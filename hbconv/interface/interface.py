@@ -26,7 +26,6 @@ from hbconv.lower import CodesFeed, Feed, Lowered, lower_nodes
 if TYPE_CHECKING:
     from hbconv.array import Array
     from hbconv.containers import Codes, Graph, Output
-    from hbconv.lower import Lowered
     from hbconv.target import Target
 
 __all__ = [

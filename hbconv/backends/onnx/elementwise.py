@@ -16,7 +16,7 @@ from hbconv.backends.onnx.writer import Tensor
 from hbconv.tensor import TensorType
 
 if TYPE_CHECKING:
-    from hbconv.backends.onnx.writer import GraphWriter, Tensor
+    from hbconv.backends.onnx.writer import GraphWriter
 
 __all__ = [
     "asin",

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from hbconv.array import Array
     from hbconv.backends.base import Backend
-    from hbconv.backends.onnx.writer import GraphWriter
     from hbconv.containers import Codes, Graph, Output, Schema
     from hbconv.target import Target
 

@@ -144,8 +144,8 @@ def _node(table: Mapping[str, list[Any]], place: int) -> dict[str, Any]:
     kind = _KINDS[table["kind"][place]]
     if (kind == "leaf") != (table["left"][place] == -1):
         raise ConversionError(
-            f"The checkpoint is damaged: node {place} of a tree is a {kind} by its kind, and "
-            "another by its children."
+            f"The checkpoint is damaged: node {place} of a tree is a {kind} by its kind, but its "
+            "left child says otherwise. Write the model anew with Treelite."
         )
     if kind == "leaf":
         return {"node_id": place, "leaf_value": _leaf_value(table, place)}
