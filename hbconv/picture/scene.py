@@ -501,12 +501,12 @@ KINDS = {
 
 _THEMES = {
     "input": "inputs",
-    "prepare": ("affine basis_functions calendar codes find_code power_transforms"),
+    "prepare": ("affine basis_functions calendar codes find_code missing power_transforms"),
     "linear": ("least_angles linear sparse_codes topic_mixture"),
     "trees": "trees",
     "distances": "distances neighbors",
-    "decide": "decisions probabilities",
-    "wiring": "arithmetic conditions elementwise wiring",
+    "decide": "decisions probabilities table_exp",
+    "wiring": "arithmetic conditions elementwise sums wiring",
 }
 """Kind of the nodes of each file of ``hbconv.containers.nodes``."""
 

@@ -3,7 +3,7 @@
 Every file has one line here, so that type checkers see its classes too.
 """
 
-from hbconv.containers.nodes.affine import Affine, GroupSums, Normalize, Pool, RunningSums
+from hbconv.containers.nodes.affine import Affine, Normalize
 from hbconv.containers.nodes.arithmetic import (
     Add,
     Maximum,
@@ -12,9 +12,6 @@ from hbconv.containers.nodes.arithmetic import (
     Power,
     Quotient,
     RowDot,
-    TableExp,
-    TableLogSoftmax,
-    TableSoftmax,
 )
 from hbconv.containers.nodes.basis_functions import Bins, Interpolate, Polynomial, SplineBasis
 from hbconv.containers.nodes.calendar import CalendarField, DateColumn, Instants, LocalTime
@@ -31,11 +28,8 @@ from hbconv.containers.nodes.codes import (
 from hbconv.containers.nodes.conditions import (
     AreBools,
     Choose,
-    Impute,
-    IsMissing,
     IsOtherDtype,
     IsOutside,
-    MissingBetween,
     Not,
     NoTexts,
     OnlyNumbers,
@@ -68,6 +62,7 @@ from hbconv.containers.nodes.inputs import (
 )
 from hbconv.containers.nodes.least_angles import LeastAngles
 from hbconv.containers.nodes.linear import Linear, OrderedLinear, TriangularSolution, WrappedLinear
+from hbconv.containers.nodes.missing import Impute, IsMissing, MissingBetween
 from hbconv.containers.nodes.neighbors import (
     Barycentric,
     ChoosesNearest,
@@ -98,6 +93,8 @@ from hbconv.containers.nodes.probabilities import (
     WeightedMedian,
 )
 from hbconv.containers.nodes.sparse_codes import LassoDescent, MatchingPursuit, NonNegativeWeights
+from hbconv.containers.nodes.sums import GroupSums, Pool, RunningSums
+from hbconv.containers.nodes.table_exp import TableExp, TableLogSoftmax, TableSoftmax
 from hbconv.containers.nodes.topic_mixture import TopicMixture
 from hbconv.containers.nodes.trees import (
     LeafSums,

@@ -1,7 +1,4 @@
-"""Conditions and choices, and marks of what rows may hold.
-
-Missing values: find them, fill them, or make them of values in an interval.
-"""
+"""Conditions and choices, and marks of what rows may hold."""
 
 from __future__ import annotations
 
@@ -12,11 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array, numbers
-from hbconv.containers.interval import Interval, Trend, largest_constant, union
+from hbconv.containers.interval import Interval, Trend, union
 from hbconv.containers.node import Node, container, one_to_one
 from hbconv.containers.nodes.wiring import Select
 from hbconv.containers.schema import Type
-from hbconv.errors import InputError
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
@@ -24,11 +20,8 @@ if TYPE_CHECKING:
 __all__ = [
     "AreBools",
     "Choose",
-    "Impute",
-    "IsMissing",
     "IsOtherDtype",
     "IsOutside",
-    "MissingBetween",
     "NoTexts",
     "Not",
     "OnlyNumbers",
@@ -240,151 +233,3 @@ class AreBools(Node):
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         return b.op("expand", inputs[0], b.constant([False]))
-
-
-@container
-class Impute(Node):
-    """Replace the values of x that equal ``missing`` by the column's fill; x keeps its dtype.
-
-    ``missing`` is NaN or a number. The number is rounded to x's dtype if x is float, as numpy
-    rounds a Python number.
-    """
-
-    x: Node
-    fill: Array
-    missing: float = float("nan")
-
-    def narrowed(self, columns: Array) -> Node:
-        return replace(self, x=Select(self.x, columns), fill=Array(self.fill.data[columns.data]))
-
-    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
-        return one_to_one(self)
-
-    def trend(self, column: int) -> Trend:  # noqa: ARG002
-        return Trend.RISES
-
-    def breaks(self, column: int) -> npt.NDArray[np.float64]:  # noqa: ARG002
-        return _points(self.missing, self.type.dtype)
-
-    def infer(self) -> Type:
-        return self.x.type
-
-    def interval(self, *inputs: Interval) -> Interval | None:
-        (x,) = inputs
-        largest = largest_constant(self.fill)
-        if largest is None:
-            return None
-        filled = frozenset() if np.isnan(self.missing) else x.nan_from
-        return Interval(max(x.bound, largest), filled)
-
-    def lower(self, b: Builder, *inputs: Value) -> Value:
-        x = inputs[0]
-        if np.isnan(self.missing) and not x.dtype.startswith("float"):
-            return x
-        return b.where(_is_missing(b, x, self.missing), b.constant(self._fill_of(x.dtype)), x)
-
-    def _fill_of(self, dtype: str) -> Array:
-        with np.errstate(invalid="ignore"):
-            fill = Array.of(self.fill.data.astype(dtype))
-        if dtype.startswith("int") and np.any(fill.data != self.fill.data):
-            raise InputError(
-                f"Step {self.step!r} fills missing values with {self.fill!r}, "
-                f"which columns of {dtype} cannot hold. Pass floats."
-            )
-        return fill
-
-
-@container
-class IsMissing(Node):
-    """Whether each value equals ``missing``, which is NaN or a number: bool."""
-
-    x: Node
-    missing: float = float("nan")
-
-    def narrowed(self, columns: Array) -> Node:
-        return replace(self, x=Select(self.x, columns))
-
-    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
-        return one_to_one(self)
-
-    def trend(self, column: int) -> Trend:  # noqa: ARG002
-        return Trend.FLAT
-
-    def breaks(self, column: int) -> npt.NDArray[np.float64]:  # noqa: ARG002
-        return _points(self.missing, self.x.type.dtype)
-
-    def infer(self) -> Type:
-        return Type(self.x.type.width, "bool")
-
-    def lower(self, b: Builder, *inputs: Value) -> Value:
-        return _is_missing(b, inputs[0], self.missing)
-
-
-@container
-class MissingBetween(Node):
-    """Replace the values from ``low`` to ``high``, both included, by NaN (or ``fill``).
-
-    Each column has its own bounds; bounds of NaN leave a column as it is. The bounds are compared
-    in x's dtype.
-    """
-
-    x: Node
-    low: Array
-    high: Array
-    fill: float = float("nan")
-
-    @staticmethod
-    def of(
-        x: Node, low: npt.ArrayLike, high: npt.ArrayLike, fill: float = float("nan")
-    ) -> MissingBetween:
-        """Scalars stand for all columns."""
-        lows, highs = (
-            Array(np.broadcast_to(numbers(bound, np.float64), (x.type.width,)))
-            for bound in (low, high)
-        )
-        return MissingBetween(x, lows, highs, fill)
-
-    def narrowed(self, columns: Array) -> Node:
-        return replace(
-            self,
-            x=Select(self.x, columns),
-            low=Array(self.low.data[columns.data]),
-            high=Array(self.high.data[columns.data]),
-        )
-
-    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
-        return one_to_one(self)
-
-    def trend(self, column: int) -> Trend:  # noqa: ARG002
-        return Trend.RISES
-
-    def breaks(self, column: int) -> npt.NDArray[np.float64]:
-        bounds = np.array([self.low.data[column], self.high.data[column]])
-        rounded: npt.NDArray[np.float64] = bounds.astype(self.type.dtype).astype(np.float64)
-        return rounded[~np.isnan(rounded)]
-
-    def infer(self) -> Type:
-        return Type(self.x.type.width, self.x.type.dtype)
-
-    def lower(self, b: Builder, *inputs: Value) -> Value:
-        (x,) = inputs
-        low, high = (b.constant(bound, x.dtype) for bound in (self.low, self.high))
-        return b.where((x >= low) & (x <= high), b.constant(self.fill, x.dtype), x)
-
-
-def _points(missing: float, dtype: str) -> npt.NDArray[np.float64]:
-    """Return the number that is missing, as it is compared; nothing for NaN."""
-    if np.isnan(missing):
-        return np.empty(0)
-    rounded: npt.NDArray[np.float64] = np.array(
-        [missing], dtype if dtype.startswith("float") else np.float64
-    )
-    return rounded.astype(np.float64)
-
-
-def _is_missing(b: Builder, x: Value, missing: float) -> Value:
-    if np.isnan(missing):
-        return b.op("isnan", x) if x.dtype.startswith("float") else b.op("ne", x, x)
-    if x.dtype.startswith("float"):
-        return b.op("eq", x, b.constant(missing, x.dtype))
-    return b.op("eq", *b.promote(x, b.constant(missing, "float64")))
