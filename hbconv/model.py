@@ -515,6 +515,8 @@ class Model(SklearnEstimator):
         if methods is not None:
             self._only(methods).export(path, format, **options)
             return
+        from hbconv.runtime.storage.export import write_library, write_native
+
         path = Path(path)
         kind = format or path.suffix
         if kind == "triton":
@@ -524,9 +526,11 @@ class Model(SklearnEstimator):
         elif format is not None:
             raise unknown("format", format, ("triton",))
         elif kind == ".so":
-            self._export_library(path, **take_options(".so", options, LIBRARY_OPTIONS))
+            chosen = take_options(".so", options, LIBRARY_OPTIONS)
+            write_library(self._exported_by("tvm"), self.dtypes, path, **chosen)
         elif kind in (".pt", ".pt2") and take_flag(options, "native"):
-            self._export_native(path, **take_options(kind, options, LIBRARY_OPTIONS))
+            chosen = take_options(kind, options, LIBRARY_OPTIONS)
+            write_native(self._exported_by("tvm"), self.dtypes, path, **chosen)
         else:
             known = TORCH_OPTIONS.get(kind, ())
             store.write(path, self.to_bytes(kind, **take_options(kind, options, known)))
@@ -556,14 +560,21 @@ class Model(SklearnEstimator):
         from hbconv.runtime.storage.export import find_writer
 
         writer = find_writer(f"model{suffix}", take_flag({"compiled": compiled}, "compiled"))
-        self._begin_export()
-        model = self.for_target(backend=writer.backend, device="cpu")
+        programs = self._exported_by(writer.backend)
         own = self.target.device if suffix in (".pt", ".pt2") else "cpu"
         device = str(device or own)
         if device.partition(":")[0] not in ("cpu", "cuda"):
             raise unknown("device", device, ("cpu", "cuda"))
-        target = model.target.replace(device=device)
-        return writer.write(Programs(self.parsed, target, tuning=self.tuning), model.dtypes)
+        target = programs.target.replace(device=device)
+        return writer.write(Programs(self.parsed, target, tuning=self.tuning), self.dtypes)
+
+    def _exported_by(self, backend: str) -> Programs:
+        """Return the programs of a backend, or raise BackendError where no file can hold them."""
+        from hbconv.runtime.storage.export import require_exportable
+
+        require_exportable(self.parsed, self.reads)
+        log_export(name_dtypes(self.dtypes, range(self.n_features_in_)))
+        return self.for_target(backend=backend, device="cpu").programs
 
     def _only(self, methods: Iterable[str]) -> Model:
         """Return the model with some of its methods, or raise OptionError."""
@@ -580,51 +591,6 @@ class Model(SklearnEstimator):
                 raise unknown("method", name, [*self.parsed.outputs])
         parsed = replace(self.parsed.only(*names), inverse=None)
         return Model(parsed, self.target, self.dtypes, None, self.tuning, self.on_new_dtypes)
-
-    def _export_library(self, path: Path, target: str | None = None) -> None:
-        """Write a C library, and its header beside it."""
-        from hbconv.runtime.storage.export import c_library
-
-        self._begin_export()
-        programs = self.for_target(backend="tvm", device="cpu").programs
-        library, header = c_library(programs, self.dtypes, path.stem, target)
-        store.write(path.with_suffix(".h"), header)
-        store.write(path, library)
-
-    def _export_native(self, path: Path, target: str | None = None) -> None:
-        """Write a file for torch, and beside it the library that holds its operator."""
-        from hbconv.runtime.storage.export import native_file
-
-        self._begin_export()
-        programs = self.for_target(backend="tvm", device="cpu").programs
-        library = path.with_name(f"{path.stem}_op{path.suffix.removeprefix('.pt')}.so")
-        data, operator = native_file(programs, self.dtypes, path.suffix, library.name, target)
-        store.write(library, operator)
-        store.write(path, data)
-
-    def _begin_export(self) -> None:
-        """Refuse models of which files for other runtimes can hold nothing; tell what they hold."""
-        if self.reads.entries:
-            raise BackendError(
-                "A file for another runtime cannot hold this model: its texts become tokens on the "
-                "host. Save it as .hbc."
-            )
-        from hbconv.runtime.storage.export import warn_of_ties
-
-        warn_of_ties(self.parsed.only(*self.parsed.exported))
-        log_export(name_dtypes(self.dtypes, range(self.n_features_in_)))
-        if not self.parsed.exported:
-            tensors = self.parsed.tensors
-            others = ", ".join(method for method in self.methods if method not in tensors)
-            named = (
-                f"Name one that is, such as methods={[*tensors[:1]]}, or save"
-                if tensors
-                else "Save"
-            )
-            raise BackendError(
-                "A file for another runtime holds methods whose answers are tensors, and "
-                f"{others} is none. {named} it as .hbc."
-            )
 
     def _bytes(self) -> bytes:
         inverse = self._stored_inverse if self._inverse is None else self._inverse.programs.stored()

@@ -10,13 +10,15 @@ from pathlib import Path
 
 from hbconv.backends import find_backend
 from hbconv.containers import Graph, reads_tied_points
-from hbconv.errors import OptionError
+from hbconv.errors import BackendError, OptionError
 from hbconv.interface import argument_names
 from hbconv.lower import find_choosing
 from hbconv.names import unknown
+from hbconv.runtime.inputs.table import Reads
 from hbconv.runtime.programs import Programs
+from hbconv.runtime.storage.model_file import write
 
-__all__ = ["Writer", "c_library", "find_writer", "native_file", "warn_of_ties"]
+__all__ = ["Writer", "find_writer", "require_exportable", "write_library", "write_native"]
 
 
 @dataclass(frozen=True)
@@ -37,14 +39,38 @@ def find_writer(path: str | os.PathLike[str], compiled: bool = False) -> Writer:
     return COMPILED if compiled else _WRITERS[suffix]
 
 
-def c_library(
-    programs: Programs, dtypes: tuple[str, ...], stem: str, level: str | None
-) -> tuple[bytes, bytes]:
-    """Return a C library of all methods that are tensors, and its header.
+def require_exportable(graph: Graph, reads: Reads) -> None:
+    """Refuse models of which files for other runtimes can hold nothing.
+
+    Raises
+    ------
+    BackendError
+    """
+    if reads.entries:
+        raise BackendError(
+            "A file for another runtime cannot hold this model: its texts become tokens on the "
+            "host. Save it as .hbc."
+        )
+    _warn_of_ties(graph.only(*graph.exported))
+    if graph.exported:
+        return
+    tensors = graph.tensors
+    others = ", ".join(method for method in graph.outputs if method not in tensors)
+    named = f"Name one that is, such as methods={[*tensors[:1]]}, or save" if tensors else "Save"
+    raise BackendError(
+        "A file for another runtime holds methods whose answers are tensors, and "
+        f"{others} is none. {named} it as .hbc."
+    )
+
+
+def write_library(
+    programs: Programs, dtypes: tuple[str, ...], path: Path, target: str | None = None
+) -> None:
+    """Write a C library of all methods that are tensors, and its header beside it.
 
     Names in it begin with the stem of the file's name.
     """
-    (prefix,) = argument_names([stem])
+    (prefix,) = argument_names([path.stem])
     from hbconv.backends.tvm.import_tvm import import_tvm
 
     import_tvm()
@@ -52,37 +78,39 @@ def c_library(
 
     methods = programs.parsed.exported
     graphs = {method: programs.compilation((method,), dtypes).graph for method in methods}
-    library, header = export_library(graphs, programs.target, prefix, level)
-    return library, header.encode()
+    library, header = export_library(graphs, programs.target, prefix, target)
+    write(path.with_suffix(".h"), header.encode())
+    write(path, library)
 
 
-def native_file(
-    programs: Programs, dtypes: tuple[str, ...], suffix: str, library: str, level: str | None
-) -> tuple[bytes, bytes]:
-    """Return a file for torch that calls the compiled kernel, and the library that holds this.
+def write_native(
+    programs: Programs, dtypes: tuple[str, ...], path: Path, target: str | None = None
+) -> None:
+    """Write a file for torch that calls the compiled kernel, and the library that holds this.
 
     Parameters
     ----------
     programs : Programs
         Of backend ``tvm``.
     dtypes : tuple of str
-    suffix : {".pt", ".pt2"}
-    library : str
-        Name of the library's file.
-    level : str or None
-        Instruction set of the processors that will run it.
+    path : Path
+        Its suffix is ``.pt`` or ``.pt2``; the library lies beside it.
+    target : str, optional
+        Instruction set of the processors that will run it. By default this machine's.
     """
     find_backend("torch").require_packages()
     from hbconv.backends.torch.native import export_native, torch_headers
     from hbconv.backends.tvm.c_library.operator import export_operator
 
     graph = programs.compilation(programs.parsed.exported, dtypes).graph
-    operator = export_operator(graph, programs.target, torch_headers(), level)
-    data = export_native(graph, programs.target, operator, suffix, library)
-    return data, operator.library
+    operator = export_operator(graph, programs.target, torch_headers(), target)
+    library = path.with_name(f"{path.stem}_op{path.suffix.removeprefix('.pt')}.so")
+    data = export_native(graph, programs.target, operator, path.suffix, library.name)
+    write(library, operator.library)
+    write(path, data)
 
 
-def warn_of_ties(graph: Graph) -> None:
+def _warn_of_ties(graph: Graph) -> None:
     """Warn where a file for another runtime orders equally near rows otherwise than the source."""
     if not any(reads_tied_points(node.entries) for node in find_choosing(graph)):
         return
@@ -91,7 +119,7 @@ def warn_of_ties(graph: Graph) -> None:
         "This file takes those that come first; the source model and hbconv.Model take those that "
         "its search meets. Serve the model as .hbc where this matters.",
         UserWarning,
-        stacklevel=4,
+        stacklevel=5,
     )
 
 
