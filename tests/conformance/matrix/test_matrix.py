@@ -47,7 +47,7 @@ JUDGED_ELSEWHERE = {
     "hbconv.parse.spark.saved_model.SparkModel",
     "hbconv.parse.treelite.stored_model.StoredModel",
 }
-"""Models of files and converted ones: ``tests/unit/parse`` and ``tests/unit/test_model_files.py``."""
+"""Models of files and converted ones: ``tests/unit/parse`` and ``tests/unit/sources/test_model_files.py``."""
 
 
 def test_table_has_every_estimator() -> None:

@@ -2,7 +2,7 @@
 
 LightGBM and CatBoost compute in double. XGBoost computes in float32: it is held to the rounding of
 its own sums. scikit-learn has none of its own: contributions must add up to its raw scores, and
-``tests/unit/test_covered_forest.py`` compares them with the definition.
+``tests/unit/trees/test_covered_forest.py`` compares them with the definition.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from pathlib import Path
 from hbconv.names import ARGUMENT_METHODS, INVERSE, METHODS
 from hbconv.sources import sklearn_estimator
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SNIPPET = """
 import hbconv
 
