@@ -27,7 +27,7 @@ class Departure:
     reason : str
         As a page names it.
     inside : str
-        Pattern of the class that must be in the pipeline.
+        Pattern of the class that must be in the pipeline, or of ``FRAMES_OF_POLARS``.
     """
 
     kind: str
@@ -45,6 +45,9 @@ class Departure:
             and any(re.search(self.inside, name) for name in classes)
         )
 
+
+FRAMES_OF_POLARS = "frames of polars"
+"""Listed beside the classes of a pipeline in which a step makes them."""
 
 DEPARTURES = (
     Departure("ANSWERS", "no rows", "", "no rows give an empty answer (docs/fidelity.md)"),
@@ -115,14 +118,21 @@ DEPARTURES = (
         ".*",
         "ufunc '(expit|exp)' not supported|which has no callable exp method",
         "numbers that polars holds as objects are numbers (docs/fidelity.md)",
-        inside="^ColumnTransformer$",
+        inside=FRAMES_OF_POLARS,
+    ),
+    Departure(
+        "FORM",
+        ".*",
+        "of (float64(, )?)+ for .*float32",
+        "what a step computed into a frame of polars is read as float64 (docs/fidelity.md)",
+        inside=FRAMES_OF_POLARS,
     ),
     Departure(
         "ANSWERS",
-        "category .*",
+        "category .*|array",
         "tried to convert to|is not an instance of 'str'|surrogates not allowed",
         "polars holds one type in a column, and no half of a surrogate pair (docs/fidelity.md)",
-        inside="^ColumnTransformer$",
+        inside=FRAMES_OF_POLARS,
     ),
     Departure(
         "WRONG",
@@ -143,5 +153,9 @@ DEPARTURES = (
 
 def is_known(kind: str, rows: str, detail: str, model: Any) -> bool:
     """Whether a difference is one of those."""
-    classes = {type(member).__name__ for member in members(model)}
-    return any(known.covers(kind, rows, detail, classes) for known in DEPARTURES)
+    parts = members(model)
+    classes = {type(part).__name__ for part in parts}
+    outputs = (getattr(part, "_sklearn_output_config", {}) for part in parts)
+    if any(output.get("transform") == "polars" for output in outputs):
+        classes.add(FRAMES_OF_POLARS)
+    return any(departure.covers(kind, rows, detail, classes) for departure in DEPARTURES)
