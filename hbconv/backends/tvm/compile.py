@@ -17,7 +17,7 @@ from hbconv.backends.tvm.binary.loop import (
 from hbconv.backends.tvm.import_tvm import import_tvm
 from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.target.schedule import Schedule
-from hbconv.backends.tvm.trees.single_row.row_limit import single_row_limit
+from hbconv.backends.tvm.trees.tree_work import single_row_limit
 from hbconv.cache import Cache
 from hbconv.errors import BackendError
 from hbconv.target import Target

@@ -1,8 +1,6 @@
 """Build kernels: compile each function or find it in the cache, link them, and load the library.
 
-Run compiled functions in this process where no library can be made of them.
-
-Link object files to a shared library.
+Where no library can be made of them, the compiled functions run in this process instead.
 """
 
 from __future__ import annotations

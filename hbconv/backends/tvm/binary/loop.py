@@ -1,15 +1,12 @@
 """Compiled loops: a function over rows with its tables, called from any number of threads.
 
-A loop is stored as files: a shared library, and its tables as data. Reading them back needs neither
-TVM nor a compiler.
+A loop is stored as files: a shared library, and its tables as data. ctypes loads the library, so
+reading a loop back needs neither TVM nor a compiler.
 
-One pool of threads for all calls of a process, made at its first use, and anew after a fork.
-
-The threads of ``concurrent.futures`` do not suit. They stop when the main thread ends, while others
-go on. And waking them takes locks: a signal handler or a finalizer that shares work while its
-thread holds these locks would wait forever.
-
-Load shared libraries of kernels by ctypes: this needs neither TVM nor a compiler.
+Calls share one pool of threads for the process, which is created at its first use, and again after
+a fork. The threads of ``concurrent.futures`` do not suit. They stop when the main thread ends,
+while others continue. And waking them takes locks: a signal handler or a finalizer that shares work
+while its thread holds these locks would wait forever.
 """
 
 from __future__ import annotations
@@ -46,6 +43,7 @@ __all__ = [
     "LoopCode",
     "Matrices",
     "Workspace",
+    "load_library",
     "pack_loop",
     "scratch_bytes",
     "share",
@@ -266,9 +264,6 @@ if sys.platform == "win32":
 else:
     from _ctypes import dlclose as close_library
 
-__all__ = ["load_library"]
-
-FILE = "kernel.so"
 LOADED = count(1)
 
 
@@ -293,7 +288,7 @@ def _load(library: bytes) -> ctypes.CDLL:
         with suppress(OSError), _in_memory(library) as path:
             return _opened(path)
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        file = Path(folder, FILE)
+        file = Path(folder, LIBRARY)
         file.write_bytes(library)
         return _opened(str(file))
 
@@ -305,7 +300,7 @@ def _in_memory(library: bytes) -> Iterator[str]:
     The system would return that library. Numbers of files come again, so the path holds another
     number too: its bits, as steps that lead nowhere.
     """
-    file = os.memfd_create(FILE, os.MFD_CLOEXEC)
+    file = os.memfd_create(LIBRARY, os.MFD_CLOEXEC)
     try:
         os.write(file, library)
         steps = f"{next(LOADED):b}".replace("0", "/").replace("1", "./")

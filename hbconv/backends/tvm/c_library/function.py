@@ -17,7 +17,7 @@ from hbconv.backends.tvm.passes.flag_beyond import join_looks
 from hbconv.backends.tvm.passes.fuse_products import fuse_products
 from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.target.schedule import Schedule
-from hbconv.backends.tvm.trees.single_row.row_limit import single_row_limit
+from hbconv.backends.tvm.trees.tree_work import single_row_limit
 from hbconv.containers import Graph, Output
 from hbconv.interface import (
     FileInput,

@@ -1,10 +1,6 @@
-"""The C of a library: functions of methods, around their compiled loops.
+"""The C of a library: functions around the compiled loops of methods, and their header.
 
-The header of a library: its functions, what they take, and what they answer.
-
-Where the parts of a call's own memory lie.
-
-Values as C writes them.
+A function keeps codes, flags and scratch in memory of its own call, which ``CallMemory`` lays out.
 """
 
 from __future__ import annotations

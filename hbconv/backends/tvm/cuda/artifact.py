@@ -1,8 +1,7 @@
-"""Run a plan on a device by the driver alone: copy the inputs, launch the kernels, copy back.
+"""Compile a program for a CUDA device, and run its plan.
 
-Find the device of a target.
-
-Compile a program for a CUDA device, and choose who manages its memory.
+Where torch has a CUDA build, torch manages memory, streams and graphs. Otherwise the driver alone
+does: copy the inputs, launch the kernels, copy back.
 """
 
 from __future__ import annotations

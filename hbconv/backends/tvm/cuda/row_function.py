@@ -1,6 +1,6 @@
 """Write a program as the function of one row, by the emitters of the tile compiler.
 
-RowKernel: the schedule of a CUDA device. A tile is one row, and a thread takes one tile.
+On a CUDA device a tile is one row, and each thread computes one tile.
 """
 
 from __future__ import annotations

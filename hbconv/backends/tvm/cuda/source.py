@@ -1,4 +1,4 @@
-"""Print the function of one row as CUDA C, for a thread a row.
+"""Print the function of one row as CUDA C: one thread per row.
 
 TVM's own printer rounds constants to 15 digits, and its passes forget NaN: ``not (x <= t)`` becomes
 ``t < x``. So TIR is printed as it was written.

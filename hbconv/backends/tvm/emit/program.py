@@ -1,16 +1,24 @@
-"""Write the instructions of a program in order: values lie in scratch, which is reused."""
+"""Write the instructions of a program in order: values are stored in scratch, which is reused.
+
+Elementwise primitives of one shape become one loop, which keeps their values in registers. Programs
+inside another one, as those of ``iterate``, are written by the same writer.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+from tvm import tirx
+from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.ops import (
     circular,
     elementwise,
-    iterate,
     mathematics,
     movement,
     reductions,
@@ -21,13 +29,11 @@ from hbconv.backends.tvm.ops.nearest import heaps
 from hbconv.backends.tvm.ops.row_major_matmul import scaled
 from hbconv.backends.tvm.passes.fuse_products import group_elementwise
 from hbconv.backends.tvm.passes.outline import Section, outline
-from hbconv.backends.tvm.tir.fused_loop import FusedLoop
-from hbconv.backends.tvm.tir.kernel import Kernel
-from hbconv.backends.tvm.tir.memory import InRegister, Place
+from hbconv.backends.tvm.tir.kernel import Kernel, Register, lanes, literal
+from hbconv.backends.tvm.tir.memory import InRegister, Place, storage
 from hbconv.backends.tvm.tir.subroutines import outlined
 from hbconv.backends.tvm.trees import choose as trees
 from hbconv.backends.tvm.trees.contributions import emit as contributions
-from hbconv.backends.tvm.trees.contributions import pairs
 from hbconv.tensor import Constant, Input, Op, TensorProgram
 
 __all__ = ["EMITTERS", "NESTED", "ProgramWriter"]
@@ -43,11 +49,8 @@ EMITTERS: dict[str, Callable[..., None]] = {
     **reductions.EMITTERS,
     **trees.EMITTERS,
     **contributions.EMITTERS,
-    **pairs.EMITTERS,
 }
 """``emit(kernel, out, *operands, **attributes)`` of each primitive."""
-NESTED = iterate.EMITTERS
-"""``emit(writer, out, *operands, **attributes)`` of each primitive that holds a program."""
 
 
 class ProgramWriter:
@@ -221,3 +224,112 @@ class _Nested(ProgramWriter):
     def finish(self, name: str, place: Place) -> None:  # noqa: ARG002
         """Let the outer program take the output."""
         self.finish_output(place)
+
+
+REGISTERS = 2
+"""Registers of a vector: two dependency chains overlap, and all values still fit the registers."""
+
+
+class FusedLoop:
+    """One loop over entries and vectors of rows, for emitters that would each open their own.
+
+    It answers emitters as a ``Kernel`` does. Values pass through registers, not names: TVM's facts
+    about a name grow with every name that it is computed from, and so does its time.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The function under construction.
+    index : tuple
+        The entry at hand.
+    row : Ramp, or int expression
+        The rows at hand.
+    """
+
+    def __init__(self, kernel: Kernel, index: tuple[Any, ...], row: Any) -> None:
+        self.kernel = kernel
+        self.lanes = lanes(row)
+        self._index = index
+        self._row = row
+        self._values = dict[Place, Register]()
+
+    @classmethod
+    @contextmanager
+    def open(cls, kernel: Kernel, shape: tuple[int, ...], dtypes: set[str]) -> Iterator[FusedLoop]:
+        """Open the loop, for values of the given shape and dtypes."""
+        size = max(np.dtype(storage(dtype)).itemsize for dtype in dtypes)
+        most = min(kernel.lanes, REGISTERS * kernel.machine.vector // size)
+        with kernel.over(shape) as index, kernel.vectors(most) as row:
+            yield cls(kernel, index, row)
+
+    @contextmanager
+    def over(self, shape: tuple[int, ...]) -> Iterator[tuple[Any, ...]]:  # noqa: ARG002
+        """Take the entry at hand."""
+        yield self._index
+
+    @contextmanager
+    def vectors(self, lanes: int = 0) -> Iterator[Any]:  # noqa: ARG002
+        """Take the vector at hand."""
+        yield self._row
+
+    def map_vectors(
+        self, out: Place, operands: tuple[Place, ...], function: Callable[..., Any]
+    ) -> None:
+        """Compute the entry at hand from the operands' entries there."""
+        values = (self.load(x, self._index, self._row) for x in operands)
+        self.store(out, self._index, self._row, function(*values))
+
+    def load(self, place: Place, index: tuple[Any, ...], row: Any) -> Any:
+        """Read a register, or memory into a register; another entry comes from memory."""
+        if index is not self._index:
+            return self.kernel.load(place, index, row)
+        if place not in self._values:
+            value = self.kernel.load(place, index, row)
+            self._values[place] = Register(storage(place.dtype), self.lanes, value)
+        return self._values[place].get()
+
+    def store(self, place: Place, index: tuple[Any, ...], row: Any, value: Any) -> None:
+        """Fill a register, and memory too if the value outlives the loop."""
+        self._values[place] = Register(storage(place.dtype), self.lanes, value)
+        if not isinstance(place, InRegister):
+            self.kernel.store(place, index, row, self._values[place].get())
+
+    def constant(self, data: npt.NDArray[Any]) -> Place:
+        """Place a constant."""
+        return self.kernel.constant(data)
+
+    def entry(self, place: Place, position: Any) -> Any:
+        """Read one number of a constant, by its flat position."""
+        return self.kernel.entry(place, position)
+
+    def bind(self, value: Any) -> Any:
+        """Compute a value once, here."""
+        return self.kernel.bind(value)
+
+
+def iterate(
+    w: ProgramWriter, out: Place, state: Place, given: Place, body: TensorProgram, steps: int
+) -> None:
+    """Emit ``iterate``: step after step on the rows of a tile, until none of them changes."""
+    k = w.kernel
+    k.map_vectors(out, (state,), lambda value: value)
+    changed = k.variable("int32", literal(1, "int32", 1))
+    with T.serial(steps), T.If(changed.get() > 0), T.Then():
+        changed.set(literal(0, "int32", 1))
+        w.write_nested(
+            body, {"state": out, "given": given}, lambda after: _overwrite(k, out, after, changed)
+        )
+
+
+def _overwrite(k: Kernel, state: Place, after: Place, changed: Register) -> None:
+    """Overwrite the state, and set ``changed`` if an entry of a live row is another."""
+    one = literal(1, "int32", 1)
+    with k.over(state.shape) as index, k.rows() as row:
+        value = k.bind(k.load(after, index, row))
+        same = tirx.EQ(k.load(state, index, row), value)
+        changed.set(tirx.Select(same, changed.get(), one))
+        k.store(state, index, row, value)
+
+
+NESTED: dict[str, Callable[..., None]] = {"iterate": iterate}
+"""Emitters that take the program's writer in place of a kernel, to write the nested program."""

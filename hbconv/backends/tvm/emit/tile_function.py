@@ -1,6 +1,7 @@
 """Write a program as one function: for each tile, read inputs, compute, write outputs.
 
-Tiles of entries: write a program that treats every entry alike, on entries in place.
+A tile holds rows. Where a program treats every entry alike, a tile holds entries instead, which are
+read and written in place.
 """
 
 from __future__ import annotations

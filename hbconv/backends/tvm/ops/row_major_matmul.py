@@ -1,10 +1,9 @@
-"""Emit products of an input matrix with few columns of weights, straight from its rows.
+"""Emit matrix products and similar sums: blocks of rows by columns, with totals in registers.
 
+A product of an input matrix with few columns of weights reads the input's rows where they are.
 Vectors run along a row, and their lanes are summed at the end. Entries are cast, and scaled by
 constants, as they are read: to make 10,000 rows of 100 columns float32 first took twice as long as
 their product.
-
-Emit matrix products and similar sums: blocks of rows by columns, with totals in registers.
 """
 
 from __future__ import annotations

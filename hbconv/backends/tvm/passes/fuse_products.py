@@ -1,10 +1,8 @@
-"""Fuse elementwise steps after a matrix product into it, such as a bias or an activation.
+"""Fuse primitives: steps after a matrix product into it, elementwise primitives into groups.
 
-The product applies them to its totals while they are in registers.
-
-Lower primitives to others: each costs a few more passes over rows that stay in the cache.
-
-Group elementwise primitives of one shape, so that each group is written as one fused loop.
+A product applies a bias or an activation to its totals while they are in registers. A group of
+elementwise primitives of one shape becomes one loop. ``REWRITES`` lowers primitives to others: each
+costs a few more passes over rows that stay in the cache.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Outline sections of a long program: LLVM's time grows faster than the length of a function.
+"""Divide programs: into sections of a long one, into tiles of entries where no row matters.
 
-Find views: instructions that only rename memory, and need no code.
-
-Flatten programs that treat every entry of a matrix alike: their tiles are runs of entries.
+LLVM's time grows faster than the length of a function, so sections become functions. Views only
+rename memory, and need no code.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Kernel: writes one TIR function over tiles of rows, for emitters of loops, loads and stores.
 
-The entry of a compiled function: one record, read without checks.
-
-Checks of every argument would take LLVM as long as the rest of the function.
-
-Positions: sums of integers with their constants last, as processors address memory.
+A compiled function takes one record and checks none of it: checks of every argument would take LLVM
+as long as the rest of the function. Positions are sums with their constants last, as processors
+address memory.
 """
 
 from __future__ import annotations

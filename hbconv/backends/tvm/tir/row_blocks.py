@@ -1,6 +1,8 @@
-"""Blocks: rows of a tile that a group of trees works on at a time, in the nearest cache.
+"""Rows of a tile as kernels of trees and matrices of callers lay them out.
 
-Matrices of inputs and outputs, row after row in the caller's memory.
+A block holds the rows that a group of trees works on at a time, in the nearest cache. Its columns
+of bytes are what the splits of a forest compare. Matrices of inputs and outputs lie in the caller's
+memory, row after row.
 """
 
 from __future__ import annotations
@@ -15,9 +17,9 @@ from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.tir.kernel import Kernel, beyond, fitting
-from hbconv.backends.tvm.tir.memory import storage
+from hbconv.backends.tvm.tir.memory import Place, storage
 
-__all__ = ["Block", "RowMajorMatrix", "blocks"]
+__all__ = ["Block", "ByteColumns", "RowMajorMatrix", "blocks", "byte_columns"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,3 +114,36 @@ class RowMajorMatrix:
 
     def _position(self, row: Any, column: Any) -> Any:
         return beyond(row * self.width, column)
+
+
+COLUMNS_ALLOCATED = 64
+"""Memory is for a multiple of so many columns: models that differ by a few share a kernel."""
+
+
+class ByteColumns:
+    """The columns of bytes of a tile, those of a block side by side."""
+
+    def __init__(self, k: Kernel, place: Place) -> None:
+        self.k = k
+        self.place = place
+        self.count = place.shape[0]
+
+    def store(self, block: Block, column: Any, row: Any, value: Any) -> None:
+        """Write bytes of a column for a row of a block, or a vector of rows."""
+        self.k.store(self.place, (0,), beyond(self.begin(block, column), row), value)
+
+    def load(self, begin: Any, row: Any) -> Any:
+        """Read bytes of the column that begins there."""
+        return self.k.load(self.place, (0,), beyond(begin, row))
+
+    def begin(self, block: Block, column: Any) -> Any:
+        """Return where a column of a block begins."""
+        return block.first * self.count + column * self.k.schedule.block
+
+
+@contextmanager
+def byte_columns(k: Kernel, count: int) -> Iterator[ByteColumns]:
+    """Take memory for at least so many columns."""
+    allocated = -(-count // COLUMNS_ALLOCATED) * COLUMNS_ALLOCATED
+    with k.temporary("uint8", (allocated,)) as place:
+        yield ByteColumns(k, place)

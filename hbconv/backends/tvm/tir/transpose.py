@@ -1,13 +1,8 @@
-"""Transpose row-major matrices to tiles of columns and back: square blocks, in registers.
-
-Shuffles: look up bytes and words in registers.
-
-This file has all that kernels ask of instruction sets by name: AVX2, and AVX-512 for wide vectors.
-"""
+"""Transpose row-major matrices to tiles of columns and back: square blocks, in registers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -15,29 +10,12 @@ from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.passes.flag_beyond import FLAG_BEYOND
-from hbconv.backends.tvm.tir.kernel import Kernel, literal
+from hbconv.backends.tvm.tir.kernel import Kernel
 from hbconv.backends.tvm.tir.memory import Place, storage
 from hbconv.backends.tvm.tir.row_blocks import RowMajorMatrix
 from hbconv.tensor import Constant, Input, Op, TensorProgram
 
-__all__ = [
-    "BYTES",
-    "HALF",
-    "WIDE_BYTES",
-    "WIDE_WORDS",
-    "WORDS",
-    "columns_used",
-    "find_bytes",
-    "find_wide_bytes",
-    "find_wide_words",
-    "find_words",
-    "index_of",
-    "live_rows",
-    "pack",
-    "read_columns",
-    "twice",
-    "write_rows",
-]
+__all__ = ["columns_used", "live_rows", "read_columns", "write_rows"]
 
 MIN_BYTES = 4
 """Bytes of the smallest numbers that blocks are made of; smaller ones are copied one by one."""
@@ -154,97 +132,3 @@ def write_rows(k: Kernel, matrix: RowMajorMatrix, first: Any, place: Place) -> N
             # Backwards, so that the last live row is written after the leftovers in its place.
             for row, vector in reversed(list(zip(rows, transposed(held), strict=True))):
                 matrix.store(first + row, tirx.Ramp(column, 1, size), vector)
-
-
-BYTES = 32
-"""Bytes of the vectors that shuffles work on."""
-WORDS = 8
-"""Words of 32 bits of these vectors."""
-WIDE_BYTES = 64
-"""Bytes of wide vectors, and of the table of one shuffle of theirs."""
-WIDE_WORDS = 16
-"""Words of 32 bits of these."""
-HALF = 16
-"""Bytes of the table of one shuffle of bytes."""
-OUTSIDE = 0x70
-"""Added to a number from 16 on, it sets the highest bit, for which a shuffle returns zero.
-
-The lowest bits of smaller numbers, which a shuffle looks up by, stay.
-"""
-
-
-def index_of(number: Any, part: int) -> Any:
-    """Return indices into one part of a table, of 16 entries; numbers of other parts give zero."""
-    inside = number - literal(part * HALF, "uint8", BYTES) if part else number
-    return tirx.call_llvm_pure_intrin(
-        f"uint8x{BYTES}", f"llvm.uadd.sat.v{BYTES}i8", inside, literal(OUTSIDE, "uint8", BYTES)
-    )
-
-
-def find_bytes(table: Any, index: Any) -> Any:
-    """Look bytes up in a table given ``twice``."""
-    return tirx.call_llvm_pure_intrin(f"uint8x{BYTES}", "llvm.x86.avx2.pshuf.b", table, index)
-
-
-def find_words(table: Any, index: Any) -> Any:
-    """Look words up, by the lowest three bits of each index."""
-    return tirx.call_llvm_pure_intrin(f"float32x{WORDS}", "llvm.x86.avx2.permps", table, index)
-
-
-def find_wide_words(tables: list[Any], index: Any) -> Any:
-    """Look words up in one, two or four vectors, by the lowest four, five or six bits."""
-    if len(tables) > 2:
-        bit = literal(len(tables) // 2 * WIDE_WORDS, "uint32", WIDE_WORDS)
-        return _of_either(find_wide_words, tables, index, bit)
-    at = tirx.reinterpret(f"int32x{WIDE_WORDS}", index)
-    kind = f"float32x{WIDE_WORDS}"
-    return _permuted(kind, ("permvar.sf", "vpermi2var.ps"), tables, at)
-
-
-def find_wide_bytes(tables: list[Any], index: Any) -> Any:
-    """Look bytes up in one, two or four vectors, by the lowest six, seven or eight bits."""
-    if len(tables) > 2:
-        bit = literal(len(tables) // 2 * WIDE_BYTES, "uint8", WIDE_BYTES)
-        return _of_either(find_wide_bytes, tables, index, bit)
-    kind = f"int8x{WIDE_BYTES}"
-    at, *signed = (tirx.reinterpret(kind, vector) for vector in (index, *tables))
-    found = _permuted(kind, ("permvar.qi", "vpermi2var.qi"), signed, at)
-    return tirx.reinterpret(f"uint8x{WIDE_BYTES}", found)
-
-
-def _of_either(
-    find: Callable[[list[Any], Any], Any], tables: list[Any], index: Any, bit: Any
-) -> Any:
-    """Look up in each half of the tables, and choose by the bit that tells them apart."""
-    half = len(tables) // 2
-    low, high = (find(part, index) for part in (tables[:half], tables[half:]))
-    return tirx.Select((index & bit) == bit, high, low)
-
-
-def _permuted(kind: str, names: tuple[str, str], tables: list[Any], at: Any) -> Any:
-    """Look up in one vector, or in two; an instruction for either."""
-    first, *second = tables
-    name = f"llvm.x86.avx512.{names[len(second)]}.512"
-    return tirx.call_llvm_pure_intrin(kind, name, first, at, *second)
-
-
-def pack(vectors: list[Any]) -> Any:
-    """Pack wide vectors of integers below 256 to one of bytes.
-
-    Each quarter of the vectors is packed by itself, as processors do: weaving undoes it.
-    """
-    kind = f"int32x{WIDE_WORDS}"
-    while len(vectors) > 2:
-        words = [tirx.reinterpret(kind, vector) for vector in vectors]
-        vectors = [
-            tirx.call_llvm_pure_intrin("int16x32", "llvm.x86.avx512.packusdw.512", low, high)
-            for low, high in zip(words[::2], words[1::2], strict=True)
-        ]
-    found = tirx.call_llvm_pure_intrin("int8x64", "llvm.x86.avx512.packuswb.512", *vectors)
-    return tirx.reinterpret(f"uint8x{WIDE_BYTES}", found)
-
-
-def twice(k: Kernel, half: Any) -> Any:
-    """Repeat sixteen bytes: shuffles look up in each half of a vector separately."""
-    half = k.bind(half)
-    return tirx.Shuffle([half, half], [tirx.IntImm("int32", i) for i in range(BYTES)])

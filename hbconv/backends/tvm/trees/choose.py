@@ -9,12 +9,11 @@ from hbconv.backends.tvm.tir.memory import InTable, Place
 from hbconv.backends.tvm.tir.subroutines import make_subroutine
 from hbconv.backends.tvm.trees.bitwise.emit import Bitwise
 from hbconv.backends.tvm.trees.bytewise.emit import Bytewise
-from hbconv.backends.tvm.trees.category_walk.emit import CategoryWalk
 from hbconv.backends.tvm.trees.oblivious.emit import Oblivious
 from hbconv.backends.tvm.trees.single_row.emit import SingleRow
 from hbconv.backends.tvm.trees.tree_kernel import TreeKernel, TreeTask
 from hbconv.backends.tvm.trees.tree_order import Trees
-from hbconv.backends.tvm.trees.walk.emit import Walk
+from hbconv.backends.tvm.trees.walk.emit import CategoryWalk, Walk
 from hbconv.tensor import TensorType
 from hbconv.trees.forest import Forest
 

@@ -1,32 +1,51 @@
 """Emit trees by select on bit planes: every split of every tree for all rows of a block at once.
 
-The model is data; the code is a few loops.
+The model is data; the code is a few loops. Masks decide the thresholds, and a program over planes
+decides category sets. Then chains, windows and codes join the planes to the numbers of leaves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.tir.kernel import Kernel, beyond
 from hbconv.backends.tvm.tir.memory import Place
-from hbconv.backends.tvm.tir.row_blocks import Block, blocks
-from hbconv.backends.tvm.trees.bins.emit import write_bins
-from hbconv.backends.tvm.trees.bitwise.category_planes import write_sets
-from hbconv.backends.tvm.trees.bitwise.masks import PLANE_ROWS, WIDE_PLANE_ROWS, make_masks
-from hbconv.backends.tvm.trees.bitwise.planes import BYTE_BITS, Planes, write_masks
-from hbconv.backends.tvm.trees.bitwise.program import Codes, Runner
-from hbconv.backends.tvm.trees.bitwise.tables import BitTables, choose_group, make_bit_tables
-from hbconv.backends.tvm.trees.byte_columns import ByteColumns, byte_columns
+from hbconv.backends.tvm.tir.row_blocks import Block, ByteColumns, blocks, byte_columns
+from hbconv.backends.tvm.trees.bins.emit import write_bins, write_classes
+from hbconv.backends.tvm.trees.bitwise.masks import (
+    PLANE_ROWS,
+    PLANE_WORD,
+    WIDE_PLANE_ROWS,
+    WINDOW_BITS,
+    WORDS_PER_STEP,
+    SetTables,
+    make_masks,
+)
+from hbconv.backends.tvm.trees.bitwise.planes import (
+    BYTE_BITS,
+    Planes,
+    byte_vectors,
+    transposed_bits,
+    write_masks,
+)
+from hbconv.backends.tvm.trees.bitwise.tables import (
+    CHAIN,
+    BitTables,
+    Kind,
+    choose_group,
+    make_bit_tables,
+    words_of,
+)
 from hbconv.backends.tvm.trees.leaves import by_block
 from hbconv.backends.tvm.trees.leaves.by_block import BlockLeaves
-from hbconv.backends.tvm.trees.split_columns import write_classes
 from hbconv.backends.tvm.trees.tree_kernel import LeafForm, TreeKernel, TreeTask
 from hbconv.backends.tvm.trees.tree_order import Trees
 
@@ -155,3 +174,169 @@ def _decide(
     if bins.sets.groups:
         write_classes(k, columns, block, x, bins.sets, len(bins.first))
         write_sets(k, columns, block, planes, len(bins.first), tables.sets)
+
+
+def write_sets(
+    k: Kernel, columns: ByteColumns, block: Block, planes: Planes, first: int, tables: SetTables
+) -> None:
+    """Decide all sets, from the columns of classes, which begin with column ``first``."""
+    bits = k.constant(tables.bits)
+    words = k.constant(tables.words)
+    steps = k.constant(tables.step_start)
+    with k.over((k.number(len(tables.bits)),)) as (group,):
+        column = k.number(first) + group
+        group_bits = k.entry(bits, group)
+        classes = k.number(tables.classes)
+        begin = k.bind(columns.begin(block, column))
+        rows = byte_vectors(k, columns, begin)
+        _write_class_planes(k, planes, rows, group_bits, classes)
+        first_step = k.bind(k.entry(steps, group))
+        with T.serial(k.entry(steps, group + 1) - first_step) as i:
+            result, *terms = (
+                k.bind(k.entry(words, (first_step + i) * WORDS_PER_STEP + word))
+                for word in range(WORDS_PER_STEP)
+            )
+            plane = planes.load(terms[0])
+            for term in terms[1:]:
+                plane = plane ^ planes.load(term)
+            planes.store(result, plane)
+
+
+def _write_class_planes(
+    k: Kernel, planes: Planes, rows: list[Any], n_bits: Any, classes: Any
+) -> None:
+    """Write a plane for each class of the rows' codes, from where ``classes`` says.
+
+    Bit after bit: the planes of the classes without it, then those of the classes with it.
+    """
+    with k.temporary("uint8", (1,)) as place:
+        kept = Planes(k, place)
+        first = k.bind(classes)
+        for i, plane in enumerate(transposed_bits(k, rows)):
+            kept.store(i * PLANE_WORD, plane)
+        planes.store(first, planes.ones)
+        with T.serial(n_bits) as bit:
+            is_set = k.bind(kept.load(bit * PLANE_WORD))
+            top = k.bind(tirx.shift_left(tirx.IntImm("int32", PLANE_WORD), bit))
+            with T.serial(tirx.shift_left(tirx.IntImm("int32", 1), bit)) as number:
+                at = k.bind(first + number * PLANE_WORD)
+                plane = k.bind(planes.load(at))
+                planes.store(at, plane & ~is_set)
+                planes.store(at + top, plane & is_set)
+
+
+Vector = Any
+Word = Callable[[int], Any]
+"""Reads the word of a number, of those of a node or a tree."""
+
+
+class Runner:
+    """Emits a run: the nodes of one kind, one after another."""
+
+    def __init__(self, k: Kernel, planes: Planes, tables: BitTables) -> None:
+        self.k = k
+        self.planes = planes
+        self.kinds = tables.kinds
+        self.runs = k.constant(tables.runs)
+        self.words = k.constant(tables.words)
+
+    def run(self, number: Any) -> None:
+        """Emit the run of a number."""
+        k = self.k
+        kind, first, count = (k.bind(k.entry(self.runs, number * 3 + i)) for i in range(3))
+        _choose(kind, self.kinds, lambda each: self._emit_all(first, count, each))
+
+    def _emit_all(self, first: Any, count: Any, kind: Kind) -> None:
+        name, size = kind
+        emit = self._chain if name == CHAIN else self._window
+        with T.serial(count) as i:
+            begin = self.k.bind(first + i * words_of(kind))
+            emit(size, lambda word: self.k.entry(self.words, begin + word))
+
+    def _chain(self, pairs: int, word: Word) -> None:
+        """Compute ``(decided and this) or that``, pair after pair."""
+        k, planes = self.k, self.planes
+        decided = k.bind(planes.load(word(1)))
+        for i in range(2, 2 + 2 * pairs, 2):
+            decided = k.bind((decided & planes.load(word(i))) | planes.load(word(i + 1)))
+        planes.store(word(0), decided)
+
+    def _window(self, bits: int, word: Word) -> None:
+        """Compute the planes of a window; past its bits are zeros."""
+        found = _joined(self.planes, lambda i: word(1 + i), bits)
+        result = self.k.bind(tirx.Cast("int32", word(0)))
+        missing = [self.planes.zeros] * (WINDOW_BITS - bits)
+        for i, plane in enumerate([*found, *missing]):
+            self.planes.store(result, plane, i)
+
+
+def _choose(number: Any, kinds: list[tuple[int, Kind]], emit: Callable[[Kind], None]) -> None:
+    """Do what the number says: compares that LLVM makes a jump of."""
+    if not kinds:
+        return
+    (first, kind), *others = kinds
+    with T.If(tirx.EQ(number, first)):
+        with T.Then():
+            emit(kind)
+        if others:
+            with T.Else():
+                _choose(number, others, emit)
+
+
+def _joined(
+    planes: Planes, word: Word, levels: int, below: Word | None = None, split: int = 0
+) -> list[Vector]:
+    """Return the planes of a part of a tree from a split on, the lowest bit first.
+
+    Parameters
+    ----------
+    word : callable
+        Reads where the plane of each split is.
+    levels : int
+        Levels of splits from this one on.
+    below : callable, optional
+        Reads where the planes of each window below these levels begin.
+    """
+    if not levels:
+        first = (split + 1).bit_length() - 1
+        window = split + 1 - (1 << first)
+        begin = planes.k.bind(tirx.Cast("int32", below(window))) if below else None
+        return [planes.load(begin, i) for i in range(WINDOW_BITS)] if below else []
+    left, right = (_joined(planes, word, levels - 1, below, 2 * split + side) for side in (1, 2))
+    before = planes.k.bind(planes.load(word(split)))
+    pairs = zip(left, right, strict=True)
+    return [*(planes.k.bind(_chosen(planes.k, before, *pair)) for pair in pairs), before]
+
+
+def _chosen(k: Kernel, before: Vector, left: Vector, right: Vector) -> Vector:
+    """Take the left plane's bits of rows before the split, and the right one's of others."""
+    right = k.bind(right)
+    return ((left ^ right) & before) ^ right
+
+
+class Codes:
+    """Turns the tops of a group's trees into bytes."""
+
+    def __init__(self, k: Kernel, planes: Planes, tables: BitTables) -> None:
+        self.k = k
+        self.planes = planes
+        self.levels = tables.levels
+        self.has_windows = tables.bits > tables.levels
+        self.width = tables.codes.shape[1]
+        self.words = k.constant(tables.codes)
+
+    def write(self, first_tree: Any, codes: Place) -> None:
+        """Write the code of each row, tree after tree."""
+        k, size = self.k, self.planes.size
+        with T.serial(codes.shape[0]) as tree:
+            first = k.bind((first_tree + tree) * self.width)
+            splits = (1 << self.levels) - 1
+
+            def word(i: int) -> Any:
+                return k.entry(self.words, first + i)
+
+            below = (lambda i: word(splits + i)) if self.has_windows else None
+            code = _joined(self.planes, word, self.levels, below)
+            for q, vector in enumerate(transposed_bits(k, code)):
+                begin = tree * k.schedule.block + q * size
+                k.store(codes, (0,), tirx.Ramp(begin, 1, size), vector)

@@ -14,7 +14,7 @@ from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.tir.kernel import Kernel
 from hbconv.backends.tvm.tir.memory import Place
-from hbconv.backends.tvm.tir.row_blocks import Block
+from hbconv.backends.tvm.tir.row_blocks import Block, ByteColumns
 from hbconv.backends.tvm.trees.bitwise.masks import (
     DIGIT,
     DIGIT_BITS,
@@ -23,7 +23,6 @@ from hbconv.backends.tvm.trees.bitwise.masks import (
     ZERO_PLANES,
     Masks,
 )
-from hbconv.backends.tvm.trees.byte_columns import ByteColumns
 
 __all__ = ["BYTE_BITS", "Planes", "byte_vectors", "transposed_bits", "write_masks"]
 

@@ -1,6 +1,13 @@
 """The program over bit planes that a forest becomes, as rows of numbers.
 
-First chains decide what lies before each split of leaves. Then windows join planes to codes.
+First chains decide what lies before each split of leaves. A row lies before a split if it goes left
+at its test, and at another, or at a third, and so on. A pair of steps is one operation: ``(decided
+and this) or that``.
+
+Then windows join planes to codes. They are parts of trees of a few bits, which a kernel computes in
+its registers. A window of b bits is as many levels of splits, as a heap: the split at i has those
+at ``2 i + 1`` and ``2 i + 2`` below it. A range of fewer bits than there are levels hangs right
+below a split that nothing lies before.
 """
 
 from __future__ import annotations
@@ -12,10 +19,16 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.tvm.trees.bins.tables import Bins
-from hbconv.backends.tvm.trees.bitwise.chains import CHAIN_PAIRS, find_chains
-from hbconv.backends.tvm.trees.bitwise.masks import PLANE_WORD, ZEROS_PLANE, Masks, make_masks
-from hbconv.backends.tvm.trees.bitwise.set_tables import SetTables, make_set_tables
-from hbconv.backends.tvm.trees.bitwise.windows import WINDOW_BITS, heaps
+from hbconv.backends.tvm.trees.bitwise.masks import (
+    ONES_PLANE,
+    PLANE_WORD,
+    WINDOW_BITS,
+    ZEROS_PLANE,
+    Masks,
+    SetTables,
+    make_masks,
+    make_set_tables,
+)
 from hbconv.backends.tvm.trees.list_scheduling import lay_out
 from hbconv.backends.tvm.trees.tree_order import Trees
 from hbconv.trees.forest import Forest
@@ -31,6 +44,93 @@ __all__ = [
     "make_bit_tables",
     "words_of",
 ]
+
+CHAIN_PAIRS = (1, 2, 3, 4, 6)
+"""Pairs of the chains that there is code for; shorter ones are filled with what changes nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class Chains:
+    """Chains of steps; that of a split with many steps goes on in the next one.
+
+    Parameters
+    ----------
+    range : int64 (n_chains,)
+        Whose split it decides.
+    first, count : int64 (n_chains,)
+        Its pairs.
+    both, either : int64 (n_pairs,)
+        Planes of the masks: a row lies before the split if so far it does and ``both`` says so, or
+        if ``either`` says so.
+    at_split : int64 (n_ranges,)
+        The mask of the test at the split itself.
+    """
+
+    range: Ints
+    first: Ints
+    count: Ints
+    both: Ints
+    either: Ints
+    at_split: Ints
+
+    @property
+    def size(self) -> Ints:
+        """Pairs of the code that runs each."""
+        sizes = np.array(CHAIN_PAIRS)
+        return sizes[np.searchsorted(sizes, self.count)]
+
+    def decided(self, result: Ints) -> Ints:
+        """Return the plane of what lies before the split of each range, given those of chains."""
+        planes = self.at_split.copy()
+        planes[self.range] = result  # the last chain of a range wins
+        return planes
+
+    def words(self, size: int, result: Ints) -> Ints:
+        """Return result, begin and pairs of the chains of a size."""
+        chosen = np.flatnonzero(self.size == size)
+        goes_on = np.append(False, self.range[1:] == self.range[:-1])[chosen]
+        begin = np.where(goes_on, result[chosen - 1], self.at_split[self.range[chosen]])
+        turn = np.arange(size)
+        pair = self.first[chosen][:, None] + turn
+        missing = turn >= self.count[chosen][:, None]
+        pair[missing] = -1
+        both = np.append(self.both, ONES_PLANE)[pair]
+        either = np.append(self.either, ZEROS_PLANE)[pair]
+        pairs = np.stack([both, either], axis=2).reshape(len(chosen), 2 * size)
+        return np.concatenate([result[chosen][:, None], begin[:, None], pairs], axis=1)
+
+
+def find_chains(splits: LeafSplits, mask: Ints) -> Chains:
+    """Join the steps of each split to pairs, and the pairs to chains.
+
+    1. A step opens a pair if all must hold; or if one suffices and the one before it does too.
+    2. A chain has no more pairs than the longest code.
+
+    Parameters
+    ----------
+    mask : int64 (n_tests,)
+        The plane of each test.
+    """
+    either = splits.step_either
+    plane = mask[splits.step_test]
+    opens = ~either | _begins(splits.step_range) | np.append(True, either)[: len(either)]  # 1
+    pair = np.cumsum(opens) - 1
+    both = np.full(int(opens.sum()), ONES_PLANE)
+    both[pair[~either]] = plane[~either]
+    one = np.full(len(both), ZEROS_PLANE)
+    one[pair[either]] = plane[either]
+    of_range = splits.step_range[opens]
+    begins = np.flatnonzero(_begins(of_range))  # 2
+    turn = np.arange(len(of_range)) - np.repeat(begins, np.diff(np.append(begins, len(of_range))))
+    first = np.flatnonzero(turn % CHAIN_PAIRS[-1] == 0)
+    count = np.diff(np.append(first, len(of_range)))
+    return Chains(of_range[first], first, count, both, one, mask[splits.test])
+
+
+def _begins(of_range: Ints) -> npt.NDArray[np.bool_]:
+    """Whether an entry is the first of its range."""
+    return np.append(True, of_range[1:] != of_range[:-1])[: len(of_range)]
+
 
 Ints = npt.NDArray[np.int64]
 
@@ -161,6 +261,34 @@ def make_bit_tables(forest: Forest, bins: Bins, splits: LeafSplits, trees: Trees
         levels=levels,
         codes=(codes * PLANE_WORD).astype(dtype),
     )
+
+
+def heaps(splits: LeafSplits, roots: Ints, bits: int, levels: int) -> tuple[Ints, Ints]:
+    """Return the ranges at the splits of the uppermost levels, and those below them.
+
+    Parameters
+    ----------
+    roots : int64 (n,)
+        Ranges of at most so many bits, -1 for none.
+
+    Returns
+    -------
+    tuple of int64 (n, 2 ** levels - 1) and int64 (n, 2 ** levels)
+        Ranges; -1 where nothing lies before the split, and where there is nothing.
+    """
+    size = np.append(splits.bits, 0)
+    left, right = (np.append(side, -1) for side in (splits.left, splits.right))
+    found = np.full((len(roots), (2 << levels) - 1), -1)
+    found[:, 0] = roots
+    for level in range(levels):
+        here = slice((1 << level) - 1, (2 << level) - 1)
+        at = found[:, here]
+        fills = size[at] == bits - level
+        below = np.stack([np.where(fills, left[at], -1), np.where(fills, right[at], at)], axis=2)
+        found[:, here.stop : 2 * here.stop + 1] = below.reshape(len(roots), 2 << level)
+        found[:, here] = np.where(fills, at, -1)
+    inside = (1 << levels) - 1
+    return found[:, :inside], found[:, inside:]
 
 
 def choose_group(forest: Forest) -> int:

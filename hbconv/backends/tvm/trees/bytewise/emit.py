@@ -16,18 +16,21 @@ from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.tir.kernel import Kernel, beyond, literal
 from hbconv.backends.tvm.tir.memory import Place
-from hbconv.backends.tvm.tir.row_blocks import Block, blocks
-from hbconv.backends.tvm.trees.byte_columns import ByteColumns, byte_columns
-from hbconv.backends.tvm.trees.bytewise.macro_nodes import LEAF, SLOT, Shape, fields, reads_slots
+from hbconv.backends.tvm.tir.row_blocks import Block, ByteColumns, blocks, byte_columns
+from hbconv.backends.tvm.trees.bins.emit import write_split_columns
 from hbconv.backends.tvm.trees.bytewise.tables import (
     KINDS,
+    LEAF,
+    SLOT,
     ByteTables,
+    Shape,
     choose_group,
+    fields,
     make_byte_tables,
+    reads_slots,
 )
 from hbconv.backends.tvm.trees.leaves import by_block
 from hbconv.backends.tvm.trees.leaves.by_block import BlockLeaves
-from hbconv.backends.tvm.trees.split_columns import write_split_columns
 from hbconv.backends.tvm.trees.tree_kernel import LeafForm, TreeKernel, TreeTask
 from hbconv.backends.tvm.trees.tree_order import Trees
 

@@ -1,7 +1,8 @@
-"""Emit contributions: walk through every tree, down and up, with many rows at once.
+"""Emit contributions and interactions: walk each tree down and up, with many rows at once.
 
 The shares of a test become factors here, one node of the rule after another: tables of the factors
-would be as many times as long as the rule has nodes.
+would be as many times as long as the rule has nodes. Interactions keep the gains of the tests above
+as well.
 """
 
 from __future__ import annotations
@@ -10,15 +11,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.tir.kernel import Kernel, beyond, literal, spread
 from hbconv.backends.tvm.tir.memory import InTable, Place
-from hbconv.backends.tvm.tir.row_blocks import Block, blocks
+from hbconv.backends.tvm.tir.row_blocks import Block, ByteColumns, blocks, byte_columns
 from hbconv.backends.tvm.tir.subroutines import make_subroutine
-from hbconv.backends.tvm.trees.bins.emit import write_bins
-from hbconv.backends.tvm.trees.byte_columns import ByteColumns, byte_columns
+from hbconv.backends.tvm.trees.bins.emit import write_split_columns
 from hbconv.backends.tvm.trees.contributions.tables import (
     ALWAYS,
     LEFT,
@@ -27,9 +29,9 @@ from hbconv.backends.tvm.trees.contributions.tables import (
     RIGHT,
     WORDS,
     ContributionTables,
+    make_pair_tables,
     make_tables,
 )
-from hbconv.backends.tvm.trees.split_columns import write_classes, write_decisions
 from hbconv.tensor import TensorType
 from hbconv.trees.covered_forest import CoveredForest
 
@@ -82,22 +84,10 @@ def walk_trees(
             k.temporary("uint8", (states_room,)) as states,
         ):
             with blocks(k) as block:
-                _write_columns(k, columns, block, x, tables)
+                write_split_columns(k, columns, block, x, bins)
             walker = make(k, columns=columns, slots=slots, states=states, tables=tables)
             with k.over((k.number(len(tables.nodes)),)) as (tree,), blocks(k) as block:
                 walker.walk(tree, block)
-
-
-def _write_columns(
-    k: Kernel, columns: ByteColumns, block: Block, x: Place, tables: ContributionTables
-) -> None:
-    """Write the bytes that tests compare: of thresholds, then of sets, then of classes."""
-    bins = tables.bins
-    write_bins(k, columns, block, x, bins)
-    if bins.sets.groups:
-        first = len(bins.first)
-        write_classes(k, columns, block, x, bins.sets, first + bins.sets.count)
-        write_decisions(k, columns, block, bins.sets, first)
 
 
 class Walker:
@@ -292,4 +282,79 @@ def _is(state: Any, code: int, lanes: int) -> Any:
     return tirx.EQ(state, literal(code, "uint8", lanes))
 
 
-EMITTERS = {"tree_contributions": contributions}
+ONCE = 1.0
+"""Weight of the gains that are kept: what a lower test adds has that of the node."""
+
+
+def interactions(k: Kernel, out: Place, x: Place, covered: CoveredForest) -> None:
+    """Emit ``tree_interactions``, as a subroutine that models of one kind share."""
+    emit_shared(_emit_pairs, k, out, x, covered)
+
+
+def _emit_pairs(k: Kernel, out: Place, x: Place, covered: CoveredForest) -> None:
+    """Start from zero, and add what all pairs of tests add."""
+    k.map_vectors(out, (), lambda: literal(0.0, "float64", k.lanes))
+    tables = make_tables(covered, x.dtype)
+    start, words = make_pair_tables(covered, tables.depth)
+    make = partial(_PairWalker, out=out, start=start, words=words)
+    walk_trees(k, x, tables, 4 * tables.depth + 1, make)
+
+
+class _PairWalker(Walker):
+    """Walks through a tree, with the gains of a test in two slots of its depth."""
+
+    def __init__(
+        self,
+        k: Kernel,
+        *,
+        start: npt.NDArray[np.int32],
+        words: npt.NDArray[np.int32],
+        **places: Any,
+    ) -> None:
+        super().__init__(k, **places)
+        self.first_pair = k.constant(start)
+        self.pair_words = k.constant(words.ravel())
+        self.first_gain = k.number(2 * places["tables"].depth)
+
+    def test(self, number: Any, t: Any) -> Test:
+        """Return the steps of a test."""
+        return _PairTest(self, number, t)
+
+
+class _PairTest(Test):
+    """The steps of a test that meets those above."""
+
+    walker: _PairWalker
+
+    def __init__(self, walker: _PairWalker, number: Any, t: Any) -> None:
+        super().__init__(walker, number, t)
+        self.number = number
+
+    def go_down(self, block: Block) -> None:
+        """Keep the gains of both sides, beside what contributions need."""
+        super().go_down(block)
+        k = self.k
+        walker = self.walker
+        size = k.schedule.block
+        gains = self.gains(ONCE)
+        state = self._begin(4)
+        begin = k.bind((self._word(3) + walker.first_gain) * size)
+        with block.vectors(walker.lanes) as row:
+            for side, gain in enumerate(self.of_sides(gains, walker.state(state, row))):
+                walker.store(begin + side * size, row, gain)
+
+    def add(self, column: Any, at: Any, row: Any, added: Any) -> None:  # noqa: ARG002
+        """Add to the column of each pair, for a vector of rows."""
+        k = self.k
+        walker = self.walker
+        kept = k.bind(added)
+        first = k.bind(k.entry(walker.first_pair, self.number))
+        with T.serial(k.entry(walker.first_pair, self.number + 1) - first) as i:
+            word = k.bind(2 * (first + i))
+            slot = k.bind(k.entry(walker.pair_words, word) * k.schedule.block)
+            place = k.bind(k.entry(walker.pair_words, word + 1))
+            gain = walker.load(slot, row)
+            k.store(walker.out, (place,), at, k.load(walker.out, (place,), at) + gain * kept)
+
+
+EMITTERS = {"tree_contributions": contributions, "tree_interactions": interactions}

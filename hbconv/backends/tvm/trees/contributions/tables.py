@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from hbconv.backends.tvm.trees.bins.tables import SIGNED_BYTE_BIAS, Bins, make_bins
 from hbconv.trees.covered_forest import CoveredForest, gauss_legendre
+from hbconv.trees.feature_pairs import find_pairs
 from hbconv.trees.forest import Forest
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "RIGHT",
     "WORDS",
     "ContributionTables",
+    "make_pair_tables",
     "make_tables",
 ]
 
@@ -173,3 +175,23 @@ def _numbers(covered: CoveredForest, value: int) -> npt.NDArray[np.float64]:
     ]
     shares = (paths.left, paths.right, paths.before, paths.left_share, paths.right_share)
     return np.stack([*shares, *ends, np.zeros(forest.n_tests)], axis=1)
+
+
+def make_pair_tables(
+    covered: CoveredForest, depth: int
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """List the tests above each test that are on other features.
+
+    Returns the first entry of each test, (n_tests * n_values + 1,), and the entries: the slot of
+    the upper gain, behind those of the sums, and the column of the result.
+    """
+    forest = covered.forest
+    pairs = find_pairs(covered)
+    counts = np.bincount(pairs.test, minlength=forest.n_tests)
+    slot = 2 * depth + 1 + 2 * forest.depth_of_tests[pairs.above] + ~pairs.from_left
+    output = forest.target.data[forest.tree_of_tests[pairs.test]].astype(np.int64)
+    values = range(forest.values.shape[1])
+    columns = [(output + value) * len(pairs.first) + pairs.pair for value in values]
+    words = [np.stack([slot, column], axis=1) for column in columns]
+    start = np.append(0, np.cumsum(np.tile(counts, len(values))))
+    return start.astype(np.int32), np.concatenate(words).astype(np.int32)

@@ -11,21 +11,20 @@ from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.tir.kernel import Kernel, literal
 from hbconv.backends.tvm.tir.memory import Place
-from hbconv.backends.tvm.trees.float_keys.emit import key_of
+from hbconv.backends.tvm.trees.bins.emit import decide_sets
 from hbconv.backends.tvm.trees.leaves import by_row
 from hbconv.backends.tvm.trees.leaves.by_row import RowLeaves
-from hbconv.backends.tvm.trees.packed_nodes.emit import UNSIGNED, node_word, step
-from hbconv.backends.tvm.trees.packed_nodes.tables import PackedNodes
 from hbconv.backends.tvm.trees.single_row.tables import (
     RowWalkTables,
     SingleRowTables,
+    TreeTops,
     make_single_row_tables,
 )
-from hbconv.backends.tvm.trees.single_row.top_tables import TreeTops
 from hbconv.backends.tvm.trees.single_row.tree_tops import ExitFinder, finding_exits
-from hbconv.backends.tvm.trees.split_columns import decide_sets
 from hbconv.backends.tvm.trees.tree_kernel import LeafForm, TreeKernel, TreeTask
 from hbconv.backends.tvm.trees.tree_order import Trees
+from hbconv.backends.tvm.trees.walk.emit import UNSIGNED, key_of, node_word, step
+from hbconv.backends.tvm.trees.walk.tables import PackedNodes
 from hbconv.trees.category_sets import CategorySets
 
 __all__ = ["MAX_STEPS_AT_ONCE", "SingleRow"]
