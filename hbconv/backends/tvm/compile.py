@@ -55,6 +55,7 @@ def _compile_within(
 
     What no eight rows of fit is refused before its tables are made, which may be as large.
     """
+    # A file of a kilobyte that claims 16 million columns took 10 GB before this was asked first.
     _require_room(room, FEW.tile * max(i.type.row_bytes for i in program.instructions))
     loop = compile_loop(program, schedule, machine)
     if scratch_bytes(loop.code.scratch) > room:
@@ -80,6 +81,7 @@ def _compile_small_batch(program: TensorProgram, machine: Machine) -> SmallBatch
     try:
         loop = compile_loop(program, FEW, machine)
     except ModuleNotFoundError:
+        # The batch loop computes few rows too, only slower.
         rows = 0
     return SmallBatchLoop(rows, lambda: loop)
 
@@ -93,8 +95,9 @@ def compile_loop(program: TensorProgram, schedule: Schedule, machine: Machine) -
     key = loop_key(program, schedule, machine)
     files = cache.read(key)
     compiler = compiler_versions()
+    # Without TVM a loop of any version serves, since none could be compiled.
     if files and compiler in (b"", files.get(COMPILER)):
-        with suppress(Exception):  # whatever is wrong with the files, the loop is built anew
+        with suppress(Exception):  # whatever is wrong with the files, the loop is built again
             return make_loop(unpack_loop(files))
     loop = _build_loop(program, schedule, machine)
     packed = pack_loop(loop)

@@ -55,6 +55,7 @@ def _structures(functions: Mapping[str, Any]) -> Structures:
     return tuple((name, tvm_ffi.StructuralKey(function)) for name, function in functions.items())
 
 
+# Methods of a model and retrained models have equal structures, and need no second link.
 @lru_cache(maxsize=64)
 def _build(structures: Structures, machine: Machine) -> tuple[KernelFunction, bytes | None]:
     functions = {name: structure.key for name, structure in structures}
@@ -73,15 +74,17 @@ def _object(name: str, structure: Any, machine: Machine) -> bytes:
     """
     cache = Cache.chosen()
     key = function_key(name, tvm.ir.save_json(structure.key), machine)
-    kept = (cache.read(key) or {}).get(OBJECT)
-    if kept is not None:
-        return kept
-    made = _compiled(name, structure, machine)
-    cache.write(key, {OBJECT: made})
-    return made
+    # The text of a function is all that its code depends on, so a change elsewhere in hbconv keeps
+    # it.
+    cached = (cache.read(key) or {}).get(OBJECT)
+    if cached is not None:
+        return cached
+    data = _compile(name, structure, machine)
+    cache.write(key, {OBJECT: data})
+    return data
 
 
-def _compiled(name: str, structure: Any, machine: Machine) -> bytes:
+def _compile(name: str, structure: Any, machine: Machine) -> bytes:
     with TemporaryDirectory() as folder:
         path = Path(folder, OBJECT)
         compile_functions({name: structure.key}, machine).mod.write_to_file(str(path))
@@ -100,6 +103,7 @@ def load_in_process(functions: Mapping[str, Any], machine: Machine) -> KernelFun
     call = compile_functions({f"__tvm_ffi_{NAME}": _caller(), **functions}, machine)[NAME]
 
     def kernel(record: Record) -> None:
+        # tvm_ffi passes the address as an int; the caller keeps the record alive.
         call(ctypes.addressof(record))
 
     return kernel
@@ -109,6 +113,8 @@ def _caller() -> Any:
     """Write a function of tvm_ffi that calls the kernel."""
     with IRBuilder() as builder, T.prim_func(s_tir=True):
         T.func_name(f"__tvm_ffi_{NAME}")
+        # This is the signature that tvm_ffi calls: its own handle, arguments, their count, and a
+        # result.
         T.func_attr({"calling_conv": PACKED})
         T.arg("self", T.handle())
         arguments = T.arg("arguments", T.handle())
@@ -149,8 +155,11 @@ def _link_commands(compiled: list[str]) -> Iterator[list[str]]:
             "--strip-debug",
             "-z",
             "noexecstack",
+            # Calls inside the library are bound when it is linked, so two loaded kernels cannot
+            # mix.
             "-Bsymbolic",
             *compiled,
+            # Named by file, since the link libm.so comes with a compiler and may be missing.
             "-l:libm.so.6",
         ]
     yield from ([name, "-shared", *compiled] for name in COMPILERS if shutil.which(name))
@@ -158,7 +167,7 @@ def _link_commands(compiled: list[str]) -> Iterator[list[str]]:
 
 def _succeeds(command: list[str]) -> bool:
     try:
-        ran = subprocess.run(command, capture_output=True, check=False)  # noqa: S603
+        result = subprocess.run(command, capture_output=True, check=False)  # noqa: S603
     except OSError:
         return False
-    return ran.returncode == 0
+    return result.returncode == 0

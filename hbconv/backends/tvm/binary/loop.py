@@ -91,11 +91,12 @@ class CompiledLoop:
         self.code = code
         self.function = code.function
         self.tables = tuple(self.room(table) for table in code.tables)
+        # Each thread has scratch of its own, or calls would overwrite each other.
         self._local = threading.local()
 
     def room(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Copy an array to memory that the function may work on."""
-        return aligned(array)
+        return copy_aligned(array)
 
     def run(self, rows: int, matrices: Matrices) -> None:
         """Compute outputs from inputs: C-contiguous arrays of ``rows`` rows, in their order.
@@ -129,12 +130,14 @@ class Workspace:
         self.scratch = tuple(
             loop.room(np.zeros(size, dtype)) for dtype, size in loop.code.scratch.items()
         )
+        # Records hold bare addresses: without these references the memory would be freed.
         self._kept = (*loop.tables, *self.scratch)
         addresses = [array.ctypes.data for array in self._kept]
         self._record = make_record(0, [0] * n_matrices + addresses)
 
     def record(self, rows: int, matrices: Matrices) -> Record:
         """Return a record for a call on these inputs and outputs, which the caller keeps alive."""
+        # Each call copies the record: a signal handler may call before the kernel has read it.
         record = type(self._record).from_buffer_copy(self._record)
         record[0] = rows
         for position, matrix in enumerate(matrices, start=1):
@@ -142,9 +145,10 @@ class Workspace:
         return record
 
 
-def aligned(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def copy_aligned(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Copy an array to an aligned address."""
     space = np.zeros(array.nbytes + ALIGNMENT, np.uint8)
+    # numpy promises no such alignment, so the copy begins within a larger array.
     start = -space.ctypes.data % ALIGNMENT
     copy = space[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
     copy[...] = array
@@ -159,6 +163,7 @@ def pack_loop(loop: CompiledLoop) -> dict[str, bytes]:
         return {}
     return {
         LIBRARY: loop.code.library,
+        # Names are numbers: safetensors orders tensors by itself, and the kernel needs their order.
         TABLES: save({f"{i}": table for i, table in enumerate(loop.tables)}),
         SCRATCH: json.dumps(loop.code.scratch).encode(),
     }
@@ -193,6 +198,8 @@ def share(tasks: Sequence[Task], threads: int) -> None:
     >>> sorted(done)
     ['a', 'b', 'c']
     """
+    # Threads draw from one iterator, whose next step the lock of the interpreter keeps
+    # whole.
     waiting = iter(tasks)
     others = min(threads, len(tasks)) - 1
     if others < 1:
@@ -204,7 +211,9 @@ def share(tasks: Sequence[Task], threads: int) -> None:
     try:
         _run(waiting)
     finally:
+        # Taking the seats that are left keeps threads that wake late from running anything.
         free = len(list(seats))
+        # Wait for all that began, also after an error: they write to memory of the caller.
         errors = [ended.get() for _ in range(others - free)]
     for error in filter(None, errors):
         raise error
@@ -285,12 +294,13 @@ def load_library(library: bytes) -> KernelFunction:
 def _load(library: bytes) -> ctypes.CDLL:
     """Load from memory where the system can, which needs no folder that may be written to."""
     if hasattr(os, "memfd_create"):
+        # A system may forbid files in memory or running them; then a folder is tried.
         with suppress(OSError), _in_memory(library) as path:
-            return _opened(path)
+            return _open(path)
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         file = Path(folder, LIBRARY)
         file.write_bytes(library)
-        return _opened(str(file))
+        return _open(str(file))
 
 
 @contextmanager
@@ -309,11 +319,12 @@ def _in_memory(library: bytes) -> Iterator[str]:
         os.close(file)
 
 
-def _opened(path: str) -> ctypes.CDLL:
+def _open(path: str) -> ctypes.CDLL:
     """Open a library until nothing refers to it.
 
     It stays open when the interpreter ends, since other threads may still run its code.
     """
     library = ctypes.CDLL(path)
+    # ctypes never unloads a library itself, and a server may load thousands of models.
     weakref.finalize(library, close_library, library._handle).atexit = False  # noqa: SLF001
     return library

@@ -49,6 +49,7 @@ __all__ = [
     "write_files",
 ]
 
+# Hidden by default: programs see only what is marked as API.
 COMPILE = ("-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden")
 LINK = (
     *("-shared", "-fPIC", "-Wl,-Bsymbolic", "-s", "-Wl,-z,noexecstack"),
@@ -105,6 +106,7 @@ def export_library(
     header = header_text(next(iter(graphs.values())).traits.estimator, functions, prefix)
     files = library_files(functions, prefix, machine)
     files["library.c"] += _class_arrays(functions, prefix).encode()
+    # The version script also hides symbols of the object files, which LLVM leaves visible.
     files["exports.map"] = f"{{ global: {prefix}_*; local: *; }};\n".encode()
     with TemporaryDirectory() as name:
         folder = Path(name)
@@ -117,9 +119,9 @@ def machine_of(level: str | None) -> Machine:
     """Return the machine of a level, by default this one, or raise OptionError."""
     if level is None:
         return Machine.host()
-    known = [name for name in LEVELS if Machine(name).architecture in TRIPLES]
-    if level not in known:
-        raise unknown("target", level, known)
+    levels = [name for name in LEVELS if Machine(name).architecture in TRIPLES]
+    if level not in levels:
+        raise unknown("target", level, levels)
     return Machine(level)
 
 
@@ -207,7 +209,7 @@ def find_compiler(machine: Machine, language: Language) -> list[str]:
     Raises
     ------
     MissingPackageError
-        There is none; the message says how to install one.
+        A compiler is missing; the message says how to install one.
     """
     native = sys.platform == "linux" and machine.architecture == Machine.host().architecture
     triple = TRIPLES[machine.architecture]
@@ -226,7 +228,8 @@ def find_compiler(machine: Machine, language: Language) -> list[str]:
 
 
 def run_compiler(command: list[str], folder: Path) -> None:
-    """Run a compiler in a folder, or raise BackendError with what it says."""
+    """Run a compiler in a folder, or raise BackendError with its message."""
+    # Compilers write in any encoding, and the reason is at the end of their output.
     done = subprocess.run(  # noqa: S603
         command, cwd=folder, capture_output=True, text=True, errors="replace", check=False
     )
@@ -246,6 +249,7 @@ OPTIONS = (
     "-fvisibility=hidden",
     f"-DTORCH_TARGET_VERSION={TORCH_VERSION}",
 )
+# The stub defines no symbol, so linkers would drop its name from the library.
 TORCH = ("-Wl,--no-as-needed", "libtorch_cpu.so", "-Wl,--as-needed")
 TYPES = {
     "bool": "Bool",
@@ -314,7 +318,7 @@ def export_operator(
     machine = machine_of(level)
     compiler = find_compiler(machine, CPP)
     function = compile_function(OPERATOR, graph, inputs_with_codes, target, machine)
-    outputs = tuple(answer.told for answer in function.answers)
+    outputs = tuple(answer.file_output for answer in function.answers)
     schema = _schema(function)
     files = library_files([function], PREFIX, machine)
     files["operator.cpp"] = _resource("operator.cpp")
@@ -327,7 +331,7 @@ def export_operator(
 
 
 def _schema(function: CFunction) -> str:
-    names = ", ".join(f"Tensor {given.name}" for given in function.inputs)
+    names = ", ".join(f"Tensor {argument.name}" for argument in function.inputs)
     answers = ", ".join("Tensor" for _ in function.answers)
     return f"{OPERATOR}({names}) -> ({answers})"
 
@@ -338,16 +342,22 @@ def _resource(name: str) -> bytes:
 
 def _namespace(files: Mapping[str, bytes]) -> str:
     """Name the content of files."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for name, data in sorted(files.items()):
-        found.update(f"{name} {len(data)} ".encode() + data)
-    return f"hbconv_{found.hexdigest()[:16]}"
+        digest.update(f"{name} {len(data)} ".encode() + data)
+    return f"hbconv_{digest.hexdigest()[:16]}"
 
 
 def _tables(function: CFunction, schema: str) -> Iterator[str]:
     """Write what ``operator.cpp`` reads of a model."""
-    inputs = [_rows(given.name, given.dtype, (len(given.columns),)) for given in function.inputs]
-    answers = [_rows(a.told.method, a.told.dtype, a.told.shape) for a in function.answers]
+    inputs = [
+        _rows(argument.name, argument.dtype, (len(argument.columns),))
+        for argument in function.inputs
+    ]
+    answers = [
+        _rows(a.file_output.method, a.file_output.dtype, a.file_output.shape)
+        for a in function.answers
+    ]
     yield f"#define SCHEMA {c_text(schema)}"
     yield f"#define OPERATOR {c_text(OPERATOR)}"
     yield f"constexpr size_t INPUT_COUNT = {len(inputs)}, ANSWER_COUNT = {len(answers)};"
@@ -367,19 +377,22 @@ def _rows(name: str, dtype: str, shape: tuple[int, ...]) -> str:
 
 
 def _arguments(function: CFunction) -> Iterator[str]:
-    for number, given in enumerate(function.inputs):
-        yield f"reinterpret_cast<{pointer_type(given)}>(from[{number}])"
+    for number, argument in enumerate(function.inputs):
+        yield f"reinterpret_cast<{pointer_type(argument)}>(from[{number}])"
     for number, answer in enumerate(function.answers):
-        yield f"reinterpret_cast<{c_type(answer.told.dtype)} *>(to[{number}])"
+        yield f"reinterpret_cast<{c_type(answer.file_output.dtype)} *>(to[{number}])"
 
 
 def _build(compiler: list[str], files: Mapping[str, bytes], headers: Path) -> bytes:
-    """Compile and link; the library asks for torch's by name, wherever that lies."""
+    """Compile and link; the library requires torch's by name, in whatever folder."""
     with TemporaryDirectory() as name:
         folder = Path(name)
         sources = write_files(folder, {**files, "torch.c": b"\n"})
         objects = [source for source in sources if source.endswith(".o")]
+        # A stub with the name of torch's library: linking needs no torch, and the loader finds the
+        # real one.
         stub = ["torch.c", "-shared", "-Wl,-soname,libtorch_cpu.so", "-o", "libtorch_cpu.so"]
+        # The prefix map keeps paths of this machine out of the library.
         include = ["-isystem", str(headers), f"-ffile-prefix-map={headers}=torch"]
         for command in (
             ["-x", "c", *COMPILE, "-c", "library.c", "-o", "library.o"],

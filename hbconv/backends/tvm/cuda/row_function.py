@@ -38,7 +38,7 @@ class RowMatrix:
         In memory.
     width : int
     by_columns : bool
-        Its columns lie one after another, as the leaves of forests do.
+        Its columns are stored one after another, as the leaves of forests do.
     """
 
     name: str
@@ -49,6 +49,7 @@ class RowMatrix:
     @property
     def start(self) -> str:
         """Where the row starts, in CUDA C."""
+        # In 64 bits, since a batch may have more than 2**31 entries.
         return "row" if self.by_columns else f"(long long)row * {self.width}"
 
 
@@ -80,7 +81,7 @@ class RowFunction:
 
 
 def write_row_function(program: TensorProgram, by_columns: frozenset[str]) -> RowFunction:
-    """Write a program without forests; some of its inputs lie by columns."""
+    """Write a program without forests; some of its inputs are stored by columns."""
     k = RowKernel()
     types = program.types
     read = {
@@ -102,11 +103,12 @@ def write_row_function(program: TensorProgram, by_columns: frozenset[str]) -> Ro
         outputs = {name: _row(pointers[m.name], types.outputs[name]) for name, m in written.items()}
         _RowWriter(k, program, inputs, outputs).write()
         EntryPoint.end()
-    tables = {dtype: k.tables.packed(dtype) for dtype in TABLES}
+    tables = {dtype: k.tables.pack(dtype) for dtype in TABLES}
     return RowFunction(
         builder.get(),
         tuple(read.values()),
         tuple(written.values()),
+        # Each table ends with one padding entry, so a longer one holds constants.
         {dtype: table for dtype, table in tables.items() if len(table) > 1},
         {dtype: k.scratch[dtype].size for dtype in SCRATCH if k.scratch[dtype].size},
     )
@@ -123,7 +125,7 @@ def _row(pointer: Any, kind: TensorType) -> InBuffer:
 
 
 class _RowWriter(ProgramWriter):
-    """The body of the function: inputs and outputs are read and written where they lie."""
+    """The body of the function: inputs and outputs are read and written in place."""
 
     def __init__(
         self,

@@ -26,12 +26,12 @@ from hbconv.backends.tvm.ops import (
 )
 from hbconv.backends.tvm.ops.nearest import emit as nearest
 from hbconv.backends.tvm.ops.nearest import heaps
-from hbconv.backends.tvm.ops.row_major_matmul import scaled
+from hbconv.backends.tvm.ops.row_major_matmul import add_scaling
 from hbconv.backends.tvm.passes.fuse_products import group_elementwise
 from hbconv.backends.tvm.passes.outline import Section, outline
 from hbconv.backends.tvm.tir.kernel import Kernel, Register, lanes, literal
 from hbconv.backends.tvm.tir.memory import InRegister, Place, storage
-from hbconv.backends.tvm.tir.subroutines import outlined
+from hbconv.backends.tvm.tir.subroutines import outline_part
 from hbconv.backends.tvm.trees import choose as trees
 from hbconv.backends.tvm.trees.contributions import emit as contributions
 from hbconv.tensor import Constant, Input, Op, TensorProgram
@@ -63,7 +63,7 @@ class ProgramWriter:
     in_rows : frozenset of int
         Positions of values that are left in the caller's row-major matrix.
     places : dict of int to Place
-        Where the values so far lie, by position.
+        Where the values so far are, by position.
     owner : dict of int to int
         The position that owns a value's memory: another one for a view.
     pending : Counter
@@ -81,7 +81,7 @@ class ProgramWriter:
         ) + Counter(program.outputs.values())
 
     def read(self, instruction: Input) -> Place:
-        """Return where an input lies."""
+        """Return where an input is."""
         raise NotImplementedError
 
     def finish(self, name: str, place: Place) -> None:
@@ -93,7 +93,7 @@ class ProgramWriter:
         return self.kernel.take(op.type.dtype, op.type.shape)
 
     def constant(self, instruction: Constant) -> Place:
-        """Return where a constant lies."""
+        """Return where a constant is."""
         return self.kernel.constant(instruction.value.data)
 
     def write(self) -> None:
@@ -122,7 +122,7 @@ class ProgramWriter:
     def _write_outlined(self, section: Section) -> None:
         """Write a function of its own; its caller finishes outputs, after the call."""
         caller = self.kernel
-        with outlined(caller) as self.kernel:
+        with outline_part(caller) as self.kernel:
             for positions in self._groups(section):
                 self._write_group(positions)
         self.kernel = caller
@@ -171,7 +171,7 @@ class ProgramWriter:
 
     def _write_op(self, position: int, op: Op) -> None:
         operands = tuple(self.places[i] for i in op.operands)
-        view = scaled(op.primitive, operands, op.attributes) or movement.view(
+        view = add_scaling(op.primitive, operands, op.attributes) or movement.view(
             op.primitive, operands, op.attributes
         )
         if view is not None:
@@ -191,6 +191,7 @@ class ProgramWriter:
         owner = self.owner[viewed]
         self.places[position] = view
         self.owner[position] = owner
+        # Each use of the view keeps the memory of its owner.
         self.pending[owner] += self.pending[position]
 
     def _release(self, position: int) -> None:
@@ -281,6 +282,7 @@ class FusedLoop:
 
     def load(self, place: Place, index: tuple[Any, ...], row: Any) -> Any:
         """Read a register, or memory into a register; another entry comes from memory."""
+        # Compared by identity: an emitter that computes an index of its own reads another entry.
         if index is not self._index:
             return self.kernel.load(place, index, row)
         if place not in self._values:
@@ -308,24 +310,27 @@ class FusedLoop:
 
 
 def iterate(
-    w: ProgramWriter, out: Place, state: Place, given: Place, body: TensorProgram, steps: int
+    w: ProgramWriter, out: Place, state: Place, inputs: Place, body: TensorProgram, steps: int
 ) -> None:
     """Emit ``iterate``: step after step on the rows of a tile, until none of them changes."""
     k = w.kernel
     k.map_vectors(out, (state,), lambda value: value)
     changed = k.variable("int32", literal(1, "int32", 1))
+    # A loop over a fixed number of steps has no exit, so steps after the last change are skipped.
     with T.serial(steps), T.If(changed.get() > 0), T.Then():
         changed.set(literal(0, "int32", 1))
         w.write_nested(
-            body, {"state": out, "given": given}, lambda after: _overwrite(k, out, after, changed)
+            body, {"state": out, "given": inputs}, lambda after: _overwrite(k, out, after, changed)
         )
 
 
 def _overwrite(k: Kernel, state: Place, after: Place, changed: Register) -> None:
     """Overwrite the state, and set ``changed`` if an entry of a live row is another."""
     one = literal(1, "int32", 1)
+    # Live rows only: leftovers past the last row might change in every step.
     with k.over(state.shape) as index, k.rows() as row:
         value = k.bind(k.load(after, index, row))
+        # NaN never equals itself, so a row with NaN takes all steps.
         same = tirx.EQ(k.load(state, index, row), value)
         changed.set(tirx.Select(same, changed.get(), one))
         k.store(state, index, row, value)

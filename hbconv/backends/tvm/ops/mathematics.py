@@ -212,6 +212,8 @@ class Numbers:
         self.lanes = lanes
         self.format = FORMATS[dtype]
         self.bind = k.bind
+        # A sum with this number has no room for a fraction; the half above 1 keeps negative x in
+        # its binade.
         self.huge = 1.5 * 2.0**self.format.mantissa
 
     @classmethod
@@ -237,7 +239,7 @@ class Numbers:
         return tirx.reinterpret(f"{self.format.word}x{self.lanes}", x)
 
     def floats(self, bits: Any) -> Any:
-        """Return the numbers that bits stand for."""
+        """Return the numbers with these bits."""
         return tirx.reinterpret(f"{self.dtype}x{self.lanes}", bits)
 
     def polynomial(self, coefficients: tuple[float, ...], x: Any) -> Any:
@@ -247,7 +249,7 @@ class Numbers:
             value = value * x + self(coefficient)
         return value
 
-    def rounded(self, x: Any) -> tuple[Any, Any]:
+    def round_to_whole(self, x: Any) -> tuple[Any, Any]:
         """Return x rounded, and the same plus ``huge``, whose last bits then count ones."""
         shifted = self.bind(x + self(self.huge))
         return self.bind(shifted - self(self.huge)), shifted
@@ -262,12 +264,13 @@ class Numbers:
 # Exponentials.
 
 
-def _reduced(m: Numbers, x: Any) -> tuple[Any, Any, Any, Any]:
+def _reduce(m: Numbers, x: Any) -> tuple[Any, Any, Any, Any]:
     """Write x as ``n ln(2) + high - low``, and ``exp(high - low)`` as ``1 + high + rest``.
 
     Returns n, n shifted, high, and rest.
     """
-    whole, shifted = m.rounded(x * m(sum(m.format.log2e)))
+    whole, shifted = m.round_to_whole(x * m(sum(m.format.log2e)))
+    # Exact: the first part of ln(2) has zeros at its end, and whole is a small integer.
     high = m.bind(x - whole * m(m.format.ln2[0]))
     low = m.bind(whole * m(m.format.ln2[1]))
     r = m.bind(high - low)
@@ -276,7 +279,7 @@ def _reduced(m: Numbers, x: Any) -> tuple[Any, Any, Any, Any]:
 
 def _near_power(m: Numbers, x: Any) -> tuple[Any, Any, Any]:
     """Write ``exp(x)`` as ``value * 2**n``; returns the value, n, and n shifted."""
-    whole, shifted, high, rest = _reduced(m, x)
+    whole, shifted, high, rest = _reduce(m, x)
     near = m.bind(m(1.0) + high)
     return m.bind(near + ((m(1.0) - near) + high + rest)), whole, shifted
 
@@ -292,12 +295,13 @@ def exp(m: Numbers, x: Any) -> Any:
 
     Only the last step rounds.
     """
+    # NaN fails both compares, so it passes through to the result.
     below = select(x < m(m.format.underflow), m(m.format.underflow), x)
     value, whole, _ = _near_power(
         m, m.bind(select(below > m(m.format.overflow), m(m.format.overflow), below))
     )
-    half, half_shifted = m.rounded(whole * m(0.5))
-    _, rest_shifted = m.rounded(whole - half)
+    half, half_shifted = m.round_to_whole(whole * m(0.5))
+    _, rest_shifted = m.round_to_whole(whole - half)
     return value * m.power_of_two(half_shifted) * m.power_of_two(rest_shifted)
 
 
@@ -306,16 +310,18 @@ def expm1(m: Numbers, x: Any) -> Any:
 
     This does not overflow before its last product.
     """
+    # Below this argument the result rounds to -1.
     least = -(m.format.mantissa + 3) * math.log(2.0)
     below = select(x < m(least), m(least), x)
-    whole, _, high, rest = _reduced(
+    whole, _, high, rest = _reduce(
         m, m.bind(select(below > m(m.format.overflow), m(m.format.overflow), below))
     )
-    scale = m.bind(m.power_of_two(m.rounded(whole - m(1.0))[1]))
+    scale = m.bind(m.power_of_two(m.round_to_whole(whole - m(1.0))[1]))
     base = m.bind(scale - m(0.5))
     step = m.bind(scale * high)
     near = m.bind(base + step)
     value = (near + ((base - near) + step + scale * rest)) * m(2.0)
+    # Such a small x is its own result, and -0.0 keeps its sign.
     return select(tirx.abs(x) < m(2.0 ** -(m.format.mantissa + 2)), x, value)
 
 
@@ -326,6 +332,7 @@ def sigmoid(m: Numbers, x: Any) -> Any:
 
 def odd(m: Numbers, x: Any, value: Any) -> Any:
     """Return a non-negative value with the sign of x."""
+    # The sign bit is copied, since a product with the sign would lose that of -0.0.
     sign = m.word(8 * np.dtype(m.dtype).itemsize - 1)
     return m.floats(m.bits(value) | ((m.bits(x) >> sign) << sign))
 
@@ -333,10 +340,12 @@ def odd(m: Numbers, x: Any, value: Any) -> Any:
 def tanh(m: Numbers, x: Any) -> Any:
     """``tanh``: a polynomial near 0, elsewhere ``1 - 2 / (exp(2 |x|) + 1)``."""
     size = m.bind(tirx.abs(x))
+    # From there on tanh rounds to 1, and a larger argument would overflow in exp.
     last = m(float(m.format.mantissa))
     square = m.bind(size * size)
     near = size + size * (square * m.polynomial(m.format.tanh, square))
     double = m.bind(m(2.0) * select(size > last, last, size))
+    # From 0.55 on the result is at least a half, so the difference loses one bit at most.
     far = m(1.0) - m(2.0) / (inner_exp(m, double) + m(1.0))
     return odd(m, x, select(size < m(0.55), near, far))
 
@@ -347,6 +356,7 @@ def erf(m: Numbers, x: Any) -> Any:
     size = m.bind(select(tirx.abs(x) > last, last, tirx.abs(x)))
     square = m.bind(size * size)
     near = size + size * m.polynomial(m.format.erf, square)
+    # This maps the arguments of erfcx to a short interval about 0, where a polynomial is accurate.
     t = m.bind((size - m(2.0)) / (size + m(2.0)))
     far = m(1.0) - inner_exp(m, m.bind(m(0.0) - square)) * m.polynomial(m.format.erfcx, t)
     return odd(m, x, select(size < m(1.0), near, far))
@@ -366,6 +376,7 @@ def _split(m: Numbers, x: Any) -> tuple[Any, Any, Any]:
     """
     mantissa = m.format.mantissa
     root = m.pattern(math.sqrt(0.5))
+    # The exponent is read as the last bits of 2**mantissa, which is taken away again with the bias.
     offset = 2**mantissa + m.format.bias
     small = x < m(float(np.finfo(m.dtype).tiny))  # 1.
     scaled = m.bind(select(small, x * m(2.0 ** (mantissa + 1)), x))
@@ -387,6 +398,7 @@ def _series(m: Numbers, f: Any) -> tuple[Any, Any]:
 
 def _proper(m: Numbers, x: Any, zero: float, value: Any) -> Any:
     """Return a logarithm's value at its edges too; it is -infinity at ``x = zero``."""
+    # Infinity is its own logarithm; NaN fails both compares below and stays NaN.
     inside = select(x < m(math.inf), value, x)
     return select(x > m(zero), inside, select(tirx.EQ(x, m(zero)), m(-math.inf), m(math.nan)))
 
@@ -396,6 +408,7 @@ def log(m: Numbers, x: Any) -> Any:
     n, f, _ = _split(m, x)
     half, series = _series(m, f)
     high, low = m.format.ln2
+    # Small terms are added first, so that what they lose is below the last place.
     return _proper(m, x, 0.0, n * m(high) - ((half - (series + n * m(low))) - f))
 
 
@@ -406,6 +419,7 @@ def log1p(m: Numbers, x: Any) -> Any:
     """
     whole = m.bind(m(1.0) + x)
     n, first, unscale = _split(m, whole)
+    # 1 + x rounds; the rest of x, scaled as the fraction is, belongs to the fraction.
     lost = m.bind(select(x < m(2.0**m.format.mantissa), (x - (whole - m(1.0))) * unscale, m(0.0)))
     f = m.bind(first + lost)
     half, series = _series(m, f)
@@ -426,6 +440,7 @@ def logarithm(
     def function(m: Numbers, x: Any) -> Any:
         n, f, _ = _split(m, x)
         half, series = _series(m, f)
+        # Half of the bits: the product with the first part of a constant is then exact.
         cut = m.word(m.format.mantissa // 2 + 1)
         high = m.bind(m.floats((m.bits(f - half) >> cut) << cut))
         low = m.bind((f - high) - half + series)
@@ -434,6 +449,8 @@ def logarithm(
         large = m.bind(n * m(two_high))
         added = m.bind(high * m(scale_high))
         total = m.bind(large + added)
+        # What the sum of both large terms lost is exact, since the first is larger or 0 (Dekker,
+        # 1971).
         rest = n * m(two_low) + (
             (low + high) * m(scale_low) + (low * m(scale_high) + ((large - total) + added))
         )

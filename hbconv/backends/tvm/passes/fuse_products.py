@@ -59,6 +59,7 @@ def fuse_products(program: TensorProgram) -> TensorProgram:
         if (
             isinstance(product, Op)
             and product.primitive == "matmul"
+            # A step that broadcasts to another shape stays apart.
             and product.type == instruction.type
         ):
             epilogue = (*product.attributes.get("epilogue", ()), step)
@@ -78,6 +79,7 @@ def _find_step(
     if not isinstance(instruction, Op) or instruction.primitive not in FUSED:
         return None
     first, second = instruction.operands
+    # A square reads its operand twice, and both uses are this instruction's.
     if readers[first] != instruction.operands.count(first):
         return None
     if first == second and instruction.primitive == "mul":
@@ -94,6 +96,7 @@ def relu(b: Builder, x: Value) -> Value:
 def logsumexp(b: Builder, x: Value, axis: int) -> Value:
     """``log(sum(exp(x - top))) + top``; a ``top`` that is not finite is not subtracted."""
     top = b.reduce("reduce_max", x, axis)
+    # inf - inf would be NaN, so an infinite top is not subtracted.
     infinite = b.op("isinf", top) | b.op("isnan", top)
     shift = b.where(infinite, b.constant(np.zeros(()), x.dtype), top)
     column = b.reshape(shift, *x.shape[:axis], 1, *x.shape[axis + 1 :])

@@ -31,6 +31,7 @@ __all__ = [
     "positions_taken",
 ]
 
+# In sections, 100 imputed columns compiled in seconds, and in one function in minutes.
 LARGEST_WHOLE = 100
 """Operators up to which a program stays one function."""
 LONGEST = 48
@@ -44,7 +45,7 @@ TARGET_LENGTH = 16
 class Section(NamedTuple):
     """Positions of instructions, one tuple for each repetition of the same operators.
 
-    ``outlined`` says whether they become a function of their own.
+    ``outlined`` is true if they become a function of their own.
     """
 
     repetitions: tuple[tuple[int, ...], ...]
@@ -77,19 +78,19 @@ def outline(program: TensorProgram, in_rows: frozenset[int]) -> Iterator[Section
     """
     steps = list(_steps(program, in_rows))
     if len(steps) <= LARGEST_WHOLE:
-        yield Section((_joined(steps),), outlined=False)
+        yield Section((_join_positions(steps),), outlined=False)
         return
     signatures = [step.signature for step in steps]
     begin = 0
     while begin < len(steps):
         length, count = _section_at(signatures, begin)
         starts = range(begin, begin + length * count, length)
-        repetitions = tuple(_joined(steps[start : start + length]) for start in starts)
+        repetitions = tuple(_join_positions(steps[start : start + length]) for start in starts)
         yield Section(repetitions, outlined=length * count > 1)
         begin = starts.stop
 
 
-def _joined(steps: Sequence[_Step]) -> tuple[int, ...]:
+def _join_positions(steps: Sequence[_Step]) -> tuple[int, ...]:
     return tuple(position for step in steps for position in step.positions)
 
 
@@ -120,6 +121,7 @@ def _repeated_run(signatures: Sequence[Hashable], begin: int) -> int:
         if (
             None not in signatures[begin : begin + span]
             and len(signatures) >= begin + span
+            # A run repeats where the steps equal themselves shifted by its length.
             and signatures[begin : begin + span - run] == signatures[begin + run : begin + span]
         ):
             return run
@@ -145,6 +147,7 @@ def _signature(program: TensorProgram, op: Any, in_rows: frozenset[int]) -> Hash
 
     None for inputs, for operators that call or hold other code, and for those that read rows.
     """
+    # Forests are subroutines already, and these call no others.
     if not isinstance(op, Op) or {"forest", "body"} & set(op.attributes):
         return None
     if in_rows & set(op.operands) or op.primitive == FLAG_BEYOND:
@@ -215,6 +218,7 @@ def flatten(program: TensorProgram, schedule: Schedule) -> FlatProgram | None:
     """
     program = join_flags(program)
     width = program.inputs[0].type.shape[0]
+    # Both rows and vectors must end where a tile ends.
     tile = math.lcm(width, schedule.lanes)
     if not 1 <= tile <= MAX_TILE_ENTRIES or not _fits(program, width):
         return None
@@ -236,8 +240,10 @@ def _fits(program: TensorProgram, width: int) -> bool:
 
 def _is_flat(instruction: Instruction, width: int) -> bool:
     if isinstance(instruction, Constant):
+        # Such a constant repeats along the entries of whole rows.
         return instruction.value.data.size == 1 or instruction.value.data.shape == (width,)
     if isinstance(instruction, Op) and instruction.primitive == FLAG_BEYOND:
+        # A tile of entries has no columns, so a look at some of them needs rows.
         return len(instruction.attributes["columns"]) == width
     if instruction.type.shape != (width,):
         return False

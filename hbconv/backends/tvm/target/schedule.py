@@ -20,8 +20,11 @@ TILES = (256, 128, 64)
 """Rows of tiles, tallest first: tables are read once per tile, so tall tiles read them less."""
 MAX_BLOCK = 256
 WIDE_VECTOR = 64
+# 500 trees of 31 leaves took 127 ns a row with 512 rows and 150 with 256 (Zen 4, AVX-512).
 WIDE_TILES = (512, *TILES)
 """Rows of tiles whose bit planes fill vectors of so many bytes: a bit for each row."""
+# 100 trees of 2,000 leaves took 2.3 times as long with 256 rows, where others used the outer
+# caches.
 TALL_TILES = (2048, 1024)
 """Rows of tiles that traverse large trees, whose tables come from memory once per tile."""
 NODE_BYTES = 8
@@ -68,6 +71,7 @@ class Schedule:
         lanes = max(32, machine.vector)
         row_bytes = _row_bytes(program)
         room = machine.level2 // TILE_SHARE
+        # Where not even the lowest tile fits, one vector of rows is the least that works.
         tile = next((t for t in TILES if t * row_bytes <= room), lanes)
         taller = _tall_tiles(program, machine)
         tile = next((t for t in taller if t * row_bytes <= TALL_SHARE * machine.level2), tile)
@@ -87,6 +91,7 @@ def _row_bytes(program: TensorProgram) -> int:
     """Return the most bytes of one row that are alive at once: what dies gives its scratch back."""
     alive = most = 0
     ending: dict[int, int] = {}
+    # Scratch is given back after the last use, so only values alive at once count.
     last = last_uses(program)
     for position, instruction in enumerate(program.instructions):
         if not isinstance(instruction, Constant):

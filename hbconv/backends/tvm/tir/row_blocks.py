@@ -1,7 +1,7 @@
 """Rows of a tile as kernels of trees and matrices of callers lay them out.
 
 A block holds the rows that a group of trees works on at a time, in the nearest cache. Its columns
-of bytes are what the splits of a forest compare. Matrices of inputs and outputs lie in the caller's
+of bytes are what the splits of a forest compare. Matrices of inputs and outputs are in the caller's
 memory, row after row.
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
-from hbconv.backends.tvm.tir.kernel import Kernel, beyond, fitting
+from hbconv.backends.tvm.tir.kernel import Kernel, beyond, require_fit
 from hbconv.backends.tvm.tir.memory import Place, storage
 
 __all__ = ["Block", "ByteColumns", "RowMajorMatrix", "blocks", "byte_columns"]
@@ -43,7 +43,7 @@ class Block:
         A block is never empty, so one step needs no loop.
         """
         lanes = lanes or self.k.lanes
-        step = fitting(lanes * together, self.k.schedule.block)
+        step = require_fit(lanes * together, self.k.schedule.block)
         if step == self.k.schedule.block:
             yield tirx.Ramp(tirx.IntImm("int32", 0), 1, lanes)
             return
@@ -90,6 +90,7 @@ class RowMajorMatrix:
     def at(cls, pointer: Any, dtype: str, width: int) -> RowMajorMatrix:
         """Declare the matrix at a pointer."""
         stored = storage(dtype)
+        # Callers promise the alignment of an entry and no more.
         align = np.dtype(dtype).itemsize
         return cls(T.decl_buffer((ANY,), stored, data=pointer, align=align), width)
 
@@ -108,6 +109,7 @@ class RowMajorMatrix:
 
     def entries_from(self, position: Any) -> Any:
         """Declare the entries from one on as a buffer of their own."""
+        # A buffer that begins there can be a place, whose positions count from 0.
         address = tirx.address_of(self.entries[position])
         pointer = T.Bind(tirx.reinterpret(T.ptr(self.dtype).ty, address))
         return T.decl_buffer((ANY,), self.dtype, data=pointer, align=np.dtype(self.dtype).itemsize)

@@ -1,6 +1,6 @@
 """Shuffles: look up bytes and words in registers, and interleave what was looked up.
 
-This file has all that kernels ask of instruction sets by name: AVX2, and AVX-512 for wide vectors.
+This file has all instructions that kernels name: AVX2, and AVX-512 for wide vectors.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ The lowest bits of smaller numbers, which a shuffle looks up by, stay.
 
 def index_of(number: Any, part: int) -> Any:
     """Return indices into one part of a table, of 16 entries; numbers of other parts give zero."""
+    # Numbers below this part wrap to large ones, which the saturated sum keeps above 127.
     inside = number - literal(part * HALF, "uint8", BYTES) if part else number
     return tirx.call_llvm_pure_intrin(
         f"uint8x{BYTES}", f"llvm.uadd.sat.v{BYTES}i8", inside, literal(OUTSIDE, "uint8", BYTES)
@@ -71,20 +72,22 @@ def find_wide_words(tables: list[Any], index: Any) -> Any:
     if len(tables) > 2:
         bit = literal(len(tables) // 2 * WIDE_WORDS, "uint32", WIDE_WORDS)
         return _of_either(find_wide_words, tables, index, bit)
+    # The instruction reads the lowest bits of each index and ignores the others.
     at = tirx.reinterpret(f"int32x{WIDE_WORDS}", index)
     kind = f"float32x{WIDE_WORDS}"
-    return _permuted(kind, ("permvar.sf", "vpermi2var.ps"), tables, at)
+    return _permute(kind, ("permvar.sf", "vpermi2var.ps"), tables, at)
 
 
 def find_wide_bytes(tables: list[Any], index: Any) -> Any:
     """Look bytes up in one, two or four vectors, by the lowest six, seven or eight bits."""
     if len(tables) > 2:
+        # One instruction looks up two vectors; four need one more bit.
         bit = literal(len(tables) // 2 * WIDE_BYTES, "uint8", WIDE_BYTES)
         return _of_either(find_wide_bytes, tables, index, bit)
     kind = f"int8x{WIDE_BYTES}"
     at, *signed = (tirx.reinterpret(kind, vector) for vector in (index, *tables))
-    found = _permuted(kind, ("permvar.qi", "vpermi2var.qi"), signed, at)
-    return tirx.reinterpret(f"uint8x{WIDE_BYTES}", found)
+    looked_up = _permute(kind, ("permvar.qi", "vpermi2var.qi"), signed, at)
+    return tirx.reinterpret(f"uint8x{WIDE_BYTES}", looked_up)
 
 
 def _of_either(
@@ -96,7 +99,7 @@ def _of_either(
     return tirx.Select((index & bit) == bit, high, low)
 
 
-def _permuted(kind: str, names: tuple[str, str], tables: list[Any], at: Any) -> Any:
+def _permute(kind: str, names: tuple[str, str], tables: list[Any], at: Any) -> Any:
     """Look up in one vector, or in two; an instruction for either."""
     first, *second = tables
     name = f"llvm.x86.avx512.{names[len(second)]}.512"
@@ -112,21 +115,23 @@ def pack(vectors: list[Any]) -> Any:
     while len(vectors) > 2:
         words = [tirx.reinterpret(kind, vector) for vector in vectors]
         vectors = [
+            # This saturates, but all numbers are below 256 already.
             tirx.call_llvm_pure_intrin("int16x32", "llvm.x86.avx512.packusdw.512", low, high)
             for low, high in zip(words[::2], words[1::2], strict=True)
         ]
-    found = tirx.call_llvm_pure_intrin("int8x64", "llvm.x86.avx512.packuswb.512", *vectors)
-    return tirx.reinterpret(f"uint8x{WIDE_BYTES}", found)
+    packed = tirx.call_llvm_pure_intrin("int8x64", "llvm.x86.avx512.packuswb.512", *vectors)
+    return tirx.reinterpret(f"uint8x{WIDE_BYTES}", packed)
 
 
 def twice(k: Kernel, half: Any) -> Any:
     """Repeat sixteen bytes: shuffles look up in each half of a vector separately."""
+    # Bound first, since an expression is computed each time that it is used.
     half = k.bind(half)
     return tirx.Shuffle([half, half], [tirx.IntImm("int32", i) for i in range(BYTES)])
 
 
 def weave(k: Kernel, planes: list[Any], width: int, unit: int = 1) -> list[Any]:
-    """Interleave planes, each a vector of ``width`` bytes, of which ``unit`` are of one value.
+    """Interleave planes, each a vector of ``width`` bytes with ``unit`` bytes of each value.
 
     Rows end in the order of ``woven_rows``.
     """
@@ -146,6 +151,7 @@ def woven_rows(count: int, width: int, unit: int = 1) -> npt.NDArray[np.int64]:
     [0, 1, 4, 5, 2, 3, 6, 7]
     """
     rows = [[np.arange(width // unit)] for _ in range(count)]
+    # The same steps on numbers of rows give their order, so both cannot differ.
     woven = _weave(rows, lambda a, b, order: np.concatenate([a, b])[order], width, unit)
     return np.concatenate([vector[::count] for vector in woven])
 
@@ -166,7 +172,7 @@ def _weave(
     length = unit
     while len(planes) > 1:
         pairs = zip(planes[::2], planes[1::2], strict=True)  # 1
-        orders = [_interleaved(length, high, width)[::unit] for high in (0, 1)]  # 2
+        orders = [_interleave_halves(length, high, width)[::unit] for high in (0, 1)]  # 2
         planes = [
             [
                 shuffle(a, b, [i // unit for i in order])
@@ -179,7 +185,7 @@ def _weave(
     return planes[0]
 
 
-def _interleaved(length: int, high: int, width: int) -> list[int]:
+def _interleave_halves(length: int, high: int, width: int) -> list[int]:
     """Bytes, of two vectors end to end, of the low or high units of all halves in turn."""
     units = np.arange(HALF // 2).reshape(-1, length) + high * HALF // 2
     order: list[int] = [

@@ -18,13 +18,14 @@ from hbconv.tensor import Constant, Input, Op, TensorProgram
 __all__ = ["columns_used", "live_rows", "read_columns", "write_rows"]
 
 MIN_BYTES = 4
-"""Bytes of the smallest numbers that blocks are made of; smaller ones are copied one by one."""
+"""Bytes of the smallest numbers that are transposed in blocks; smaller ones are copied singly."""
 
 
 def side(k: Kernel, dtype: str, width: int) -> int:
     """Return the rows and columns of a block: a full register, at most the columns or the tile."""
     size = np.dtype(storage(dtype)).itemsize
     largest = min(k.machine.vector // size, width, k.tile) if size >= MIN_BYTES else 1
+    # A power of two, since each step of the transposition swaps one bit.
     return 1 << (max(largest, 1).bit_length() - 1)
 
 
@@ -38,14 +39,15 @@ def starts(columns: Iterable[int], width: int, size: int) -> list[int]:
     >>> starts(range(11), 11, 4), starts([1, 9], 11, 4)
     ([0, 4, 7], [1, 7])
     """
-    found: list[int] = []
+    firsts: list[int] = []
     for column in sorted(columns):
-        if not found or column >= found[-1] + size:
-            found.append(min(column, width - size))
-    return found
+        if not firsts or column >= firsts[-1] + size:
+            # The last block is moved back, so that it ends with the row.
+            firsts.append(min(column, width - size))
+    return firsts
 
 
-def transposed(vectors: list[Any]) -> list[Any]:
+def transpose(vectors: list[Any]) -> list[Any]:
     """Transpose a square of vectors (Eklundh, 1972).
 
     Each step swaps one bit of the row's number with that bit of the lane's number.
@@ -65,6 +67,7 @@ def transposed(vectors: list[Any]) -> list[Any]:
 
 def live_rows(k: Kernel, rows: Any) -> list[Any]:
     """Return the rows of a vector; those past the last live row are that row again."""
+    # A read past the last row would leave the memory of the caller.
     return [T.Bind(tirx.min(rows.base + i, k.rows_live - 1)) for i in range(int(rows.lanes))]
 
 
@@ -84,15 +87,16 @@ def columns_used(program: TensorProgram, matrix: Input) -> list[int]:
         return list(range(width))
     taken = [program.instructions[op.operands[1]] for op in readers]
     return sorted(
+        # Negative positions count from the end.
         {int(column) % width for x in taken if isinstance(x, Constant) for column in x.value.data}
     )
 
 
-def _first_column(k: Kernel, found: list[int], block: Any, width: int, size: int) -> Any:
+def _first_column(k: Kernel, block_starts: list[int], block: Any, width: int, size: int) -> Any:
     """Return the first column of a block: computed if blocks are adjacent, else from a table."""
-    if found == starts(range(width), width, size):
+    if block_starts == starts(range(width), width, size):
         return k.bind(tirx.min(block * size, tirx.IntImm("int32", width - size)))
-    return k.bind(k.entry(k.constant(np.array(found, dtype=np.int32)), block))
+    return k.bind(k.entry(k.constant(np.array(block_starts, dtype=np.int32)), block))
 
 
 def read_columns(
@@ -101,18 +105,18 @@ def read_columns(
     """Read the tile's rows of a matrix, from row ``first`` on: at least the given columns."""
     (width,) = place.shape
     size = side(k, place.dtype, width)
-    found = starts(columns, width, size)
+    block_starts = starts(columns, width, size)
     if size == 1:
-        with T.serial(len(found)) as block, k.rows() as row:
-            column = _first_column(k, found, block, width, size)
+        with T.serial(len(block_starts)) as block, k.rows() as row:
+            column = _first_column(k, block_starts, block, width, size)
             k.store(place, (column,), row, matrix.load(first + row, column))
         return
     with k.vectors(size) as some:
         rows = live_rows(k, some)
-        with T.serial(len(found)) as block:
-            column = _first_column(k, found, block, width, size)
+        with T.serial(len(block_starts)) as block:
+            column = _first_column(k, block_starts, block, width, size)
             read = [k.bind(matrix.load(first + row, tirx.Ramp(column, 1, size))) for row in rows]
-            for i, vector in enumerate(transposed(read)):
+            for i, vector in enumerate(transpose(read)):
                 k.store(place, (column + i,), some, vector)
 
 
@@ -130,5 +134,5 @@ def write_rows(k: Kernel, matrix: RowMajorMatrix, first: Any, place: Place) -> N
             column = k.bind(tirx.min(block * size, tirx.IntImm("int32", width - size)))
             held = [k.bind(k.load(place, (column + i,), some)) for i in range(size)]
             # Backwards, so that the last live row is written after the leftovers in its place.
-            for row, vector in reversed(list(zip(rows, transposed(held), strict=True))):
+            for row, vector in reversed(list(zip(rows, transpose(held), strict=True))):
                 matrix.store(first + row, tirx.Ramp(column, 1, size), vector)

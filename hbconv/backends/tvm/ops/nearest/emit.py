@@ -45,7 +45,8 @@ def topk(k: Kernel, out: Place, x: Place) -> None:
 
 def nearest(k: Kernel, out: Place, x: Place, points: Place) -> None:
     """Emit ``nearest``; candidates are found for vectors of rows, so a single row tries all."""
-    prefilter = Prefilter.of(points.known(), out.shape[0]) if k.lanes > 1 else None
+    # A thread of a device takes one row, and lists of candidates are for vectors.
+    prefilter = Prefilter.of(points.numpy(), out.shape[0]) if k.lanes > 1 else None
     with k.temporary(x.dtype, out.shape) as best:
         if prefilter is None:
             with k.vectors(NARROW) as row:
@@ -59,19 +60,20 @@ def _filter(
 ) -> None:
     """Order candidates; vectors of rows with too many candidates try every point."""
     weights = prefilter.weights
+    # Two registers of rows: with six points they make twelve sums, which fit the registers.
     together = max(NARROW, min(k.tile, 2 * k.machine.vector // weights.itemsize))
     with k.temporary(weights.dtype.name, weights.shape[2:3]) as coordinates:
         _project(k, prefilter, x, coordinates)
         with (
-            Candidates.take(k, prefilter, x, points, together) as found,
+            Candidates.take(k, prefilter, x, points, together) as candidates,
             k.vectors(together) as row,
         ):
-            found.begin(k, out, coordinates, row)
-            _score(k, prefilter, found)
-            live = found.live(k, row)
-            _settle(k, prefilter, out, best, found, live, row)
+            candidates.begin(k, out, coordinates, row)
+            _score(k, prefilter, candidates)
+            live = candidates.live(k, row)
+            _settle(k, prefilter, out, best, candidates, live, row)
             with T.serial(together // NARROW) as part:
-                lacking = found.incomplete(k, part) & (live >> (part * NARROW))
+                lacking = candidates.incomplete(k, part) & (live >> (part * NARROW))
                 with T.If(tirx.NE(lacking, 0)), T.Then():
                     some = tirx.Ramp(row.base + part * NARROW, 1, NARROW)
                     search(k, out, best, x, points, some)
@@ -95,7 +97,7 @@ def _project(k: Kernel, prefilter: Prefilter, x: Place, coordinates: Place) -> N
         )
 
 
-def _score(k: Kernel, prefilter: Prefilter, found: Candidates) -> None:
+def _score(k: Kernel, prefilter: Prefilter, candidates: Candidates) -> None:
     """Score every point, and bound the scores of some of the nearest.
 
     The bound is the ``wanted``-th least of the least scores of the blocks of points.
@@ -105,52 +107,63 @@ def _score(k: Kernel, prefilter: Prefilter, found: Candidates) -> None:
     3. The last of these is the bound.
     """
     blocks, panels, rank, _ = prefilter.weights.shape
-    kind = Kind(found.scores.points.dtype, found.lanes)
+    kind = Kind(candidates.scores.points.dtype, candidates.lanes)
     weights = k.constant(prefilter.weights)
     norms = k.constant(prefilter.norms)
-    every = tirx.Ramp(0, 1, found.lanes)
+    every = tirx.Ramp(0, 1, candidates.lanes)
     with T.serial(prefilter.wanted) as slot:
-        found.write(k, found.scores.best, slot, kind.number(math.inf))
+        candidates.write(k, candidates.scores.best, slot, kind.number(math.inf))
     with T.serial(blocks) as block:
-        found.begin_block(k)
+        candidates.begin_block(k)
         with T.serial(panels) as panel:  # 1.
             totals = [
                 k.register(kind.dtype, k.load(norms, (block, panel, point), every), kind.lanes)
                 for point in range(PANEL)
             ]
             with T.serial(rank) as i:
-                entry = k.bind(found.read(k, found.query.coordinates, i))
+                entry = k.bind(candidates.read(k, candidates.query.coordinates, i))
                 for point, total in enumerate(totals):
                     weight = k.load(weights, (block, panel, i, point), every)
                     total.set(total.get() + entry * weight)
-            found.keep(k, k.bind(block * panels + panel), [total.get() for total in totals])
-        smallest = k.register(kind.dtype, found.read(k, found.scores.block), kind.lanes)
+            candidates.keep(k, k.bind(block * panels + panel), [total.get() for total in totals])
+        smallest = k.register(kind.dtype, candidates.read(k, candidates.scores.block), kind.lanes)
         with T.serial(prefilter.wanted) as slot:  # 2.
-            value = k.bind(found.read(k, found.scores.best, slot))
+            value = k.bind(candidates.read(k, candidates.scores.best, slot))
             entry = k.bind(smallest.get())
-            found.write(k, found.scores.best, slot, select(entry < value, entry, value))
+            candidates.write(k, candidates.scores.best, slot, select(entry < value, entry, value))
             smallest.set(select(entry < value, value, entry))
-    last = found.read(k, found.scores.best, prefilter.wanted - 1)
-    found.write(k, found.bounds.most, 0, last)  # 3.
+    last = candidates.read(k, candidates.scores.best, prefilter.wanted - 1)
+    candidates.write(k, candidates.bounds.most, 0, last)  # 3.
 
 
 def _settle(
-    k: Kernel, prefilter: Prefilter, out: Place, best: Place, found: Candidates, live: Any, row: Any
+    k: Kernel,
+    prefilter: Prefilter,
+    out: Place,
+    best: Place,
+    candidates: Candidates,
+    live: Any,
+    row: Any,
 ) -> None:
     """Order the points that score best, then those that may be nearer than the last of them."""
-    bounds = found.bounds
-    more = holds(found.read(k, bounds.above) < found.read(k, bounds.most), found.lanes)
+    bounds = candidates.bounds
+    more = holds(
+        candidates.read(k, bounds.above) < candidates.read(k, bounds.most), candidates.lanes
+    )
+    # Twice at most: the best scores first, then those within the bound that these set.
     with T.serial(2), T.If(more), T.Then():
-        found.list(k, live)
-        with T.serial(found.lanes // NARROW) as part:
-            found.settle(k, out, best, part, tirx.Ramp(row.base + part * NARROW, 1, NARROW))
-        found.narrow(k, prefilter, best, row)
+        candidates.list(k, live)
+        with T.serial(candidates.lanes // NARROW) as part:
+            candidates.settle(k, out, best, part, tirx.Ramp(row.base + part * NARROW, 1, NARROW))
+        # The distance of the last of the nearest bounds what may still be nearer.
+        candidates.narrow(k, prefilter, best, row)
 
 
 def search(k: Kernel, out: Place, best: Place, x: Place, points: Place, row: Any) -> None:
     """Try every point, a panel at a time; the padding of the last panel is NaN, behind all."""
-    data = points.known()
+    data = points.numpy()
     kind = Kind(x.dtype, lanes(row))
+    # NaN sorts last, so padding never enters a full list.
     padding = np.full((-len(data) % CHAINS, data.shape[1]), np.nan, data.dtype)
     padded = np.concatenate([data, padding]).reshape(-1, CHAINS, data.shape[1])
     panels = k.constant(np.ascontiguousarray(padded.transpose(0, 2, 1)))
@@ -159,6 +172,8 @@ def search(k: Kernel, out: Place, best: Place, x: Place, points: Place, row: Any
         with T.serial(x.shape[0]) as i:
             entry = k.bind(k.load(x, (i,), row))
             for point, total in enumerate(totals):
+                # Each sum adds its terms in the order of the columns, as the source's distance
+                # does.
                 difference = k.bind(entry - k.load(panels, (panel, i, point), row))
                 total.set(total.get() + product(kind, difference, difference))
         for point, total in enumerate(totals):
@@ -226,7 +241,7 @@ class PointLists:
 class Candidates:
     """Scratch for the rows of one vector.
 
-    It lies close together: values whole tiles apart would share few lines of a cache.
+    It is close together: values that are whole tiles apart would share few cache lines.
 
     Parameters
     ----------
@@ -362,11 +377,12 @@ class Candidates:
         first = k.bind(part * NARROW)
         # 1.
         with T.serial(NARROW) as lane:
-            one = k.bind(first + lane)
-            n_listed = k.bind(tirx.min(k.load(count, (0,), one), full))
+            lane_row = k.bind(first + lane)
+            n_listed = k.bind(tirx.min(k.load(count, (0,), lane_row), full))
             with T.serial((n_listed + (CHAINS - 1)) // CHAINS) as block:
-                self._measure(k, one, block * CHAINS)
+                self._measure(k, lane_row, block * CHAINS)
         # 2. A row with fewer points offers NaN, which comes last.
+        # Counts may exceed the room by the points that were lost.
         counts = k.bind(k.load(count, (0,), tirx.Ramp(first, 1, NARROW)))
         longest = tirx.call_llvm_pure_intrin("int32", "llvm.vector.reduce.smax", counts)
         with T.serial(k.bind(tirx.min(longest, full))) as slot:
@@ -394,6 +410,7 @@ class Candidates:
     def live(self, k: Kernel, row: Any) -> Any:
         """Return the lanes that hold rows, as bits; any point may be near to leftovers."""
         n_rows = k.bind(tirx.min(k.rows_live - row.base, literal(self.lanes, "int32", 1)))
+        # In 64 bits, since a shift by 32 lanes is undefined in 32.
         held = tirx.Cast("int64", n_rows)
         return k.bind(tirx.Cast("int32", (literal(1, "int64", 1) << held) - literal(1, "int64", 1)))
 
@@ -411,26 +428,32 @@ class Candidates:
         rows = k.variable("int32", near)
         with T.serial(tirx.popcount(rows.get())):
             lowest = tirx.call_llvm_pure_intrin(
-                "int32", "llvm.cttz", rows.get(), tirx.IntImm("bool", 1)
+                # The flag promises that some bit is set, so the instruction needs no test for zero.
+                "int32",
+                "llvm.cttz",
+                rows.get(),
+                tirx.IntImm("bool", 1),
             )
-            one = k.bind(lowest)
-            held = k.bind(k.load(count, (0,), one))
+            row = k.bind(lowest)
+            held = k.bind(k.load(count, (0,), row))
+            # A full list overwrites its last place and counts on: more than the room means that
+            # points were lost.
             slot = select(held < last, held, last)
-            k.store(self.lists.numbers, (0,), slot * self.lanes + one, point)
-            k.store(count, (0,), one, held + 1)
+            k.store(self.lists.numbers, (0,), slot * self.lanes + row, point)
+            k.store(count, (0,), row, held + 1)
             rows.set(rows.get() & (rows.get() - 1))  # clears the lowest bit
 
     def _measure(self, k: Kernel, row: Any, first: Any) -> None:
         """Compute the squared distances of one row to ``CHAINS`` points, each in order."""
-        one = Kind(self.x.dtype, 1)
+        kind = Kind(self.x.dtype, 1)
         width = self.x.size
         slots = [k.bind((first + chain) * self.lanes + row) for chain in range(CHAINS)]
         starts = [k.bind(k.load(self.lists.numbers, (0,), slot) * width) for slot in slots]
-        totals = [k.variable(self.x.dtype, one.number(0)) for _ in starts]
+        totals = [k.variable(self.x.dtype, kind.number(0)) for _ in starts]
         with T.serial(width) as i:
             entry = k.bind(k.load(self.query.rows, (0,), i * self.lanes + row))
             for start, total in zip(starts, totals, strict=True):
                 difference = k.bind(entry - k.entry(self.points, start + i))
-                total.set(total.get() + product(one, difference, difference))
+                total.set(total.get() + product(kind, difference, difference))
         for slot, total in zip(slots, totals, strict=True):
             k.store(self.lists.distances, (0,), slot, total.get())

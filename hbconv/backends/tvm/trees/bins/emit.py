@@ -45,6 +45,8 @@ Find = Callable[[Any, Any], None]
 def write_bins(k: Kernel, columns: ByteColumns, block: Block, x: Place, bins: Bins) -> None:
     """Turn the values of each feature into its columns."""
     few = bins.edge_count <= MAX_EDGES_COUNTED
+    # Row by row this took a third of the time of 500 trees of 8 leaves: 70 ns a row, and 50 by
+    # bytes.
     by_bytes = ~few & can_search_bytes(bins) & _searches_bytes(k)
     celled = np.array([cells is not None for cells in bins.cells], bool)
     left = ~few & ~by_bytes
@@ -127,6 +129,7 @@ class _BinWriter:
                 total = k.register("int32", zero)
                 with T.serial(edge_count) as edge:
                     threshold = tirx.Broadcast(k.entry(edges, begin + edge), k.lanes)
+                    # Not ``value > threshold``: NaN lies right of all edges.
                     total.set(total.get() + tirx.Select(value <= threshold, zero, one))
                 k.store(self.count, (0,), row, total.get())
 
@@ -169,6 +172,7 @@ class _BinWriter:
             inside = k.bind(tirx.Select(position <= last, position, last))
             inside = tirx.Select(inside >= zero, inside, zero)
             cell = tirx.Cast(f"int32x{k.lanes}", inside) + tirx.Broadcast(first, k.lanes)
+            # A cast of NaN to int is undefined, so NaN has an entry of its own.
             nan_cell = tirx.Broadcast(nan_entry, k.lanes)
             k.store(self.count, (0,), row, tirx.Select(tirx.isnan(value), nan_cell, cell))
 
@@ -180,6 +184,7 @@ class _BinWriter:
             below = k.bind(tirx.Cast("int32", k.entry(before, cell)))
             value = k.bind(self._value(source, row))
             right = [
+                # Edges past the last are infinite, and no value is above them.
                 tirx.Cast("int32", value > k.entry(edges, begin + below + edge))
                 for edge in range(MAX_EDGES_IN_CELL)
             ]
@@ -206,6 +211,7 @@ class _BinWriter:
                     left = self._value(source, row) <= edge
                     onward = tirx.Select(left, tirx.IntImm("int32", 0), step)
                     k.store(self.count, (0,), row, position + onward)
+                # Lists are padded to one less than a power of two, so no step leaves them.
                 half.set(step // 2)
 
         return find
@@ -216,6 +222,7 @@ def _byte(k: Kernel, bin_: Any, below: Any) -> Any:
     in_column = bin_ - tirx.Broadcast(below, k.lanes)
     at_most = tirx.min(in_column, literal(255, "int32", k.lanes))
     inside = tirx.max(at_most, literal(0, "int32", k.lanes))
+    # Flipping the highest bit keeps the order of bytes as signed ones.
     return tirx.Cast(f"uint8x{k.lanes}", inside ^ literal(SIGNED_BYTE_BIAS, "int32", k.lanes))
 
 
@@ -229,16 +236,18 @@ def write_by_bytes(
     feature = k.constant(bins.feature[features])
     start = k.constant(bins.column_start[:-1][features])
     end = k.constant(bins.column_start[1:][features])
+    # The bin -1 means right of all edges, which is their number.
     of_nan = np.repeat(bins.edge_count, np.diff(bins.column_start))
     missing = k.constant(np.where(bins.missing < 0, of_nan, bins.missing).astype(np.int32))
     with k.over((k.number(len(features)),)) as (i,):
         source, begin = (k.bind(k.entry(table, i)) for table in (feature, start))
         n_columns = k.bind(k.entry(end, i) - begin)
         with block.vectors(WIDE_BYTES) as row:
-            found, is_nan = search.find(i, source, row)
+            bin_, is_nan = search.find(i, source, row)
             with T.serial(n_columns) as j:
                 nan_bin = tirx.Cast("uint8", k.entry(missing, begin + j))
-                chosen = (is_nan & spread(nan_bin, WIDE_BYTES)) | (~is_nan & found)
+                # is_nan has bytes of ones or zeros, so it chooses by bits.
+                chosen = (is_nan & spread(nan_bin, WIDE_BYTES)) | (~is_nan & bin_)
                 biased = chosen ^ literal(SIGNED_BYTE_BIAS, "uint8", WIDE_BYTES)
                 columns.store(block, begin + j, row, biased)
 
@@ -267,13 +276,13 @@ class _ByteSearch:
         ]
         cells = k.bind(pack([self._cell(i, value) for value in values]))
         before = find_wide_bytes(self._tables(self.before, i * ENTRIES), cells)
-        found = k.register("uint8", before, WIDE_BYTES)
+        bin_ = k.register("uint8", before, WIDE_BYTES)
         steps = k.bind(k.entry(self.steps, i))
         with T.serial(steps) as step:
             half = k.bind(tirx.shift_left(tirx.IntImm("int32", 1), steps - 1 - step))
-            found.set(found.get() + self._onward(i, values, found.get(), half))
+            bin_.set(bin_.get() + self._onward(i, values, bin_.get(), half))
         is_nan = pack([self._flags(tirx.isnan(value), 255, 0) for value in values])
-        return self._in_order(found.get()), self._in_order(is_nan)
+        return self._in_order(bin_.get()), self._in_order(is_nan)
 
     def _vectors(self, row: Any) -> list[Any]:
         """Return the rows of each vector of values."""
@@ -295,12 +304,12 @@ class _ByteSearch:
         inside = k.bind(tirx.Select(position < last, position, last))
         return tirx.Cast(f"{self.number}x{self.lanes}", tirx.Select(inside > zero, inside, zero))
 
-    def _onward(self, i: Any, values: list[Any], found: Any, half: Any) -> Any:
+    def _onward(self, i: Any, values: list[Any], bin_: Any, half: Any) -> Any:
         """Return the half for rows that lie right of the edge so many on, and 0 for others."""
         k = self.k
         by = spread(tirx.Cast("uint8", half - 1), WIDE_BYTES)
         index = k.bind(
-            tirx.call_llvm_pure_intrin(f"uint8x{WIDE_BYTES}", "llvm.uadd.sat.v64i8", found, by)
+            tirx.call_llvm_pure_intrin(f"uint8x{WIDE_BYTES}", "llvm.uadd.sat.v64i8", bin_, by)
         )
         begin = k.bind(i * (self.size * ENTRIES))
         planes = [
@@ -320,6 +329,7 @@ class _ByteSearch:
 
     def _in_order(self, packed: Any) -> Any:
         """Put bytes in the order of the rows."""
+        # Packing has an order of its own: weaving undoes it for edges, this shuffle for bins.
         order = woven_rows(self.size, WIDE_BYTES)
         return self.k.bind(
             tirx.Shuffle([packed], [tirx.IntImm("int32", place) for place in order.tolist()])
@@ -347,6 +357,7 @@ def write_classes(
     with k.temporary("int32", (1,)) as entries, k.over((k.number(len(sets.groups)),)) as (group,):
         source = k.bind(k.entry(feature, group))
         begin = k.bind(k.entry(start, group))
+        # Codes are compared as the values are, before they become ints: a value may be anything.
         last_code = tirx.Cast(x.dtype, k.entry(start, group + 1) - begin - 1)
         last = k.bind(tirx.Broadcast(last_code, k.lanes))
         with block.vectors() as row:

@@ -39,14 +39,14 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """How values become bytes, and what each split asks of them.
+    """How values become bytes, and what each split compares.
 
     The edges of a feature are its thresholds. The bin of a value is the number of edges it lies
     right of, ``not x <= edge``. A column holds ``clip(bin - first, 0, 255)``, so that any number of
     edges fits, 255 to a column. A split goes right where ``column > threshold_bin``.
 
     NaN has a bin in each column. One bin serves all splits of a feature if those where NaN goes
-    right stand before those where it goes left: so they do where NaN counts as zero. Else the
+    right come before those where it goes left, as where NaN counts as zero. Else the
     feature has columns for either side.
 
     Parameters
@@ -55,7 +55,7 @@ class Bins:
         Features that are binned.
     edges : float (n_edges,)
         Their edges, ascending. Each list is padded with infinity, to one less than a power of two
-        at least, and by as many as a cell may hold. NaN, of which all lies right, comes first.
+        at least, and by as many as a cell may hold. NaN comes first: every value lies right of it.
     edge_start : int32 (n_features + 1,)
     edge_count : int32 (n_features,)
         How many edges are no padding.
@@ -98,10 +98,10 @@ def make_bins(forest: Forest, dtype: str) -> Bins:
     column = np.zeros(forest.n_tests, np.int32)
     threshold_bin = np.zeros(forest.n_tests, np.int32)
     column[forest.on_category] = len(columns.first) + sets.of_test[forest.on_category]
-    splits = _joined(f.tests for f in features)
+    splits = _concatenate(f.tests for f in features)
     column[splits] = columns.of_split
-    threshold_bin[splits] = _joined(f.rank for f in features) % EDGES_PER_COLUMN
-    padded = [_padded(f.edges) for f in features]
+    threshold_bin[splits] = _concatenate(f.rank for f in features) % EDGES_PER_COLUMN
+    padded = [_pad(f.edges) for f in features]
     return Bins(
         feature=np.array([f.number for f in features], np.int32),
         edges=np.concatenate([np.zeros(0, dtype), *padded]),
@@ -117,7 +117,7 @@ def make_bins(forest: Forest, dtype: str) -> Bins:
     )
 
 
-def _joined(parts: Iterable[npt.NDArray[Any]]) -> Ints:
+def _concatenate(parts: Iterable[npt.NDArray[Any]]) -> Ints:
     """Put the arrays of all features one after another, as int64."""
     return np.concatenate([np.zeros(0, np.int64), *parts])
 
@@ -157,13 +157,14 @@ def _find_columns(features: list[RankedFeature]) -> _Columns:
     n_features = len(features)
     counts = np.array([len(f.tests) for f in features], np.int64)
     of_feature = np.repeat(np.arange(n_features), counts)
-    side = _joined(f.to_left if f.mixed else np.zeros(len(f.tests), bool) for f in features)
-    rank = _joined(f.rank for f in features)
+    side = _concatenate(f.to_left if f.mixed else np.zeros(len(f.tests), bool) for f in features)
+    rank = _concatenate(f.rank for f in features)
     segments = int(rank.max(initial=0)) // EDGES_PER_COLUMN + 1
+    # Sorting single numbers: rows of three took long for a million splits.
     key = (of_feature * segments + rank // EDGES_PER_COLUMN) * 2 + side  # 1
     keys, of_split = np.unique(key, return_inverse=True)
     missing = np.zeros(2 * n_features, np.int64)  # 2
-    bins = _joined(np.where(f.to_left, 0, f.rank + 1) for f in features)
+    bins = _concatenate(np.where(f.to_left, 0, f.rank + 1) for f in features)
     np.maximum.at(missing, of_feature * 2 + side, bins)
     n_edges = np.repeat([len(f.edges) for f in features], 2)  # 3
     missing = np.where(missing == n_edges, -1, missing)
@@ -177,12 +178,14 @@ def _find_columns(features: list[RankedFeature]) -> _Columns:
 
 
 def _cells_of(edges: npt.NDArray[Any]) -> Cells | None:
+    # NaN as an edge has no cell: it must be searched.
     if len(edges) <= MAX_EDGES_COUNTED or np.isnan(edges[0]):
         return None
     return find_cells(edges)
 
 
-def _padded(edges: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _pad(edges: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    # Halving needs one less than a power of two, cells some edges past the last.
     size = max((1 << len(edges).bit_length()) - 1, len(edges) + MAX_EDGES_IN_CELL)
     return np.concatenate([edges, np.full(size - len(edges), np.inf, edges.dtype)])
 
@@ -226,6 +229,7 @@ def can_search_bytes(bins: Bins) -> npt.NDArray[np.bool_]:
 def make_search_tables(bins: Bins, features: Ints) -> SearchTables:
     """Cut the range of each feature into 256 cells of equal width, as far as that can be done."""
     dtype = bins.edges.dtype
+    # No value is right of infinity, so padding is never counted.
     padded = np.full((len(features), ENTRIES), np.inf, dtype)
     low, scale = np.zeros((2, len(features)), dtype)
     before = np.zeros((len(features), ENTRIES), np.uint8)
@@ -238,11 +242,13 @@ def make_search_tables(bins: Bins, features: Ints) -> SearchTables:
         if cells:
             low[i], scale[i], before[i] = cells.low, cells.scale, cells.before[:ENTRIES]
             fullest[i] = np.diff(cells.before).max()
+    # Bytes of all edges are looked up one after another, the lowest first.
     parts = padded.view(np.uint8).reshape(len(features), ENTRIES, dtype.itemsize)
     return SearchTables(
         low=low,
         scale=scale,
         before=before,
+        # Halving n edges takes as many steps as n has bits.
         steps=np.frexp(fullest)[1].astype(np.int32),
         edges=np.ascontiguousarray(parts.transpose(0, 2, 1)),
     )

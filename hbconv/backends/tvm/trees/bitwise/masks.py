@@ -37,6 +37,7 @@ PLANE_ROWS = 256
 """Rows of a plane, and of a block: a bit for each."""
 WIDE_PLANE_ROWS = 512
 """Rows of a plane that fills a vector of 64 bytes, where a tile has so many."""
+# Counted so, words of 16 bits reach 8,191 planes.
 PLANE_WORD = 8
 """What tables count a plane as: addresses are 4 or 8 times a word, as processors fold."""
 ZEROS_PLANE = 0
@@ -55,7 +56,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class Masks:
-    """Where the outcomes of splits lie.
+    """Where the outcomes of splits are.
 
     A plane has a bit for each row of a block. Bit q of byte j is that of row ``j + q * n``, where n
     is the bytes of a plane. So eight planes, transposed bit by bit, are the rows' bytes in order.
@@ -81,6 +82,8 @@ class Masks:
     def __init__(self, largest: Ints, n_sets: int) -> None:
         self.bits = np.frexp(largest)[1].astype(np.int64)
         digits = largest // DIGIT + 1
+        # Few bits are doubled bit by bit; more are joined of two digits, whose planes come in whole
+        # digits.
         planes = np.where(self.bits > DIGIT_BITS, digits * DIGIT, 1 << self.bits)
         self.start = np.cumsum(np.append(ONES_PLANE + 1, planes))
         self.first_set = int(self.start[-1])
@@ -94,6 +97,7 @@ class Masks:
     def of_tests(self, bins: Bins) -> Ints:
         """Return the plane of each split."""
         column = np.minimum(bins.column, len(self.bits))
+        # Plane t holds "below t", and a row goes left where its byte does not exceed the threshold.
         below = np.append(self.start, 0)[column] + bins.threshold_bin + 1
         planes: Ints = np.where(bins.sets.of_test < 0, below, self.first_set + bins.sets.of_test)
         return planes
@@ -102,6 +106,7 @@ class Masks:
 def make_masks(bins: Bins) -> Masks:
     """Count the bytes that are told apart in each column."""
     feature = np.repeat(np.arange(len(bins.feature)), np.diff(bins.column_start))
+    # A column tells 255 edges apart, the last column of a feature those that are left.
     largest = np.minimum(bins.edge_count[feature] - bins.first, EDGES_PER_COLUMN)
     return Masks(largest.astype(np.int64), bins.sets.count)
 
@@ -171,6 +176,7 @@ def _steps(group: SetGroup, first: int, classes: int) -> Ints:
     rows, terms = np.nonzero((goes_left[:, order] ^ goes_left[:, nearest]).T)
     count = np.bincount(rows, minlength=len(order))  # 2
     turn = np.arange(len(rows)) - np.repeat(np.cumsum(count) - count, count)
+    # A set equal to another one is still a plane of its own, so it takes a step.
     needed = np.maximum(1, -(-count // CLASSES_PER_STEP))
     begin = np.cumsum(needed) - needed
     words = np.zeros((int(needed.sum()), WORDS_PER_STEP), np.int64)  # 3
@@ -183,13 +189,14 @@ def _steps(group: SetGroup, first: int, classes: int) -> Ints:
 def _span(goes_left: npt.NDArray[np.bool_]) -> tuple[Ints, Ints]:
     """Return an order of the sets, and for each the one before it that it differs from least.
 
-    The number of sets stands for the empty set. This is a shortest spanning tree (Prim, 1957).
+    The number of sets denotes the empty set. This is a shortest spanning tree (Prim, 1957).
 
     1. Sets a and b differ by ``|a| + |b| - 2 |a and b|`` classes.
     2. Each turn adds the waiting set that is nearest to one in the tree.
     3. The others may be nearer to the one that was added.
     """
     size = goes_left.sum(axis=0)
+    # BLAS multiplies floats only; counts below 2**24 are exact in float32.
     members = goes_left.astype(np.float32)
     n_sets = goes_left.shape[1]
     apart = size[:, None] + size - 2 * (members.T @ members).astype(np.int64)  # 1
@@ -201,6 +208,7 @@ def _span(goes_left: npt.NDArray[np.bool_]) -> tuple[Ints, Ints]:
         added = int(np.argmin(distance))  # 2
         order[turn] = added
         waiting[added] = False
+        # Sets in the tree are never the nearest again.
         distance[added] = np.inf
         closer = waiting & (apart[added] < distance)  # 3
         distance[closer] = apart[added][closer]

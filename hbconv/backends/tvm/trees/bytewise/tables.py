@@ -52,7 +52,7 @@ SHAPES: tuple[Shape, ...] = (
 )
 """Each a split with its two children: a leaf, a split inside the macro node, or a slot.
 
-A slot is where another macro node left its number. The largest stand first: the first that fits is
+A slot is where another macro node left its number. The largest come first: the first that fits is
 taken. The last nine fit any split between them, so every tree is covered.
 """
 
@@ -102,21 +102,21 @@ def reads_slots(shape: Shape) -> bool:
 
 def cover(forest: Forest) -> list[MacroNodes]:
     """Cover the trees with macro nodes from their roots down: an entry for each of SHAPES."""
-    found: list[list[tuple[Ints, Ints]]] = [[] for _ in SHAPES]
+    parts_by_shape: list[list[tuple[Ints, Ints]]] = [[] for _ in SHAPES]
     roots = forest.roots.data[forest.roots.data >= 0]
     while len(roots):
         below = []
-        for shape, parts in zip(SHAPES, found, strict=True):
+        for shape, parts in zip(SHAPES, parts_by_shape, strict=True):
             fits = _fits(forest, shape, roots)
             tests, slots = _parts(forest, shape, roots[fits])
             parts.append((tests, slots))
             below.append(slots.ravel())
             roots = roots[~fits]
         roots = np.concatenate(below)
-    return [_joined(shape, parts) for shape, parts in zip(SHAPES, found, strict=True)]
+    return [_join_parts(shape, parts) for shape, parts in zip(SHAPES, parts_by_shape, strict=True)]
 
 
-def _joined(shape: Shape, parts: list[tuple[Ints, Ints]]) -> MacroNodes:
+def _join_parts(shape: Shape, parts: list[tuple[Ints, Ints]]) -> MacroNodes:
     count = list(fields(shape)).count
     tests = [np.zeros((0, count("column")), np.int32), *(tests for tests, _ in parts)]
     slots = [np.zeros((0, count("slot")), np.int32), *(slots for _, slots in parts)]
@@ -152,10 +152,10 @@ def _parts(forest: Forest, shape: Shape, roots: Ints) -> tuple[Ints, Ints]:
             visit(part[1], forest.right.data[codes])
 
     visit(shape, roots)
-    return _stacked(tests, len(roots)), _stacked(slots, len(roots))
+    return _stack(tests, len(roots)), _stack(slots, len(roots))
 
 
-def _stacked(columns: list[Ints], n_rows: int) -> Ints:
+def _stack(columns: list[Ints], n_rows: int) -> Ints:
     return np.stack(columns, axis=1) if columns else np.zeros((n_rows, 0), np.int32)
 
 
@@ -165,7 +165,7 @@ BYTEWISE_GROUP_SIZES = ((64, 16), (256, 4), (2**31, 1))
 The more, the longer the runs of one shape, as long as the slots stay in the nearest caches.
 """
 KINDS: tuple[Shape, ...] = (*SHAPES, LEAF)
-"""Shapes of macro nodes; one without splits stands for a tree without."""
+"""Shapes of macro nodes; one without splits is for a tree without."""
 REPEATING_FACTORS = {"uint8": 0x01010101, "uint16": 0x00010001, "int32": 1}
 """Factors that repeat a small number to fill a word of 32 bits.
 
@@ -226,6 +226,8 @@ def make_byte_tables(forest: Forest, bins: Bins, trees: Trees) -> ByteTables:
     nodes = _Nodes.of(forest, trees)  # 1
     order = in_runs(nodes.kind, nodes.parent, nodes.group)
     is_inner = (nodes.parent >= 0).astype(np.int64)  # 2
+    # Only inner results need slots that are reused: those of trees are read at the end of the
+    # group.
     slot, slots = assign_slots(order, nodes.parent, is_inner, nodes.group)
     result = np.where(nodes.parent < 0, nodes.place, trees.group + slot)
     dtype = number_dtype(forest)  # 3
@@ -235,6 +237,7 @@ def make_byte_tables(forest: Forest, bins: Bins, trees: Trees) -> ByteTables:
     words.append(result[nodes.real :, None])
     n_groups = len(trees.order) // trees.group
     flat, runs, group_start = lay_out(words, nodes.kind, nodes.group, order, n_groups)
+    # Repeated bytes may exceed 2**31; the bits are kept.
     words_as_int32 = flat.astype(np.uint32).view(np.int32)
     return ByteTables(bins, words_as_int32, runs, group_start, trees.group + slots, dtype)
 
@@ -257,7 +260,7 @@ class _Nodes:
     at : int64 (n_splits,)
         The macro node whose root a split is.
     real : int
-        Macro nodes of the forest, which stand first.
+        Macro nodes of the forest, which come first.
     """
 
     macros: list[MacroNodes]
@@ -316,6 +319,7 @@ def _words(macros: MacroNodes, leaves_left: Ints, bins: Bins, nodes: _Nodes, res
 
 def threshold_words(threshold_bin: Ints) -> Ints:
     """Repeat the byte that is larger than those of rows that go left, and than no others."""
+    # Left is "threshold above byte" as signed bytes, so the threshold is one more.
     byte = (threshold_bin.astype(np.int64) + 1 - SIGNED_BYTE_BIAS) % 256
     return byte * REPEATING_FACTORS["uint8"]
 
@@ -329,6 +333,7 @@ def choose_group(forest: Forest) -> int:
 def number_dtype(forest: Forest) -> str:
     """Return the smallest dtype that counts the leaves of any tree."""
     largest = _largest_tree(forest)
+    # Numbers begin at 0, so a byte counts 256 leaves.
     fitting = (dtype for dtype in ("uint8", "uint16") if largest <= np.iinfo(dtype).max + 1)
     return next(fitting, "int32")
 

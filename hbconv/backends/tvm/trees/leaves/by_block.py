@@ -53,6 +53,7 @@ def _adding_one_by_one(
 ) -> Iterator[BlockLeaves]:
     """Read the values row by row. A place without a tree adds -0.0, which changes no sum."""
     width = forest.values.shape[1]
+    # -0.0 changes no sum, not even one of -0.0, which 0.0 would.
     table, begin = lay_out_by_number(forest, trees, forest.values.data, -0.0)
     values = k.constant(table)
     first = k.constant(begin * width)
@@ -64,6 +65,7 @@ def _adding_one_by_one(
         column = k.bind(k.entry(target, group))
         with k.over((width,)) as (value,), block.rows() as row:
             total = k.load(out, (column + value,), block.first + row)
+            # Tree after tree, so that sums round as the source's do.
             for i, start in enumerate(starts):
                 entry = start + tirx.Cast("int32", number(i, row)) * width + value
                 total = total + k.entry(values, entry)
@@ -133,6 +135,7 @@ class _WordSums:
                 for tree in trees
             ]
             places = list(zip(trees, starts, strict=True))
+            # A word past the last live row would add to sums of no row.
             words = k.bind(block.live // ROWS)
             with T.serial(words) as word:
                 self._add_word(block, column, k.bind(word * ROWS), number, places)
@@ -149,6 +152,7 @@ class _WordSums:
         for tree, start in places:
             word = k.bind(tirx.reinterpret(WORD, number(tree, tirx.Ramp(row, 1, ROWS))))
             for i, total in enumerate(sums):
+                # The first row is the lowest byte of the word, as all levels are little-endian.
                 by = tirx.IntImm(WORD, i * BYTE_BITS)
                 byte = tirx.shift_right(word, by) & tirx.IntImm(WORD, 255)
                 total.set(total.get() + self._value(start, byte))

@@ -45,12 +45,15 @@ __all__ = ["adding_shuffled", "max_shuffled_leaves"]
 Number = Callable[[Any, Any], Any]
 MAX_LEAVES = 32
 """Leaves of a tree up to which shuffles beat reading the values one by one."""
+# 500 trees of 8 leaves took 88 ns a row with these and 114 without, 31 leaves 190 and 250 (Zen 4,
+# float32).
 MAX_LEAVES_WIDE = 64
 """The same where wide vectors of words are looked up."""
+# 500 LightGBM trees of depth 8 took 390 ns a row with these and 545 with reads (Zen 4, float32).
 MAX_LEAVES_OF_BYTES = 256
 """The same where wide vectors of bytes are looked up."""
 MAX_LEAVES_OF_WORDS = 32
-"""Leaves up to which wide vectors of words are sooner looked up than those of bytes."""
+"""Leaves up to which wide vectors of words are looked up faster than those of bytes."""
 
 
 @contextmanager
@@ -126,10 +129,13 @@ class _Sums:
                 k.register(self.dtype, k.load(self.sums, (column,), rows), lanes)
                 for rows in vectors
             ]
+            # Tree after tree, so that sums round as the source's do.
             with T.serial(self.group) as tree:
                 place = k.bind(group * self.group + tree)
                 values = self.look_up.values(place, row.base, partial(number, tree))
                 for total, value in zip(totals, values, strict=True):
+                    # Shuffles move bits and compute nothing, so halves of float64 may pass as
+                    # float32.
                     total.set(total.get() + tirx.reinterpret(f"{self.dtype}x{lanes}", value))
             for total, rows in zip(totals, vectors, strict=True):
                 k.store(self.sums, (column,), rows, total.get())
@@ -138,6 +144,7 @@ class _Sums:
         """Put the rows back in their order."""
         k = self.k
         order = self.look_up.order
+        # The inverse order: where the look-ups left each row.
         place = k.constant(np.argsort(order).astype(np.int32))
         with k.over(self.out.shape) as index, k.rows() as row:
             woven = k.bind(row - row % len(order) + k.entry(place, row % len(order)))
@@ -196,8 +203,8 @@ class WordLookUp(LookUp):
 
     def _values(self, tables: list[Any], number: Any) -> list[Any]:
         index = self.k.bind(tirx.Cast(f"int32x{WORDS}", number))
-        found = [self.k.bind(find_words(table, index)) for table in tables]
-        return weave(self.k, found, BYTES, WORD_BYTES)
+        parts = [self.k.bind(find_words(table, index)) for table in tables]
+        return weave(self.k, parts, BYTES, WORD_BYTES)
 
 
 class ByteLookUp(LookUp):
@@ -217,15 +224,16 @@ class ByteLookUp(LookUp):
         """Look each byte of the values up, in all tables of sixteen leaves, and weave the bytes."""
         k = self.k
         numbers = k.bind(number(tirx.Ramp(row, 1, BYTES)))
+        # Each table of 16 leaves gives zero for leaves of the others, so the results join by "or".
         indices = [k.bind(index_of(numbers, half)) for half in range(self.halves)]
         first = k.bind(place * (self.width * self.size))
         planes = []
         for byte in range(self.size):
-            found = [
+            bytes_ = [
                 find_bytes(self._table(first + byte * self.width + half * HALF), index)
                 for half, index in enumerate(indices)
             ]
-            planes.append(k.bind(_any_of(found)))
+            planes.append(k.bind(_any_of(bytes_)))
         return weave(k, planes, BYTES)
 
     def _table(self, position: Any) -> Any:
@@ -234,7 +242,7 @@ class ByteLookUp(LookUp):
 
 
 def _any_of(vectors: list[Any]) -> Any:
-    """Combine vectors of which all but one are zero."""
+    """Combine vectors; in each lane all but one of them are zero."""
     total = vectors[0]
     for vector in vectors[1:]:
         total = total | vector
@@ -257,8 +265,8 @@ class WideWordLookUp(LookUp):
         self.parts = np.dtype(forest.accumulate).itemsize // WORD_BYTES
         self.width = _whole_tables(leaves, WIDE_WORDS)
         self.words = k.constant(lay_out_parts(forest, trees, self.width, np.float32))
-        found = np.arange(WIDE_BYTES).reshape(WIDE_WORDS, WORD_BYTES).T
-        self.order = found[:, woven_rows(self.parts, WIDE_BYTES, WORD_BYTES)].ravel()
+        rows = np.arange(WIDE_BYTES).reshape(WIDE_WORDS, WORD_BYTES).T
+        self.order = rows[:, woven_rows(self.parts, WIDE_BYTES, WORD_BYTES)].ravel()
 
     def values(self, place: Any, row: Any, number: Callable[[Any], Any]) -> list[Any]:
         """Look the words up, sixteen rows at a time."""
@@ -272,7 +280,7 @@ class WideWordLookUp(LookUp):
         return [
             value
             for byte in range(WORD_BYTES)
-            for value in self._values(parts, _shifted(codes, 8 * byte))
+            for value in self._values(parts, _shift(codes, 8 * byte))
         ]
 
     def _load(self, begin: Any) -> list[Any]:
@@ -285,8 +293,8 @@ class WideWordLookUp(LookUp):
     def _values(self, parts: list[list[Any]], index: Any) -> list[Any]:
         """Look one row of each word of the numbers up."""
         index = self.k.bind(index)
-        found = [self.k.bind(find_wide_words(words, index)) for words in parts]
-        return weave(self.k, found, WIDE_BYTES, WORD_BYTES)
+        planes = [self.k.bind(find_wide_words(words, index)) for words in parts]
+        return weave(self.k, planes, WIDE_BYTES, WORD_BYTES)
 
 
 class WideByteLookUp(LookUp):
@@ -329,8 +337,9 @@ def _whole_tables(leaves: int, entries: int) -> int:
     >>> [_whole_tables(leaves, 16) for leaves in (1, 16, 17, 40)]
     [16, 16, 32, 64]
     """
+    # Instructions look up one or two vectors; more are halved by a bit, so powers of two.
     return entries << (max(0, leaves - 1) // entries).bit_length()
 
 
-def _shifted(codes: Any, by: int) -> Any:
+def _shift(codes: Any, by: int) -> Any:
     return tirx.shift_right(codes, literal(by, "uint32", WIDE_WORDS)) if by else codes

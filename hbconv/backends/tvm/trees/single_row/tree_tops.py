@@ -42,6 +42,7 @@ WORDS_PER_SPLIT = 4
 def finding_exits(k: Kernel, tops: TreeTops, columns: RowColumns) -> Iterator[ExitFinder]:
     """Take memory for the bytes of a row, and for the exits it comes to."""
     look_up = column_look_up(k.machine)
+    # Whole tables of a look-up, as they are loaded at once.
     n_bytes = -(-len(columns.order) // look_up.part) * look_up.part
     n_trees = tops.groups * tops.group
     with (
@@ -103,7 +104,7 @@ class ExitFinder:
             yield group
 
     def exit(self, place: Any) -> Any:
-        """Return where the exit of the tree at a place stands in the list of all exits."""
+        """Return the position of the exit of the tree at a place, in the list of all exits."""
         number = self.k.load(self.exits, (0,), place)
         return self.k.entry(self.exit_start, place) + tirx.Cast("int32", number)
 
@@ -135,6 +136,7 @@ class ExitFinder:
             for word in (1, 2, 3)
         )
         signed = f"int8x{lanes}"
+        # AVX2 compares signed bytes only, and columns are stored as such.
         above = tirx.reinterpret(signed, value) > tirx.reinterpret(signed, threshold)
         at.set(tirx.Select(tirx.And(above, tirx.EQ(at.get(), first)), right, at.get()))
 
@@ -145,7 +147,7 @@ class ColumnLookUp:
     Attributes
     ----------
     lanes : int
-        Trees of a vector, as ``trees_per_vector`` tells.
+        Trees of a vector, as ``trees_per_vector`` returns.
     part : int
         Columns of one table.
     """
@@ -159,10 +161,11 @@ class ColumnLookUp:
 
     def find(self, k: Kernel, tables: list[Any], column: Any) -> Any:
         """Look columns up in all tables: a shuffle gives zero for those of other tables."""
-        found = literal(0, "uint8", BYTES)
+        values = literal(0, "uint8", BYTES)
         for part, table in enumerate(tables):
-            found = found | k.bind(find_bytes(table, index_of(column, part)))
-        return found
+            # Each table gives zero for columns of the others.
+            values = values | k.bind(find_bytes(table, index_of(column, part)))
+        return values
 
     def _table(self, k: Kernel, bytes_: Place, first: int) -> Any:
         return twice(k, _columns(k, bytes_, first, HALF))
@@ -236,6 +239,7 @@ class RowWriter:
         plain = k.constant(self.columns.plain[twins].astype(np.int32))
         with k.over((len(twins),)) as (i,):
             is_nan = tirx.isnan(k.load(self.x, (k.entry(feature, i),), self.row))
+            # Twins equal their plain columns for every number.
             copied = k.load(self.out, (0,), k.entry(plain, i))
             byte = tirx.Select(is_nan, k.entry(missing_byte, i), copied)
             k.store(self.out, (0,), i + self.columns.n_plain, byte)
@@ -258,6 +262,7 @@ class RowWriter:
         with k.over((len(features),)) as (i,):
             value = k.bind(k.load(self.x, (k.entry(feature, i),), self.row))
             is_nan = k.bind(tirx.isnan(value))
+            # A count needs no branch; only whether it is 0 matters.
             self.n_missing.set(self.n_missing.get() + tirx.Cast("int32", is_nan))
             bin_ = find(i, value)
             column_begin = k.bind(k.entry(begin, i))

@@ -1,7 +1,7 @@
 """Forests for traversal: packed nodes of two words, and nodes with category tables.
 
 A packed node is an integer to compare with, and a step to the children. Its integer is a key: keys
-are unsigned integers in the order of the floats that they stand for, and compare in fewer
+are unsigned integers in the order of their floats, and compare in fewer
 instructions.
 """
 
@@ -28,19 +28,19 @@ __all__ = [
 ]
 
 NODES_PER_LINE = 8
-"""Nodes of which each tree has a multiple, so that the top of a tree lies in one cache line."""
+"""Each tree has a multiple of so many nodes, so that its top is in one cache line of 64 bytes."""
 MAX_WORD_BITS = 32
 
 
 @dataclass(frozen=True, eq=False)
 class PackedNodes:
-    """A forest over keys: unsigned integers in the order of the values they stand for.
+    """A forest over keys: unsigned integers in the order of their values.
 
     A row has a key for each column. First come features, in one of the two directions that NaN can
     take. Then comes a column for each category set, 0 where the row goes left and 1 where not. The
     last column is 0.
 
-    A node is the words ``(key, step << shift | column)``. Children lie side by side, so a row goes
+    A node is the words ``(key, step << shift | column)``. Children are neighbours, so a row goes
     on by ``at += step + (keys[column] > key)``. A leaf is ``(its number, last column)``: no key
     there is greater, and the step is 0, so that it stays.
 
@@ -95,6 +95,7 @@ def pack_nodes(forest: Forest, dtype: str, stride: int = 1) -> PackedNodes:
     children = _positions(forest.left.data, layout.split_position, layout.leaf_position)
     step = children - layout.split_position
     shift = last.bit_length()
+    # Step and column share a word.
     wide = int(step.max(initial=0)).bit_length() + shift > MAX_WORD_BITS  # 3
     keys = np.where(forest.on_category, 0, keys_of(forest.less_equal_thresholds(dtype)))
     fields = (step << shift | columns).astype(np.uint64)
@@ -117,7 +118,7 @@ def pack_nodes(forest: Forest, dtype: str, stride: int = 1) -> PackedNodes:
 
 
 def _positions(children: Ints, split_position: Ints, leaf_position: Ints) -> Ints:
-    # The appended 0 is never taken: it stands in for splits where a forest has none.
+    # The appended 0 is never taken: it replaces splits where a forest has none.
     splits = np.append(split_position, 0)[np.maximum(children, -1)]
     leaves = leaf_position[~np.minimum(children, -1)]
     return np.where(children >= 0, splits, leaves)
@@ -156,6 +157,7 @@ def _lay_out(forest: Forest) -> _Layout:
     split_position = np.zeros(forest.n_tests, np.int64)
     leaf_position = np.zeros(forest.n_leaves, np.int64)
     depths = np.zeros(n_trees, np.int64)
+    # Position 0 stays empty: with the root at 1, pairs of children begin at even positions.
     used = np.full(n_trees, 2, np.int64)
     trees = np.arange(n_trees)
     level = forest.roots.data.astype(np.int64)
@@ -174,6 +176,7 @@ def _lay_out(forest: Forest) -> _Layout:
         level = children.reshape(-1).astype(np.int64)
         trees = np.repeat(trees, 2)
         at = np.stack([first, first + 1], axis=1).reshape(-1)
+    # Trees begin on a line, so that pairs of children share one.
     sizes = -(-used // NODES_PER_LINE) * NODES_PER_LINE  # 2
     begin = np.cumsum(sizes) - sizes
     owner = np.repeat(np.arange(n_trees), np.diff(forest.first_leaf.data))
@@ -211,7 +214,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class WalkTables:
-    """Packed nodes, the category sets they ask for, and where to begin and stop in each tree.
+    """Packed nodes, the category sets they read, and where to begin and stop in each tree.
 
     Parameters
     ----------
@@ -223,7 +226,7 @@ class WalkTables:
         Mean depth of the leaves, rounded up: most rows go no further. Depth of the deepest leaf
         where paths are even.
     even : bool
-        Whether all paths of a tree are about as long: no row has far to go on.
+        Whether all paths of a tree are about as long: no row has many more steps.
     """
 
     packed: PackedNodes
@@ -243,6 +246,7 @@ def make_walk_tables(forest: Forest, dtype: str, stride: int, trees: Trees) -> W
     packed = pack_nodes(forest, dtype, stride)
     depths = packed.depths[trees.order]
     usual = _mean_depths(forest)[trees.order]
+    # One step more for some rows is less work than a list of them.
     even = bool((depths <= usual + 1).all())
     roots = packed.roots[trees.order]
     return WalkTables(packed, find_sets(forest), roots, depths if even else usual, even)
@@ -250,6 +254,7 @@ def make_walk_tables(forest: Forest, dtype: str, stride: int, trees: Trees) -> W
 
 def _mean_depths(forest: Forest) -> Ints:
     leaves_below = (forest.left.data < 0).astype(np.int64) + (forest.right.data < 0)
+    # The leaves below a test are one step deeper than it.
     depths = (forest.depth_of_tests + 1) * leaves_below
     total = np.bincount(forest.tree_of_tests, depths, minlength=forest.n_trees)
     return np.ceil(total / np.diff(forest.first_leaf.data)).astype(np.int64)
@@ -277,9 +282,9 @@ class CategoryLookUps:
 class CategoryWalkTables:
     """Splits that send a row to their first child where ``value <= threshold``.
 
-    NaN is never ``<=``. So a split that sends NaN left asks about ``-x`` instead, in a column of
+    NaN is never ``<=``. So a split that sends NaN left tests ``-x`` instead, in a column of
     its own: ``-x <= (largest value below -t)``, that is ``x > t``. Its first child is the right
-    one. The threshold of a categorical split never holds: its table tells.
+    one. The threshold of a categorical split never holds: its table decides.
 
     Parameters
     ----------
@@ -319,6 +324,7 @@ def make_category_walk_tables(forest: Forest, dtype: str, trees: Trees) -> Categ
 def _look_ups(dtype: str, tables: CategoryTables) -> CategoryLookUps:
     table = tables.of_test.data
     return CategoryLookUps(
+        # Entry 0 is the table of splits on thresholds, which sends nothing left.
         start=np.where(table >= 0, tables.start.data[table] + 1, 0).astype(np.int32),
         last=np.where(table >= 0, tables.last[table], 0).astype(dtype),
         goes_left=np.concatenate([[0], tables.goes_left.data]).astype(np.uint8),
@@ -333,6 +339,7 @@ def _mirror_thresholds(thresholds: npt.NDArray[Any]) -> npt.NDArray[Any]:
     infinity = np.array(np.inf, thresholds.dtype)
     nan = np.array(np.nan, thresholds.dtype)
     with np.errstate(over="ignore"):
+        # The largest float below -t: ``-x <= u`` is then ``-x < -t``, that is ``x > t``.
         beyond = np.nextafter(-thresholds, -infinity)
     mirrored = np.where(thresholds == infinity, nan, beyond)
     return np.where(np.isnan(thresholds), infinity, mirrored)

@@ -121,7 +121,9 @@ def test_what_is_read_beyond_a_buffer_ends_the_process(how, number):
 
 
 def test_loops_are_guarded_where_the_variable_says_so(monkeypatch):
-    monkeypatch.setattr(guards, "_chosen", guards._chosen.__wrapped__)  # it is asked once
+    monkeypatch.setattr(
+        guards, "_read_variable", guards._read_variable.__wrapped__
+    )  # it is read once
 
     def made(value):
         monkeypatch.setenv("HBCONV_GUARD", value)
