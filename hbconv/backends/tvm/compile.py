@@ -16,20 +16,18 @@ from hbconv.backends.tvm.binary.loop import (
 )
 from hbconv.backends.tvm.import_tvm import import_tvm
 from hbconv.backends.tvm.target.machine import Machine
-from hbconv.backends.tvm.target.schedule import Schedule
+from hbconv.backends.tvm.target.schedule import FEW, Schedule
 from hbconv.backends.tvm.trees.tree_work import single_row_limit
 from hbconv.cache import Cache
 from hbconv.errors import BackendError
 from hbconv.target import Target
 from hbconv.tensor import TensorProgram
 
-__all__ = ["FEW", "compile_loop", "compile_program"]
+__all__ = ["compile_loop", "compile_program"]
 
 
 COMPILER = "compiler"
 """File of a cached loop: the versions of what compiled it."""
-FEW = Schedule(tile=8, block=8, lanes=8)
-"""The schedule for few rows: the smallest tile whose vectors fill a register."""
 
 
 def compile_program(

@@ -35,6 +35,13 @@ OBJECT = "kernel.o"
 
 Structures = tuple[tuple[str, Any], ...]
 """Functions by name, compared by their structure."""
+NAME = "call"
+PACKED = 1
+"""TVM's number for the calling convention of tvm_ffi."""
+VALUE = 15
+"""TVM's number of the field ``value`` of an argument's record."""
+COMPILERS = ("cc", "gcc", "clang", "c++", "g++", "clang++")
+LIBRARY = "kernel.so"
 
 
 def build(functions: Mapping[str, Any], machine: Machine) -> tuple[KernelFunction, bytes | None]:
@@ -91,13 +98,6 @@ def _compile(name: str, structure: Any, machine: Machine) -> bytes:
         return path.read_bytes()
 
 
-NAME = "call"
-PACKED = 1
-"""TVM's number for the calling convention of tvm_ffi."""
-VALUE = 15
-"""TVM's number of the field ``value`` of an argument's record."""
-
-
 def load_in_process(functions: Mapping[str, Any], machine: Machine) -> KernelFunction:
     """Compile a kernel to memory, and return it; TVM stays loaded for it."""
     call = compile_functions({f"__tvm_ffi_{NAME}": _caller(), **functions}, machine)[NAME]
@@ -125,10 +125,6 @@ def _caller() -> Any:
         T.evaluate(tirx.call_extern("int32", SYMBOL, record))
         T.Return(tirx.IntImm("int32", 0))
     return builder.get()
-
-
-COMPILERS = ("cc", "gcc", "clang", "c++", "g++", "clang++")
-LIBRARY = "kernel.so"
 
 
 def link(objects: Mapping[str, bytes]) -> bytes | None:

@@ -56,6 +56,8 @@ TABLES = "tables.safetensors"
 SCRATCH = "scratch.json"
 ALIGNMENT = 64
 """Bytes that addresses of tables and scratch are multiples of, as aligned vector loads need."""
+Task = Callable[[], None]
+LOADED = count(1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,9 +184,6 @@ def unpack_loop(files: Mapping[str, bytes]) -> LoopCode:
     )
 
 
-Task = Callable[[], None]
-
-
 def share(tasks: Sequence[Task], threads: int) -> None:
     """Run independent tasks on ``threads`` threads, one of which is the caller's.
 
@@ -272,8 +271,6 @@ if sys.platform == "win32":
     from _ctypes import FreeLibrary as close_library  # noqa: N813
 else:
     from _ctypes import dlclose as close_library
-
-LOADED = count(1)
 
 
 def load_library(library: bytes) -> KernelFunction:

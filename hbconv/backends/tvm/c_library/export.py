@@ -69,6 +69,36 @@ SUPPORTS = {
     ),
 }
 """What C compilers call the instructions of a level."""
+TRIPLES = {"x86-64": "x86_64-linux-gnu", "aarch64": "aarch64-linux-gnu"}
+"""Names of Linux systems, as GNU compilers and zig begin with or take."""
+PREFIX = "hbconv"
+OPERATOR = "answers"
+"""Name of the operator in its namespace."""
+TORCH_VERSION = "0x020a000000000000"
+"""Of the stable ABI: 2.10, the first that has what ``operator.cpp`` calls."""
+OPERATOR_OPTIONS = (
+    "-std=c++17",
+    "-O2",
+    "-fPIC",
+    "-fvisibility=hidden",
+    f"-DTORCH_TARGET_VERSION={TORCH_VERSION}",
+)
+# The stub defines no symbol, so linkers would drop its name from the library.
+TORCH_LINK = ("-Wl,--no-as-needed", "libtorch_cpu.so", "-Wl,--as-needed")
+TORCH_TYPES = {
+    "bool": "Bool",
+    "float32": "Float",
+    "float64": "Double",
+    "int8": "Char",
+    "int16": "Short",
+    "int32": "Int",
+    "int64": "Long",
+    "uint8": "Byte",
+    "uint16": "UInt16",
+    "uint32": "UInt32",
+    "uint64": "UInt64",
+}
+"""Torch's type of each dtype that C has."""
 
 
 def export_library(
@@ -171,10 +201,6 @@ def _messages(messages: list[str], prefix: str) -> str:
     return f"API const char *{prefix}_message(int32_t status) {{\n{body}\n}}\n"
 
 
-TRIPLES = {"x86-64": "x86_64-linux-gnu", "aarch64": "aarch64-linux-gnu"}
-"""Names of Linux systems, as GNU compilers and zig begin with or take."""
-
-
 @dataclass(frozen=True)
 class Language:
     """A language, and who compiles it.
@@ -235,36 +261,6 @@ def run_compiler(command: list[str], folder: Path) -> None:
     )
     if done.returncode:
         raise BackendError(f"{command[0]} cannot make the library: {done.stderr[-2000:]}")
-
-
-PREFIX = "hbconv"
-OPERATOR = "answers"
-"""Name of the operator in its namespace."""
-TORCH_VERSION = "0x020a000000000000"
-"""Of the stable ABI: 2.10, the first that has what ``operator.cpp`` calls."""
-OPTIONS = (
-    "-std=c++17",
-    "-O2",
-    "-fPIC",
-    "-fvisibility=hidden",
-    f"-DTORCH_TARGET_VERSION={TORCH_VERSION}",
-)
-# The stub defines no symbol, so linkers would drop its name from the library.
-TORCH = ("-Wl,--no-as-needed", "libtorch_cpu.so", "-Wl,--as-needed")
-TYPES = {
-    "bool": "Bool",
-    "float32": "Float",
-    "float64": "Double",
-    "int8": "Char",
-    "int16": "Short",
-    "int32": "Int",
-    "int64": "Long",
-    "uint8": "Byte",
-    "uint16": "UInt16",
-    "uint32": "UInt32",
-    "uint64": "UInt64",
-}
-"""Torch's type of each dtype that C has."""
 
 
 @dataclass(frozen=True)
@@ -373,7 +369,7 @@ def _tables(function: CFunction, schema: str) -> Iterator[str]:
 
 def _rows(name: str, dtype: str, shape: tuple[int, ...]) -> str:
     sizes = ", ".join(map(str, shape))
-    return f"{{{c_text(name)}, {c_text(dtype)}, ScalarType::{TYPES[dtype]}, {{{sizes}}}}}"
+    return f"{{{c_text(name)}, {c_text(dtype)}, ScalarType::{TORCH_TYPES[dtype]}, {{{sizes}}}}}"
 
 
 def _arguments(function: CFunction) -> Iterator[str]:
@@ -396,9 +392,9 @@ def _build(compiler: list[str], files: Mapping[str, bytes], headers: Path) -> by
         include = ["-isystem", str(headers), f"-ffile-prefix-map={headers}=torch"]
         for command in (
             ["-x", "c", *COMPILE, "-c", "library.c", "-o", "library.o"],
-            [*OPTIONS, *include, "-c", "operator.cpp", "-o", "operator.o"],
+            [*OPERATOR_OPTIONS, *include, "-c", "operator.cpp", "-o", "operator.o"],
             ["-x", "c", *stub],
-            [*LINK, "operator.o", "library.o", *objects, *TORCH, "-lm", "-o", "library.so"],
+            [*LINK, "operator.o", "library.o", *objects, *TORCH_LINK, "-lm", "-o", "library.so"],
         ):
             run_compiler([*compiler, *command], folder)
         return (folder / "library.so").read_bytes()

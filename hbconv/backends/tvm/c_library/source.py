@@ -31,6 +31,24 @@ __all__ = [
     "texts",
 ]
 
+MOST_LETTERS = 2000
+"""Letters of names in one comment."""
+MAX_INDEX = 2**31 - 1
+"""Row times column stays below this in one call of a loop, since positions are int32."""
+# No timings of this choice are kept.
+SLICE_ROWS = 4096
+"""Rows of one call of a loop: their flags and codes stay in the second-level cache."""
+LEAST_ROWS = 256
+SLICE_BYTES = 1 << 20
+"""Bytes that the codes, flags and values of a slice may take."""
+C_TYPES = {
+    "bool": "uint8_t",
+    "float32": "float",
+    "float64": "double",
+    **{f"{sign}int{bits}": f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+}
+"""C's type of each dtype; a bool is a byte, as in numpy."""
+
 
 def signature(function: CFunction, prefix: str) -> str:
     """Return the head of a function."""
@@ -202,9 +220,6 @@ def _convert(function: CFunction, number: int, place: int) -> Iterator[str]:
     yield "}"
 
 
-MOST_LETTERS = 2000
-"""Letters of names in one comment."""
-
 TEXT = """\
 /* {estimator}, compiled by hbconv {version}.
 
@@ -278,15 +293,6 @@ def _comment(text: str) -> str:
     return re.sub(r"[\x00-\x1f\x7f-\x9f]", " ", begin.replace("*/", "* /"))
 
 
-MAX_INDEX = 2**31 - 1
-"""Row times column stays below this in one call of a loop, since positions are int32."""
-SLICE_ROWS = 4096
-"""Rows of one call of a loop: their flags and codes stay in the second-level cache."""
-LEAST_ROWS = 256
-SLICE_BYTES = 1 << 20
-"""Bytes that the codes, flags and values of a slice may take."""
-
-
 @dataclass(frozen=True)
 class CallMemory:
     """Memory that a call has for itself: codes, flags, values to convert, and scratch.
@@ -355,15 +361,6 @@ def _places(sizes: list[int] | tuple[int, ...], first: int) -> tuple[tuple[int, 
         places.append(first)
         first = round_up(first + size)
     return tuple(places), first
-
-
-C_TYPES = {
-    "bool": "uint8_t",
-    "float32": "float",
-    "float64": "double",
-    **{f"{sign}int{bits}": f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)},
-}
-"""C's type of each dtype; a bool is a byte, as in numpy."""
 
 
 def c_type(dtype: str) -> str:

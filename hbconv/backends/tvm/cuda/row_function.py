@@ -25,6 +25,9 @@ from hbconv.tensor import Input, Op, TensorProgram, TensorType
 
 __all__ = ["RowFunction", "RowMatrix", "write_row_function"]
 
+ONE_ROW = Schedule(tile=1, block=1, lanes=1)
+NO_VECTORS = Machine(vector=8)
+
 
 @dataclass(frozen=True)
 class RowMatrix:
@@ -156,10 +159,6 @@ class _RowWriter(ProgramWriter):
         if name not in self.finished:
             target = self.outputs[name].view((place.size,))
             self.kernel.map_rows(target, (place.view((place.size,)),), lambda value: value)
-
-
-ONE_ROW = Schedule(tile=1, block=1, lanes=1)
-NO_VECTORS = Machine(vector=8)
 
 
 class RowKernel(Kernel):

@@ -51,6 +51,8 @@ EMITTERS: dict[str, Callable[..., None]] = {
     **contributions.EMITTERS,
 }
 """``emit(kernel, out, *operands, **attributes)`` of each primitive."""
+REGISTERS = 2
+"""Registers of a vector: two dependency chains overlap, and all values still fit the registers."""
 
 
 class ProgramWriter:
@@ -225,10 +227,6 @@ class _Nested(ProgramWriter):
     def finish(self, name: str, place: Place) -> None:  # noqa: ARG002
         """Let the outer program take the output."""
         self.finish_output(place)
-
-
-REGISTERS = 2
-"""Registers of a vector: two dependency chains overlap, and all values still fit the registers."""
 
 
 class FusedLoop:

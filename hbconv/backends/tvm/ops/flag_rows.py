@@ -20,6 +20,7 @@ from hbconv.tensor import Op
 
 __all__ = ["Look", "flag_entries", "flag_tile"]
 
+# No timings of this choice are kept.
 TOGETHER = 4
 """Vectors at a time, each with a counter of its own: counting one waits for no other."""
 

@@ -23,6 +23,9 @@ __all__ = ["EMITTERS", "FUNCTIONS", "Numbers", "exp", "log1p"]
 
 Polynomial = tuple[float, ...]
 Pair = tuple[float, float]
+REGISTERS = 2
+"""Registers of a vector: two dependency chains overlap, and all values still fit."""
+select = tirx.Select
 
 
 @dataclass(frozen=True)
@@ -197,11 +200,6 @@ FORMATS = {
     ),
 }
 """Formats by dtype."""
-
-
-REGISTERS = 2
-"""Registers of a vector: two dependency chains overlap, and all values still fit."""
-select = tirx.Select
 
 
 class Numbers:

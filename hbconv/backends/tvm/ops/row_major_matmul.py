@@ -45,6 +45,12 @@ REGISTERS_BY_COLUMNS = {1: 8, 2: 4}
 """Registers of rows of narrow blocks: eight sums in flight hide the latency of an addition."""
 REGISTERS = 2
 """Registers of rows of all other blocks: 16 registers then hold sums, entries and weights."""
+# 10,000 rows: Ridge of 100 columns took 1.20 ms by columns and 0.42 by rows, 3 classes of 54
+# columns 0.75 and 0.40.
+MAX_COLUMNS = 16
+"""Columns of weights up to which this is faster than turning rows into columns."""
+SUMS = 12
+"""Vectors of sums in flight: four of sixteen registers are left for entries and weights."""
 
 
 def height(k: Kernel, dtype: str, columns: int) -> int:
@@ -148,12 +154,6 @@ def _span(k: Kernel, spans: npt.NDArray[np.int32], panel: Any) -> tuple[Any, Any
     return k.bind(k.entry(table, panel * 2)), k.bind(k.entry(table, panel * 2 + 1))
 
 
-# 10,000 rows: Ridge of 100 columns took 1.20 ms by columns and 0.42 by rows, 3 classes of 54
-# columns 0.75 and 0.40.
-MAX_COLUMNS = 16
-"""Columns of weights up to which this is faster than turning rows into columns."""
-SUMS = 12
-"""Vectors of sums in flight: four of sixteen registers are left for entries and weights."""
 SCALING = {
     "div": lambda _, a, b: tirx.Div(a, b),
     **{name: STEPS[name] for name in ("add", "sub", "mul")},

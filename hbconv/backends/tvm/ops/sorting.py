@@ -19,6 +19,7 @@ from hbconv.backends.tvm.tir.memory import Place
 __all__ = ["EMITTERS", "before"]
 
 Passed = Callable[[Any, Any], Any]
+# No timings of this choice are kept.
 FEW_EDGES = 16
 """Edges up to which comparing with all of them beats a search."""
 EDGES_OF_CELL = (1, 2, 4, 8)

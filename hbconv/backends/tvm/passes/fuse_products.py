@@ -26,6 +26,11 @@ EpilogueStep = tuple[str, Array | None]
 """A primitive and its second operand, a constant; ``SQUARE`` has none."""
 SQUARE = "square"
 FUSED = frozenset({"add", "sub", "mul", "maximum", "minimum"})
+# No timings of this choice are kept.
+MAX_COMPARED = 12
+"""Entries of a table up to which comparing vectors of codes beats a read for each row."""
+MAX_GROUP_LENGTH = 16
+"""Primitives of a group at most: longer loops gain nothing."""
 
 
 def fuse_products(program: TensorProgram) -> TensorProgram:
@@ -103,19 +108,12 @@ def logsumexp(b: Builder, x: Value, axis: int) -> Value:
     return b.op("log", b.reduce("reduce_sum", b.op("exp", x - column), axis)) + shift
 
 
-MAX_COMPARED = 12
-"""Entries of a table up to which comparing vectors of codes beats a read for each row."""
-
 REWRITES: dict[str, Callable[..., Any]] = {
     "relu": relu,
     "logsumexp": logsumexp,
     "lookup_codes": compare_small_tables(MAX_COMPARED, of_all_entries=False),
     "one_hot": compare_codes,
 }
-
-
-LONGEST = 16
-"""Primitives of a group at most: longer loops gain nothing."""
 
 
 def group_elementwise(
@@ -152,7 +150,7 @@ def group_elementwise(
             continue
         group = open_groups.setdefault(instruction.type.shape, [])
         group.append(position)
-        if len(group) == LONGEST:
+        if len(group) == MAX_GROUP_LENGTH:
             yield tuple(open_groups.pop(instruction.type.shape))
     yield from map(tuple, open_groups.values())
 

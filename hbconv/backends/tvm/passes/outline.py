@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.backends.tvm.passes.flag_beyond import FLAG_BEYOND, join_flags
-from hbconv.backends.tvm.target.schedule import Schedule
+from hbconv.backends.tvm.target.schedule import MAX_TILE_ENTRIES, TILE_ENTRIES, Schedule
 from hbconv.tensor import ELEMENTWISE, Constant, Op, OpKind, TensorProgram, TensorType
 from hbconv.tensor.program import Instruction
 
@@ -34,7 +34,8 @@ __all__ = [
 # In sections, 100 imputed columns compiled in seconds, and in one function in minutes.
 LARGEST_WHOLE = 100
 """Operators up to which a program stays one function."""
-LONGEST = 48
+# No timings of the lengths below are kept.
+MAX_SECTION_LENGTH = 48
 """Operators of an outlined function at most."""
 MIN_REPETITIONS = 3
 """Times that a run of operators must occur in a row for a section to begin with it."""
@@ -106,7 +107,7 @@ def _length(signatures: Sequence[Hashable], begin: int) -> int:
     """Return the number of steps before a repeated run, or a step that stays in the loop."""
     end = begin + 1
     while (
-        end < min(begin + LONGEST, len(signatures))
+        end < min(begin + MAX_SECTION_LENGTH, len(signatures))
         and None not in signatures[begin : end + 1]
         and not _repeated_run(signatures, end)
     ):
@@ -195,11 +196,6 @@ def first_of_run(shape: tuple[int, ...], indices: npt.NDArray[Any], axis: int) -
     if not len(wanted) or any(d != 1 for d in shape[:axis]) or np.any(np.diff(wanted) != 1):
         return None
     return int(wanted[0])
-
-
-TILE_ENTRIES = 1024
-"""Entries of a tile, if the width divides them."""
-MAX_TILE_ENTRIES = 4096
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from hbconv.backends.tvm.target.machine import Machine
 from hbconv.tensor import Constant, Op, TensorProgram
 from hbconv.tensor.program import last_uses
 
-__all__ = ["Schedule"]
+__all__ = ["FEW", "MAX_TILE_ENTRIES", "TILE_ENTRIES", "Schedule"]
 
 TILES = (256, 128, 64)
 """Rows of tiles, tallest first: tables are read once per tile, so tall tiles read them less."""
@@ -29,10 +29,14 @@ TALL_TILES = (2048, 1024)
 """Rows of tiles that traverse large trees, whose tables come from memory once per tile."""
 NODE_BYTES = 8
 """Bytes of a split, and of a leaf, in the tables of a traversal."""
+# No timings of this choice are kept.
 TILE_SHARE = 4
 """Part of the second-level cache that a tile may fill; the rest is for tables."""
 TALL_SHARE = 2
 """Times the second-level cache that a tile may fill where trees gain more by its height."""
+TILE_ENTRIES = 1024
+"""Entries of a tile of entries, if the width divides them."""
+MAX_TILE_ENTRIES = 4096
 MAX_FEW_ROWS = 8
 """Rows of a tile up to which trees are evaluated one row at a time."""
 
@@ -119,3 +123,7 @@ def _traversed_bytes(program: TensorProgram) -> int:
         if isinstance(i, Op) and i.attributes.get("strategy", "select") != "select"
     ]
     return sum(NODE_BYTES * (forest.n_tests + forest.n_leaves) for forest in forests)
+
+
+FEW = Schedule(tile=8, block=8, lanes=8)
+"""The schedule for few rows: the smallest tile whose vectors fill a register."""

@@ -52,6 +52,8 @@ TABLES = ("float32", "float64", "int32", "int64", "uint8", "uint16")
 ARGUMENTS = (("table", TABLES), ("number", ("int32",)), ("scratch", SCRATCH))
 ANY = 2**31 - 1
 """Declared size of a buffer whose size is unknown."""
+MOST_WORDS = 2**16
+"""Declared length of a record, which is unknown."""
 
 
 def literal(value: float, dtype: str, lanes: int) -> Any:
@@ -372,10 +374,6 @@ def flat(shape: tuple[int, ...], index: tuple[Any, ...]) -> Any:
     for extent, i in zip(shape, index[len(index) - len(shape) :], strict=True):
         position = position * extent + (i if extent != 1 else 0)
     return position
-
-
-MOST_WORDS = 2**16
-"""Declared length of a record, which is unknown."""
 
 
 class EntryPoint:

@@ -35,6 +35,8 @@ STORAGE = {
     "uint16": "uint16",
 }
 """The dtype in memory of a value's dtype: a bool is a byte of 0 or 1."""
+LINE = 64
+"""Bytes of a cache line."""
 
 
 def storage(dtype: str) -> str:
@@ -172,10 +174,6 @@ class Scratch:
             elif width:
                 gaps.append((begin, width))
         self.free = gaps
-
-
-LINE = 64
-"""Bytes of a cache line."""
 
 
 class ConstantTables:

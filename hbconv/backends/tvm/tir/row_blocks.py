@@ -16,10 +16,13 @@ import numpy as np
 from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
-from hbconv.backends.tvm.tir.kernel import Kernel, beyond, require_fit
+from hbconv.backends.tvm.tir.kernel import ANY, Kernel, beyond, require_fit
 from hbconv.backends.tvm.tir.memory import Place, storage
 
 __all__ = ["Block", "ByteColumns", "RowMajorMatrix", "blocks", "byte_columns"]
+
+COLUMNS_ALLOCATED = 64
+"""Memory is for a multiple of so many columns: models that differ by a few share a kernel."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,10 +67,6 @@ def blocks(k: Kernel) -> Iterator[Block]:
     with T.serial((k.rows_live + (size - 1)) // size) as number:
         first = k.bind(number * size)
         yield Block(k, first, k.bind(tirx.min(k.rows_live - first, tirx.IntImm("int32", size))))
-
-
-ANY = 2**31 - 1
-"""Declared size of a buffer whose size is unknown."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,10 +115,6 @@ class RowMajorMatrix:
 
     def _position(self, row: Any, column: Any) -> Any:
         return beyond(row * self.width, column)
-
-
-COLUMNS_ALLOCATED = 64
-"""Memory is for a multiple of so many columns: models that differ by a few share a kernel."""
 
 
 class ByteColumns:

@@ -1,4 +1,4 @@
-"""The order in which a kernel evaluates trees."""
+"""The order in which a kernel evaluates trees, and how many go together."""
 
 from __future__ import annotations
 
@@ -9,10 +9,24 @@ import numpy.typing as npt
 
 from hbconv.trees.forest import Forest
 
-__all__ = ["NO_TREE", "Trees"]
+__all__ = ["NO_TREE", "Trees", "choose_bitwise_group", "choose_bytewise_group", "largest_tree"]
 
 NO_TREE = -1
 """Stands in an order where the last group has a place but no tree."""
+# No timings of this choice are kept.
+BITWISE_GROUP_SIZES = (16, 8, 4)
+"""Trees evaluated together: the more, the longer the runs of one kind."""
+MAX_LEAVES_TOGETHER = 1500
+"""Leaves of such trees up to which what is between them stays in the nearest caches.
+
+That is about a plane a leaf.
+"""
+# No timings of this choice are kept.
+BYTEWISE_GROUP_SIZES = ((64, 16), (256, 4), (2**31, 1))
+"""Trees evaluated together, by the leaves of the largest.
+
+The more, the longer the runs of one shape, as long as the slots stay in the nearest caches.
+"""
 
 Ints = npt.NDArray[np.int64]
 
@@ -64,3 +78,23 @@ class Trees:
 def _fill_group(trees: Ints, group: int) -> Ints:
     """Fill the last group."""
     return np.concatenate([trees, np.full(-len(trees) % group, NO_TREE, np.int64)])
+
+
+def choose_bitwise_group(forest: Forest) -> int:
+    """Return how many trees to evaluate together."""
+    most = MAX_LEAVES_TOGETHER * forest.n_trees
+    return next(
+        (size for size in BITWISE_GROUP_SIZES if size * forest.n_leaves <= most),
+        BITWISE_GROUP_SIZES[-1],
+    )
+
+
+def choose_bytewise_group(forest: Forest) -> int:
+    """Return how many trees to evaluate together."""
+    largest = largest_tree(forest)
+    return next(size for leaves, size in BYTEWISE_GROUP_SIZES if largest <= leaves)
+
+
+def largest_tree(forest: Forest) -> int:
+    """Count the leaves of the largest tree."""
+    return int(np.diff(forest.first_leaf.data).max(initial=1))

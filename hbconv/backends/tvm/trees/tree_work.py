@@ -39,6 +39,17 @@ SELECT_ROWS = 128
 """Rows from which ``select`` takes no longer than for fewer: tiles for few rows are shorter."""
 WALK_ROWS = 16
 """Rows that walk side by side."""
+# No timings of this choice are kept.
+MIN_SPLITS = 1_000
+"""Splits below which one row takes about as long in either loop."""
+MAX_ROWS_BESIDE_WALK = 8
+"""Rows that a walk needs side by side to be the faster."""
+# With tops looked up, trees of 31 leaves gain by it up to 32 rows.
+MAX_ROWS_BESIDE_SELECT = 40
+"""Rows for which deciding all splits on bit planes is never the slower."""
+MAX_DEPTH = 40
+"""Depth beyond which a walk is not expected to go."""
+ONE_ROW = Target(rows=1)
 
 
 def count_tree_work(strategy: str, forest: Forest, dtype: str, rows: int) -> Work:
@@ -82,17 +93,6 @@ def _usual_steps(forest: Forest) -> int:
     depths = (forest.depth_of_tests + 1) * leaves_below
     total = np.bincount(forest.tree_of_tests, depths, minlength=forest.n_trees)
     return int(np.ceil(total / np.diff(forest.first_leaf.data)).sum())
-
-
-MIN_SPLITS = 1_000
-"""Splits below which one row takes about as long in either loop."""
-MAX_ROWS_BESIDE_WALK = 8
-"""Rows that a walk needs side by side to be the faster."""
-MAX_ROWS_BESIDE_SELECT = 40
-"""Rows for which deciding all splits on bit planes is never the slower."""
-MAX_DEPTH = 40
-"""Depth beyond which a walk is not expected to go."""
-ONE_ROW = Target(rows=1)
 
 
 def single_row_limit(program: TensorProgram, machine: Machine) -> int:

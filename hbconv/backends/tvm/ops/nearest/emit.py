@@ -31,6 +31,7 @@ from hbconv.backends.tvm.tir.memory import Place
 __all__ = ["EMITTERS"]
 
 select = tirx.Select
+NO_POINT = 2**31 - 1
 
 
 def topk(k: Kernel, out: Place, x: Place) -> None:
@@ -185,9 +186,6 @@ EMITTERS: dict[str, Callable[..., None]] = {
     "topk": lambda kernel, out, x, k: topk(kernel, out, x),
     "nearest": lambda kernel, out, x, points, k: nearest(kernel, out, x, points),
 }
-
-
-NO_POINT = 2**31 - 1
 
 
 @dataclass(frozen=True, eq=False)

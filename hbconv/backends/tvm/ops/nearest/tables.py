@@ -25,6 +25,7 @@ __all__ = ["CHAINS", "Prefilter"]
 
 CHAINS = 4
 """Sums in flight of distances that are computed in order."""
+# No timings of the constants below are kept.
 BLOCKS_PER_POINT = 8
 """Blocks of points for each point wanted.
 

@@ -31,10 +31,14 @@ SIGNED_BYTE_BIAS = 128
 LEFT_BYTE = 0 ^ SIGNED_BYTE_BIAS
 RIGHT_BYTE = 255 ^ SIGNED_BYTE_BIAS
 """What the column of a category set holds for a row that goes left or right."""
+# No timings of this choice are kept.
 MAX_EDGES_COUNTED = 15
 """Edges up to which counting them all beats a look-up."""
 
 Ints = npt.NDArray[np.int64]
+ENTRIES = 256
+"""Entries of each table: what a byte tells apart."""
+Bytes = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,12 +192,6 @@ def _pad(edges: npt.NDArray[Any]) -> npt.NDArray[Any]:
     # Halving needs one less than a power of two, cells some edges past the last.
     size = max((1 << len(edges).bit_length()) - 1, len(edges) + MAX_EDGES_IN_CELL)
     return np.concatenate([edges, np.full(size - len(edges), np.inf, edges.dtype)])
-
-
-ENTRIES = 256
-"""Entries of each table: what a byte tells apart."""
-
-Bytes = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, eq=False)

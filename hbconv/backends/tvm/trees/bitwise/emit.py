@@ -40,26 +40,29 @@ from hbconv.backends.tvm.trees.bitwise.tables import (
     CHAIN,
     BitTables,
     Kind,
-    choose_group,
     make_bit_tables,
     words_of,
 )
 from hbconv.backends.tvm.trees.leaves import by_block
 from hbconv.backends.tvm.trees.leaves.by_block import BlockLeaves
-from hbconv.backends.tvm.trees.tree_kernel import LeafForm, TreeKernel, TreeTask
-from hbconv.backends.tvm.trees.tree_order import Trees
+from hbconv.backends.tvm.trees.tree_kernel import (
+    MAX_MASKS_PER_SET,
+    MAX_MASKS_PER_SPLIT,
+    LeafForm,
+    TreeKernel,
+    TreeTask,
+)
+from hbconv.backends.tvm.trees.tree_order import Trees, choose_bitwise_group
 
 __all__ = ["Bitwise"]
 
 PLANES_ALLOCATED = 1024
 """Memory is for a multiple of so many planes: models that differ by a few share a kernel."""
-MAX_MASKS_PER_SPLIT = 1.25
-"""Masks for each split up to which planes are faster than deciding the splits on bytes."""
-# On bytes, deciding category sets takes ten times as long.
-MAX_MASKS_PER_SET = 100
-"""The same for each category set, which on bytes is looked up row by row."""
-MAX_LEAVES = 256
+MAX_LEAVES_CODED = 256
 """Leaves of a tree that a byte tells apart."""
+Vector = Any
+Word = Callable[[int], Any]
+"""Reads the word of a number, of those of a node or a tree."""
 
 
 @dataclass(frozen=True)
@@ -91,11 +94,11 @@ class Bitwise(TreeKernel):
         worth += MAX_MASKS_PER_SET * task.bins.sets.count
         largest = int(np.diff(task.forest.first_leaf.data).max(initial=1))
         in_cache = n_masks * PLANE_ROWS // BYTE_BITS <= task.machine.level2 // 2
-        return largest <= MAX_LEAVES and in_cache and n_masks <= worth
+        return largest <= MAX_LEAVES_CODED and in_cache and n_masks <= worth
 
     def group(self, task: TreeTask) -> int:
         """Return how many trees are evaluated together."""
-        return self.trees_together or choose_group(task.forest)
+        return self.trees_together or choose_bitwise_group(task.forest)
 
     def numbers(self, task: TreeTask) -> npt.NDArray[np.int64]:
         """Return the code of each leaf: a bit for each split of the leaves of its tree."""
@@ -228,11 +231,6 @@ def _write_class_planes(
                 plane = k.bind(planes.load(at))
                 planes.store(at, plane & ~is_set)
                 planes.store(at + top, plane & is_set)
-
-
-Vector = Any
-Word = Callable[[int], Any]
-"""Reads the word of a number, of those of a node or a tree."""
 
 
 class Runner:

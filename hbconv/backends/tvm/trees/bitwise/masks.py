@@ -53,6 +53,9 @@ DIGIT = 1 << DIGIT_BITS
 """Columns of more thresholds have as many planes as fill digits of so many."""
 
 Ints = npt.NDArray[np.int64]
+CLASSES_PER_STEP = 3
+"""Classes that one step adds to a set or takes from it."""
+WORDS_PER_STEP = 2 + CLASSES_PER_STEP
 
 
 class Masks:
@@ -109,11 +112,6 @@ def make_masks(bins: Bins) -> Masks:
     # A column tells 255 edges apart, the last column of a feature those that are left.
     largest = np.minimum(bins.edge_count[feature] - bins.first, EDGES_PER_COLUMN)
     return Masks(largest.astype(np.int64), bins.sets.count)
-
-
-CLASSES_PER_STEP = 3
-"""Classes that one step adds to a set or takes from it."""
-WORDS_PER_STEP = 2 + CLASSES_PER_STEP
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,7 +40,6 @@ __all__ = [
     "WINDOW",
     "BitTables",
     "Kind",
-    "choose_group",
     "make_bit_tables",
     "words_of",
 ]
@@ -48,6 +47,16 @@ __all__ = [
 # Few sizes: a tenth of the code of exact ones, and retrained models share it.
 CHAIN_PAIRS = (1, 2, 3, 4, 6)
 """Pairs of the chains that there is code for; shorter ones are filled with what changes nothing."""
+Ints = npt.NDArray[np.int64]
+CHAIN = "chain"
+WINDOW = "window"
+Kind: TypeAlias = tuple[str, int]
+"""A chain of so many pairs, or a window of so many bits."""
+KINDS: tuple[Kind, ...] = (
+    *((CHAIN, pairs) for pairs in reversed(CHAIN_PAIRS)),
+    *((WINDOW, bits) for bits in range(WINDOW_BITS, 0, -1)),
+)
+"""In the order of their runs. Long chains come first: their last pairs are in a shorter one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,26 +143,6 @@ def find_chains(splits: LeafSplits, mask: Ints) -> Chains:
 def _begins(of_range: Ints) -> npt.NDArray[np.bool_]:
     """Whether an entry is the first of its range."""
     return np.append(True, of_range[1:] != of_range[:-1])[: len(of_range)]
-
-
-Ints = npt.NDArray[np.int64]
-
-CHAIN = "chain"
-WINDOW = "window"
-Kind: TypeAlias = tuple[str, int]
-"""A chain of so many pairs, or a window of so many bits."""
-KINDS: tuple[Kind, ...] = (
-    *((CHAIN, pairs) for pairs in reversed(CHAIN_PAIRS)),
-    *((WINDOW, bits) for bits in range(WINDOW_BITS, 0, -1)),
-)
-"""In the order of their runs. Long chains come first: their last pairs are in a shorter one."""
-BITWISE_GROUP_SIZES = (16, 8, 4)
-"""Trees evaluated together: the more, the longer the runs of one kind."""
-MAX_LEAVES_TOGETHER = 1500
-"""Leaves of such trees up to which what is between them stays in the nearest caches.
-
-That is about a plane a leaf.
-"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,15 +286,6 @@ def heaps(splits: LeafSplits, roots: Ints, bits: int, levels: int) -> tuple[Ints
         ranges[:, here] = np.where(fills, at, -1)
     inside = (1 << levels) - 1
     return ranges[:, :inside], ranges[:, inside:]
-
-
-def choose_group(forest: Forest) -> int:
-    """Return how many trees to evaluate together."""
-    most = MAX_LEAVES_TOGETHER * forest.n_trees
-    return next(
-        (size for size in BITWISE_GROUP_SIZES if size * forest.n_leaves <= most),
-        BITWISE_GROUP_SIZES[-1],
-    )
 
 
 def words_of(kind: Kind) -> int:

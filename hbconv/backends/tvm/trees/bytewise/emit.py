@@ -24,7 +24,6 @@ from hbconv.backends.tvm.trees.bytewise.tables import (
     SLOT,
     ByteTables,
     Shape,
-    choose_group,
     fields,
     make_byte_tables,
     reads_slots,
@@ -32,10 +31,11 @@ from hbconv.backends.tvm.trees.bytewise.tables import (
 from hbconv.backends.tvm.trees.leaves import by_block
 from hbconv.backends.tvm.trees.leaves.by_block import BlockLeaves
 from hbconv.backends.tvm.trees.tree_kernel import LeafForm, TreeKernel, TreeTask
-from hbconv.backends.tvm.trees.tree_order import Trees
+from hbconv.backends.tvm.trees.tree_order import Trees, choose_bytewise_group
 
 __all__ = ["Bytewise", "repeat"]
 
+# No timings of this choice are kept.
 VECTORS_TOGETHER = 8
 """Vectors of rows that a macro node is computed for before the next is read."""
 REPEATED_WORD_BYTES = 4
@@ -68,7 +68,7 @@ class Bytewise(TreeKernel):
 
     def group(self, task: TreeTask) -> int:
         """Return how many trees are evaluated together."""
-        return self.trees_together or choose_group(task.forest)
+        return self.trees_together or choose_bytewise_group(task.forest)
 
     def numbers(self, task: TreeTask) -> npt.NDArray[np.int64]:
         """Return the place of each leaf in its tree, left to right."""

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from hbconv.backends.tvm.trees.bins.tables import SIGNED_BYTE_BIAS, Bins
 from hbconv.backends.tvm.trees.list_scheduling import assign_slots, in_runs, lay_out
-from hbconv.backends.tvm.trees.tree_order import Trees
+from hbconv.backends.tvm.trees.tree_order import Trees, largest_tree
 from hbconv.trees.forest import Forest
 
 __all__ = [
@@ -24,7 +24,6 @@ __all__ = [
     "SLOT",
     "ByteTables",
     "Shape",
-    "choose_group",
     "fields",
     "make_byte_tables",
     "number_dtype",
@@ -55,6 +54,14 @@ SHAPES: tuple[Shape, ...] = (
 A slot is where another macro node left its number. The largest come first: the first that fits is
 taken. The last nine fit any split between them, so every tree is covered.
 """
+KINDS: tuple[Shape, ...] = (*SHAPES, LEAF)
+"""Shapes of macro nodes; one without splits is for a tree without."""
+REPEATING_FACTORS = {"uint8": 0x01010101, "uint16": 0x00010001, "int32": 1}
+"""Factors that repeat a small number to fill a word of 32 bits.
+
+A processor spreads such a word over a register as it loads it.
+"""
+Ints = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,22 +164,6 @@ def _parts(forest: Forest, shape: Shape, roots: Ints) -> tuple[Ints, Ints]:
 
 def _stack(columns: list[Ints], n_rows: int) -> Ints:
     return np.stack(columns, axis=1) if columns else np.zeros((n_rows, 0), np.int32)
-
-
-BYTEWISE_GROUP_SIZES = ((64, 16), (256, 4), (2**31, 1))
-"""Trees evaluated together, by the leaves of the largest.
-
-The more, the longer the runs of one shape, as long as the slots stay in the nearest caches.
-"""
-KINDS: tuple[Shape, ...] = (*SHAPES, LEAF)
-"""Shapes of macro nodes; one without splits is for a tree without."""
-REPEATING_FACTORS = {"uint8": 0x01010101, "uint16": 0x00010001, "int32": 1}
-"""Factors that repeat a small number to fill a word of 32 bits.
-
-A processor spreads such a word over a register as it loads it.
-"""
-
-Ints = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -324,20 +315,9 @@ def threshold_words(threshold_bin: Ints) -> Ints:
     return byte * REPEATING_FACTORS["uint8"]
 
 
-def choose_group(forest: Forest) -> int:
-    """Return how many trees to evaluate together."""
-    largest = _largest_tree(forest)
-    return next(size for leaves, size in BYTEWISE_GROUP_SIZES if largest <= leaves)
-
-
 def number_dtype(forest: Forest) -> str:
     """Return the smallest dtype that counts the leaves of any tree."""
-    largest = _largest_tree(forest)
+    largest = largest_tree(forest)
     # Numbers begin at 0, so a byte counts 256 leaves.
     fitting = (dtype for dtype in ("uint8", "uint16") if largest <= np.iinfo(dtype).max + 1)
     return next(fitting, "int32")
-
-
-def _largest_tree(forest: Forest) -> int:
-    """Count the leaves of the largest tree."""
-    return int(np.diff(forest.first_leaf.data).max(initial=1))

@@ -41,6 +41,8 @@ BLOCK = 64
 """Rows of a block: the slots of a tree of depth 15 fill half of the nearest cache."""
 NUMBER_BYTES = 8
 WORD_BYTES = 4
+ONCE = 1.0
+"""Weight of the gains that are kept: what a lower test adds has that of the node."""
 
 
 def contributions(k: Kernel, out: Place, x: Place, covered: CoveredForest) -> None:
@@ -288,10 +290,6 @@ class Test:
 
 def _is(state: Any, code: int, lanes: int) -> Any:
     return tirx.EQ(state, literal(code, "uint8", lanes))
-
-
-ONCE = 1.0
-"""Weight of the gains that are kept: what a lower test adds has that of the node."""
 
 
 def interactions(k: Kernel, out: Place, x: Place, covered: CoveredForest) -> None:

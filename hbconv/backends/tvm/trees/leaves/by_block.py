@@ -27,6 +27,13 @@ __all__ = ["BlockLeaves", "adding", "writing"]
 BYTES_APART = 256
 """Leaves that a byte tells apart: kernels hand fewer over as bytes."""
 BlockLeaves = Callable[[Any, Block, Callable[[Any, Any], Any]], None]
+WORD = "uint64"
+ROWS_PER_WORD = 8
+"""Rows whose numbers, bytes, are a word."""
+BYTE_BITS = 8
+MAX_TREES_ADDED = 8
+"""Trees at most whose values are added before the sums are stored; more need more registers."""
+Number = Callable[[Any, Any], Any]
 
 
 def adding(
@@ -91,16 +98,6 @@ def writing(k: Kernel, out: Place, forest: Forest, trees: Trees) -> Iterator[Blo
     yield write
 
 
-WORD = "uint64"
-ROWS = 8
-"""Rows whose numbers, bytes, are a word."""
-BYTE_BITS = 8
-TREES = 8
-"""Trees at most whose values are added before the sums are stored; more need more registers."""
-
-Number = Callable[[Any, Any], Any]
-
-
 @contextmanager
 def adding_by_words(
     k: Kernel, out: Place, forest: Forest, trees: Trees
@@ -127,7 +124,7 @@ class _WordSums:
         """Add some trees after the others: whole words of rows, then the rows that are left."""
         k = self.k
         column = k.bind(k.entry(self.target, group))
-        together = min(self.group, TREES)
+        together = min(self.group, MAX_TREES_ADDED)
         with T.serial(self.group // together) as part:
             trees = [k.bind(part * together + i) for i in range(together)]
             starts = [
@@ -136,21 +133,21 @@ class _WordSums:
             ]
             places = list(zip(trees, starts, strict=True))
             # A word past the last live row would add to sums of no row.
-            words = k.bind(block.live // ROWS)
+            words = k.bind(block.live // ROWS_PER_WORD)
             with T.serial(words) as word:
-                self._add_word(block, column, k.bind(word * ROWS), number, places)
-            with T.serial(block.live - words * ROWS) as i:
-                self._add_row(block, column, k.bind(words * ROWS + i), number, places)
+                self._add_word(block, column, k.bind(word * ROWS_PER_WORD), number, places)
+            with T.serial(block.live - words * ROWS_PER_WORD) as i:
+                self._add_row(block, column, k.bind(words * ROWS_PER_WORD + i), number, places)
 
     def _add_word(
         self, block: Block, column: Any, row: Any, number: Number, places: list[tuple[Any, Any]]
     ) -> None:
         """Add the values of eight rows."""
         k = self.k
-        rows = [block.first + row + i for i in range(ROWS)]
+        rows = [block.first + row + i for i in range(ROWS_PER_WORD)]
         sums = [k.variable(self.dtype, k.load(self.out, (column,), each)) for each in rows]
         for tree, start in places:
-            word = k.bind(tirx.reinterpret(WORD, number(tree, tirx.Ramp(row, 1, ROWS))))
+            word = k.bind(tirx.reinterpret(WORD, number(tree, tirx.Ramp(row, 1, ROWS_PER_WORD))))
             for i, total in enumerate(sums):
                 # The first row is the lowest byte of the word, as all levels are little-endian.
                 by = tirx.IntImm(WORD, i * BYTE_BITS)

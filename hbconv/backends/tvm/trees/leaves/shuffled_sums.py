@@ -54,6 +54,8 @@ MAX_LEAVES_OF_BYTES = 256
 """The same where wide vectors of bytes are looked up."""
 MAX_LEAVES_OF_WORDS = 32
 """Leaves up to which wide vectors of words are looked up faster than those of bytes."""
+Ints = npt.NDArray[np.int64]
+WORD_BYTES = 4
 
 
 @contextmanager
@@ -150,10 +152,6 @@ class _Sums:
             woven = k.bind(row - row % len(order) + k.entry(place, row % len(order)))
             k.store(self.out, index, row, k.load(self.sums, index, woven))
         k.give(self.sums)
-
-
-Ints = npt.NDArray[np.int64]
-WORD_BYTES = 4
 
 
 class LookUp:

@@ -15,12 +15,11 @@ from hbconv.backends.tvm.tir.memory import Place
 from hbconv.backends.tvm.tir.row_blocks import Block, ByteColumns, blocks, byte_columns
 from hbconv.backends.tvm.trees.bins.emit import write_split_columns
 from hbconv.backends.tvm.trees.bytewise.emit import repeat
-from hbconv.backends.tvm.trees.bytewise.tables import choose_group
 from hbconv.backends.tvm.trees.leaves import by_block
 from hbconv.backends.tvm.trees.leaves.by_block import BlockLeaves
 from hbconv.backends.tvm.trees.oblivious.tables import ObliviousTables, make_oblivious_tables
 from hbconv.backends.tvm.trees.tree_kernel import LeafForm, TreeKernel, TreeTask
-from hbconv.backends.tvm.trees.tree_order import Trees
+from hbconv.backends.tvm.trees.tree_order import Trees, choose_bytewise_group
 from hbconv.errors import VerificationError
 
 __all__ = ["Oblivious"]
@@ -52,7 +51,7 @@ class Oblivious(TreeKernel):
 
     def group(self, task: TreeTask) -> int:
         """Return how many trees are evaluated together."""
-        return self.trees_together or choose_group(task.forest)
+        return self.trees_together or choose_bytewise_group(task.forest)
 
     def numbers(self, task: TreeTask) -> npt.NDArray[np.int64]:
         """Return the place of each leaf in its tree, right to left: a bit is set where left."""

@@ -29,6 +29,7 @@ from hbconv.trees.category_sets import CategorySets
 
 __all__ = ["MAX_STEPS_AT_ONCE", "SingleRow"]
 
+# No timings of this choice are kept.
 TREES_SIDE_BY_SIDE = 16
 """Trees that one row walks down at once.
 

@@ -32,6 +32,19 @@ __all__ = [
 ]
 
 Ints = npt.NDArray[np.int64]
+# No timings of this choice are kept.
+MAX_COLUMNS_SHUFFLED = 128
+"""Columns up to which splits look them up in registers: each sixteen cost a shuffle a split."""
+# Whole trees need no keys and no walk, so they may have more splits than tops.
+MAX_SPLITS_WHOLE_TREE = 63
+"""Splits of the largest tree up to which tops are whole trees."""
+MAX_SPLITS_OF_TOP = 31
+"""Splits of a top where they are not.
+
+That is five levels of a full tree. After them a step down each tree costs less than one more level.
+"""
+NEVER_RIGHT = 127
+"""Threshold, as a signed byte, that no column is above."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,20 +112,6 @@ def _walk_from(forest: Forest, dtype: str, children: Ints, places: int) -> RowWa
     packed = pack_nodes(forest, dtype)
     steps = forest.depth_below(children)
     return RowWalkTables(packed, find_sets(forest), packed.positions(children), steps, places)
-
-
-MAX_COLUMNS_SHUFFLED = 128
-"""Columns up to which splits look them up in registers: each sixteen cost a shuffle a split."""
-# Whole trees need no keys and no walk, so they may have more splits than tops.
-MAX_SPLITS_WHOLE_TREE = 63
-"""Splits of the largest tree up to which tops are whole trees."""
-MAX_SPLITS_OF_TOP = 31
-"""Splits of a top where they are not.
-
-That is five levels of a full tree. After them a step down each tree costs less than one more level.
-"""
-NEVER_RIGHT = 127
-"""Threshold, as a signed byte, that no column is above."""
 
 
 @dataclass(frozen=True, eq=False)

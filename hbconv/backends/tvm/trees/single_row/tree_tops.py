@@ -36,6 +36,9 @@ __all__ = ["ExitFinder", "finding_exits"]
 
 WORDS_PER_SPLIT = 4
 """Bytes of a split in the table of words: column, threshold, first exit, right child's exit."""
+Ints = npt.NDArray[np.int64]
+Find = Callable[[Any, Any], Any]
+"""``find(i, value)`` returns the bin of a value of the i-th of some features."""
 
 
 @contextmanager
@@ -192,11 +195,6 @@ def column_look_up(machine: Machine) -> ColumnLookUp:
 
 def _columns(k: Kernel, bytes_: Place, first: int, count: int) -> Any:
     return k.load(bytes_, (0,), tirx.Ramp(first, 1, count))
-
-
-Ints = npt.NDArray[np.int64]
-Find = Callable[[Any, Any], Any]
-"""``find(i, value)`` returns the bin of a value of the i-th of some features."""
 
 
 class RowWriter:

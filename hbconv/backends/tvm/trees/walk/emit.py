@@ -19,7 +19,13 @@ from hbconv.backends.tvm.trees.bins.emit import decide_sets
 from hbconv.backends.tvm.trees.leaves import by_row, by_tile
 from hbconv.backends.tvm.trees.leaves.by_row import RowLeaves
 from hbconv.backends.tvm.trees.leaves.by_tile import TileLeaves
-from hbconv.backends.tvm.trees.tree_kernel import LeafForm, TreeKernel, TreeTask
+from hbconv.backends.tvm.trees.tree_kernel import (
+    MOST_TABLES,
+    SETS_PER_TREE,
+    LeafForm,
+    TreeKernel,
+    TreeTask,
+)
 from hbconv.backends.tvm.trees.tree_order import Trees
 from hbconv.backends.tvm.trees.walk.tables import (
     CategoryLookUps,
@@ -38,14 +44,13 @@ ROWS_WALKING = 16
 
 Their keys of a column fill a cache line.
 """
-# Looking for equal sets takes 1.4 s for 12,000 tables.
-MOST_TABLES = 1 << 14
-"""Tables of categories among which equal ones are looked for."""
-# 500 trees with 4,851 sets took 7,503 ns a row when walks looked them up, and 4,828 so.
-SETS_PER_TREE = 20
-"""Sets that are decided in less time than the look-ups of a tree take that they replace."""
 STEPS_PER_ROUND = 3
 """Steps of a round, for rows whose paths are longer than usual."""
+UNSIGNED = {"int32": "uint32", "int64": "uint64"}
+ROWS_LOOKING_UP = 8
+"""Rows that walk at once, so that one waits for memory while others step."""
+FIELDS = 3
+"""Words of a split: its column, and its two children."""
 
 
 class Walk(TreeKernel):
@@ -246,9 +251,6 @@ def _write_sets(k: Kernel, keys: Place, x: Place, tables: WalkTables) -> None:
         decide_sets(k, x, row, tables.sets, (0, 1), store)
 
 
-UNSIGNED = {"int32": "uint32", "int64": "uint64"}
-
-
 def step(k: Kernel, at: Any, nodes: Place, keys: Place, packed: PackedNodes, first_key: Any) -> Any:
     """Step to a child; a leaf stays. Returns 0 where the row was on a leaf."""
     unsigned = UNSIGNED[packed.word]
@@ -292,12 +294,6 @@ def key_of(value: Any, dtype: str, key_dtype: str, lanes: int = 1) -> Any:
     suffix = "" if lanes == 1 else f"x{lanes}"
     # By way of unsigned, which widens with zeros and keeps the order.
     return tirx.Cast(f"int64{suffix}", tirx.reinterpret(f"uint32{suffix}", key))
-
-
-ROWS_LOOKING_UP = 8
-"""Rows that walk at once, so that one waits for memory while others step."""
-FIELDS = 3
-"""Words of a split: its column, and its two children."""
 
 
 class CategoryWalk(TreeKernel):

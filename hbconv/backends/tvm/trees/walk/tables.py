@@ -30,6 +30,9 @@ __all__ = [
 NODES_PER_LINE = 8
 """Each tree has a multiple of so many nodes, so that its top is in one cache line of 64 bytes."""
 MAX_WORD_BITS = 32
+KEY_DTYPES = {"float32": "int32", "float64": "int64"}
+"""Dtype in which the key of a float is stored."""
+Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,10 +192,6 @@ def _lay_out(forest: Forest) -> _Layout:
     )
 
 
-KEY_DTYPES = {"float32": "int32", "float64": "int64"}
-"""Dtype in which the key of a float is stored."""
-
-
 def keys_of(values: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
     """Return integers in the order of floats: both zeros alike, NaN least.
 
@@ -207,9 +206,6 @@ def keys_of(values: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
     keys = np.where(raw & sign, raw ^ all_bits, raw | sign)
     # No value is below a threshold of NaN, and no key is below 0.
     return np.where(np.isnan(values), np.uint64(0), keys)
-
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
