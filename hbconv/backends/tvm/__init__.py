@@ -27,7 +27,7 @@ NATIVE = frozenset({"select", "tree_traversal", "perfect_tree_traversal"})
 
 
 class Tvm(Backend):
-    """The tile compiler: tiles of many rows on the CPU, of one row a thread on a CUDA device."""
+    """The tile compiler: tiles of many rows on the CPU, one thread per row on a CUDA device."""
 
     name = "tvm"
     needs = ("tvm", "tvm_ffi", "platformdirs")

@@ -53,7 +53,7 @@ def _compile_within(
 
     What no eight rows of fit is refused before its tables are made, which may be as large.
     """
-    # A file of a kilobyte that claims 16 million columns took 10 GB before this was asked first.
+    # A file of a kilobyte that claims 16 million columns took 10 GB before this was checked first.
     _require_room(room, FEW.tile * max(i.type.row_bytes for i in program.instructions))
     loop = compile_loop(program, schedule, machine)
     if scratch_bytes(loop.code.scratch) > room:

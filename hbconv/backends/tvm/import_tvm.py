@@ -19,7 +19,7 @@ def import_tvm() -> None:
 
     TVM's interface to Python imports torch where that is installed, which takes longer than all of
     TVM. What it uses torch for is for callers who pass tensors: in a process that imports torch
-    before, it finds torch as ever.
+    before, it finds torch as always.
 
     On Windows torch comes first, for the symbols of both conflict there if it comes second.
     """

@@ -127,8 +127,8 @@ class GuardedLoop(CompiledLoop):
 
         def run_and_check(record: Record) -> None:
             for scratch in leftovers:
-                # A kernel that reads scratch before it writes it gets NaN or -1, and answers
-                # wrongly.
+                # A kernel that reads scratch before it writes it gets NaN or -1, so its
+                # outputs are wrong.
                 scratch.fill(LEFTOVER)
             run(record)
             touched = [side.name for side in sides if side.is_touched()]

@@ -58,7 +58,7 @@ class ForestStep:
     kernels: TreeKernels
 
     def choose(self, n_rows: int) -> PlannedKernels:
-        """Return the kernels that are predicted fastest for so many rows."""
+        """Return the kernels that are predicted fastest for a number of rows."""
         return self._kernels_by_form[self.kernels.choose(n_rows)]
 
     @property
@@ -117,7 +117,7 @@ class DevicePlan:
         }
 
     def choose(self, n_rows: int) -> PlannedKernels:
-        """Return all kernels for so many rows, joined once: artifacts know them by identity."""
+        """Return all kernels for a number of rows, joined once: artifacts know them by identity."""
         kernels = tuple(step.choose(n_rows) for step in self.steps)
         return self._joins.get(kernels) or self._joins.setdefault(kernels, _join(kernels))
 

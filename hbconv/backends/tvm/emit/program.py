@@ -24,6 +24,7 @@ from hbconv.backends.tvm.ops import (
     reductions,
     sorting,
 )
+from hbconv.backends.tvm.ops.mathematics import REGISTERS
 from hbconv.backends.tvm.ops.nearest import emit as nearest
 from hbconv.backends.tvm.ops.nearest import heaps
 from hbconv.backends.tvm.ops.row_major_matmul import add_scaling
@@ -51,8 +52,6 @@ EMITTERS: dict[str, Callable[..., None]] = {
     **contributions.EMITTERS,
 }
 """``emit(kernel, out, *operands, **attributes)`` of each primitive."""
-REGISTERS = 2
-"""Registers of a vector: two dependency chains overlap, and all values still fit the registers."""
 
 
 class ProgramWriter:
@@ -232,8 +231,8 @@ class _Nested(ProgramWriter):
 class FusedLoop:
     """One loop over entries and vectors of rows, for emitters that would each open their own.
 
-    It answers emitters as a ``Kernel`` does. Values pass through registers, not names: TVM's facts
-    about a name grow with every name that it is computed from, and so does its time.
+    Emitters call it as they call a ``Kernel``. Values pass through registers, not names: TVM's
+    facts about a name grow with every name that it is computed from, and so does its time.
 
     Parameters
     ----------

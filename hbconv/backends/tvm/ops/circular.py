@@ -2,7 +2,7 @@
 
 Multiples of half of pi are subtracted in parts, each of whose products is exact (Cody and Waite,
 1980). What the differences lose is carried along (Knuth's sum of two numbers). All is done in
-float64. The C mathematics library answers for arguments that are too large.
+float64. The C mathematics library computes arguments that are too large.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def vectors(name: str, function: Callable[[Numbers, Any], Any]) -> Callable[...,
     def emit(k: Kernel, out: Place, x: Place) -> None:
         m = Numbers.of(k, "float64")
         double = f"float64x{m.lanes}"
-        # Large arguments are asked about once for all rows: a vector takes 0.8 ns a value, the
+        # Large arguments are tested for once, after all rows: a vector takes 0.8 ns a value, the
         # library 6.7.
         most = k.register("float64", m(0.0), m.lanes)
         with k.over(out.shape) as index, k.vectors(m.lanes) as row:
@@ -119,7 +119,7 @@ def vectors(name: str, function: Callable[[Numbers, Any], Any]) -> Callable[...,
 
 
 def _any_beyond(k: Kernel, m: Numbers, most: Register) -> Any:
-    """Say whether a number is too large in any lane; there is one where threads take a row each."""
+    """Say whether a number is too large in any lane; there is one lane with one thread per row."""
     if m.lanes == 1:
         return most.get() > m(LARGEST)
     one, zero = (literal(flag, "int32", m.lanes) for flag in (1, 0))
@@ -128,7 +128,7 @@ def _any_beyond(k: Kernel, m: Numbers, most: Register) -> Any:
 
 
 def _ask_library(k: Kernel, out: Place, x: Place, name: str) -> None:
-    """Have the library answer for arguments that are too large."""
+    """Have the library compute arguments that are too large."""
     symbol = name + ("f" if out.dtype == "float32" else "")
     with k.over(out.shape) as index, k.rows() as row:
         value = k.bind(k.load(x, index, row))

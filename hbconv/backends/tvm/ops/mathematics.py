@@ -19,7 +19,7 @@ from tvm import tirx
 from hbconv.backends.tvm.tir.kernel import Kernel, literal
 from hbconv.backends.tvm.tir.memory import Place
 
-__all__ = ["EMITTERS", "FUNCTIONS", "Numbers", "exp", "log1p"]
+__all__ = ["EMITTERS", "FUNCTIONS", "REGISTERS", "Numbers", "exp", "log1p"]
 
 Polynomial = tuple[float, ...]
 Pair = tuple[float, float]

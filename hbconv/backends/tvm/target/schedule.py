@@ -1,6 +1,6 @@
 """Schedule: the sizes of a kernel's loops, chosen for the machine.
 
-A schedule changes the speed of a kernel, never its answer.
+A schedule changes the speed of a kernel, never its outputs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_BLOCK = 256
 WIDE_VECTOR = 64
 # 500 trees of 31 leaves took 127 ns a row with 512 rows and 150 with 256 (Zen 4, AVX-512).
 WIDE_TILES = (512, *TILES)
-"""Rows of tiles whose bit planes fill vectors of so many bytes: a bit for each row."""
+"""Rows of tiles whose bit planes fill vectors of ``WIDE_VECTOR`` bytes: a bit for each row."""
 # 100 trees of 2,000 leaves took 2.3 times as long with 256 rows, where others used the outer
 # caches.
 TALL_TILES = (2048, 1024)

@@ -12,7 +12,7 @@ from hbconv.trees.forest import Forest
 __all__ = ["NO_TREE", "Trees", "choose_bitwise_group", "choose_bytewise_group", "largest_tree"]
 
 NO_TREE = -1
-"""Stands in an order where the last group has a place but no tree."""
+"""Is in an order where the last group has a place but no tree."""
 # No timings of this choice are kept.
 BITWISE_GROUP_SIZES = (16, 8, 4)
 """Trees evaluated together: the more, the longer the runs of one kind."""
@@ -70,7 +70,7 @@ class Trees:
 
     def targets(self, forest: Forest) -> npt.NDArray[np.int32]:
         """Return the output that each group adds to."""
-        # Only the last places of a group may lack a tree, so the first tells its output.
+        # Only the last places of a group may lack a tree, so the first one has its output.
         first = np.maximum(self.order[:: self.group], 0)
         return forest.target.data[first].astype(np.int32)
 

@@ -88,7 +88,7 @@ def _byte_columns(forest: Forest, dtype: str) -> int:
 
 
 def _usual_steps(forest: Forest) -> int:
-    """Add up the mean depths of the leaves, rounded up: of 16 rows, one goes so far."""
+    """Add up the mean depths of the leaves, rounded up: of 16 rows, one takes so many steps."""
     leaves_below = (forest.left.data < 0).astype(np.int64) + (forest.right.data < 0)
     depths = (forest.depth_of_tests + 1) * leaves_below
     total = np.bincount(forest.tree_of_tests, depths, minlength=forest.n_trees)

@@ -123,7 +123,7 @@ def _principal_axes(y: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return orthonormal axes as columns, in order of falling variance."""
     if y.shape[1] > MAX_WIDTH:
         return np.eye(y.shape[1])
-    # eigh sorts eigenvalues ascending; the first axes shall tell most.
+    # eigh sorts eigenvalues ascending; reversed, the first axes have the largest variance.
     axes: npt.NDArray[np.float64] = np.linalg.eigh(y.T @ y)[1][:, ::-1]
     return axes
 

@@ -3,8 +3,8 @@
 The bin of a value is found in one of four ways. Few edges are counted, cells and halving find one
 among many, and with VBMI a search looks bytes up in registers for 64 values at once.
 
-In that search the cell of a value tells how many edges lie below it. The edges in its cell are
-halved until one is left to compare with. An edge is looked up byte by byte, and weaving makes
+In that search the cell of a value has the number of edges that lie below it. The edges in its cell
+are halved until one is left to compare with. An edge is looked up byte by byte, and weaving makes
 values of the bytes. So what is packed to bytes comes back in the order that it had.
 """
 
@@ -305,7 +305,7 @@ class _ByteSearch:
         return tirx.Cast(f"{self.number}x{self.lanes}", tirx.Select(inside > zero, inside, zero))
 
     def _onward(self, i: Any, values: list[Any], bin_: Any, half: Any) -> Any:
-        """Return the half for rows that lie right of the edge so many on, and 0 for others."""
+        """Return the half for rows that lie right of the edge that far on, and 0 for others."""
         k = self.k
         by = spread(tirx.Cast("uint8", half - 1), WIDE_BYTES)
         index = k.bind(

@@ -36,7 +36,7 @@ __all__ = [
 PLANE_ROWS = 256
 """Rows of a plane, and of a block: a bit for each."""
 WIDE_PLANE_ROWS = 512
-"""Rows of a plane that fills a vector of 64 bytes, where a tile has so many."""
+"""Rows of a plane that fills a vector of 64 bytes, where the tile has as many."""
 # Counted so, words of 16 bits reach 8,191 planes.
 PLANE_WORD = 8
 """What tables count a plane as: addresses are 4 or 8 times a word, as processors fold."""
@@ -50,7 +50,7 @@ ONES_PLANE = ZERO_PLANES
 """The plane of what lies before any split."""
 DIGIT_BITS = 4
 DIGIT = 1 << DIGIT_BITS
-"""Columns of more thresholds have as many planes as fill digits of so many."""
+"""Planes of a digit: columns of more thresholds have planes for whole digits."""
 
 Ints = npt.NDArray[np.int64]
 CLASSES_PER_STEP = 3

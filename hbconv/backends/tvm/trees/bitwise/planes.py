@@ -48,11 +48,11 @@ class Planes:
         )
 
     def load(self, word: Any, number: int = 0) -> Vector:
-        """Read a plane, so many after the one of a word."""
+        """Read a plane: the one ``number`` places after that of a word."""
         return self.k.load(self.place, (0,), self._at(word, number))
 
     def store(self, word: Any, value: Vector, number: int = 0) -> None:
-        """Write a plane, so many after the one of a word."""
+        """Write a plane: the one ``number`` places after that of a word."""
         self.k.store(self.place, (0,), self._at(word, number), value)
 
     def _at(self, word: Any, number: int) -> Any:

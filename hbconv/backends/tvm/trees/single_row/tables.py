@@ -162,7 +162,7 @@ class TreeTops:
 
 
 def max_top_splits(largest: int) -> int:
-    """Return how many splits of a tree its top may hold, where the largest tree has so many."""
+    """Return how many splits of a tree its top may hold, by the splits of the largest tree."""
     return MAX_SPLITS_WHOLE_TREE if largest <= MAX_SPLITS_WHOLE_TREE else MAX_SPLITS_OF_TOP
 
 

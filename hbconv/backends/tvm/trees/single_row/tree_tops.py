@@ -114,7 +114,7 @@ class ExitFinder:
     def _pass_group(
         self, group: Any, tables: list[Any], columns: Place, words_per_split: int
     ) -> None:
-        """Pass the splits of a group, whose columns are the first of so many words a split."""
+        """Pass the splits of a group; a split has some words, of which the column is the first."""
         k = self.k
         lanes = self.look_up.lanes
         firsts = range(0, self.tops.group, lanes)

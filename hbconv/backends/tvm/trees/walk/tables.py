@@ -141,7 +141,7 @@ def _find_columns(forest: Forest) -> tuple[Ints, Ints, int]:
 
 @dataclass(frozen=True, eq=False)
 class _Layout:
-    """Positions in a table of so many nodes: of splits, of leaves and of each tree's root."""
+    """Positions in a table of ``size`` nodes: of splits, of leaves and of each tree's root."""
 
     split_position: Ints
     leaf_position: Ints
