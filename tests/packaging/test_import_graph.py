@@ -29,13 +29,9 @@ NUMPY_ONLY = (
     "target.machine",
     "target.schedule",
     "trees.bitwise.masks",
-    "trees.bitwise.set_tables",
-    "trees.bytewise.macro_nodes",
     "trees.list_scheduling",
-    "trees.single_row.row_columns",
-    "trees.single_row.row_limit",
-    "trees.single_row.top_tables",
     "trees.tree_order",
+    "trees.tree_work",
 )
 """Files that compute without TVM, beside each ``tables.py`` and all of ``passes``."""
 

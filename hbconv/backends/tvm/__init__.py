@@ -27,7 +27,7 @@ NATIVE = frozenset({"select", "tree_traversal", "perfect_tree_traversal"})
 
 
 class Tvm(Backend):
-    """The tile compiler: tiles of many rows on the CPU, of one row a thread on a CUDA device."""
+    """The tile compiler: tiles of many rows on the CPU, one thread per row on a CUDA device."""
 
     name = "tvm"
     needs = ("tvm", "tvm_ffi", "platformdirs")
@@ -81,7 +81,7 @@ class Tvm(Backend):
         from hbconv.backends.tvm.compile import compile_program
 
         try:
-            return compile_program(*_scheduled(program), target)
+            return compile_program(*_schedule(program), target)
         except ModuleNotFoundError:
             self.require_packages()
             raise
@@ -98,7 +98,7 @@ class Tvm(Backend):
         import_tvm()
         from hbconv.backends.tvm.report import report_kernel
 
-        return report_kernel(*_scheduled(program))
+        return report_kernel(*_schedule(program))
 
     def load(
         self,
@@ -114,7 +114,7 @@ class Tvm(Backend):
         return unpack(files, target.threads)
 
 
-def _scheduled(program: TensorProgram) -> tuple[TensorProgram, Schedule, Machine]:
+def _schedule(program: TensorProgram) -> tuple[TensorProgram, Schedule, Machine]:
     """Fuse what the kernels compute at once, and choose the sizes of tiles for this machine."""
     from hbconv.backends.tvm.passes.flag_beyond import join_looks
     from hbconv.backends.tvm.passes.fuse_products import fuse_products

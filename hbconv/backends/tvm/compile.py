@@ -16,20 +16,18 @@ from hbconv.backends.tvm.binary.loop import (
 )
 from hbconv.backends.tvm.import_tvm import import_tvm
 from hbconv.backends.tvm.target.machine import Machine
-from hbconv.backends.tvm.target.schedule import Schedule
-from hbconv.backends.tvm.trees.single_row.row_limit import single_row_limit
+from hbconv.backends.tvm.target.schedule import FEW, Schedule
+from hbconv.backends.tvm.trees.tree_work import single_row_limit
 from hbconv.cache import Cache
 from hbconv.errors import BackendError
 from hbconv.target import Target
 from hbconv.tensor import TensorProgram
 
-__all__ = ["FEW", "compile_loop", "compile_program"]
+__all__ = ["compile_loop", "compile_program"]
 
 
 COMPILER = "compiler"
 """File of a cached loop: the versions of what compiled it."""
-FEW = Schedule(tile=8, block=8, lanes=8)
-"""The schedule for few rows: the smallest tile whose vectors fill a register."""
 
 
 def compile_program(
@@ -55,6 +53,7 @@ def _compile_within(
 
     What no eight rows of fit is refused before its tables are made, which may be as large.
     """
+    # A file of a kilobyte that claims 16 million columns took 10 GB before this was checked first.
     _require_room(room, FEW.tile * max(i.type.row_bytes for i in program.instructions))
     loop = compile_loop(program, schedule, machine)
     if scratch_bytes(loop.code.scratch) > room:
@@ -80,6 +79,7 @@ def _compile_small_batch(program: TensorProgram, machine: Machine) -> SmallBatch
     try:
         loop = compile_loop(program, FEW, machine)
     except ModuleNotFoundError:
+        # The batch loop computes few rows too, only slower.
         rows = 0
     return SmallBatchLoop(rows, lambda: loop)
 
@@ -93,8 +93,9 @@ def compile_loop(program: TensorProgram, schedule: Schedule, machine: Machine) -
     key = loop_key(program, schedule, machine)
     files = cache.read(key)
     compiler = compiler_versions()
+    # Without TVM a loop of any version serves, since none could be compiled.
     if files and compiler in (b"", files.get(COMPILER)):
-        with suppress(Exception):  # whatever is wrong with the files, the loop is built anew
+        with suppress(Exception):  # whatever is wrong with the files, the loop is built again
             return make_loop(unpack_loop(files))
     loop = _build_loop(program, schedule, machine)
     packed = pack_loop(loop)

@@ -86,7 +86,7 @@ def _trees(program: TensorProgram, op: Op, schedule: Schedule, machine: Machine)
 
 
 def _bytes(bins: Bins, dtype: str) -> str:
-    """Count the columns of bytes that a kernel makes of a row."""
+    """Count the columns of bytes that a kernel computes from a row."""
     plain, sets = len(bins.first), bins.sets.count
     categories = f", and {sets:,} sets of categories are decided" if sets else ""
     features = f"{len(bins.feature):,} features of {dtype}"

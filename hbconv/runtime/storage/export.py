@@ -100,7 +100,7 @@ def write_native(
     """
     find_backend("torch").require_packages()
     from hbconv.backends.torch.native import export_native, torch_headers
-    from hbconv.backends.tvm.c_library.operator import export_operator
+    from hbconv.backends.tvm.c_library.export import export_operator
 
     graph = programs.compilation(programs.parsed.exported, dtypes).graph
     operator = export_operator(graph, programs.target, torch_headers(), target)

@@ -28,15 +28,20 @@ __all__ = ["Signature", "SmallBatchLoop", "TvmArtifact", "pack", "unpack"]
 MAX_INDEX = 2**31 - 1
 """Row times column stays below this in one call, since positions are int32."""
 MAX_BOUND_ROWS = 1024
-"""Rows from which reading and checking them costs little beside computing them."""
+"""Rows from which reading and checking them costs little compared with computing them."""
 MAX_BOUND_BYTES = 1 << 20
 """Bytes that the rows of a bound call may take; they are kept for the calls to come."""
+# No timings of this choice are kept.
 ROWS_PER_THREAD = 1024
 """Rows that one more thread is worth its start for."""
+# Slices of 256 rows cost 100,000 rows 1.8 % of processor time with 8 leaves and 4.6 % with 31;
+# slices of 512 cost 1.0 and 1.4 %.
 FULL_TILES = 512
 """Rows that parts of a call are a multiple of, so that tiles of rows are full."""
+# A frame of 200,000 rows by 28 columns took 46 ms when all was copied first, and 9 ms in such
+# parts.
 COPIED_BYTES = 1 << 19
-"""Bytes of rows that are copied at a time where they do not lie one after another."""
+"""Bytes of rows that are copied at a time where they are not contiguous."""
 FORMAT = 8
 """Version of the calling convention, the tables' layout, and what kernels are trusted with.
 
@@ -84,6 +89,7 @@ class SmallBatchLoop:
     def __init__(self, rows: int, compile: Callable[[], CompiledLoop]) -> None:  # noqa: A002
         self.rows = rows
         self._compile = compile
+        # Reentrant, since a signal handler may call the model while this thread compiles the loop.
         self._lock = RLock()
         self._loop: CompiledLoop | None = None
 
@@ -143,9 +149,11 @@ class TvmArtifact(Artifact):
     def _bound_sizes(self) -> tuple[int, ...]:
         """Return the numbers of rows that a call may be bound for."""
         many = min(MAX_BOUND_ROWS, MAX_BOUND_BYTES // (8 * self.signature.widest))
+        # Zero rows mean that there is no loop for few rows.
         return tuple(sorted({self.small_batch.rows, many} - {0}))
 
     def _loop(self, rows: int) -> CompiledLoop:
+        # No rows take the batch loop, since a loaded file may hold no loop for few rows.
         return self.small_batch.loop if 0 < rows <= self.small_batch.rows else self.batch
 
     def _check(self, name: str, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -161,6 +169,7 @@ class TvmArtifact(Artifact):
     def _run_slices(self, loop: CompiledLoop, matrices: list[npt.NDArray[Any]], rows: int) -> None:
         """Share the rows among the threads."""
         threads = min(self.threads, 1 + rows // ROWS_PER_THREAD)
+        # Kernels compute positions in int32, so a call may have less than 2**31 entries.
         most = max(1, MAX_INDEX // (self.signature.widest + 1))
         slices = _slices(rows, threads, most)
         share([partial(_run_slice, loop, matrices, start, stop) for start, stop in slices], threads)
@@ -184,6 +193,8 @@ def _slices(rows: int, threads: int, most: int) -> Iterator[tuple[int, int]]:
         left = rows - start
         even = left
         if threads > 1:
+            # Rounded up to full tiles: a slice that ends within a tile leaves lanes of its vectors
+            # idle.
             even = max(ROWS_PER_THREAD, -(-left // (2 * threads * FULL_TILES)) * FULL_TILES)
         yield start, min(start + even, start + most, rows)
         start += min(even, most)
@@ -193,6 +204,8 @@ def _run_slice(loop: CompiledLoop, matrices: list[npt.NDArray[Any]], start: int,
     if all(_as_read(matrix) for matrix in matrices):
         loop.run(stop - start, [matrix[start:stop] for matrix in matrices])
         return
+    # Rows of another layout are copied in parts, which are still in the cache as the kernel reads
+    # them.
     step = _rows_copied(matrices)
     for first in range(start, stop, step):
         part = slice(first, min(first + step, stop))
@@ -200,7 +213,7 @@ def _run_slice(loop: CompiledLoop, matrices: list[npt.NDArray[Any]], start: int,
 
 
 def _as_read(matrix: npt.NDArray[Any]) -> bool:
-    """Whether its rows lie as the kernel reads them."""
+    """Whether its rows are contiguous and aligned, as the kernel reads them."""
     return matrix.flags.c_contiguous and matrix.flags.aligned
 
 
@@ -223,6 +236,7 @@ def pack(artifact: TvmArtifact) -> dict[str, bytes]:
     if artifact.small_batch.rows:
         loops["few"] = artifact.small_batch.loop
     packed = {name: pack_loop(loop) for name, loop in loops.items()}
+    # Without a linker the model is stored all the same, and loading it compiles again.
     if not all(packed.values()):
         warnings.warn(NO_LINKER, UserWarning, stacklevel=2)
         return {}
@@ -263,6 +277,7 @@ def unpack(files: Mapping[str, bytes], threads: int) -> TvmArtifact | None:
         small_batch = SmallBatchLoop(facts["few_rows"], lambda: loops["few"])
         return TvmArtifact(loops["batch"], signature, threads, small_batch)
     except Exception as error:
+        # Any failure to read these files means damage, and callers handle one named error.
         raise StoreError(f"The model's compiled kernel cannot be read: {error}") from error
 
 
@@ -281,5 +296,6 @@ def _can_run(facts: dict[str, Any]) -> bool:
     """Whether this version of hbconv and this machine run the libraries."""
     if facts["format"] != FORMAT or facts["system"] != sys.platform:
         return False
+    # Instructions that this machine lacks would end the process, so they are compared first.
     compiled_for = Machine(facts["level"], frozenset(facts["extras"]))
     return facts["level"] in LEVELS and Machine.host().runs(compiled_for)

@@ -1,8 +1,6 @@
 """Build kernels: compile each function or find it in the cache, link them, and load the library.
 
-Run compiled functions in this process where no library can be made of them.
-
-Link object files to a shared library.
+Where no library can be made of them, the compiled functions run in this process instead.
 """
 
 from __future__ import annotations
@@ -37,6 +35,13 @@ OBJECT = "kernel.o"
 
 Structures = tuple[tuple[str, Any], ...]
 """Functions by name, compared by their structure."""
+NAME = "call"
+PACKED = 1
+"""TVM's number for the calling convention of tvm_ffi."""
+VALUE = 15
+"""TVM's number of the field ``value`` of an argument's record."""
+COMPILERS = ("cc", "gcc", "clang", "c++", "g++", "clang++")
+LIBRARY = "kernel.so"
 
 
 def build(functions: Mapping[str, Any], machine: Machine) -> tuple[KernelFunction, bytes | None]:
@@ -57,6 +62,7 @@ def _structures(functions: Mapping[str, Any]) -> Structures:
     return tuple((name, tvm_ffi.StructuralKey(function)) for name, function in functions.items())
 
 
+# Methods of a model and retrained models have equal structures, and need no second link.
 @lru_cache(maxsize=64)
 def _build(structures: Structures, machine: Machine) -> tuple[KernelFunction, bytes | None]:
     functions = {name: structure.key for name, structure in structures}
@@ -75,26 +81,21 @@ def _object(name: str, structure: Any, machine: Machine) -> bytes:
     """
     cache = Cache.chosen()
     key = function_key(name, tvm.ir.save_json(structure.key), machine)
-    kept = (cache.read(key) or {}).get(OBJECT)
-    if kept is not None:
-        return kept
-    made = _compiled(name, structure, machine)
-    cache.write(key, {OBJECT: made})
-    return made
+    # The text of a function is all that its code depends on, so a change elsewhere in hbconv keeps
+    # it.
+    cached = (cache.read(key) or {}).get(OBJECT)
+    if cached is not None:
+        return cached
+    data = _compile(name, structure, machine)
+    cache.write(key, {OBJECT: data})
+    return data
 
 
-def _compiled(name: str, structure: Any, machine: Machine) -> bytes:
+def _compile(name: str, structure: Any, machine: Machine) -> bytes:
     with TemporaryDirectory() as folder:
         path = Path(folder, OBJECT)
         compile_functions({name: structure.key}, machine).mod.write_to_file(str(path))
         return path.read_bytes()
-
-
-NAME = "call"
-PACKED = 1
-"""TVM's number for the calling convention of tvm_ffi."""
-VALUE = 15
-"""TVM's number of the field ``value`` of an argument's record."""
 
 
 def load_in_process(functions: Mapping[str, Any], machine: Machine) -> KernelFunction:
@@ -102,6 +103,7 @@ def load_in_process(functions: Mapping[str, Any], machine: Machine) -> KernelFun
     call = compile_functions({f"__tvm_ffi_{NAME}": _caller(), **functions}, machine)[NAME]
 
     def kernel(record: Record) -> None:
+        # tvm_ffi passes the address as an int; the caller keeps the record alive.
         call(ctypes.addressof(record))
 
     return kernel
@@ -111,6 +113,8 @@ def _caller() -> Any:
     """Write a function of tvm_ffi that calls the kernel."""
     with IRBuilder() as builder, T.prim_func(s_tir=True):
         T.func_name(f"__tvm_ffi_{NAME}")
+        # This is the signature that tvm_ffi calls: its own handle, arguments, their count, and a
+        # result.
         T.func_attr({"calling_conv": PACKED})
         T.arg("self", T.handle())
         arguments = T.arg("arguments", T.handle())
@@ -121,10 +125,6 @@ def _caller() -> Any:
         T.evaluate(tirx.call_extern("int32", SYMBOL, record))
         T.Return(tirx.IntImm("int32", 0))
     return builder.get()
-
-
-COMPILERS = ("cc", "gcc", "clang", "c++", "g++", "clang++")
-LIBRARY = "kernel.so"
 
 
 def link(objects: Mapping[str, bytes]) -> bytes | None:
@@ -151,8 +151,11 @@ def _link_commands(compiled: list[str]) -> Iterator[list[str]]:
             "--strip-debug",
             "-z",
             "noexecstack",
+            # Calls inside the library are bound when it is linked, so two loaded kernels cannot
+            # mix.
             "-Bsymbolic",
             *compiled,
+            # Named by file, since the link libm.so comes with a compiler and may be missing.
             "-l:libm.so.6",
         ]
     yield from ([name, "-shared", *compiled] for name in COMPILERS if shutil.which(name))
@@ -160,7 +163,7 @@ def _link_commands(compiled: list[str]) -> Iterator[list[str]]:
 
 def _succeeds(command: list[str]) -> bool:
     try:
-        ran = subprocess.run(command, capture_output=True, check=False)  # noqa: S603
+        result = subprocess.run(command, capture_output=True, check=False)  # noqa: S603
     except OSError:
         return False
-    return ran.returncode == 0
+    return result.returncode == 0

@@ -34,7 +34,7 @@ def loop_key(program: TensorProgram, schedule: Schedule, machine: Machine) -> st
 
 
 def function_key(name: str, text: str, machine: Machine) -> str:
-    """Return the digest of a function, of which ``text`` is the whole.
+    """Return the digest of a function, whose whole definition is ``text``.
 
     What wrote the text is left out: a function that a change of hbconv leaves as it was is found.
     """
@@ -61,6 +61,7 @@ def _loop_code() -> str:
     # The kinds of primitives in tensor/ decide what passes fuse and flatten, and trees/ computes
     # the tables of forests.
     folders = (PACKAGE / "backends" / "tvm", PACKAGE / "tensor", PACKAGE / "trees")
+    # Paths are sorted, since folders list their files in any order.
     return _code_digest([path for folder in folders for path in sorted(folder.rglob("*.py"))])
 
 
@@ -71,6 +72,7 @@ def _function_code() -> str:
 
 
 def _code_digest(paths: list[Path]) -> str:
+    # numpy computes the tables, so its version belongs to the code.
     digest = hashlib.sha256(repr([sys.platform, _version("numpy")]).encode())
     for path in paths:
         digest.update(path.relative_to(PACKAGE).as_posix().encode() + path.read_bytes())
@@ -94,9 +96,12 @@ def _parts(value: Any) -> Iterator[bytes]:
             # The source of a primitive changes no code.
             yield from _parts(getattr(value, field.name)) if field.name != "source" else ()
     elif isinstance(value, Mapping):
+        # The order of a mapping counts: a kernel takes inputs and outputs in it.
         yield from _parts(tuple(value.items()))
     elif isinstance(value, tuple | list | frozenset):
+        # Lengths keep neighbouring sequences with equal entries from giving equal bytes.
         yield f"{len(value)}[".encode()
+        # Sets are sorted, since hashes of texts differ between processes.
         for entry in sorted(value) if isinstance(value, frozenset) else value:
             yield from _parts(entry)
     else:

@@ -30,7 +30,7 @@ CANARIES = "canaries"
 BEHIND = "pages-behind"
 BEFORE = "pages-before"
 CANARY = 0xA5
-"""The byte beside a buffer."""
+"""The byte next to a buffer."""
 LEFTOVER = 0xFF
 """The byte in scratch before a call: floats are then NaN, and ints are -1."""
 ROOM = 1024
@@ -39,23 +39,23 @@ PAGE = mmap.PAGESIZE
 
 
 def make_loop(code: LoopCode) -> CompiledLoop:
-    """Return a loop, guarded if the environment variable says so.
+    """Return a loop, guarded if the environment variable requests it.
 
     Raises
     ------
     OptionError
         The variable has an unknown value, or this system has no such pages.
     """
-    how = _chosen()
+    how = _read_variable()
     return GuardedLoop(how, code) if how else CompiledLoop(code)
 
 
 @cache
-def _chosen() -> str:
+def _read_variable() -> str:
     how = os.environ.get(VARIABLE, "")
-    known = (CANARIES, BEHIND, BEFORE)
-    if how not in ("", *known):
-        raise unknown(VARIABLE, how, known)
+    choices = (CANARIES, BEHIND, BEFORE)
+    if how not in ("", *choices):
+        raise unknown(VARIABLE, how, choices)
     if how in (BEHIND, BEFORE) and not hasattr(mmap, "MAP_ANONYMOUS"):
         raise OptionError(
             f"{VARIABLE}={how!r} needs protected pages, which this system does not have; "
@@ -95,7 +95,10 @@ class GuardedLoop(CompiledLoop):
         start, end = self._edges(array.nbytes)
         size = start + array.nbytes + end
         body = np.empty(size + LINE, np.uint8) if self.how == CANARIES else _between_pages(size)
+        # Bytes before and behind the copy keep this value unless a kernel writes there.
         body.fill(CANARY)
+        # Canaries keep the alignment of a cache line; pages have the buffer end exactly at a
+        # protected one.
         start += -(body.ctypes.data + start) % LINE if self.how == CANARIES else 0
         copy: npt.NDArray[Any] = np.ndarray(array.shape, array.dtype, body.data, start)
         copy[...] = array
@@ -105,9 +108,10 @@ class GuardedLoop(CompiledLoop):
         """Run on copies of inputs and outputs, and copy the outputs back."""
         places, run, workspace = self.bind(matrices)
         run(workspace.record(rows, places))
-        for given, place in zip(matrices, places, strict=True):
-            if given.tobytes() != place.tobytes():
-                given[...] = place
+        for matrix, place in zip(matrices, places, strict=True):
+            # Bytes are compared, since NaN differs from itself.
+            if matrix.tobytes() != place.tobytes():
+                matrix[...] = place
 
     def bind(self, matrices: Matrices) -> tuple[list[npt.NDArray[Any]], KernelFunction, Workspace]:
         """Return places of inputs and outputs, and a function that runs and checks the guards."""
@@ -121,8 +125,10 @@ class GuardedLoop(CompiledLoop):
 
         called = ", ".join(f"{place.dtype}{list(place.shape)}" for place in places)
 
-        def watched(record: Record) -> None:
+        def run_and_check(record: Record) -> None:
             for scratch in leftovers:
+                # A kernel that reads scratch before it writes it gets NaN or -1, so its
+                # outputs are wrong.
                 scratch.fill(LEFTOVER)
             run(record)
             touched = [side.name for side in sides if side.is_touched()]
@@ -132,7 +138,7 @@ class GuardedLoop(CompiledLoop):
                     f"The kernel called for {record[0]} rows on {called} wrote {beyond}."
                 )
 
-        return places, watched, workspace
+        return places, run_and_check, workspace
 
     def _edges(self, size: int) -> tuple[int, int]:
         """Return the numbers of canaries before and behind a buffer; they pad pages."""
@@ -154,8 +160,10 @@ def _between_pages(size: int) -> npt.NDArray[np.uint8]:
     space = mmap.mmap(-1, size + 2 * PAGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     pages = np.frombuffer(space, np.uint8)
     protect = ctypes.CDLL(None, use_errno=True).mprotect
+    # Without these types ctypes would pass the address as an int of 32 bits.
     protect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
     for start in (0, size + PAGE):
+        # Protection 0 forbids reads and writes alike.
         if protect(pages.ctypes.data + start, PAGE, 0):
             raise OSError(ctypes.get_errno(), "mprotect")
     return pages[PAGE : PAGE + size]

@@ -1,15 +1,12 @@
 """Compiled loops: a function over rows with its tables, called from any number of threads.
 
-A loop is stored as files: a shared library, and its tables as data. Reading them back needs neither
-TVM nor a compiler.
+A loop is stored as files: a shared library, and its tables as data. ctypes loads the library, so
+reading a loop back needs neither TVM nor a compiler.
 
-One pool of threads for all calls of a process, made at its first use, and anew after a fork.
-
-The threads of ``concurrent.futures`` do not suit. They stop when the main thread ends, while others
-go on. And waking them takes locks: a signal handler or a finalizer that shares work while its
-thread holds these locks would wait forever.
-
-Load shared libraries of kernels by ctypes: this needs neither TVM nor a compiler.
+Calls share one pool of threads for the process, which is created at its first use, and again after
+a fork. The threads of ``concurrent.futures`` do not suit. They stop when the main thread ends,
+while others continue. And waking them takes locks: a signal handler or a finalizer that shares work
+while its thread holds these locks would wait forever.
 """
 
 from __future__ import annotations
@@ -46,6 +43,7 @@ __all__ = [
     "LoopCode",
     "Matrices",
     "Workspace",
+    "load_library",
     "pack_loop",
     "scratch_bytes",
     "share",
@@ -58,6 +56,8 @@ TABLES = "tables.safetensors"
 SCRATCH = "scratch.json"
 ALIGNMENT = 64
 """Bytes that addresses of tables and scratch are multiples of, as aligned vector loads need."""
+Task = Callable[[], None]
+LOADED = count(1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,11 +93,12 @@ class CompiledLoop:
         self.code = code
         self.function = code.function
         self.tables = tuple(self.room(table) for table in code.tables)
+        # Each thread has scratch of its own, or calls would overwrite each other.
         self._local = threading.local()
 
     def room(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Copy an array to memory that the function may work on."""
-        return aligned(array)
+        return copy_aligned(array)
 
     def run(self, rows: int, matrices: Matrices) -> None:
         """Compute outputs from inputs: C-contiguous arrays of ``rows`` rows, in their order.
@@ -131,12 +132,14 @@ class Workspace:
         self.scratch = tuple(
             loop.room(np.zeros(size, dtype)) for dtype, size in loop.code.scratch.items()
         )
+        # Records hold bare addresses: without these references the memory would be freed.
         self._kept = (*loop.tables, *self.scratch)
         addresses = [array.ctypes.data for array in self._kept]
         self._record = make_record(0, [0] * n_matrices + addresses)
 
     def record(self, rows: int, matrices: Matrices) -> Record:
         """Return a record for a call on these inputs and outputs, which the caller keeps alive."""
+        # Each call copies the record: a signal handler may call before the kernel has read it.
         record = type(self._record).from_buffer_copy(self._record)
         record[0] = rows
         for position, matrix in enumerate(matrices, start=1):
@@ -144,9 +147,10 @@ class Workspace:
         return record
 
 
-def aligned(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def copy_aligned(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Copy an array to an aligned address."""
     space = np.zeros(array.nbytes + ALIGNMENT, np.uint8)
+    # numpy promises no such alignment, so the copy begins within a larger array.
     start = -space.ctypes.data % ALIGNMENT
     copy = space[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
     copy[...] = array
@@ -161,6 +165,7 @@ def pack_loop(loop: CompiledLoop) -> dict[str, bytes]:
         return {}
     return {
         LIBRARY: loop.code.library,
+        # Names are numbers: safetensors orders tensors by itself, and the kernel needs their order.
         TABLES: save({f"{i}": table for i, table in enumerate(loop.tables)}),
         SCRATCH: json.dumps(loop.code.scratch).encode(),
     }
@@ -179,9 +184,6 @@ def unpack_loop(files: Mapping[str, bytes]) -> LoopCode:
     )
 
 
-Task = Callable[[], None]
-
-
 def share(tasks: Sequence[Task], threads: int) -> None:
     """Run independent tasks on ``threads`` threads, one of which is the caller's.
 
@@ -195,6 +197,8 @@ def share(tasks: Sequence[Task], threads: int) -> None:
     >>> sorted(done)
     ['a', 'b', 'c']
     """
+    # Threads draw from one iterator, whose next step the lock of the interpreter keeps
+    # whole.
     waiting = iter(tasks)
     others = min(threads, len(tasks)) - 1
     if others < 1:
@@ -206,7 +210,9 @@ def share(tasks: Sequence[Task], threads: int) -> None:
     try:
         _run(waiting)
     finally:
+        # Taking the seats that are left keeps threads that wake late from running anything.
         free = len(list(seats))
+        # Wait for all that began, also after an error: they write to memory of the caller.
         errors = [ended.get() for _ in range(others - free)]
     for error in filter(None, errors):
         raise error
@@ -266,11 +272,6 @@ if sys.platform == "win32":
 else:
     from _ctypes import dlclose as close_library
 
-__all__ = ["load_library"]
-
-FILE = "kernel.so"
-LOADED = count(1)
-
 
 def load_library(library: bytes) -> KernelFunction:
     """Return the kernel of a shared library, which is unloaded when nothing refers to it.
@@ -290,12 +291,13 @@ def load_library(library: bytes) -> KernelFunction:
 def _load(library: bytes) -> ctypes.CDLL:
     """Load from memory where the system can, which needs no folder that may be written to."""
     if hasattr(os, "memfd_create"):
+        # A system may forbid files in memory or running them; then a folder is tried.
         with suppress(OSError), _in_memory(library) as path:
-            return _opened(path)
+            return _open(path)
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        file = Path(folder, FILE)
+        file = Path(folder, LIBRARY)
         file.write_bytes(library)
-        return _opened(str(file))
+        return _open(str(file))
 
 
 @contextmanager
@@ -305,7 +307,7 @@ def _in_memory(library: bytes) -> Iterator[str]:
     The system would return that library. Numbers of files come again, so the path holds another
     number too: its bits, as steps that lead nowhere.
     """
-    file = os.memfd_create(FILE, os.MFD_CLOEXEC)
+    file = os.memfd_create(LIBRARY, os.MFD_CLOEXEC)
     try:
         os.write(file, library)
         steps = f"{next(LOADED):b}".replace("0", "/").replace("1", "./")
@@ -314,11 +316,12 @@ def _in_memory(library: bytes) -> Iterator[str]:
         os.close(file)
 
 
-def _opened(path: str) -> ctypes.CDLL:
+def _open(path: str) -> ctypes.CDLL:
     """Open a library until nothing refers to it.
 
     It stays open when the interpreter ends, since other threads may still run its code.
     """
     library = ctypes.CDLL(path)
+    # ctypes never unloads a library itself, and a server may load thousands of models.
     weakref.finalize(library, close_library, library._handle).atexit = False  # noqa: SLF001
     return library

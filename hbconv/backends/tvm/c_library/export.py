@@ -1,15 +1,17 @@
-"""Compile methods, write the C around them, and link both to a library.
+"""Shared libraries of compiled methods: with a C function for each, or with a torch operator.
 
-C compilers for this machine and for others.
+The methods are compiled, C is written around them, and a C compiler links both, for this machine or
+for another one. The operator uses torch's stable ABI.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -19,15 +21,18 @@ from hbconv.backends.tvm import BACKEND
 from hbconv.backends.tvm.c_library.function import CFunction, compile_function
 from hbconv.backends.tvm.c_library.source import (
     c_text,
+    c_type,
     class_arrays,
     function_source,
     header_text,
+    pointer_type,
+    signature,
     texts,
 )
 from hbconv.backends.tvm.target.machine import LEVELS, Machine
 from hbconv.containers import Graph
 from hbconv.errors import BackendError, MissingPackageError
-from hbconv.interface import inputs_with_text
+from hbconv.interface import FileInput, FileOutput, inputs_with_codes, inputs_with_text
 from hbconv.names import unknown
 from hbconv.target import Target
 
@@ -36,6 +41,7 @@ __all__ = [
     "CPP",
     "LINK",
     "export_library",
+    "export_operator",
     "find_compiler",
     "library_files",
     "machine_of",
@@ -43,6 +49,7 @@ __all__ = [
     "write_files",
 ]
 
+# Hidden by default: programs see only what is marked as API.
 COMPILE = ("-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden")
 LINK = (
     *("-shared", "-fPIC", "-Wl,-Bsymbolic", "-s", "-Wl,-z,noexecstack"),
@@ -62,6 +69,36 @@ SUPPORTS = {
     ),
 }
 """What C compilers call the instructions of a level."""
+TRIPLES = {"x86-64": "x86_64-linux-gnu", "aarch64": "aarch64-linux-gnu"}
+"""Names of Linux systems, as GNU compilers and zig begin with or take."""
+PREFIX = "hbconv"
+OPERATOR = "answers"
+"""Name of the operator in its namespace."""
+TORCH_VERSION = "0x020a000000000000"
+"""Of the stable ABI: 2.10, the first that has what ``operator.cpp`` calls."""
+OPERATOR_OPTIONS = (
+    "-std=c++17",
+    "-O2",
+    "-fPIC",
+    "-fvisibility=hidden",
+    f"-DTORCH_TARGET_VERSION={TORCH_VERSION}",
+)
+# The stub defines no symbol, so linkers would drop its name from the library.
+TORCH_LINK = ("-Wl,--no-as-needed", "libtorch_cpu.so", "-Wl,--as-needed")
+TORCH_TYPES = {
+    "bool": "Bool",
+    "float32": "Float",
+    "float64": "Double",
+    "int8": "Char",
+    "int16": "Short",
+    "int32": "Int",
+    "int64": "Long",
+    "uint8": "Byte",
+    "uint16": "UInt16",
+    "uint32": "UInt32",
+    "uint64": "UInt64",
+}
+"""Torch's type of each dtype that C has."""
 
 
 def export_library(
@@ -99,6 +136,7 @@ def export_library(
     header = header_text(next(iter(graphs.values())).traits.estimator, functions, prefix)
     files = library_files(functions, prefix, machine)
     files["library.c"] += _class_arrays(functions, prefix).encode()
+    # The version script also hides symbols of the object files, which LLVM leaves visible.
     files["exports.map"] = f"{{ global: {prefix}_*; local: *; }};\n".encode()
     with TemporaryDirectory() as name:
         folder = Path(name)
@@ -111,9 +149,9 @@ def machine_of(level: str | None) -> Machine:
     """Return the machine of a level, by default this one, or raise OptionError."""
     if level is None:
         return Machine.host()
-    known = [name for name in LEVELS if Machine(name).architecture in TRIPLES]
-    if level not in known:
-        raise unknown("target", level, known)
+    levels = [name for name in LEVELS if Machine(name).architecture in TRIPLES]
+    if level not in levels:
+        raise unknown("target", level, levels)
     return Machine(level)
 
 
@@ -163,10 +201,6 @@ def _messages(messages: list[str], prefix: str) -> str:
     return f"API const char *{prefix}_message(int32_t status) {{\n{body}\n}}\n"
 
 
-TRIPLES = {"x86-64": "x86_64-linux-gnu", "aarch64": "aarch64-linux-gnu"}
-"""Names of Linux systems, as GNU compilers and zig begin with or take."""
-
-
 @dataclass(frozen=True)
 class Language:
     """A language, and who compiles it.
@@ -201,7 +235,7 @@ def find_compiler(machine: Machine, language: Language) -> list[str]:
     Raises
     ------
     MissingPackageError
-        There is none; the message says how to install one.
+        A compiler is missing; the message says how to install one.
     """
     native = sys.platform == "linux" and machine.architecture == Machine.host().architecture
     triple = TRIPLES[machine.architecture]
@@ -220,9 +254,147 @@ def find_compiler(machine: Machine, language: Language) -> list[str]:
 
 
 def run_compiler(command: list[str], folder: Path) -> None:
-    """Run a compiler in a folder, or raise BackendError with what it says."""
+    """Run a compiler in a folder, or raise BackendError with its message."""
+    # Compilers write in any encoding, and the reason is at the end of their output.
     done = subprocess.run(  # noqa: S603
         command, cwd=folder, capture_output=True, text=True, errors="replace", check=False
     )
     if done.returncode:
         raise BackendError(f"{command[0]} cannot make the library: {done.stderr[-2000:]}")
+
+
+@dataclass(frozen=True)
+class Operator:
+    """A torch operator in a shared library.
+
+    Parameters
+    ----------
+    name : str
+    namespace : str
+        Each library has one of its own, by its content, so that a process may load many.
+    schema : str
+    inputs : tuple of FileInput
+        Matrices; the last holds the codes of texts, where there are any.
+    outputs : tuple of FileOutput
+    library : bytes
+    """
+
+    name: str
+    namespace: str
+    schema: str
+    inputs: tuple[FileInput, ...]
+    outputs: tuple[FileOutput, ...]
+    library: bytes
+
+
+def export_operator(
+    graph: Graph, target: Target, headers: Path, level: str | None = None
+) -> Operator:
+    """Return the operator that computes all methods of a planned graph.
+
+    Parameters
+    ----------
+    graph : Graph
+    target : Target
+    headers : Path
+        Torch's folder of header files.
+    level : str, optional
+        As of ``export_library``.
+
+    Raises
+    ------
+    OptionError
+        There is no such level.
+    MissingPackageError
+        TVM, or a C++ compiler for the level, is not installed.
+    BackendError
+        C has no type for an input or answer, or the compiler fails.
+    """
+    BACKEND.require_packages()
+    machine = machine_of(level)
+    compiler = find_compiler(machine, CPP)
+    function = compile_function(OPERATOR, graph, inputs_with_codes, target, machine)
+    outputs = tuple(answer.file_output for answer in function.answers)
+    schema = _schema(function)
+    files = library_files([function], PREFIX, machine)
+    files["operator.cpp"] = _resource("operator.cpp")
+    files["operator_tables.h"] = "\n".join(_tables(function, schema)).encode()
+    namespace = _namespace(files)
+    files["operator_tables.h"] += f'#define NAMESPACE "{namespace}"\n'.encode()
+    files["exports.map"] = b"{ local: *; };\n"
+    library = _build(compiler, files, headers)
+    return Operator(OPERATOR, namespace, schema, function.inputs, outputs, library)
+
+
+def _schema(function: CFunction) -> str:
+    names = ", ".join(f"Tensor {argument.name}" for argument in function.inputs)
+    answers = ", ".join("Tensor" for _ in function.answers)
+    return f"{OPERATOR}({names}) -> ({answers})"
+
+
+def _resource(name: str) -> bytes:
+    return resources.files("hbconv.backends.tvm.c_library").joinpath(name).read_bytes()
+
+
+def _namespace(files: Mapping[str, bytes]) -> str:
+    """Name the content of files."""
+    digest = hashlib.sha256()
+    for name, data in sorted(files.items()):
+        digest.update(f"{name} {len(data)} ".encode() + data)
+    return f"hbconv_{digest.hexdigest()[:16]}"
+
+
+def _tables(function: CFunction, schema: str) -> Iterator[str]:
+    """Write what ``operator.cpp`` reads of a model."""
+    inputs = [
+        _rows(argument.name, argument.dtype, (len(argument.columns),))
+        for argument in function.inputs
+    ]
+    answers = [
+        _rows(a.file_output.method, a.file_output.dtype, a.file_output.shape)
+        for a in function.answers
+    ]
+    yield f"#define SCHEMA {c_text(schema)}"
+    yield f"#define OPERATOR {c_text(OPERATOR)}"
+    yield f"constexpr size_t INPUT_COUNT = {len(inputs)}, ANSWER_COUNT = {len(answers)};"
+    yield f"static const Rows INPUTS[] = {{{', '.join(inputs)}}};"
+    yield f"static const Rows ANSWERS[] = {{{', '.join(answers)}}};"
+    yield f'extern "C" {signature(function, PREFIX)};'
+    yield f'extern "C" const char *{PREFIX}_message(int32_t status);'
+    yield f"static const char *message(int32_t status) {{ return {PREFIX}_message(status); }}"
+    yield "static int32_t answer_rows(int64_t rows, const char *const *from, char *const *to) {"
+    yield f"    return {PREFIX}_{OPERATOR}({', '.join(['rows', *_arguments(function)])});"
+    yield "}\n"
+
+
+def _rows(name: str, dtype: str, shape: tuple[int, ...]) -> str:
+    sizes = ", ".join(map(str, shape))
+    return f"{{{c_text(name)}, {c_text(dtype)}, ScalarType::{TORCH_TYPES[dtype]}, {{{sizes}}}}}"
+
+
+def _arguments(function: CFunction) -> Iterator[str]:
+    for number, argument in enumerate(function.inputs):
+        yield f"reinterpret_cast<{pointer_type(argument)}>(from[{number}])"
+    for number, answer in enumerate(function.answers):
+        yield f"reinterpret_cast<{c_type(answer.file_output.dtype)} *>(to[{number}])"
+
+
+def _build(compiler: list[str], files: Mapping[str, bytes], headers: Path) -> bytes:
+    """Compile and link; the library requires torch's by name, in whatever folder."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        sources = write_files(folder, {**files, "torch.c": b"\n"})
+        objects = [source for source in sources if source.endswith(".o")]
+        # A stub with the name of torch's library: linking needs no torch, and the loader finds the
+        # real one.
+        stub = ["torch.c", "-shared", "-Wl,-soname,libtorch_cpu.so", "-o", "libtorch_cpu.so"]
+        # The prefix map keeps paths of this machine out of the library.
+        include = ["-isystem", str(headers), f"-ffile-prefix-map={headers}=torch"]
+        for command in (
+            ["-x", "c", *COMPILE, "-c", "library.c", "-o", "library.o"],
+            [*OPERATOR_OPTIONS, *include, "-c", "operator.cpp", "-o", "operator.o"],
+            ["-x", "c", *stub],
+            [*LINK, "operator.o", "library.o", *objects, *TORCH_LINK, "-lm", "-o", "library.so"],
+        ):
+            run_compiler([*compiler, *command], folder)
+        return (folder / "library.so").read_bytes()

@@ -11,13 +11,12 @@ import numpy.typing as npt
 
 from hbconv.backends.tvm import BACKEND
 from hbconv.backends.tvm.binary.build import make_objects
-from hbconv.backends.tvm.compile import FEW
 from hbconv.backends.tvm.emit.tile_function import write_function
 from hbconv.backends.tvm.passes.flag_beyond import join_looks
 from hbconv.backends.tvm.passes.fuse_products import fuse_products
 from hbconv.backends.tvm.target.machine import Machine
-from hbconv.backends.tvm.target.schedule import Schedule
-from hbconv.backends.tvm.trees.single_row.row_limit import single_row_limit
+from hbconv.backends.tvm.target.schedule import FEW, Schedule
+from hbconv.backends.tvm.trees.tree_work import single_row_limit
 from hbconv.containers import Graph, Output
 from hbconv.interface import (
     FileInput,
@@ -31,7 +30,7 @@ from hbconv.lower import Lowered
 from hbconv.target import Target
 from hbconv.tensor import TensorProgram
 
-__all__ = ["ALIGNMENT", "CAnswer", "CFunction", "CLoop", "compile_function", "rounded"]
+__all__ = ["ALIGNMENT", "CAnswer", "CFunction", "CLoop", "compile_function", "round_up"]
 
 ALIGNMENT = 64
 """Bytes that addresses of tables and scratch are multiples of."""
@@ -71,21 +70,21 @@ class CAnswer:
     Parameters
     ----------
     output : Output
-    told : FileOutput
+    file_output : FileOutput
         What the C function answers.
     dtype, width : str, int
         Of the program's values.
     """
 
     output: Output
-    told: FileOutput
+    file_output: FileOutput
     dtype: str
     width: int
 
     @property
     def converts(self) -> bool:
         """Whether the program's values are not yet the answer."""
-        return label_tables(self.output) is not None or self.dtype != self.told.dtype
+        return label_tables(self.output) is not None or self.dtype != self.file_output.dtype
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,7 @@ class CFunction:
         Of each column of codes that the program takes, which of the text columns it encodes.
     answers : tuple of CAnswer
     messages : tuple of (str, int)
-        What each check says, and its columns.
+        Message of each check, and its columns.
     loops : tuple of CLoop
         Those for few rows first.
     """
@@ -144,14 +143,19 @@ def compile_function(
     return CFunction(
         name,
         interface.inputs,
+        # Several encoders may read one text column, which is one argument.
         tuple(list(dict.fromkeys(columns)).index(column) for column in columns),
-        tuple(CAnswer(output, told, kind.dtype, kind.shape[0]) for output, told, kind in outputs),
+        tuple(
+            CAnswer(output, file_output, kind.dtype, kind.shape[0])
+            for output, file_output, kind in outputs
+        ),
         tuple((check.message, kind.shape[0]) for check, kind in checks),
         tuple(_loops(program, f"{name}__loop", machine)),
     )
 
 
 def _loops(program: TensorProgram, symbol: str, machine: Machine) -> list[CLoop]:
+    # Two loops, as a TvmArtifact has: one for few rows, one for any number.
     few = single_row_limit(program, machine)
     batch = _loop(program, Schedule.construct(program, machine), machine, symbol, 0)
     return [_loop(program, FEW, machine, f"{symbol}_few", few), batch] if few else [batch]
@@ -161,23 +165,24 @@ def _loop(
     program: TensorProgram, schedule: Schedule, machine: Machine, symbol: str, most_rows: int
 ) -> CLoop:
     written = write_function(program, schedule, machine, symbol)
-    tables, starts = _joined(written.tables)
+    tables, starts = _join_tables(written.tables)
     scratch = tuple(np.dtype(dtype).itemsize * n for dtype, n in written.scratch.items())
     objects = make_objects(written.functions, machine)
     return CLoop(symbol, most_rows, tables, starts, scratch, objects)
 
 
-def _joined(tables: tuple[npt.NDArray[Any], ...]) -> tuple[bytes, tuple[int, ...]]:
+def _join_tables(tables: tuple[npt.NDArray[Any], ...]) -> tuple[bytes, tuple[int, ...]]:
     """Return tables one after another, each at a multiple of ``ALIGNMENT``, and their places."""
     data = bytearray()
     starts = []
     for table in tables:
-        data.extend(bytes(rounded(len(data)) - len(data)))
+        # Padding brings the next table to an aligned address, as vector loads need.
+        data.extend(bytes(round_up(len(data)) - len(data)))
         starts.append(len(data))
         data.extend(table.tobytes())
     return bytes(data), tuple(starts)
 
 
-def rounded(size: int) -> int:
+def round_up(size: int) -> int:
     """Return the next multiple of ``ALIGNMENT``."""
     return -(-size // ALIGNMENT) * ALIGNMENT

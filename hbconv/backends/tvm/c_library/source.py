@@ -1,10 +1,6 @@
-"""The C of a library: functions of methods, around their compiled loops.
+"""The C of a library: functions around the compiled loops of methods, and their header.
 
-The header of a library: its functions, what they take, and what they answer.
-
-Where the parts of a call's own memory lie.
-
-Values as C writes them.
+A function keeps codes, flags and scratch in memory of its own call, which ``CallMemory`` lays out.
 """
 
 from __future__ import annotations
@@ -18,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv import __version__
-from hbconv.backends.tvm.c_library.function import CAnswer, CFunction, CLoop, rounded
+from hbconv.backends.tvm.c_library.function import CAnswer, CFunction, CLoop, round_up
 from hbconv.errors import BackendError
 from hbconv.interface import FileInput, label_tables
 
@@ -35,19 +31,37 @@ __all__ = [
     "texts",
 ]
 
+MOST_LETTERS = 2000
+"""Letters of names in one comment."""
+MAX_INDEX = 2**31 - 1
+"""Row times column stays below this in one call of a loop, since positions are int32."""
+# No timings of this choice are kept.
+SLICE_ROWS = 4096
+"""Rows of one call of a loop: their flags and codes stay in the second-level cache."""
+LEAST_ROWS = 256
+SLICE_BYTES = 1 << 20
+"""Bytes that the codes, flags and values of a slice may take."""
+C_TYPES = {
+    "bool": "uint8_t",
+    "float32": "float",
+    "float64": "double",
+    **{f"{sign}int{bits}": f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+}
+"""C's type of each dtype; a bool is a byte, as in numpy."""
+
 
 def signature(function: CFunction, prefix: str) -> str:
     """Return the head of a function."""
-    inputs = [f"{pointer_type(given)}{input_name(given)}" for given in function.inputs]
-    types = [c_type(answer.told.dtype) for answer in function.answers]
+    inputs = [f"{pointer_type(argument)}{input_name(argument)}" for argument in function.inputs]
+    types = [c_type(answer.file_output.dtype) for answer in function.answers]
     pairs = zip(types, answer_names(function), strict=True)
     arguments = ["int64_t rows", *inputs, *(f"{kind} *{name}" for kind, name in pairs)]
     return f"int32_t {prefix}_{function.name}({', '.join(arguments)})"
 
 
-def input_name(given: FileInput) -> str:
+def input_name(argument: FileInput) -> str:
     """Return the name of an argument, which no word of C and no macro is."""
-    return f"text_{given.name}" if given.is_text else given.name
+    return f"text_{argument.name}" if argument.is_text else argument.name
 
 
 def answer_names(function: CFunction) -> list[str]:
@@ -57,9 +71,9 @@ def answer_names(function: CFunction) -> list[str]:
     return [f"answer_{number}" for number in range(len(function.answers))]
 
 
-def pointer_type(given: FileInput) -> str:
+def pointer_type(argument: FileInput) -> str:
     """Return C's type of an argument."""
-    return "const char *const *" if given.is_text else f"const {c_type(given.dtype)} *"
+    return "const char *const *" if argument.is_text else f"const {c_type(argument.dtype)} *"
 
 
 def function_source(function: CFunction, prefix: str, first_message: int) -> str:
@@ -81,11 +95,14 @@ def _tables(function: CFunction) -> Iterator[str]:
         yield f"HIDDEN extern int32_t {loop.symbol}(const int64_t *call);"
         yield f"HIDDEN extern const char {loop.symbol}_tables[];"
         yield f"INCLUDE({loop.symbol}_tables, {c_text(loop.symbol + '.bin')})"
-    for place, given in enumerate(given for given in function.inputs if given.is_text):
-        for number, vocabulary in enumerate(given.vocabularies):
+    for place, argument in enumerate(argument for argument in function.inputs if argument.is_text):
+        for number, vocabulary in enumerate(argument.vocabularies):
+            # Sorted by bytes, as ``code_of`` in runtime.c searches by halving.
             entries = sorted((t.encode("utf-8", "ignore"), c) for t, c in vocabulary.items())
-            known = [(t, c) for t, c in entries if b"\0" not in t]
-            rows = ", ".join(f"{{{c_text(t.decode())}, {c}}}" for t, c in known) or '{"", -1}'
+            # A text of C ends at its first null, so a category that holds one is never found.
+            c_entries = [(t, c) for t, c in entries if b"\0" not in t]
+            # C has no array without entries; the code -1 means an unknown text.
+            rows = ", ".join(f"{{{c_text(t.decode())}, {c}}}" for t, c in c_entries) or '{"", -1}'
             name = f"{function.name}_texts_{place}_{number}"
             yield f"static const entry {name}[] = {{{rows}}};"
     for number, answer in enumerate(function.answers):
@@ -96,9 +113,9 @@ def _tables(function: CFunction) -> Iterator[str]:
 def _labels(answer: CAnswer, name: str) -> Iterator[str]:
     tables = label_tables(answer.output)
     if tables is not None:
-        flat = np.concatenate([table.astype(answer.told.dtype) for table in tables])
+        flat = np.concatenate([table.astype(answer.file_output.dtype) for table in tables])
         starts = np.cumsum([0, *(len(table) for table in tables[:-1])])
-        yield f"static const {c_type(answer.told.dtype)} {name}_labels[] = {numbers(flat)};"
+        yield f"static const {c_type(answer.file_output.dtype)} {name}_labels[] = {numbers(flat)};"
         yield f"static const int64_t {name}_starts[] = {numbers(starts)};"
 
 
@@ -147,11 +164,11 @@ def _encode(function: CFunction, space: CallMemory) -> Iterator[str]:
     """Write the codes of texts, or those of the caller where they are in range."""
     if not function.coded:
         return
-    texts = [given for given in function.inputs if given.is_text]
-    found = _codes_of(function, texts) if texts else _codes_given(function.inputs[-1])
+    texts = [argument for argument in function.inputs if argument.is_text]
+    codes = _codes_of(function, texts) if texts else _codes_of_caller(function.inputs[-1])
     yield f"int32_t *codes_read = (int32_t *)(work + {space.codes});"
     yield "for (int64_t i = 0; i < count; i++) {"
-    for column, code in enumerate(found):
+    for column, code in enumerate(codes):
         yield f"    codes_read[i * {len(function.coded)} + {column}] = {code};"
     yield "}"
 
@@ -165,20 +182,20 @@ def _codes_of(function: CFunction, texts: list[FileInput]) -> Iterator[str]:
         yield f"code_of({table}, {size}, {input_name(texts[place])}[start + i])"
 
 
-def _codes_given(given: FileInput) -> Iterator[str]:
-    width = len(given.columns)
-    for column, vocabulary in enumerate(given.vocabularies):
+def _codes_of_caller(argument: FileInput) -> Iterator[str]:
+    width = len(argument.columns)
+    for column, vocabulary in enumerate(argument.vocabularies):
         end = max(vocabulary.values(), default=-1) + 1
         place = f"(start + i) * {width} + {column}"
-        yield f"code_within({given.name}[{place}], {end}, &status)"
+        yield f"code_within({argument.name}[{place}], {end}, &status)"
 
 
 def _record(function: CFunction, space: CallMemory, loop: CLoop) -> Iterator[str]:
     """Yield the words of a call, in the order of the calling convention."""
     yield "count"
-    for given in function.inputs:
-        if not given.vocabularies:
-            yield f"(int64_t)({given.name} + start * {len(given.columns)})"
+    for argument in function.inputs:
+        if not argument.vocabularies:
+            yield f"(int64_t)({argument.name} + start * {len(argument.columns)})"
     if function.coded:
         yield "(int64_t)codes_read"
     answers = zip(function.answers, answer_names(function), space.values, strict=True)
@@ -193,7 +210,7 @@ def _record(function: CFunction, space: CallMemory, loop: CLoop) -> Iterator[str
 def _convert(function: CFunction, number: int, place: int) -> Iterator[str]:
     """Write labels for codes, or values in the dtype of the source's answer."""
     answer, name = function.answers[number], f"{function.name}_{number}"
-    kind, width = c_type(answer.told.dtype), answer.width
+    kind, width = c_type(answer.file_output.dtype), answer.width
     coded = label_tables(answer.output) is not None
     value = f"{name}_labels[from[i] + {name}_starts[i % {width}]]" if coded else f"({kind})from[i]"
     yield "{"
@@ -202,9 +219,6 @@ def _convert(function: CFunction, number: int, place: int) -> Iterator[str]:
     yield f"    for (int64_t i = 0; i < count * {width}; i++) to[i] = {value};"
     yield "}"
 
-
-MOST_LETTERS = 2000
-"""Letters of names in one comment."""
 
 TEXT = """\
 /* {estimator}, compiled by hbconv {version}.
@@ -237,7 +251,7 @@ const char *{prefix}_message(int32_t status);
 
 def header_text(estimator: str, methods: list[CFunction], prefix: str) -> str:
     """Return the text of a header."""
-    functions = "".join(f"{line}\n" for method in methods for line in _declared(method, prefix))
+    functions = "".join(f"{line}\n" for method in methods for line in _declare(method, prefix))
     guard = f"{prefix.upper()}_H"
     return TEXT.format(
         estimator=_comment(estimator),
@@ -248,14 +262,14 @@ def header_text(estimator: str, methods: list[CFunction], prefix: str) -> str:
     )
 
 
-def _declared(method: CFunction, prefix: str) -> Iterator[str]:
+def _declare(method: CFunction, prefix: str) -> Iterator[str]:
     yield f"/* {method.name}"
-    for given in method.inputs:
-        what = "texts" if given.is_text else f"rows x {len(given.columns)}"
-        yield f"   {input_name(given)}: {what}, of {_comment(', '.join(given.columns))}"
+    for argument in method.inputs:
+        what = "texts" if argument.is_text else f"rows x {len(argument.columns)}"
+        yield f"   {input_name(argument)}: {what}, of {_comment(', '.join(argument.columns))}"
     (answer,) = method.answers
-    shape = " x ".join(["rows", *map(str, answer.told.shape)])
-    coded = ", codes of classes" if answer.told.classes else ""
+    shape = " x ".join(["rows", *map(str, answer.file_output.shape)])
+    coded = ", codes of classes" if answer.file_output.classes else ""
     yield f"   answer: {shape}{coded} */"
     yield f"{signature(method, prefix)};"
     for name, values in class_arrays(method, prefix):
@@ -265,7 +279,7 @@ def _declared(method: CFunction, prefix: str) -> Iterator[str]:
 
 def class_arrays(method: CFunction, prefix: str) -> list[tuple[str, tuple[str, ...]]]:
     """Return the names and labels of the arrays that codes are places in, one for each target."""
-    tables = method.answers[0].told.classes or ()
+    tables = method.answers[0].file_output.classes or ()
     name = f"{prefix}_{method.name}_classes"
     names = [name] if len(tables) == 1 else [f"{name}_{i}" for i in range(len(tables))]
     pairs = zip(names, tables, strict=True)
@@ -274,17 +288,9 @@ def class_arrays(method: CFunction, prefix: str) -> list[tuple[str, tuple[str, .
 
 def _comment(text: str) -> str:
     """Return the beginning of a text, without what ends a comment or acts in a terminal."""
+    # Names come from users' columns: a long list of them would bury the declarations.
     begin = text if len(text) <= MOST_LETTERS else f"{text[:MOST_LETTERS]} ..."
     return re.sub(r"[\x00-\x1f\x7f-\x9f]", " ", begin.replace("*/", "* /"))
-
-
-MAX_INDEX = 2**31 - 1
-"""Row times column stays below this in one call of a loop, since positions are int32."""
-SLICE_ROWS = 4096
-"""Rows of one call of a loop: their flags and codes stay in the second-level cache."""
-LEAST_ROWS = 256
-SLICE_BYTES = 1 << 20
-"""Bytes that the codes, flags and values of a slice may take."""
 
 
 @dataclass(frozen=True)
@@ -299,7 +305,7 @@ class CallMemory:
     codes : int
         Place of the codes of texts.
     flags : tuple of int
-        Place of what each check says.
+        Place of the flags of each check.
     values : tuple of int or None
         Place of the values that are converted to each answer; None where a loop writes it itself.
     scratch : dict of str to tuple of int
@@ -320,15 +326,17 @@ class CallMemory:
         items = [_value_bytes(answer) for answer in function.answers]
         row_bytes = 4 * len(function.coded) + sum(widths) + sum(items)
         rows = _slice_rows(function, row_bytes)
-        first = rounded(4 * len(function.coded) * rows)
+        first = round_up(4 * len(function.coded) * rows)
         flags, first = _places([width * rows for width in widths], first)
         values, first = _places([item * rows for item in items], first)
         scratch = {}
         ends = [first]
         for loop in function.loops:
+            # Scratch of all loops begins at one place, since a call runs one of them.
             scratch[loop.symbol], end = _places(loop.scratch_bytes, first)
             ends.append(end)
         held = tuple(p if item else None for p, item in zip(values, items, strict=True))
+        # Never zero bytes, for which an allocation may return NULL, that is no memory.
         return CallMemory(rows, max(64, *ends), 0, flags, held, scratch)
 
 
@@ -338,7 +346,7 @@ def _value_bytes(answer: CAnswer) -> int:
 
 
 def _slice_rows(function: CFunction, row_bytes: int) -> int:
-    inputs = [1 if given.is_text else len(given.columns) for given in function.inputs]
+    inputs = [1 if argument.is_text else len(argument.columns) for argument in function.inputs]
     answers = [answer.width for answer in function.answers]
     checks = [width for _, width in function.messages]
     widest = max([*inputs, len(function.coded), *answers, *checks])
@@ -347,21 +355,12 @@ def _slice_rows(function: CFunction, row_bytes: int) -> int:
 
 
 def _places(sizes: list[int] | tuple[int, ...], first: int) -> tuple[tuple[int, ...], int]:
-    """Return where buffers lie one after another, and where the last one ends."""
+    """Return the places of buffers one after another, and where the last one ends."""
     places = []
     for size in sizes:
         places.append(first)
-        first = rounded(first + size)
+        first = round_up(first + size)
     return tuple(places), first
-
-
-C_TYPES = {
-    "bool": "uint8_t",
-    "float32": "float",
-    "float64": "double",
-    **{f"{sign}int{bits}": f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)},
-}
-"""C's type of each dtype; a bool is a byte, as in numpy."""
 
 
 def c_type(dtype: str) -> str:
@@ -386,6 +385,8 @@ def c_text(text: str) -> str:
 
 def _character(byte: int) -> str:
     """Return a byte as itself, or by its number where C would read it otherwise."""
+    # A question mark may begin a trigraph; an octal escape ends after three digits whatever
+    # follows.
     plain = 32 <= byte < 127 and chr(byte) not in '"\\?'
     return chr(byte) if plain else f"\\{byte:03o}"
 
@@ -400,6 +401,7 @@ def numbers(values: npt.NDArray[Any]) -> str:
     if values.dtype.kind == "f":
         return "{" + ", ".join(_float(value) for value in values.tolist()) + "}"
     smallest = np.iinfo(np.int64).min
+    # C has no literal of the least int64: its minus is an operator on a number that does not fit.
     plain = [f"({v + 1}LL - 1)" if v == smallest else f"{int(v)}LL" for v in values.tolist()]
     return "{" + ", ".join(plain) + "}"
 
@@ -407,4 +409,5 @@ def numbers(values: npt.NDArray[Any]) -> str:
 def _float(value: float) -> str:
     if value != value:
         return '__builtin_nan("")'
+    # Hexadecimal floats are exact, while decimal ones depend on the rounding of a compiler.
     return value.hex() if abs(value) < float("inf") else f"{'-' * (value < 0)}__builtin_inf()"

@@ -1,4 +1,4 @@
-"""Programs on CUDA devices: the algorithms of the tile compiler, for one row a thread.
+"""Programs on CUDA devices: the algorithms of the tile compiler, with one thread per row.
 
 1. ``stages`` cuts a program at its forests.
 2. ``row_function`` writes each part between them as TIR, by the emitters of the tile compiler.

@@ -1,8 +1,7 @@
-"""Run a plan on a device by the driver alone: copy the inputs, launch the kernels, copy back.
+"""Compile a program for a CUDA device, and run its plan.
 
-Find the device of a target.
-
-Compile a program for a CUDA device, and choose who manages its memory.
+Where torch has a CUDA build, torch manages memory, streams and graphs. Otherwise the driver alone
+does: copy the inputs, launch the kernels, copy back.
 """
 
 from __future__ import annotations
@@ -44,6 +43,7 @@ class CudaArtifact(Artifact):
         self.device = device
         self._tables: dict[int, int] = {}
         self._kept: list[npt.NDArray[Any]] = []
+        # At exit the process returns all memory of the device by itself.
         finalize(self, _give_all, device, self._tables).atexit = False
         self._lock = Lock()
 
@@ -54,12 +54,13 @@ class CudaArtifact(Artifact):
             name: np.empty((n_rows, *kind.shape), kind.dtype)
             for name, (_, kind) in self.plan.outputs.items()
         }
+        # All buffers of a batch exist at once, so their sizes bound its rows.
         step = self.plan.choose(min(n_rows, MAX_ROWS)).plan.rows_at_once if n_rows else 1
         with self.device.opened() as launcher:
             for first in range(0, n_rows, step):
                 part = slice(first, first + step)
-                given = {name: inputs[name][part] for name in self.plan.inputs}
-                self._run(launcher, given, {name: out[part] for name, out in outputs.items()})
+                part_inputs = {name: inputs[name][part] for name in self.plan.inputs}
+                self._run(launcher, part_inputs, {name: out[part] for name, out in outputs.items()})
         return outputs
 
     def _run(self, launcher: Any, inputs: Arrays, outputs: Arrays) -> None:
@@ -89,6 +90,7 @@ class CudaArtifact(Artifact):
 
     def _place(self, kernels: PlannedKernels) -> dict[str, int]:
         """Return the addresses of the tables, which the first call copies to the device."""
+        # Two first calls at once would copy a table twice and lose one copy.
         with self._lock:
             for name in kernels.plan.tables:
                 self._copy(kernels.tables[name])
@@ -97,10 +99,10 @@ class CudaArtifact(Artifact):
     def _copy(self, table: npt.NDArray[Any]) -> None:
         """Copy a table to the device, once. It is kept, so that no other is it."""
         if id(table) not in self._tables:
-            own = np.ascontiguousarray(table)
+            contiguous = np.ascontiguousarray(table)
             self._kept.append(table)
-            self._tables[id(table)] = self.device.take(own.nbytes)
-            self.device.write(self._tables[id(table)], own)
+            self._tables[id(table)] = self.device.take(contiguous.nbytes)
+            self.device.write(self._tables[id(table)], contiguous)
 
 
 def _give_all(device: DeviceMemory, tables: Mapping[int, int]) -> None:
@@ -131,6 +133,7 @@ def compile_for_device(program: TensorProgram, target: Target) -> Artifact:
     device = find_device(target)
     plan = plan_program(program, device.sizes)
     for launch in plan.choose(MAX_ROWS).plan.launches:
+        # Compiled now, so that a failure shows in convert and not in a call.
         compile_kernel(launch.kernel, device.architecture)
     return _in_memory_of_torch(plan, target) or CudaArtifact(plan, device)
 

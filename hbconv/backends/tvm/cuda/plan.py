@@ -58,23 +58,27 @@ class ForestStep:
     kernels: TreeKernels
 
     def choose(self, n_rows: int) -> PlannedKernels:
-        """Return the kernels that are predicted fastest for so many rows."""
-        return self._named[self.kernels.choose(n_rows)]
+        """Return the kernels that are predicted fastest for a number of rows."""
+        return self._kernels_by_form[self.kernels.choose(n_rows)]
 
     @property
     def batch(self) -> PlannedKernels:
         """The kernels for many rows."""
-        return self._named[self.kernels.forms[-1]]
+        return self._kernels_by_form[self.kernels.forms[-1]]
 
     @cached_property
-    def _named(self) -> dict[Candidate, PlannedKernels]:
+    def _kernels_by_form(self) -> dict[Candidate, PlannedKernels]:
         """Let each form read and write values of the program, and keep its own names apart."""
         ((source,), (target,)) = (self.stage.program.types.inputs, self.stage.program.outputs)
         named = {}
         for form in self.kernels.forms:
             plan = form.kernel.plan
-            own = {name: f"{name} for {target}" for name in (*dict(plan.buffers), *plan.tables)}
-            named[form] = form.kernel.renamed({**own, "x": source, "out": target})
+            own_names = {
+                name: f"{name} for {target}" for name in (*dict(plan.buffers), *plan.tables)
+            }
+            # Forests of one program have equal names for buffers and tables, so each name gets its
+            # output's.
+            named[form] = form.kernel.renamed({**own_names, "x": source, "out": target})
         return named
 
 
@@ -113,12 +117,12 @@ class DevicePlan:
         }
 
     def choose(self, n_rows: int) -> PlannedKernels:
-        """Return all kernels for so many rows, joined once: artifacts know them by identity."""
+        """Return all kernels for a number of rows, joined once: artifacts know them by identity."""
         kernels = tuple(step.choose(n_rows) for step in self.steps)
-        return self._joined.get(kernels) or self._joined.setdefault(kernels, _join(kernels))
+        return self._joins.get(kernels) or self._joins.setdefault(kernels, _join(kernels))
 
     @cached_property
-    def _joined(self) -> dict[tuple[PlannedKernels, ...], PlannedKernels]:
+    def _joins(self) -> dict[tuple[PlannedKernels, ...], PlannedKernels]:
         return {}
 
 
@@ -138,6 +142,7 @@ def plan_program(program: TensorProgram, device: Device) -> DevicePlan:
     BackendError
         A row takes more memory than a thread may have.
     """
+    # Forests have kernels of their own, so they divide a program into stages.
     program, stages = cut(fuse_products(read_in_place(program)))
     by_columns = frozenset(_leaves(stages))
     steps = (
@@ -148,7 +153,7 @@ def plan_program(program: TensorProgram, device: Device) -> DevicePlan:
 
 
 def _leaves(stages: list[Stage]) -> Iterator[str]:
-    """Yield the values that lie by columns."""
+    """Yield the values that are stored by columns."""
     for stage in stages:
         if stage.forest and stage.forest.primitive == "tree_leaves":
             yield from stage.program.outputs

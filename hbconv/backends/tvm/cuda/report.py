@@ -48,6 +48,7 @@ def _launches(step: RowStep | ForestStep, architecture: str) -> Iterator[LaunchR
     for number, launch in enumerate(plan.launches):
         moved = sum(sizes.get(str(argument), 0.0) for argument in launch.arguments)
         if isinstance(step, RowStep):
+            # Kernels of rows are counted by the bytes that they move, without their arithmetic.
             clocks, limit = memory_clocks(moved), "memory"
         elif number == len(plan.launches) - 1:
             clocks, limit = step.kernels.forms[-1].clocks.total, step.kernels.forms[-1].clocks.limit

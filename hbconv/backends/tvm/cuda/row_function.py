@@ -1,6 +1,6 @@
 """Write a program as the function of one row, by the emitters of the tile compiler.
 
-RowKernel: the schedule of a CUDA device. A tile is one row, and a thread takes one tile.
+On a CUDA device a tile is one row, and each thread computes one tile.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ from hbconv.tensor import Input, Op, TensorProgram, TensorType
 
 __all__ = ["RowFunction", "RowMatrix", "write_row_function"]
 
+ONE_ROW = Schedule(tile=1, block=1, lanes=1)
+NO_VECTORS = Machine(vector=8)
+
 
 @dataclass(frozen=True)
 class RowMatrix:
@@ -38,7 +41,7 @@ class RowMatrix:
         In memory.
     width : int
     by_columns : bool
-        Its columns lie one after another, as the leaves of forests do.
+        Its columns are stored one after another, as the leaves of forests do.
     """
 
     name: str
@@ -49,6 +52,7 @@ class RowMatrix:
     @property
     def start(self) -> str:
         """Where the row starts, in CUDA C."""
+        # In 64 bits, since a batch may have more than 2**31 entries.
         return "row" if self.by_columns else f"(long long)row * {self.width}"
 
 
@@ -80,7 +84,7 @@ class RowFunction:
 
 
 def write_row_function(program: TensorProgram, by_columns: frozenset[str]) -> RowFunction:
-    """Write a program without forests; some of its inputs lie by columns."""
+    """Write a program without forests; some of its inputs are stored by columns."""
     k = RowKernel()
     types = program.types
     read = {
@@ -102,11 +106,12 @@ def write_row_function(program: TensorProgram, by_columns: frozenset[str]) -> Ro
         outputs = {name: _row(pointers[m.name], types.outputs[name]) for name, m in written.items()}
         _RowWriter(k, program, inputs, outputs).write()
         EntryPoint.end()
-    tables = {dtype: k.tables.packed(dtype) for dtype in TABLES}
+    tables = {dtype: k.tables.pack(dtype) for dtype in TABLES}
     return RowFunction(
         builder.get(),
         tuple(read.values()),
         tuple(written.values()),
+        # Each table ends with one padding entry, so a longer one holds constants.
         {dtype: table for dtype, table in tables.items() if len(table) > 1},
         {dtype: k.scratch[dtype].size for dtype in SCRATCH if k.scratch[dtype].size},
     )
@@ -123,7 +128,7 @@ def _row(pointer: Any, kind: TensorType) -> InBuffer:
 
 
 class _RowWriter(ProgramWriter):
-    """The body of the function: inputs and outputs are read and written where they lie."""
+    """The body of the function: inputs and outputs are read and written in place."""
 
     def __init__(
         self,
@@ -154,10 +159,6 @@ class _RowWriter(ProgramWriter):
         if name not in self.finished:
             target = self.outputs[name].view((place.size,))
             self.kernel.map_rows(target, (place.view((place.size,)),), lambda value: value)
-
-
-ONE_ROW = Schedule(tile=1, block=1, lanes=1)
-NO_VECTORS = Machine(vector=8)
 
 
 class RowKernel(Kernel):

@@ -1,4 +1,4 @@
-"""Print the function of one row as CUDA C, for a thread a row.
+"""Print the function of one row as CUDA C: one thread per row.
 
 TVM's own printer rounds constants to 15 digits, and its passes forget NaN: ``not (x <= t)`` becomes
 ``t < x``. So TIR is printed as it was written.
@@ -89,7 +89,7 @@ def print_kernel(row: RowFunction, name: str) -> str:
     """
     printer = _Printer(row)
     body = list(printer.lines(row.function.body, "    "))
-    given = [
+    parameters = [
         *(f"const {TYPES[m.dtype]}* __restrict__ {m.name}_rows" for m in row.inputs),
         *(f"{TYPES[m.dtype]}* __restrict__ {m.name}_rows" for m in row.outputs),
         *(f"const {TYPES[dtype]}* __restrict__ table_{dtype}" for dtype in row.tables),
@@ -97,13 +97,14 @@ def print_kernel(row: RowFunction, name: str) -> str:
     ]
     begin = [
         f"const int row = blockIdx.x * {THREADS} + threadIdx.x;",
+        # The last block has threads past the last row.
         "if (row >= n) return;",
         *(f"const {TYPES[m.dtype]}* {m.name} = {m.name}_rows + {m.start};" for m in row.inputs),
         *(f"{TYPES[m.dtype]}* {m.name} = {m.name}_rows + {m.start};" for m in row.outputs),
         *(f"{TYPES[dtype]} scratch_{dtype}[{size}];" for dtype, size in row.scratch.items()),
     ]
     head = f'extern "C" __global__ void __launch_bounds__({THREADS}) {name}(\n    '
-    lines = [HEAD + head + ",\n    ".join(given) + ") {", *(f"    {line}" for line in begin)]
+    lines = [HEAD + head + ",\n    ".join(parameters) + ") {", *(f"    {line}" for line in begin)]
     return "\n".join([*lines, *body, "}\n"])
 
 
@@ -182,6 +183,7 @@ class _Printer:
             return name
         position = self.value(index)
         if name in self.by_columns:
+            # Forests write leaves by columns, so neighbouring threads read neighbouring entries.
             return f"{name}[(long long)({position}) * n]"
         return f"{name}[{position}]"
 
@@ -207,18 +209,19 @@ class _Printer:
 
     def call(self, x: Any) -> str:
         """Print a call of a function."""
-        name, given = x.op.name.rpartition(".")[2], list(x.args)
-        if name == "call_llvm_pure_intrin" and _intrinsic(given[0]) == FENCE:
-            return self.value(given[1])
+        name, arguments = x.op.name.rpartition(".")[2], list(x.args)
+        # The flag --fmad=false keeps every product from being fused, so the fence is its argument.
+        if name == "call_llvm_pure_intrin" and _intrinsic(arguments[0]) == FENCE:
+            return self.value(arguments[1])
         if name == "reinterpret":
-            return f"bits_as<{TYPES[str(x.ty)]}>({self.value(given[0])})"
+            return f"bits_as<{TYPES[str(x.ty)]}>({self.value(arguments[0])})"
         if name == "call_pure_extern":
-            function, given = str(given[0].value), given[1:]
+            function, arguments = str(arguments[0].value), arguments[1:]
         elif name in FUNCTIONS:
             function = FUNCTIONS[name]
         else:
             raise VerificationError(f"CUDA C has no {name}: {x}")
-        return f"{function}({', '.join(map(self.value, given))})"
+        return f"{function}({', '.join(map(self.value, arguments))})"
 
 
 def _intrinsic(number: Any) -> str:
@@ -241,7 +244,9 @@ def print_float(value: float, dtype: str) -> str:
     number = np.array(value, dtype)
     if not np.isfinite(number):
         word, suffix = ("uint64", "ull") if dtype == "float64" else ("uint32", "u")
+        # C has no literals of NaN and infinity, so their bits are written.
         return f"bits_as<{TYPES[dtype]}>({hex(number.view(word))}{suffix})"
+    # Hexadecimal digits are exact for both dtypes.
     printed = float(number).hex() + ("" if dtype == "float64" else "f")
     return f"({printed})" if printed.startswith("-") else printed
 

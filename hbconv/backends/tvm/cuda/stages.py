@@ -75,7 +75,7 @@ def _scores(b: Builder, x: Value, forest: Forest, strategy: str) -> Value:
 
 
 def read_in_place(program: TensorProgram) -> TensorProgram:
-    """Let forests read columns of a matrix where they lie, rather than copies of them."""
+    """Let forests read columns of a matrix in place, rather than copies of them."""
     changed = [_in_place(program, instruction) for instruction in program.instructions]
     return drop_unread(TensorProgram(tuple(changed), program.outputs))
 
@@ -91,6 +91,7 @@ def _in_place(program: TensorProgram, op: Instruction) -> Instruction:
     if len(matrix.type.shape) != 1 or not isinstance(indices, Constant):
         return op
     (width,) = matrix.type.shape
+    # Negative positions of take count from the end of the row.
     forest = op.attributes["forest"].of_wider_rows(indices.value.data % width, width)
     attributes = {**op.attributes, "forest": forest}
     return replace(op, operands=taken.operands[:1], attributes=attributes)
@@ -104,7 +105,7 @@ def value_name(position: int) -> str:
 def cut(program: TensorProgram) -> tuple[TensorProgram, list[Stage]]:
     """Return the program, and its stages: forests, and as few others as possible.
 
-    A stage that is no forest holds all operators that stand behind equally many forests. Outputs
+    A stage that is no forest holds all operators that come after equally many forests. Outputs
     that are inputs or leaves are copied, so the program may have more operators.
 
     Examples
@@ -136,6 +137,7 @@ def _groups(program: TensorProgram) -> Iterator[list[int]]:
             for i, instruction in enumerate(program.instructions)
             if levels[i] == level and isinstance(instruction, Op)
         ]
+        # Odd levels are forests, each a stage of its own; even ones are kernels of rows.
         if level % 2:
             yield from ([i] for i in members)
         elif members:
@@ -143,15 +145,15 @@ def _groups(program: TensorProgram) -> Iterator[list[int]]:
 
 
 def _with_copies(program: TensorProgram) -> TensorProgram:
-    """Copy outputs that no stage writes by rows: inputs, and leaves, which lie by columns."""
+    """Copy outputs that no stage writes by rows: inputs, and leaves, stored by columns."""
     kept = list(program.instructions)
     outputs = dict(program.outputs)
     for name, index in program.outputs.items():
-        found = program.instructions[index]
-        if isinstance(found, Input) or _primitive(found) == "tree_leaves":
+        instruction = program.instructions[index]
+        if isinstance(instruction, Input) or _primitive(instruction) == "tree_leaves":
             outputs[name] = len(kept)
-            shape = {"shape": found.type.shape}
-            kept.append(Op("reshape", (index,), found.type, shape))
+            shape = {"shape": instruction.type.shape}
+            kept.append(Op("reshape", (index,), instruction.type, shape))
     return TensorProgram(tuple(kept), outputs)
 
 
@@ -163,13 +165,15 @@ def _levels(program: TensorProgram) -> list[int]:
     levels: list[int] = []
     for position, instruction in enumerate(program.instructions):
         before = max((levels[i] for i in _operands(program, position)), default=0)
+        # The parity rounds up to the next stage of its kind.
         levels.append(before + before % 2 + (_primitive(instruction) in FORESTS))
     last = max((level + level % 2 for level in levels), default=0)
-    needed = _needed(program)
+    needed = _find_needed(program)
+    # Without this, flags and copies that no forest reads would be launches of their own.
     return [level if i in needed else last for i, level in enumerate(levels)]
 
 
-def _needed(program: TensorProgram) -> set[int]:
+def _find_needed(program: TensorProgram) -> set[int]:
     """Find the forests, and what they are computed from."""
     needed: set[int] = set()
     for position, instruction in reversed(list(enumerate(program.instructions))):
@@ -185,16 +189,16 @@ def _stage(program: TensorProgram, members: list[int], readers: dict[int, set[in
     order = sorted(read) + members
     position = {old: new for new, old in enumerate(order)}
     instructions = [
-        *(_given(program, i) for i in sorted(read)),
+        *(_as_operand(program, i) for i in sorted(read)),
         *(renumber(program.instructions[i], position) for i in members),
     ]
-    given_out = set(program.outputs.values())
-    kept = [i for i in members if i in given_out or readers[i] - inside]
+    output_positions = set(program.outputs.values())
+    kept = [i for i in members if i in output_positions or readers[i] - inside]
     outputs = {value_name(i): position[i] for i in kept}
     return Stage(TensorProgram(tuple(instructions), outputs))
 
 
-def _given(program: TensorProgram, position: int) -> Instruction:
+def _as_operand(program: TensorProgram, position: int) -> Instruction:
     """Return a constant itself, and another value as an input."""
     instruction = program.instructions[position]
     if isinstance(instruction, Constant):

@@ -1,33 +1,40 @@
-"""Write the instructions of a program in order: values lie in scratch, which is reused."""
+"""Write the instructions of a program in order: values are stored in scratch, which is reused.
+
+Elementwise primitives of one shape become one loop, which keeps their values in registers. Programs
+inside another one, as those of ``iterate``, are written by the same writer.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+from tvm import tirx
+from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.ops import (
     circular,
     elementwise,
-    iterate,
     mathematics,
     movement,
     reductions,
     sorting,
 )
+from hbconv.backends.tvm.ops.mathematics import REGISTERS
 from hbconv.backends.tvm.ops.nearest import emit as nearest
 from hbconv.backends.tvm.ops.nearest import heaps
-from hbconv.backends.tvm.ops.row_major_matmul import scaled
+from hbconv.backends.tvm.ops.row_major_matmul import add_scaling
 from hbconv.backends.tvm.passes.fuse_products import group_elementwise
 from hbconv.backends.tvm.passes.outline import Section, outline
-from hbconv.backends.tvm.tir.fused_loop import FusedLoop
-from hbconv.backends.tvm.tir.kernel import Kernel
-from hbconv.backends.tvm.tir.memory import InRegister, Place
-from hbconv.backends.tvm.tir.subroutines import outlined
+from hbconv.backends.tvm.tir.kernel import Kernel, Register, lanes, literal
+from hbconv.backends.tvm.tir.memory import InRegister, Place, storage
+from hbconv.backends.tvm.tir.subroutines import outline_part
 from hbconv.backends.tvm.trees import choose as trees
 from hbconv.backends.tvm.trees.contributions import emit as contributions
-from hbconv.backends.tvm.trees.contributions import pairs
 from hbconv.tensor import Constant, Input, Op, TensorProgram
 
 __all__ = ["EMITTERS", "NESTED", "ProgramWriter"]
@@ -43,11 +50,8 @@ EMITTERS: dict[str, Callable[..., None]] = {
     **reductions.EMITTERS,
     **trees.EMITTERS,
     **contributions.EMITTERS,
-    **pairs.EMITTERS,
 }
 """``emit(kernel, out, *operands, **attributes)`` of each primitive."""
-NESTED = iterate.EMITTERS
-"""``emit(writer, out, *operands, **attributes)`` of each primitive that holds a program."""
 
 
 class ProgramWriter:
@@ -60,7 +64,7 @@ class ProgramWriter:
     in_rows : frozenset of int
         Positions of values that are left in the caller's row-major matrix.
     places : dict of int to Place
-        Where the values so far lie, by position.
+        Where the values so far are, by position.
     owner : dict of int to int
         The position that owns a value's memory: another one for a view.
     pending : Counter
@@ -78,7 +82,7 @@ class ProgramWriter:
         ) + Counter(program.outputs.values())
 
     def read(self, instruction: Input) -> Place:
-        """Return where an input lies."""
+        """Return where an input is."""
         raise NotImplementedError
 
     def finish(self, name: str, place: Place) -> None:
@@ -90,7 +94,7 @@ class ProgramWriter:
         return self.kernel.take(op.type.dtype, op.type.shape)
 
     def constant(self, instruction: Constant) -> Place:
-        """Return where a constant lies."""
+        """Return where a constant is."""
         return self.kernel.constant(instruction.value.data)
 
     def write(self) -> None:
@@ -119,7 +123,7 @@ class ProgramWriter:
     def _write_outlined(self, section: Section) -> None:
         """Write a function of its own; its caller finishes outputs, after the call."""
         caller = self.kernel
-        with outlined(caller) as self.kernel:
+        with outline_part(caller) as self.kernel:
             for positions in self._groups(section):
                 self._write_group(positions)
         self.kernel = caller
@@ -168,7 +172,7 @@ class ProgramWriter:
 
     def _write_op(self, position: int, op: Op) -> None:
         operands = tuple(self.places[i] for i in op.operands)
-        view = scaled(op.primitive, operands, op.attributes) or movement.view(
+        view = add_scaling(op.primitive, operands, op.attributes) or movement.view(
             op.primitive, operands, op.attributes
         )
         if view is not None:
@@ -188,6 +192,7 @@ class ProgramWriter:
         owner = self.owner[viewed]
         self.places[position] = view
         self.owner[position] = owner
+        # Each use of the view keeps the memory of its owner.
         self.pending[owner] += self.pending[position]
 
     def _release(self, position: int) -> None:
@@ -221,3 +226,112 @@ class _Nested(ProgramWriter):
     def finish(self, name: str, place: Place) -> None:  # noqa: ARG002
         """Let the outer program take the output."""
         self.finish_output(place)
+
+
+class FusedLoop:
+    """One loop over entries and vectors of rows, for emitters that would each open their own.
+
+    Emitters call it as they call a ``Kernel``. Values pass through registers, not names: TVM's
+    facts about a name grow with every name that it is computed from, and so does its time.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The function under construction.
+    index : tuple
+        The entry at hand.
+    row : Ramp, or int expression
+        The rows at hand.
+    """
+
+    def __init__(self, kernel: Kernel, index: tuple[Any, ...], row: Any) -> None:
+        self.kernel = kernel
+        self.lanes = lanes(row)
+        self._index = index
+        self._row = row
+        self._values = dict[Place, Register]()
+
+    @classmethod
+    @contextmanager
+    def open(cls, kernel: Kernel, shape: tuple[int, ...], dtypes: set[str]) -> Iterator[FusedLoop]:
+        """Open the loop, for values of the given shape and dtypes."""
+        size = max(np.dtype(storage(dtype)).itemsize for dtype in dtypes)
+        most = min(kernel.lanes, REGISTERS * kernel.machine.vector // size)
+        with kernel.over(shape) as index, kernel.vectors(most) as row:
+            yield cls(kernel, index, row)
+
+    @contextmanager
+    def over(self, shape: tuple[int, ...]) -> Iterator[tuple[Any, ...]]:  # noqa: ARG002
+        """Take the entry at hand."""
+        yield self._index
+
+    @contextmanager
+    def vectors(self, lanes: int = 0) -> Iterator[Any]:  # noqa: ARG002
+        """Take the vector at hand."""
+        yield self._row
+
+    def map_vectors(
+        self, out: Place, operands: tuple[Place, ...], function: Callable[..., Any]
+    ) -> None:
+        """Compute the entry at hand from the operands' entries there."""
+        values = (self.load(x, self._index, self._row) for x in operands)
+        self.store(out, self._index, self._row, function(*values))
+
+    def load(self, place: Place, index: tuple[Any, ...], row: Any) -> Any:
+        """Read a register, or memory into a register; another entry comes from memory."""
+        # Compared by identity: an emitter that computes an index of its own reads another entry.
+        if index is not self._index:
+            return self.kernel.load(place, index, row)
+        if place not in self._values:
+            value = self.kernel.load(place, index, row)
+            self._values[place] = Register(storage(place.dtype), self.lanes, value)
+        return self._values[place].get()
+
+    def store(self, place: Place, index: tuple[Any, ...], row: Any, value: Any) -> None:
+        """Fill a register, and memory too if the value outlives the loop."""
+        self._values[place] = Register(storage(place.dtype), self.lanes, value)
+        if not isinstance(place, InRegister):
+            self.kernel.store(place, index, row, self._values[place].get())
+
+    def constant(self, data: npt.NDArray[Any]) -> Place:
+        """Place a constant."""
+        return self.kernel.constant(data)
+
+    def entry(self, place: Place, position: Any) -> Any:
+        """Read one number of a constant, by its flat position."""
+        return self.kernel.entry(place, position)
+
+    def bind(self, value: Any) -> Any:
+        """Compute a value once, here."""
+        return self.kernel.bind(value)
+
+
+def iterate(
+    w: ProgramWriter, out: Place, state: Place, inputs: Place, body: TensorProgram, steps: int
+) -> None:
+    """Emit ``iterate``: step after step on the rows of a tile, until none of them changes."""
+    k = w.kernel
+    k.map_vectors(out, (state,), lambda value: value)
+    changed = k.variable("int32", literal(1, "int32", 1))
+    # A loop over a fixed number of steps has no exit, so steps after the last change are skipped.
+    with T.serial(steps), T.If(changed.get() > 0), T.Then():
+        changed.set(literal(0, "int32", 1))
+        w.write_nested(
+            body, {"state": out, "given": inputs}, lambda after: _overwrite(k, out, after, changed)
+        )
+
+
+def _overwrite(k: Kernel, state: Place, after: Place, changed: Register) -> None:
+    """Overwrite the state, and set ``changed`` if an entry of a live row is another."""
+    one = literal(1, "int32", 1)
+    # Live rows only: leftovers past the last row might change in every step.
+    with k.over(state.shape) as index, k.rows() as row:
+        value = k.bind(k.load(after, index, row))
+        # NaN never equals itself, so a row with NaN takes all steps.
+        same = tirx.EQ(k.load(state, index, row), value)
+        changed.set(tirx.Select(same, changed.get(), one))
+        k.store(state, index, row, value)
+
+
+NESTED: dict[str, Callable[..., None]] = {"iterate": iterate}
+"""Emitters that take the program's writer in place of a kernel, to write the nested program."""

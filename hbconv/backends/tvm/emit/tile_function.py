@@ -1,6 +1,7 @@
 """Write a program as one function: for each tile, read inputs, compute, write outputs.
 
-Tiles of entries: write a program that treats every entry alike, on entries in place.
+A tile holds rows. Where a program treats every entry alike, a tile holds entries instead, which are
+read and written in place.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class TileFunction:
 def write_function(
     program: TensorProgram, schedule: Schedule, machine: Machine, symbol: str = SYMBOL
 ) -> TileFunction:
-    """Write the function of a program; ``target/calling_convention.py`` says how it is called."""
+    """Write the function of a program; ``target/calling_convention.py`` defines its calls."""
     flat = flatten(program, schedule)
     kernel = Kernel(flat.schedule if flat else schedule, machine, symbol)
     with IRBuilder() as builder:
@@ -92,8 +93,9 @@ def _tables(k: Kernel) -> tuple[npt.NDArray[Any], ...]:
     Positions of constants are taken first: that may add constants to the tables.
     """
     parameters = [n if isinstance(n, int) else k.tables.offset(n) for n in k.numbers]
+    # One number more, since a buffer of no entries is no argument of a kernel.
     numbers = np.array([*parameters, 0], np.int32)
-    return (*(k.tables.packed(dtype) for dtype in TABLES), numbers)
+    return (*(k.tables.pack(dtype) for dtype in TABLES), numbers)
 
 
 def _write_tiles(
@@ -102,6 +104,7 @@ def _write_tiles(
     """Loop over tiles of rows."""
     with T.serial((rows + (k.tile - 1)) // k.tile) as tile:
         first = T.Bind(tile * k.tile)
+        # The last tile has fewer rows; its other lanes hold leftovers.
         k.rows_live = T.Bind(tirx.min(rows - first, tirx.IntImm("int32", k.tile)))
         _Tile(k, program, first, inputs, outputs).write()
 
@@ -126,6 +129,7 @@ class _Tile(ProgramWriter):
         self.first = first
         self.inputs = inputs
         self.outputs = outputs
+        # Turning 100 columns of float64 rows into columns took twice as long as their product.
         self.in_rows = find_row_major(kernel, program)
 
     def read(self, instruction: Input) -> Place:
@@ -173,6 +177,8 @@ def write_entries(
             _PartialTile(k, flat, tirx.IntImm("int32", 0), inputs, outputs).write()
         with T.Else(), T.serial((entries + (k.tile - 1)) // k.tile) as tile:
             k.rows_live = full
+            # Entries of the overlap are computed twice, with the same result: each depends on
+            # itself alone.
             first = T.Bind(tirx.min(tile * k.tile, entries - full))
             _FullTile(k, flat, first, inputs, outputs).write()
 
@@ -199,10 +205,11 @@ class _EntryTile(ProgramWriter):
 
     def constant(self, instruction: Constant) -> Place:
         """Repeat a constant of several columns along the tile."""
+        # A tile holds whole rows, so the constant repeats along it without a break.
         place = super().constant(instruction)
         if place.size == 1:
             return place
-        return RowVector(place.dtype, (1,), np.resize(place.known(), self.kernel.tile))
+        return RowVector(place.dtype, (1,), np.resize(place.numpy(), self.kernel.tile))
 
     def finish(self, name: str, place: Place) -> None:
         """Copy an output, unless it was written where it belongs."""
@@ -281,5 +288,6 @@ def _runs(k: Kernel, first: Any) -> Iterator[tuple[Any, Any]]:
     whole = k.bind(k.rows_live // k.lanes)
     with T.serial(whole) as group:
         yield tirx.Ramp(group * k.lanes, 1, k.lanes), tirx.Ramp(first + group * k.lanes, 1, k.lanes)
+    # A vector past the last entry would leave the memory of the caller.
     with T.serial(k.rows_live - whole * k.lanes) as rest:
         yield whole * k.lanes + rest, first + whole * k.lanes + rest

@@ -2,7 +2,7 @@
 
 Multiples of half of pi are subtracted in parts, each of whose products is exact (Cody and Waite,
 1980). What the differences lose is carried along (Knuth's sum of two numbers). All is done in
-float64. The C mathematics library answers for arguments that are too large.
+float64. The C mathematics library computes arguments that are too large.
 """
 
 from __future__ import annotations
@@ -40,20 +40,23 @@ COSINE = (
     2.0875758495560384e-09,
     -1.1361326640486063e-11,
 )
-"""``(cos(r) - 1 + r**2 / 2) / r**4`` in ``r**2``, likewise."""
+"""``(cos(r) - 1 + r**2 / 2) / r**4`` in ``r**2``, by the same exchange."""
 select = tirx.Select
 
 
 def _difference(m: Numbers, a: Any, b: Any) -> tuple[Any, Any]:
     """Return ``a - b`` rounded, and what rounding lost."""
     rounded = m.bind(a - b)
+    # Knuth's sum of two numbers: exact whichever of the two is larger.
     taken = m.bind(a - rounded)
     return rounded, m.bind((a - (rounded + taken)) + (taken - b))
 
 
-def _reduced(m: Numbers, x: Any) -> tuple[Any, Any, Any]:
+def _reduce(m: Numbers, x: Any) -> tuple[Any, Any, Any]:
     """Write x as ``n pi / 2 + high + low``; returns n in its last bits, high and low."""
-    n, shifted = m.rounded(x * m(0.6366197723675814))
+    # 2 / pi: the number of quarters of a turn.
+    n, shifted = m.round_to_whole(x * m(0.6366197723675814))
+    # Exact: n has up to 20 bits and each part 33, which is within the 53 bits of a product.
     first = m.bind(x - n * m(HALF_PI[0]))
     second, lost = _difference(m, first, m.bind(n * m(HALF_PI[1])))
     third, lost_too = _difference(m, second, m.bind(n * m(HALF_PI[2])))
@@ -63,18 +66,20 @@ def _reduced(m: Numbers, x: Any) -> tuple[Any, Any, Any]:
 
 
 def circular(m: Numbers, x: Any, quarter: int) -> Any:
-    """Return the sine, so many quarters of a turn on."""
-    n, high, low = _reduced(m, x)
+    """Return the sine of x plus ``quarter`` quarters of a turn."""
+    n, high, low = _reduce(m, x)
     square = m.bind(high * high)
     cube = m.bind(square * high)
     series = m.bind(m.polynomial(SINE, square))
     sine = high + (cube * series + (low - m(0.5) * square * low))
     half = m.bind(m(0.5) * square)
+    # What this difference rounds off is added back below, before the small terms.
     near = m.bind(m(1.0) - half)
     tail = square * square * m.polynomial(COSINE, square) - high * low
     cosine = near + (((m(1.0) - near) - half) + tail)
     turn = m.bind(n + m.word(quarter))
     one = m.word(1)
+    # Odd quarters exchange sine and cosine; the second bit of the quarter is the sign.
     chosen = m.bind(select(tirx.EQ(turn & one, one), cosine, sine))
     sign = m.bind((turn >> one) << m.word(63))
     return m.floats(m.bits(chosen) ^ sign)
@@ -82,6 +87,7 @@ def circular(m: Numbers, x: Any, quarter: int) -> Any:
 
 def sine(m: Numbers, x: Any) -> Any:
     """``sin``; small arguments, and zeros of either sign, are their own sine."""
+    # Below 2**-27, x**2 / 6 is less than half a unit in the last place; and -0.0 stays -0.0.
     return select(tirx.abs(x) < m(2.0**-27), x, circular(m, x, 0))
 
 
@@ -96,13 +102,16 @@ def vectors(name: str, function: Callable[[Numbers, Any], Any]) -> Callable[...,
     def emit(k: Kernel, out: Place, x: Place) -> None:
         m = Numbers.of(k, "float64")
         double = f"float64x{m.lanes}"
+        # Large arguments are tested for once, after all rows: a vector takes 0.8 ns a value, the
+        # library 6.7.
         most = k.register("float64", m(0.0), m.lanes)
         with k.over(out.shape) as index, k.vectors(m.lanes) as row:
             value = k.bind(tirx.Cast(double, k.load(x, index, row)))
+            # NaN is never larger, so it stays with the vectors, which return NaN.
             size = k.bind(tirx.abs(value))
             most.set(select(size > most.get(), size, most.get()))
-            found = tirx.Cast(f"{out.dtype}x{m.lanes}", function(m, value))
-            k.store(out, index, row, found)
+            result = tirx.Cast(f"{out.dtype}x{m.lanes}", function(m, value))
+            k.store(out, index, row, result)
         with T.If(_any_beyond(k, m, most)), T.Then():
             _ask_library(k, out, x, name)
 
@@ -110,7 +119,7 @@ def vectors(name: str, function: Callable[[Numbers, Any], Any]) -> Callable[...,
 
 
 def _any_beyond(k: Kernel, m: Numbers, most: Register) -> Any:
-    """Say whether a number is too large in any lane; there is one where threads take a row each."""
+    """Say whether a number is too large in any lane; there is one lane with one thread per row."""
     if m.lanes == 1:
         return most.get() > m(LARGEST)
     one, zero = (literal(flag, "int32", m.lanes) for flag in (1, 0))
@@ -119,7 +128,7 @@ def _any_beyond(k: Kernel, m: Numbers, most: Register) -> Any:
 
 
 def _ask_library(k: Kernel, out: Place, x: Place, name: str) -> None:
-    """Have the library answer for arguments that are too large."""
+    """Have the library compute arguments that are too large."""
     symbol = name + ("f" if out.dtype == "float32" else "")
     with k.over(out.shape) as index, k.rows() as row:
         value = k.bind(k.load(x, index, row))

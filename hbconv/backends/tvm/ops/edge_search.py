@@ -60,20 +60,26 @@ def find_cells(edges: npt.NDArray[Any], compares: int = MAX_EDGES_IN_CELL) -> Ce
     (255, [0, 1, 3, 4])
     """
     finite = edges[np.isfinite(edges)]
+    # The counts of ``before`` are stored in 16 bits.
     if len(finite) < 2 or len(edges) > np.iinfo(np.uint16).max:
         return None
     with np.errstate(all="ignore"):
         for count in COUNTS:
             scale = edges.dtype.type(count) / (finite[-1] - finite[0])
+            # Edges a denormal apart, or a range that overflows, give no usable width.
             if not 0 < scale < np.inf:
                 return None
             held = np.bincount(_cell_of(edges, finite[0], scale, count - 1), minlength=count)
             if held.max() <= compares:
+                # Infinite edges are counted in the first or last cell, to which the clip brings
+                # them.
                 before = np.concatenate([[0], np.cumsum(held)[:-1], [len(edges)]])
                 return Cells(finite[0], scale, before.astype(np.uint16))
     return None
 
 
 def _cell_of(values: npt.NDArray[Any], low: Any, scale: Any, last: int) -> npt.NDArray[np.int64]:
+    # In the dtype of the values, as kernels compute: other rounding could move an edge to another
+    # cell.
     cells: npt.NDArray[np.int64] = np.clip((values - low) * scale, 0, last).astype(np.int64)
     return cells

@@ -53,7 +53,7 @@ def plain(expression: Callable[..., Any]) -> Emitter:
     return emit
 
 
-def typed(expression: Callable[..., Any]) -> Emitter:
+def by_kind(expression: Callable[..., Any]) -> Emitter:
     """Return the emitter of ``expression(kind, *vectors)``; the kind is that of the operands."""
 
     def emit(k: Kernel, out: Place, *operands: Place) -> None:
@@ -101,26 +101,28 @@ POWERS: dict[float, Callable[[Kernel, Any], Any]] = {
 }
 
 
-def compared(compare: Callable[[Any, Any], Any]) -> Emitter:
+def comparison(compare: Callable[[Any, Any], Any]) -> Emitter:
     """Return the emitter of a comparison."""
-    return typed(lambda kind, a, b: kind.truth(compare(a, b)))
+    return by_kind(lambda kind, a, b: kind.truth(compare(a, b)))
 
 
-def shifted(operator: Callable[[Any, Any], Any], beyond: Callable[[Kind, Any], Any]) -> Emitter:
+def shift(operator: Callable[[Any, Any], Any], beyond: Callable[[Kind, Any], Any]) -> Emitter:
     """Return the emitter of a shift; a count outside the word gives ``beyond(kind, x)``."""
 
     def expression(kind: Kind, x: Any, count: Any) -> Any:
         zero = kind.number(0)
+        # LLVM leaves shifts by the width of a word or more undefined, so none is made.
         inside = (count >= zero) & (count < kind.number(BITS[kind.dtype]))
         return select(inside, operator(x, select(inside, count, zero)), beyond(kind, x))
 
-    return typed(expression)
+    return by_kind(expression)
 
 
 def product(kind: Kind, a: Any, b: Any) -> Any:
     """Multiply and round: the fence keeps LLVM from fusing the product with an addition."""
     if not kind.floating:
         return a * b
+    # numpy rounds after each operation, and a fused sum would differ in the last bit.
     rounded = a * b
     return tirx.call_llvm_pure_intrin(str(rounded.ty), "llvm.arithmetic.fence", rounded)
 
@@ -146,6 +148,7 @@ def sign(kind: Kind, x: Any) -> Any:
     return select(
         x > zero,
         kind.number(1),
+        # NaN fails all three compares, and is returned as it is.
         select(x < zero, kind.number(-1), select(tirx.EQ(x, zero), zero, x)),
     )
 
@@ -179,32 +182,34 @@ EMITTERS: dict[str, Emitter] = {
     "floor": plain(tirx.floor),
     "ceil": plain(tirx.ceil),
     "rint": plain(tirx.nearbyint),
-    "neg": typed(lambda kind, x: product(kind, x, kind.number(-1))),
-    "abs": typed(absolute),
-    "sign": typed(sign),
-    "isnan": typed(lambda kind, x: kind.truth(tirx.isnan(x))),
-    "isinf": typed(lambda kind, x: kind.truth(tirx.EQ(tirx.abs(x), kind.number(float("inf"))))),
+    # A product, since 0 - x gives 0.0 for 0.0, whose negative is -0.0.
+    "neg": by_kind(lambda kind, x: product(kind, x, kind.number(-1))),
+    "abs": by_kind(absolute),
+    "sign": by_kind(sign),
+    "isnan": by_kind(lambda kind, x: kind.truth(tirx.isnan(x))),
+    "isinf": by_kind(lambda kind, x: kind.truth(tirx.EQ(tirx.abs(x), kind.number(float("inf"))))),
     "add": plain(lambda a, b: a + b),
     "sub": plain(lambda a, b: a - b),
-    "mul": typed(product),
+    "mul": by_kind(product),
     "div": plain(tirx.Div),
-    "minimum": typed(smaller),
-    "maximum": typed(larger),
-    "not": typed(lambda kind, x: literal(1, "uint8", kind.lanes) - x),
+    "minimum": by_kind(smaller),
+    "maximum": by_kind(larger),
+    # A bool is a byte of 0 or 1, so this stays one.
+    "not": by_kind(lambda kind, x: literal(1, "uint8", kind.lanes) - x),
     "and": plain(lambda a, b: a & b),
     "or": plain(lambda a, b: a | b),
     "xor": plain(lambda a, b: a ^ b),
-    "shift_left": shifted(lambda x, count: x << count, lambda kind, x: kind.number(0)),
-    "shift_right": shifted(
+    "shift_left": shift(lambda x, count: x << count, lambda kind, x: kind.number(0)),
+    "shift_right": shift(
         lambda x, count: x >> count,
         lambda kind, x: select(x < kind.number(0), kind.number(-1), kind.number(0)),
     ),
-    "lt": compared(lambda a, b: a < b),
-    "le": compared(lambda a, b: a <= b),
-    "gt": compared(lambda a, b: a > b),
-    "ge": compared(lambda a, b: a >= b),
-    "eq": compared(tirx.EQ),
-    "ne": typed(lambda kind, a, b: literal(1, "uint8", kind.lanes) - kind.truth(tirx.EQ(a, b))),
+    "lt": comparison(lambda a, b: a < b),
+    "le": comparison(lambda a, b: a <= b),
+    "gt": comparison(lambda a, b: a > b),
+    "ge": comparison(lambda a, b: a >= b),
+    "eq": comparison(tirx.EQ),
+    "ne": by_kind(lambda kind, a, b: literal(1, "uint8", kind.lanes) - kind.truth(tirx.EQ(a, b))),
     "where": where,
     "cast": cast,
 }

@@ -1,6 +1,6 @@
 """Flag rows with entries beyond a bound: a tile is flagged as a whole.
 
-Entries are read in vectors from where they lie, and one register counts those beyond the bound.
+Entries are read in vectors from the caller's matrix. A register counts those beyond the bound.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from hbconv.tensor import Op
 
 __all__ = ["Look", "flag_entries", "flag_tile"]
 
+# No timings of this choice are kept.
 TOGETHER = 4
 """Vectors at a time, each with a counter of its own: counting one waits for no other."""
 
@@ -50,6 +51,8 @@ class Look:
     def of(k: Kernel, dtype: str, op: Op, *, vectors: bool = True, most: int = ANY) -> Look:
         """Take the condition of a primitive, in vectors of a register or of one entry."""
         register = k.machine.vector // np.dtype(dtype).itemsize
+        # A power of two, since counters are summed by halves; within a row, so that no read leaves
+        # it.
         lanes = min(register, 1 << (most.bit_length() - 1)) if vectors else 1
         return Look(k, dtype, lanes, op.attributes["bound"], op.attributes["allow_nan"])
 
@@ -62,6 +65,7 @@ class Look:
         size = self.k.bind(tirx.abs(entries))
         bound = literal(self.bound, self.dtype, lanes)
         total = self.k.bind(counter.get())
+        # A float32 counter stops at 2**24, which flags the tile as well as any number above 0.
         more = total + (literal(1, self.dtype, lanes) if mark is None else mark)
         if self.allow_nan:
             counter.set(tirx.Select(size > bound, more, total))
@@ -77,8 +81,8 @@ class Look:
             halves = (list(range(first, first + lanes)) for first in (0, lanes))
             low, high = (self.k.bind(tirx.Shuffle([total], half)) for half in halves)
             total = self.k.bind(low + high)
-        found = total > literal(0, self.dtype, 1)
-        return self.k.bind(tirx.Select(found, literal(1, "uint8", 1), literal(0, "uint8", 1)))
+        is_beyond = total > literal(0, self.dtype, 1)
+        return self.k.bind(tirx.Select(is_beyond, literal(1, "uint8", 1), literal(0, "uint8", 1)))
 
 
 def flag_entries(look: Look, matrix: RowMajorMatrix, first: Any, width: int, place: Place) -> None:
@@ -109,7 +113,7 @@ def flag_entries(look: Look, matrix: RowMajorMatrix, first: Any, width: int, pla
 def flag_tile(
     k: Kernel, out: Place, matrix: RowMajorMatrix, first: Any, width: int, op: Op
 ) -> None:
-    """Write one flag for all rows of a tile, from the rows of an input matrix where they lie.
+    """Write one flag for all rows of a tile, from the rows of an input matrix in place.
 
     Parameters
     ----------
@@ -154,6 +158,7 @@ def _count_all(look: Look, matrix: RowMajorMatrix, first: Any, width: int) -> li
     whole = k.bind(entries // step * step)
     with T.serial(entries - whole) as i:  # 2.
         look.count(rest, flat[whole + i], 1)
+    # Every lane gets the count of the rest: only whether it is 0 matters.
     counters[0].set(counters[0].get() + spread(rest.get(), look.lanes))
     return counters
 
@@ -161,16 +166,18 @@ def _count_all(look: Look, matrix: RowMajorMatrix, first: Any, width: int) -> li
 def _count_columns(
     look: Look, matrix: RowMajorMatrix, first: Any, width: int, columns: list[int]
 ) -> list[Register]:
-    """Count in some columns, row by row: blocks of neighbours of which some are marked."""
+    """Count in some columns, row by row: a mark selects the columns in a block of neighbours."""
     k = look.k
-    found = starts(columns, width, look.lanes)
-    marks = np.zeros((len(found), look.lanes), look.dtype)
+    block_starts = starts(columns, width, look.lanes)
+    marks = np.zeros((len(block_starts), look.lanes), look.dtype)
     for column in columns:
-        block = next(i for i, start in enumerate(found) if start <= column < start + look.lanes)
-        marks[block, column - found[block]] = 1
-    positions, table = k.constant(np.array(found, np.int32)), k.constant(marks)
+        block = next(
+            i for i, start in enumerate(block_starts) if start <= column < start + look.lanes
+        )
+        marks[block, column - block_starts[block]] = 1
+    positions, table = k.constant(np.array(block_starts, np.int32)), k.constant(marks)
     counter = look.counter(look.lanes)
-    with k.rows() as row, T.serial(len(found)) as block:
+    with k.rows() as row, T.serial(len(block_starts)) as block:
         start = k.bind(k.entry(positions, block))
         entries = matrix.load(first + row, tirx.Ramp(start, 1, look.lanes))
         look.count(counter, entries, look.lanes, k.entries(table, block * look.lanes, look.lanes))

@@ -30,7 +30,7 @@ def view(
 
 def _run(x: Place, indices: Place, axis: int) -> Place | None:
     """View neighbouring entries of an axis."""
-    first = first_of_run(x.shape, indices.known(), axis)
+    first = first_of_run(x.shape, indices.numpy(), axis)
     if first is None:
         return None
     inner = x.shape[axis + 1 :]
@@ -40,7 +40,7 @@ def _run(x: Place, indices: Place, axis: int) -> Place | None:
 
 def take(k: Kernel, out: Place, x: Place, indices: Place, axis: int) -> None:
     """Emit ``take``: copy the entries that a table names."""
-    wanted = k.constant(positions_taken(x.shape[axis], indices.known()))
+    wanted = k.constant(positions_taken(x.shape[axis], indices.numpy()))
     with k.over(out.shape) as index:
         source = k.bind(k.entry(wanted, index[axis]))
         with k.vectors() as row:
@@ -50,10 +50,11 @@ def take(k: Kernel, out: Place, x: Place, indices: Place, axis: int) -> None:
 def concat(k: Kernel, out: Place, *xs: Place, axis: int) -> None:
     """Emit ``concat``: copy every entry.
 
-    If all operands lie in scratch, one loop copies them: many loops would take long to compile.
+    If all operands are in scratch, one loop copies them: many loops would take long to compile.
     """
     scratch = [x for x in xs if isinstance(x, InScratch)]
     if len(scratch) == len(xs):
+        # The table of positions is data, so concatenations of one shape share code.
         entries = [x.offset + np.arange(x.size, dtype=np.int32).reshape(x.shape) for x in scratch]
         _copy(k, out.view((out.size,)), np.concatenate(entries, axis).ravel())
         return
@@ -116,6 +117,7 @@ def scatter(k: Kernel, out: Place, tokens: Place, weights: Place, width: int) ->
         k.store(out, at, row, literal(0, out.dtype, k.lanes))
     with k.over(tokens.shape) as at, k.rows() as row:
         place = k.bind(k.load(tokens, at, row))
+        # The token ``width`` names no column: it pads rows of fewer entries.
         with T.If(place < width), T.Then():
             here = (inside(place, width),)
             k.store(out, here, row, k.load(out, here, row) + k.load(weights, at, row))
@@ -123,6 +125,7 @@ def scatter(k: Kernel, out: Place, tokens: Place, weights: Place, width: int) ->
 
 def inside(position: Any, size: Any) -> Any:
     """Return a position that is inside: negative ones count from the end, others are clamped."""
+    # Clamped, since a program may compute any position and kernels read bare memory.
     wrapped = tirx.Select(position < 0, position + size, position)
     return tirx.max(tirx.min(wrapped, size - 1), tirx.IntImm("int32", 0))
 

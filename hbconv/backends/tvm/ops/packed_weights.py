@@ -29,6 +29,7 @@ def panels(width: int) -> list[tuple[int, int, int]]:
     >>> panels(16), panels(8), panels(1)
     ([(0, 2, 6), (12, 1, 4)], [(0, 2, 4)], [(0, 1, 1)])
     """
+    # Evened out: 8 columns make 4 and 4, as 6 and 2 would leave registers idle.
     columns = -(-width // -(-width // PANEL))
     whole = width // columns
     runs = ((0, whole, columns), (whole * columns, 1, width % columns))
@@ -60,6 +61,7 @@ def used_inputs(packed: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
     """
     if not packed.size:
         return all_inputs(packed)
+    # Quadratic discriminants have triangular weights, half of which are zeros.
     used = (packed != 0).any(axis=3)
     first = used.argmax(axis=2)
     end = packed.shape[2] - used[:, :, ::-1].argmax(axis=2)

@@ -33,6 +33,8 @@ def fold(
     """Fold an axis: ``total = step(kind, total, entry)``, from ``start`` or the first entry."""
     kind = Kind(storage(out.dtype), k.lanes)
     with k.over(out.shape) as index, k.vectors() as row:
+        # Without a start the first entry begins, as largest and smallest values have no neutral
+        # number.
         first = k.load(x, insert(index, axis, 0), row) if start is None else kind.number(start)
         total = k.register(kind.dtype, first)
         with T.serial(int(start is None), x.shape[axis]) as i:
@@ -54,6 +56,7 @@ def reduce_sum(k: Kernel, out: Place, x: Place, axis: int) -> None:
     if width < PARTIAL_SUMS or not out.dtype.startswith("float"):
         fold(k, out, x, axis, add, 0)
         return
+    # Terms past the last full group are added one by one, after the pairs.
     whole = width - width % PARTIAL_SUMS
     lanes = min(k.lanes, PARTIAL_SUMS)
     with k.over(out.shape) as index, k.vectors(lanes) as row:
@@ -73,7 +76,7 @@ def reduce_sum(k: Kernel, out: Place, x: Place, axis: int) -> None:
 
 
 def ordered_logsumexp(k: Kernel, out: Place, x: Place, axis: int) -> None:
-    """Emit ``ordered_logsumexp``; equal infinite terms are apart: they have no difference."""
+    """Emit ``ordered_logsumexp``; equal infinite terms have no difference, so they are apart."""
     m = Numbers.of(k, x.dtype)
     kind = Kind(x.dtype, m.lanes)
     with k.over(out.shape) as index, k.vectors(m.lanes) as row:
@@ -81,6 +84,7 @@ def ordered_logsumexp(k: Kernel, out: Place, x: Place, axis: int) -> None:
         with T.serial(1, x.shape[axis]) as i:
             so_far = k.bind(total.get())
             term = k.bind(k.load(x, insert(index, axis, i), row))
+            # exp of minus the distance is at most 1, so it never overflows.
             ratio = k.bind(exp(m, k.bind(m(0.0) - tirx.abs(so_far - term))))
             more = larger(kind, so_far, term) + log1p(m, ratio)
             total.set(tirx.Select(tirx.EQ(so_far, term), term + m(math.log(2.0)), more))
@@ -146,6 +150,7 @@ def power(p: float) -> Callable[[Kind, Any, Any], Any]:
 def canberra(kind: Kind, a: Any, b: Any) -> Any:
     """Return ``|a - b| / (|a| + |b|)``; 0 if both are 0."""
     size = tirx.abs(a) + tirx.abs(b)
+    # Both are 0 where the sum is 0: divided by 1 that gives 0, as the metric defines it.
     return tirx.abs(a - b) / tirx.Select(tirx.EQ(size, kind.number(0)), kind.number(1), size)
 
 
@@ -156,6 +161,7 @@ def chi_square(kind: Kind, a: Any, b: Any) -> Any:
     return tirx.Select(
         tirx.EQ(size, zero),
         zero,
+        # A select computes both sides, so the side that is not taken divides by 1.
         product(kind, a - b, a - b) / tirx.Select(tirx.EQ(size, zero), kind.number(1), size),
     )
 
@@ -188,18 +194,19 @@ def pairwise(k: Kernel, out: Place, x: Place, points: Place, kind: str, p: float
     def step(vector: Kind, total: Any, a: Any, b: Any) -> Any:
         return fold_in(vector, total, term(vector, a, b))
 
-    accumulate(k, out, x, points.known().T, step)
+    # Blocked as a product is, so that distances stay in registers.
+    accumulate(k, out, x, points.numpy().T, step)
 
 
 def _power_sums(k: Kernel, out: Place, x: Place, points: Place, p: float) -> None:
     """Sum powers row by row, by the C mathematics library."""
-    one = Kind(x.dtype, 1)
+    scalar = Kind(x.dtype, 1)
     term = power(p)
     with k.over(out.shape) as (point,), k.rows() as row:
-        total = k.variable(x.dtype, one.number(0))
+        total = k.variable(x.dtype, scalar.number(0))
         with T.serial(x.shape[0]) as i:
             total.set(
-                total.get() + term(one, k.load(x, (i,), row), k.load(points, (point, i), row))
+                total.get() + term(scalar, k.load(x, (i,), row), k.load(points, (point, i), row))
             )
         k.store(out, (point,), row, total.get())
 

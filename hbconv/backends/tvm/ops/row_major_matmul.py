@@ -1,10 +1,9 @@
-"""Emit products of an input matrix with few columns of weights, straight from its rows.
+"""Emit matrix products and similar sums: blocks of rows by columns, with totals in registers.
 
+A product of an input matrix with few columns of weights reads the input's rows where they are.
 Vectors run along a row, and their lanes are summed at the end. Entries are cast, and scaled by
 constants, as they are read: to make 10,000 rows of 100 columns float32 first took twice as long as
 their product.
-
-Emit matrix products and similar sums: blocks of rows by columns, with totals in registers.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from hbconv.backends.tvm.tir.memory import InTable, Place, RowMajor
 from hbconv.backends.tvm.tir.transpose import live_rows
 from hbconv.tensor import Constant, Input, Op, TensorProgram
 
-__all__ = ["accumulate", "find_row_major", "matmul", "multiply", "scaled"]
+__all__ = ["accumulate", "add_scaling", "find_row_major", "matmul", "multiply"]
 
 Term = Callable[[Kind, Any, Any, Any], Any]
 Spans = Callable[[npt.NDArray[Any]], npt.NDArray[np.int32]]
@@ -46,10 +45,17 @@ REGISTERS_BY_COLUMNS = {1: 8, 2: 4}
 """Registers of rows of narrow blocks: eight sums in flight hide the latency of an addition."""
 REGISTERS = 2
 """Registers of rows of all other blocks: 16 registers then hold sums, entries and weights."""
+# 10,000 rows: Ridge of 100 columns took 1.20 ms by columns and 0.42 by rows, 3 classes of 54
+# columns 0.75 and 0.40.
+MAX_COLUMNS = 16
+"""Columns of weights up to which this is faster than turning rows into columns."""
+SUMS = 12
+"""Vectors of sums in flight: four of sixteen registers are left for entries and weights."""
 
 
 def height(k: Kernel, dtype: str, columns: int) -> int:
     """Return the rows of a block: full registers, and at most the tile."""
+    # Fewer columns leave registers free, which take more rows.
     registers = REGISTERS_BY_COLUMNS.get(columns, REGISTERS)
     return min(k.tile, max(1, k.lanes // np.dtype(dtype).itemsize) * registers)
 
@@ -141,16 +147,13 @@ def _multiply_run(
 
 def _span(k: Kernel, spans: npt.NDArray[np.int32], panel: Any) -> tuple[Any, Any]:
     """Read the first input of a panel and the end of its inputs: numbers if all are alike."""
+    # Equal bounds become constants of the code; others are data.
     if (spans == spans[0, 0]).all():
         return int(spans[0, 0, 0]), int(spans[0, 0, 1])
     table = k.constant(spans)
     return k.bind(k.entry(table, panel * 2)), k.bind(k.entry(table, panel * 2 + 1))
 
 
-MAX_COLUMNS = 16
-"""Columns of weights up to which this is faster than turning rows into columns."""
-SUMS = 12
-"""Vectors of sums in flight: four of sixteen registers are left for entries and weights."""
 SCALING = {
     "div": lambda _, a, b: tirx.Div(a, b),
     **{name: STEPS[name] for name in ("add", "sub", "mul")},
@@ -160,17 +163,17 @@ SCALING = {
 
 def find_row_major(k: Kernel, program: TensorProgram) -> frozenset[int]:
     """Return the positions of inputs that stay in rows, and of their scaling before a product."""
-    found: set[int] = set()
+    positions: set[int] = set()
     for position, instruction in enumerate(program.instructions):
         if isinstance(instruction, Input):
-            found.update([position] if _is_multiplied(k, program, instruction) else [])
+            positions.update([position] if _is_multiplied(k, program, instruction) else [])
         elif (
             isinstance(instruction, Op)
             and instruction.primitive in (*SCALING, "cast")
-            and instruction.operands[0] in found
+            and instruction.operands[0] in positions
         ):
-            found.add(position)
-    return frozenset(found)
+            positions.add(position)
+    return frozenset(positions)
 
 
 def _is_multiplied(k: Kernel, program: TensorProgram, matrix: Input) -> bool:
@@ -195,6 +198,7 @@ def _ends_narrow(program: TensorProgram, index: int, most: int) -> bool:
         for position, op in enumerate(program.instructions)
         if isinstance(op, Op) and index in op.operands and op.primitive != FLAG_BEYOND
     ]
+    # An output needs the value in columns, so it cannot stay in rows.
     if index in program.outputs.values() or not readers:
         return False
     return all(
@@ -214,6 +218,8 @@ def _is_narrow(program: TensorProgram, op: Op, most: int) -> bool:
 
 
 def _is_scaling(program: TensorProgram, op: Op, index: int) -> bool:
+    # fast LinearRegression of 100 features, 10,000 rows: 1,009 us with a cast before, 598 with one
+    # inside.
     if op.primitive == "cast":
         return isinstance(program.instructions[index], Input) and op.type.dtype.startswith("float")
     if op.primitive not in SCALING or op.operands[0] != index:
@@ -222,7 +228,7 @@ def _is_scaling(program: TensorProgram, op: Op, index: int) -> bool:
     return isinstance(constant, Constant) and constant.value.data.shape in (op.type.shape, (1,))
 
 
-def scaled(
+def add_scaling(
     primitive: str, operands: tuple[Place, ...], attributes: Mapping[str, Any]
 ) -> RowMajor | None:
     """Return rows with one more step of scaling; None if the first operand is not in rows."""
@@ -233,7 +239,7 @@ def scaled(
         return replace(x, dtype=attributes["dtype"])
     if primitive not in SCALING:
         return None
-    numbers = np.array(np.broadcast_to(operands[1].known(), x.shape))
+    numbers = np.array(np.broadcast_to(operands[1].numpy(), x.shape))
     step = primitive, InTable(x.dtype, x.shape, numbers)
     return replace(x, scaling=(*x.scaling, step))
 
@@ -247,9 +253,9 @@ def matmul(
 ) -> None:
     """Emit ``matmul``."""
     if isinstance(x, RowMajor):
-        _multiply(k, out, x, w.known(), epilogue)
+        _multiply(k, out, x, w.numpy(), epilogue)
     else:
-        multiply(k, out, x, w.known(), epilogue)
+        multiply(k, out, x, w.numpy(), epilogue)
 
 
 def _multiply(
@@ -258,6 +264,7 @@ def _multiply(
     """Compute the product for some rows at a time, one panel of columns after the other."""
     height = min(_height(columns) for _, _, columns in panels(weights.shape[1]))
     kind = Kind(x.dtype, height)
+    # Transposed, so that a vector of weights runs along a row, as a vector of entries does.
     table = k.constant(np.ascontiguousarray(weights.T))
     with k.vectors(height) as some:
         rows = [k.bind(x.first + row) for row in live_rows(k, some)]
@@ -271,6 +278,8 @@ def _multiply(
 
 def _height(columns: int) -> int:
     """Return the rows at a time: a power of two, to be summed in pairs."""
+    # Products of 3 columns once held more sums than registers: two pipelines took 45 and 85 ns a
+    # row, now 34 and 72.
     return 1 << ((SUMS // columns).bit_length() - 1)
 
 
@@ -330,6 +339,7 @@ def _lane_sums(k: Kernel, vectors: list[Any], lanes: int) -> Any:
     size = len(vectors) * lanes
     joined = k.bind(tirx.Shuffle(vectors, list(range(size))))
     while size > len(vectors):
+        # Neighbours pair by pair: each halving sums one bit of the lane.
         even, odd = (tirx.Shuffle([joined], list(range(first, size, 2))) for first in (0, 1))
         joined = k.bind(even + odd)
         size //= 2

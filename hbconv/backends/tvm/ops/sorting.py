@@ -19,6 +19,7 @@ from hbconv.backends.tvm.tir.memory import Place
 __all__ = ["EMITTERS", "before"]
 
 Passed = Callable[[Any, Any], Any]
+# No timings of this choice are kept.
 FEW_EDGES = 16
 """Edges up to which comparing with all of them beats a search."""
 EDGES_OF_CELL = (1, 2, 4, 8)
@@ -49,6 +50,7 @@ def sort(k: Kernel, out: Place, x: Place, axis: int) -> None:
 def _merge(k: Kernel, out: Place, axis: int, outer: tuple[int, ...], run: int, gap: int) -> None:
     """Write one stage: compare entries ``gap`` apart that belong to one pair of sorted runs."""
     width = out.shape[axis]
+    # The first stage of a merge (Batcher, 1968) starts at 0, each later one after ``gap`` entries.
     first = gap % run
     pairs = max(0, -(-(width - gap - first) // (2 * gap)))
     with k.over(outer) as index, k.over((pairs, gap)) as (pair, within):
@@ -72,13 +74,14 @@ def bucketize(k: Kernel, out: Place, x: Place, edges: Place, right: bool) -> Non
     2. Else, if cells suit the edges, those in the value's cell are compared with.
     3. Else the edges are searched by halving.
     """
-    real = k.constant((~np.isnan(edges.known())).sum(axis=1).astype(np.int32))
+    # Lists are padded with NaN, which no value passes.
+    real = k.constant((~np.isnan(edges.numpy())).sum(axis=1).astype(np.int32))
     passed: Passed = (
         (lambda edge, value: edge <= value) if right else (lambda edge, value: edge < value)
     )
     if edges.shape[1] <= FEW_EDGES:
         _count(k, out, x, edges, real, passed)
-    elif columns := _columns(edges.known()):
+    elif columns := _columns(edges.numpy()):
         _find(k, out, x, columns, real, passed)
     else:
         _search(k, out, x, edges, real, passed)
@@ -98,20 +101,22 @@ def _columns(edges: npt.NDArray[Any]) -> list[_Column]:
 
     Returns none if the edges of some column are too close to each other.
     """
+    # Repeated edges count together, so that a cell of few distinct edges suffices.
     lists = [np.unique(column[~np.isnan(column)], return_counts=True) for column in edges]
     for compares in EDGES_OF_CELL if edges.dtype.kind == "f" else ():
         cells = [
-            Cells(0.0, 0.0, np.array([0, len(found)], np.uint16))
-            if len(found) <= compares
-            else find_cells(found, compares)
-            for found, _ in lists
+            Cells(0.0, 0.0, np.array([0, len(distinct)], np.uint16))
+            # So few edges fit one cell, whatever their distances.
+            if len(distinct) <= compares
+            else find_cells(distinct, compares)
+            for distinct, _ in lists
         ]
         if all(cells):
             padding = np.full(compares, np.nan, edges.dtype)
-            made = zip(lists, cells, strict=True)
+            pairs = zip(lists, cells, strict=True)
             return [
-                _Column(np.append(found, padding), c, np.cumsum([0, *times]).astype(np.int32))
-                for (found, times), c in made
+                _Column(np.append(distinct, padding), c, np.cumsum([0, *times]).astype(np.int32))
+                for (distinct, times), c in pairs
                 if c
             ]
     return []
@@ -159,8 +164,8 @@ def _find(
                 edge = edges.entry(k, index[0], first + i)
                 count = count + tirx.Cast("int32", passed(edge, value))
             n_edges = k.entry(real, index[0])  # 4.
-            found = tirx.Select(tirx.isnan(value), n_edges, total.entry(k, index[0], count))
-            k.store(out, index, row, found)
+            position = tirx.Select(tirx.isnan(value), n_edges, total.entry(k, index[0], count))
+            k.store(out, index, row, position)
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,6 +194,7 @@ def _search(k: Kernel, out: Place, x: Place, edges: Place, real: Place, passed: 
         count = k.variable("int32", literal(0, "int32", 1))
         for step in (1 << bit for bit in reversed(range(width.bit_length()))):
             reached = k.bind(count.get() + step)
+            # The read is done even where the step is not, so its position stays inside.
             last = tirx.min(reached, tirx.IntImm("int32", width)) - 1
             edge = k.entry(edges, index[0] * width + last)
             count.set(tirx.Select((reached <= width) & passed(edge, value), reached, count.get()))

@@ -16,7 +16,7 @@ from hbconv.tensor.program import Instruction, renumber
 __all__ = ["FLAG_BEYOND", "drop_unread", "join_flags", "join_looks"]
 
 FLAG_BEYOND = "flag_beyond"
-"""The primitive that flags each row of which an entry, or one of a row nearby, is beyond a bound.
+"""The primitive that flags each row with an entry beyond a bound, and maybe rows nearby.
 
 Its operand is a matrix. Its attributes are the ``columns`` that it looks at, the ``bound``, and
 ``allow_nan``: whether NaN is within.
@@ -38,7 +38,7 @@ class _Look(NamedTuple):
 def join_looks(program: TensorProgram) -> TensorProgram:
     """Replace ``reduce_any(abs(x) > bound)`` by one primitive where x is columns of an input.
 
-    The primitive stands right after the input: it may read it from where it lies.
+    The primitive comes right after the input: it may read it in place.
 
     Examples
     --------
@@ -51,13 +51,14 @@ def join_looks(program: TensorProgram) -> TensorProgram:
     %1 = flag_beyond %0 columns=[0, 1] bound=8.0 allow_nan=True : bool[n]
     return flagged=%1
     """
-    found: dict[int, Op] = {}
+    flags: dict[int, Op] = {}
     for position in _behind_flags(program):
         look = _find_look(program, position)
         read = None if look is None else _columns_of_input(program, look.operand)
         if look is not None and read is not None:
-            found[position] = _flag(program.instructions[position], read[0], read[1], look)
-    return drop_unread(_moved(program, found)) if found else program
+            flags[position] = _flag(program.instructions[position], read[0], read[1], look)
+    # What the flags were computed from is often read by nothing else.
+    return drop_unread(_move_flags(program, flags)) if flags else program
 
 
 def join_flags(program: TensorProgram) -> TensorProgram:
@@ -73,18 +74,18 @@ def join_flags(program: TensorProgram) -> TensorProgram:
     %1 = flag_beyond %0 columns=[0, 1] bound=1.7976931348623157e+308 allow_nan=True : bool[n]
     return flagged=%1
     """
-    found: dict[int, Op] = {}
+    flags: dict[int, Op] = {}
     inside = _behind_flags(program)
     for index in inside & set(program.outputs.values()):
         flag = _find_flag(program, _behind_views(program, index))
         if flag is not None:
-            found[index] = replace(flag, type=program.instructions[index].type)
-    kept = [found.get(i, instruction) for i, instruction in enumerate(program.instructions)]
-    return drop_unread(replace(program, instructions=tuple(kept))) if found else program
+            flags[index] = replace(flag, type=program.instructions[index].type)
+    kept = [flags.get(i, instruction) for i, instruction in enumerate(program.instructions)]
+    return drop_unread(replace(program, instructions=tuple(kept))) if flags else program
 
 
 def _behind_flags(program: TensorProgram) -> set[int]:
-    """Find the values that only tell which rows are flagged: these may be flagged by the tile.
+    """Find the values that only determine which rows are flagged: these may be flagged by the tile.
 
     Outputs of methods have columns. An output without is the flags.
     """
@@ -93,18 +94,18 @@ def _behind_flags(program: TensorProgram) -> set[int]:
         for operand in op.operands if isinstance(op, Op) else ():
             readers[operand].add(position)
     outputs = Counter(program.outputs.values())
-    found: set[int] = set()
+    behind: set[int] = set()
     for position, instruction in reversed(list(enumerate(program.instructions))):
         is_flag = outputs[position] == 1 and instruction.type == FLAGS and not readers[position]
-        if is_flag or (not outputs[position] and _only_flag(program, readers[position], found)):
-            found.add(position)
-    return found
+        if is_flag or (not outputs[position] and _only_flag(program, readers[position], behind)):
+            behind.add(position)
+    return behind
 
 
-def _only_flag(program: TensorProgram, readers: set[int], found: set[int]) -> bool:
+def _only_flag(program: TensorProgram, readers: set[int], behind: set[int]) -> bool:
     ops = (_op(program, reader) for reader in readers)
     return bool(readers) and all(
-        reader in found and op is not None and op.primitive in JOINS
+        reader in behind and op is not None and op.primitive in JOINS
         for reader, op in zip(readers, ops, strict=True)
     )
 
@@ -133,6 +134,7 @@ def _find_look(program: TensorProgram, position: int) -> _Look | None:
         return None
     if condition.primitive == "isinf":
         dtype = program.instructions[condition.operands[0]].type.dtype
+        # Only infinity exceeds the largest number.
         return _Look(condition.operands[0], float(np.finfo(dtype).max), allow_nan=True)
     if condition.primitive == "gt":
         return _sizes(program, condition, allow_nan=True)
@@ -163,6 +165,7 @@ def _columns_of_input(program: TensorProgram, position: int) -> tuple[int, Any] 
     if not isinstance(matrix, Input) or not isinstance(columns, Constant):
         return None
     (width,) = matrix.type.shape
+    # Negative positions count from the end; a column taken twice is looked at once.
     return instruction.operands[0], np.unique(columns.value.data % width)
 
 
@@ -188,14 +191,15 @@ def _op(program: TensorProgram, index: int) -> Op | None:
     return instruction if isinstance(instruction, Op) else None
 
 
-def _moved(program: TensorProgram, found: dict[int, Op]) -> TensorProgram:
+def _move_flags(program: TensorProgram, flags: dict[int, Op]) -> TensorProgram:
     """Put each flag right after its operand."""
     order = sorted(
         range(len(program.instructions)),
-        key=lambda i: (found[i].operands[0], 1, i) if i in found else (i, 0, i),
+        # Between an input (i, 0) and what follows it (i + 1, 0).
+        key=lambda i: (flags[i].operands[0], 1, i) if i in flags else (i, 0, i),
     )
     position = {old: new for new, old in enumerate(order)}
-    instructions = (found.get(old, program.instructions[old]) for old in order)
+    instructions = (flags.get(old, program.instructions[old]) for old in order)
     return TensorProgram(
         tuple(renumber(instruction, position) for instruction in instructions),
         {name: position[index] for name, index in program.outputs.items()},
@@ -210,14 +214,15 @@ def drop_unread(program: TensorProgram) -> TensorProgram:
             read.update(instruction.operands)
     places: dict[int, int] = {}
     kept: list[Instruction] = []
-    for old, instruction in _living(program, read):
+    for old, instruction in _find_living(program, read):
         places[old] = len(kept)
         kept.append(renumber(instruction, places))
     outputs = {name: places[index] for name, index in program.outputs.items()}
     return TensorProgram(tuple(kept), outputs)
 
 
-def _living(program: TensorProgram, read: Counter[int]) -> Iterator[tuple[int, Instruction]]:
+def _find_living(program: TensorProgram, read: Counter[int]) -> Iterator[tuple[int, Instruction]]:
     for position, instruction in enumerate(program.instructions):
+        # Inputs stay, since callers pass all of them.
         if read[position] or isinstance(instruction, Input):
             yield position, instruction

@@ -1,10 +1,8 @@
-"""Fuse elementwise steps after a matrix product into it, such as a bias or an activation.
+"""Fuse primitives: steps after a matrix product into it, elementwise primitives into groups.
 
-The product applies them to its totals while they are in registers.
-
-Lower primitives to others: each costs a few more passes over rows that stay in the cache.
-
-Group elementwise primitives of one shape, so that each group is written as one fused loop.
+A product applies a bias or an activation to its totals while they are in registers. A group of
+elementwise primitives of one shape becomes one loop. ``REWRITES`` lowers primitives to others: each
+costs a few more passes over rows that stay in the cache.
 """
 
 from __future__ import annotations
@@ -28,6 +26,11 @@ EpilogueStep = tuple[str, Array | None]
 """A primitive and its second operand, a constant; ``SQUARE`` has none."""
 SQUARE = "square"
 FUSED = frozenset({"add", "sub", "mul", "maximum", "minimum"})
+# No timings of this choice are kept.
+MAX_COMPARED = 12
+"""Entries of a table up to which comparing vectors of codes beats a read for each row."""
+MAX_GROUP_LENGTH = 16
+"""Primitives of a group at most: longer loops gain nothing."""
 
 
 def fuse_products(program: TensorProgram) -> TensorProgram:
@@ -61,6 +64,7 @@ def fuse_products(program: TensorProgram) -> TensorProgram:
         if (
             isinstance(product, Op)
             and product.primitive == "matmul"
+            # A step that broadcasts to another shape stays apart.
             and product.type == instruction.type
         ):
             epilogue = (*product.attributes.get("epilogue", ()), step)
@@ -80,6 +84,7 @@ def _find_step(
     if not isinstance(instruction, Op) or instruction.primitive not in FUSED:
         return None
     first, second = instruction.operands
+    # A square reads its operand twice, and both uses are this instruction's.
     if readers[first] != instruction.operands.count(first):
         return None
     if first == second and instruction.primitive == "mul":
@@ -96,14 +101,12 @@ def relu(b: Builder, x: Value) -> Value:
 def logsumexp(b: Builder, x: Value, axis: int) -> Value:
     """``log(sum(exp(x - top))) + top``; a ``top`` that is not finite is not subtracted."""
     top = b.reduce("reduce_max", x, axis)
+    # inf - inf would be NaN, so an infinite top is not subtracted.
     infinite = b.op("isinf", top) | b.op("isnan", top)
     shift = b.where(infinite, b.constant(np.zeros(()), x.dtype), top)
     column = b.reshape(shift, *x.shape[:axis], 1, *x.shape[axis + 1 :])
     return b.op("log", b.reduce("reduce_sum", b.op("exp", x - column), axis)) + shift
 
-
-MAX_COMPARED = 12
-"""Entries of a table up to which comparing vectors of codes beats a read for each row."""
 
 REWRITES: dict[str, Callable[..., Any]] = {
     "relu": relu,
@@ -111,10 +114,6 @@ REWRITES: dict[str, Callable[..., Any]] = {
     "lookup_codes": compare_small_tables(MAX_COMPARED, of_all_entries=False),
     "one_hot": compare_codes,
 }
-
-
-LONGEST = 16
-"""Primitives of a group at most: longer loops gain nothing."""
 
 
 def group_elementwise(
@@ -151,7 +150,7 @@ def group_elementwise(
             continue
         group = open_groups.setdefault(instruction.type.shape, [])
         group.append(position)
-        if len(group) == LONGEST:
+        if len(group) == MAX_GROUP_LENGTH:
             yield tuple(open_groups.pop(instruction.type.shape))
     yield from map(tuple, open_groups.values())
 

@@ -1,6 +1,6 @@
 """Schedule: the sizes of a kernel's loops, chosen for the machine.
 
-A schedule changes the speed of a kernel, never its answer.
+A schedule changes the speed of a kernel, never its outputs.
 """
 
 from __future__ import annotations
@@ -14,22 +14,29 @@ from hbconv.backends.tvm.target.machine import Machine
 from hbconv.tensor import Constant, Op, TensorProgram
 from hbconv.tensor.program import last_uses
 
-__all__ = ["Schedule"]
+__all__ = ["FEW", "MAX_TILE_ENTRIES", "TILE_ENTRIES", "Schedule"]
 
 TILES = (256, 128, 64)
 """Rows of tiles, tallest first: tables are read once per tile, so tall tiles read them less."""
 MAX_BLOCK = 256
 WIDE_VECTOR = 64
+# 500 trees of 31 leaves took 127 ns a row with 512 rows and 150 with 256 (Zen 4, AVX-512).
 WIDE_TILES = (512, *TILES)
-"""Rows of tiles whose bit planes fill vectors of so many bytes: a bit for each row."""
+"""Rows of tiles whose bit planes fill vectors of ``WIDE_VECTOR`` bytes: a bit for each row."""
+# 100 trees of 2,000 leaves took 2.3 times as long with 256 rows, where others used the outer
+# caches.
 TALL_TILES = (2048, 1024)
 """Rows of tiles that traverse large trees, whose tables come from memory once per tile."""
 NODE_BYTES = 8
 """Bytes of a split, and of a leaf, in the tables of a traversal."""
+# No timings of this choice are kept.
 TILE_SHARE = 4
 """Part of the second-level cache that a tile may fill; the rest is for tables."""
 TALL_SHARE = 2
 """Times the second-level cache that a tile may fill where trees gain more by its height."""
+TILE_ENTRIES = 1024
+"""Entries of a tile of entries, if the width divides them."""
+MAX_TILE_ENTRIES = 4096
 MAX_FEW_ROWS = 8
 """Rows of a tile up to which trees are evaluated one row at a time."""
 
@@ -68,6 +75,7 @@ class Schedule:
         lanes = max(32, machine.vector)
         row_bytes = _row_bytes(program)
         room = machine.level2 // TILE_SHARE
+        # Where not even the lowest tile fits, one vector of rows is the least that works.
         tile = next((t for t in TILES if t * row_bytes <= room), lanes)
         taller = _tall_tiles(program, machine)
         tile = next((t for t in taller if t * row_bytes <= TALL_SHARE * machine.level2), tile)
@@ -87,6 +95,7 @@ def _row_bytes(program: TensorProgram) -> int:
     """Return the most bytes of one row that are alive at once: what dies gives its scratch back."""
     alive = most = 0
     ending: dict[int, int] = {}
+    # Scratch is given back after the last use, so only values alive at once count.
     last = last_uses(program)
     for position, instruction in enumerate(program.instructions):
         if not isinstance(instruction, Constant):
@@ -114,3 +123,7 @@ def _traversed_bytes(program: TensorProgram) -> int:
         if isinstance(i, Op) and i.attributes.get("strategy", "select") != "select"
     ]
     return sum(NODE_BYTES * (forest.n_tests + forest.n_leaves) for forest in forests)
+
+
+FEW = Schedule(tile=8, block=8, lanes=8)
+"""The schedule for few rows: the smallest tile whose vectors fill a register."""

@@ -1,10 +1,8 @@
 """Kernel: writes one TIR function over tiles of rows, for emitters of loops, loads and stores.
 
-The entry of a compiled function: one record, read without checks.
-
-Checks of every argument would take LLVM as long as the rest of the function.
-
-Positions: sums of integers with their constants last, as processors address memory.
+A compiled function takes one record and checks none of it: checks of every argument would take LLVM
+as long as the rest of the function. Positions are sums with their constants last, as processors
+address memory.
 """
 
 from __future__ import annotations
@@ -42,10 +40,10 @@ __all__ = [
     "Subroutine",
     "beyond",
     "code_within",
-    "fitting",
     "lanes",
     "literal",
     "position",
+    "require_fit",
     "spread",
 ]
 
@@ -54,6 +52,8 @@ TABLES = ("float32", "float64", "int32", "int64", "uint8", "uint16")
 ARGUMENTS = (("table", TABLES), ("number", ("int32",)), ("scratch", SCRATCH))
 ANY = 2**31 - 1
 """Declared size of a buffer whose size is unknown."""
+MOST_WORDS = 2**16
+"""Declared length of a record, which is unknown."""
 
 
 def literal(value: float, dtype: str, lanes: int) -> Any:
@@ -76,6 +76,7 @@ def code_within(k: Kernel, value: Any, last: Any, dtype: str, lanes: int = 1) ->
 
     It is clamped before it is converted, since it may be anything, NaN too.
     """
+    # NaN fails the compare and becomes the last code.
     inside = k.bind(tirx.Select(value <= last, value, last))
     zero = literal(0, dtype, lanes)
     target = "int32" if lanes == 1 else f"int32x{lanes}"
@@ -112,7 +113,7 @@ class Subroutine:
     structure : tvm_ffi.StructuralKey
         The function; equal for equal code.
     numbers : tuple of int or array
-        Its runtime parameters. An array stands for its position in the table of its dtype.
+        Its runtime parameters. An array denotes its position in the table of its dtype.
     scratch : dict of str to int
         Entries of each dtype that it needs for each row of the tile.
     """
@@ -125,9 +126,9 @@ class Subroutine:
 class Kernel:
     """The function under construction, inside the loop over tiles.
 
-    A value of static shape (d, e) lies as (d, e, tile). An operator is a loop over d and e, around
-    a loop over vectors of rows. Lanes past the last row hold leftovers, which must not be used as
-    positions: whatever looks up by a value loops over live rows.
+    A value of static shape (d, e) is stored as (d, e, tile). An operator is a loop over d and e
+    around a loop over vectors of rows. Lanes past the last row hold leftovers, which must not be
+    used as positions: whatever looks up by a value loops over live rows.
 
     Attributes
     ----------
@@ -146,7 +147,7 @@ class Kernel:
     scratch : dict of str to Scratch
         Scratch by dtype.
     numbers : list of int or array
-        Runtime parameters so far; an array stands for its position in the table of its dtype.
+        Runtime parameters so far; an array denotes its position in the table of its dtype.
     subroutines : dict of StructuralKey to str
         Names of the subroutines that are called.
     calls_subroutines : bool
@@ -190,6 +191,7 @@ class Kernel:
 
     def take(self, dtype: str, shape: tuple[int, ...]) -> InScratch:
         """Take scratch for a value."""
+        # A value without columns is one entry: numpy's product of nothing is 1.
         return InScratch(dtype, shape, self.scratch[storage(dtype)].take(int(np.prod(shape))))
 
     def give(self, place: Place) -> None:
@@ -219,7 +221,7 @@ class Kernel:
         The last vector may extend past the last live row. So vectors must end where the tile does:
         behind it is another value, or nothing.
         """
-        lanes = fitting(lanes or self.lanes, self.tile)
+        lanes = require_fit(lanes or self.lanes, self.tile)
         with T.serial((self.rows_live + (lanes - 1)) // lanes) as group:
             yield tirx.Ramp(group * lanes, 1, lanes)
 
@@ -233,7 +235,7 @@ class Kernel:
     def blocks_of(self, rows: int) -> Iterator[None]:
         """Write what follows for blocks of other sizes than those of the schedule."""
         schedule = self.schedule
-        self.schedule = replace(schedule, block=fitting(rows, self.tile))
+        self.schedule = replace(schedule, block=require_fit(rows, self.tile))
         yield
         self.schedule = schedule
 
@@ -264,7 +266,7 @@ class Kernel:
 
     def entry(self, place: Place, entry: Any) -> Any:
         """Read one number of a constant by its flat position, or several by theirs."""
-        at = beyond(self.offset(place.known()), entry)
+        at = beyond(self.offset(place.numpy()), entry)
         return self._buffers["table", storage(place.dtype)][at]
 
     def entries(self, place: Place, first: Any, count: int) -> Any:
@@ -315,6 +317,7 @@ class Kernel:
         """Call a subroutine on places, with scratch and runtime parameters of its own."""
         first = len(self.numbers)
         self.numbers += subroutine.numbers
+        # Equal functions have one name, and are compiled once.
         name = self.subroutines.setdefault(
             subroutine.structure, f"{self.symbol}_part{len(self.subroutines)}"
         )
@@ -327,8 +330,8 @@ class Kernel:
                 tirx.address_of(buffer[begin.get(key, 0)]) for key, buffer in self._buffers.items()
             ]
             memory = [in_memory(place) for place in places]
-            given = [tirx.address_of(self._buffer(m)[m.offset * self.tile]) for m in memory]
-            T.evaluate(tirx.call_extern("int32", name, self.rows_live, *given, *pointers))
+            addresses = [tirx.address_of(self._buffer(m)[m.offset * self.tile]) for m in memory]
+            T.evaluate(tirx.call_extern("int32", name, self.rows_live, *addresses, *pointers))
 
     # Loops that many primitives share.
 
@@ -347,7 +350,7 @@ class Kernel:
             self.store(out, index, row, function(*(self.load(x, index, row) for x in operands)))
 
 
-def fitting(lanes: int, rows: int) -> int:
+def require_fit(lanes: int, rows: int) -> int:
     """Return a number of lanes that divides a number of rows.
 
     Raises
@@ -373,10 +376,6 @@ def flat(shape: tuple[int, ...], index: tuple[Any, ...]) -> Any:
     return position
 
 
-MOST_WORDS = 2**16
-"""Declared length of a record, which is unknown."""
-
-
 class EntryPoint:
     """The head of a function of the calling convention; made first, it declares the argument.
 
@@ -388,6 +387,7 @@ class EntryPoint:
 
     def __init__(self, name: str) -> None:
         T.func_name(name)
+        # Buffers never overlap, so LLVM vectorizes without tests for it.
         T.func_attr({"tirx.noalias": True})
         call = T.arg("call", T.ptr("int64"))
         T.func_ret(ir.PrimType("int32"))
@@ -424,10 +424,11 @@ def position(*terms: Any) -> Any:
     """
     rest, constant = None, 0
     for term in terms:
-        variable, known = _split(term)
-        rest, constant = _sum(rest, variable), constant + known
+        variable, number = _split(term)
+        rest, constant = _sum(rest, variable), constant + number
     if rest is None:
         return tirx.IntImm("int32", constant)
+    # A constant at the end becomes the offset of an address, without an instruction.
     return rest + constant if constant else rest
 
 
@@ -446,9 +447,10 @@ def _split(term: Any) -> tuple[Any, int]:
         (left, low), (right, high) = _split(term.a), _split(term.b)
         return _sum(left, right), low + high
     if isinstance(term, tirx.Mul) and isinstance(term.b, tirx.IntImm):
+        # A factor applies to what varies and to the constant alike.
         factor = int(term.b)
-        varying, known = _split(term.a)
-        return (None if varying is None else varying * factor), known * factor
+        varying, number = _split(term.a)
+        return (None if varying is None else varying * factor), number * factor
     return term, 0
 
 

@@ -35,6 +35,8 @@ STORAGE = {
     "uint16": "uint16",
 }
 """The dtype in memory of a value's dtype: a bool is a byte of 0 or 1."""
+LINE = 64
+"""Bytes of a cache line."""
 
 
 def storage(dtype: str) -> str:
@@ -44,7 +46,7 @@ def storage(dtype: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """A value of the program, and where its entries lie: each subclass is one kind of place.
+    """A value of the program, and where its entries are: each subclass is one kind of place.
 
     Parameters
     ----------
@@ -61,7 +63,7 @@ class Place:
         """Number of entries."""
         return int(np.prod(self.shape))
 
-    def known(self) -> npt.NDArray[Any]:
+    def numpy(self) -> npt.NDArray[Any]:
         """Return the data of a constant."""
         raise VerificationError("a value stands where a constant must")
 
@@ -99,7 +101,7 @@ class InTable(Place):
 
     data: npt.NDArray[Any]
 
-    def known(self) -> npt.NDArray[Any]:
+    def numpy(self) -> npt.NDArray[Any]:
         """Return the data."""
         return self.data
 
@@ -153,6 +155,7 @@ class Scratch:
 
     def take(self, count: int) -> int:
         """Allocate entries: the first gap that is wide enough, or new ones."""
+        # Gaps are ascending, so values gather at low addresses, which are in the cache.
         for position, (start, width) in enumerate(self.free):
             if width >= count:
                 self.free[position : position + 1] = (
@@ -173,10 +176,6 @@ class Scratch:
         self.free = gaps
 
 
-LINE = 64
-"""Bytes of a cache line."""
-
-
 class ConstantTables:
     """The constants of a program: one table for each dtype, aligned to cache lines."""
 
@@ -187,22 +186,26 @@ class ConstantTables:
 
     def offset(self, data: npt.NDArray[Any]) -> int:
         """Return the position of data in the table of its dtype; equal data share one place."""
-        # Emitters ask for one array many times, and hashing a large one takes milliseconds.
+        # Emitters request one array many times, and hashing a large one takes milliseconds.
         if id(data) not in self._seen:
             self._seen[id(data)] = self._place(data), data
         return self._seen[id(data)][0]
 
     def _place(self, data: npt.NDArray[Any]) -> int:
         name = storage(data.dtype.name)
+        # A bool is viewed as the byte that it is in memory.
         flat = np.ascontiguousarray(data).reshape(-1).view(name)
+        # By content, since each operator makes its own arrays: a forest of two methods had tables
+        # half as long again.
         key = f"{name} {hashlib.sha256(flat.data).hexdigest()}"
         if key not in self._offset:
             parts = self._parts.setdefault(name, [])
             self._offset[key] = sum(len(p) for p in parts)
+            # Each constant begins on a cache line, so its aligned vectors never straddle two.
             gap = np.zeros(-len(flat) % (LINE // flat.itemsize), flat.dtype)
             parts.append(np.concatenate([flat, gap]))
         return self._offset[key]
 
-    def packed(self, dtype: str) -> npt.NDArray[Any]:
+    def pack(self, dtype: str) -> npt.NDArray[Any]:
         """Return the table of one dtype; never empty, since an argument of a kernel may not be."""
         return np.concatenate([*self._parts.get(dtype, []), np.zeros(1, dtype)])

@@ -23,7 +23,7 @@ from hbconv.backends.tvm.tir.kernel import ANY, SCRATCH, EntryPoint, Kernel, Sub
 from hbconv.backends.tvm.tir.memory import InBuffer, InScratch, Place, storage
 from hbconv.tensor import TensorType
 
-__all__ = ["make_subroutine", "outlined"]
+__all__ = ["make_subroutine", "outline_part"]
 
 
 class _SubroutineKernel(Kernel):
@@ -36,6 +36,7 @@ class _SubroutineKernel(Kernel):
     def offset(self, data: npt.NDArray[Any]) -> Any:
         """Read the position of a constant."""
         if id(data) not in self._offsets:
+            # Identity suffices, as ``numbers`` keeps the array alive.
             self._offsets[id(data)] = self.number(data)
         return self._offsets[id(data)]
 
@@ -54,10 +55,12 @@ class _OutlinedKernel(_SubroutineKernel):
     def start(self, place: InScratch | InBuffer) -> Any:
         """Read the entry that a value begins at."""
         if place not in self._starts:
+            # Places compare by identity, and the caller holds them while this is written.
             self._starts[place] = self.number(place.offset)
         return self._starts[place]
 
 
+# Methods of a model request the same forest one after another, so few entries serve.
 @lru_cache(maxsize=4)
 def make_subroutine(
     emit: Callable[..., None],
@@ -70,12 +73,13 @@ def make_subroutine(
     kernel = _SubroutineKernel(schedule, machine)
     with IRBuilder() as builder, _function(kernel, types) as places:
         emit(kernel, *places, *arguments)
+    # The caller takes this scratch for as long as the call lasts.
     scratch = {dtype: kernel.scratch[dtype].size for dtype in SCRATCH}
     return Subroutine(tvm_ffi.StructuralKey(builder.get()), tuple(kernel.numbers), scratch)
 
 
 @contextmanager
-def outlined(caller: Kernel) -> Iterator[Kernel]:
+def outline_part(caller: Kernel) -> Iterator[Kernel]:
     """Write what follows as a function on the values of the caller, which calls it at the end."""
     kernel = _OutlinedKernel(caller)
     with IRBuilder() as builder, _function(kernel, ()):
@@ -90,13 +94,13 @@ def _function(kernel: Kernel, types: tuple[TensorType, ...]) -> Iterator[list[In
         T.func_name("part")
         T.func_attr({"tirx.noalias": True})
         kernel.rows_live = T.arg("rows", T.int32())
-        given = [T.arg(f"place{i}", T.ptr(storage(kind.dtype))) for i, kind in enumerate(types)]
+        pointers = [T.arg(f"place{i}", T.ptr(storage(kind.dtype))) for i, kind in enumerate(types)]
         kernel.take_pointers(lambda kind, dtype: T.arg(f"{kind}_{dtype}", T.ptr(dtype)))
         T.func_ret(ir.PrimType("int32"))
         kernel.declare_buffers()
         buffers = [
             T.decl_buffer((ANY,), storage(kind.dtype), data=pointer)
-            for kind, pointer in zip(types, given, strict=True)
+            for kind, pointer in zip(types, pointers, strict=True)
         ]
         yield [
             InBuffer(kind.dtype, kind.shape, buffer)

@@ -9,17 +9,17 @@ from hbconv.backends.tvm.tir.memory import InTable, Place
 from hbconv.backends.tvm.tir.subroutines import make_subroutine
 from hbconv.backends.tvm.trees.bitwise.emit import Bitwise
 from hbconv.backends.tvm.trees.bytewise.emit import Bytewise
-from hbconv.backends.tvm.trees.category_walk.emit import CategoryWalk
 from hbconv.backends.tvm.trees.oblivious.emit import Oblivious
 from hbconv.backends.tvm.trees.single_row.emit import SingleRow
 from hbconv.backends.tvm.trees.tree_kernel import TreeKernel, TreeTask
 from hbconv.backends.tvm.trees.tree_order import Trees
-from hbconv.backends.tvm.trees.walk.emit import Walk
+from hbconv.backends.tvm.trees.walk.emit import CategoryWalk, Walk
 from hbconv.tensor import TensorType
 from hbconv.trees.forest import Forest
 
 __all__ = ["EMITTERS", "KERNELS", "find_kernel"]
 
+# CategoryWalk fits any forest, so it is last; SingleRow only fits short tiles, so it may be first.
 KERNELS: tuple[TreeKernel, ...] = (
     SingleRow(),
     Oblivious(),
@@ -53,6 +53,7 @@ def _emit(k: Kernel, out: Place, x: Place, task: TreeTask, emit: Emit) -> None:
 
     A call takes longer than it saves where a tile has few rows, and cannot pass a constant.
     """
+    # For few rows a call would cost 2 % of the trees' time.
     if isinstance(x, InTable) or task.schedule.few_rows:
         emit(k, out, x, task)
         return

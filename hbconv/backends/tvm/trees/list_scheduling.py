@@ -18,9 +18,9 @@ def in_runs(kind: Ints, parent: Ints, group: Ints) -> Ints:
     Runs matter: the processor mispredicts the branch to the next kind about once a run.
 
     1. A node is ready when all that it reads has its turn.
-    2. Each turn takes, in every group, all ready nodes of the kind of which the most are ready.
+    2. Each turn takes, in every group, all ready nodes of the kind with the most of them.
     3. Nodes above those that had their turn wait for fewer others.
-    4. Groups stand one after another, and in each the nodes by their turns.
+    4. Groups follow one another; in each, nodes are ordered by their turns.
 
     Parameters
     ----------
@@ -46,6 +46,7 @@ def in_runs(kind: Ints, parent: Ints, group: Ints) -> Ints:
         named = group[ready] * n_kinds + kind[ready]  # 2
         counts = np.bincount(named, minlength=n_groups * n_kinds).reshape(n_groups, n_kinds)
         now = kind[ready] == counts.argmax(axis=1)[group[ready]]
+        # A turn of each group at once, since groups do not depend on each other.
         turn[ready[now]] = n_turns
         n_turns += 1
         above = parent[ready[now]]  # 3
@@ -63,7 +64,7 @@ def assign_slots(order: Ints, parent: Ints, width: Ints, group: Ints) -> tuple[I
     Parameters
     ----------
     order : int (n_nodes,)
-        All nodes, group after group, each after those that it reads; groups begin anew.
+        All nodes, group after group, each after those that it reads. Groups share slots.
     parent, width, group : int (n_nodes,)
         A result that no node reads (-1) keeps its slots.
 
@@ -79,6 +80,7 @@ def assign_slots(order: Ints, parent: Ints, width: Ints, group: Ints) -> tuple[I
     (array([0, 1, 1, 2]), 4)
     """
     read = order[np.argsort(parent[order], kind="stable")]
+    # Flat lists: a list for each node made the garbage collector take most of the time.
     inputs = read.tolist()
     first = np.searchsorted(parent[read], np.arange(len(parent) + 1)).tolist()
     widths = width.tolist()
@@ -92,8 +94,10 @@ def assign_slots(order: Ints, parent: Ints, width: Ints, group: Ints) -> tuple[I
         if groups[node] != current:
             current = groups[node]
             used = 0
+            # Groups run one after another, so each begins with all slots.
             free = [[] for _ in free]
         for child in inputs[first[node] : first[node + 1]]:
+            # A node may write to slots of what it reads: kernels read first.
             free[widths[child]].append(slot[child])
         if free[widths[node]]:
             slot[node] = free[widths[node]].pop()

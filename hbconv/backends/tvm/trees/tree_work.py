@@ -1,18 +1,31 @@
-"""Count the work of the tree kernels, as the cost model prices it. Needs no TVM."""
+"""Count the work of the tree kernels, as the cost model prices it. Needs no TVM.
+
+``single_row_limit`` chooses by it how many rows are computed one at a time.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from hbconv.backends.tvm.trees.single_row.row_limit import MAX_ROWS_BESIDE_WALK, MIN_SPLITS
-from hbconv.cost_model import Work
+from hbconv.backends.tvm.target.machine import Machine
+from hbconv.backends.tvm.trees.single_row.tables import (
+    MAX_COLUMNS_SHUFFLED,
+    group_vectors,
+    max_top_splits,
+)
+from hbconv.cost_model import SINGLE_ROW, SMALL_TILE, Work
+from hbconv.target import Target
+from hbconv.tensor import Op, TensorProgram
+from hbconv.trees.category_sets import find_sets
 from hbconv.trees.forest import Forest
 from hbconv.trees.ranked import EDGES_PER_COLUMN
 
-__all__ = ["count_tree_work"]
+__all__ = ["count_tree_work", "single_row_limit"]
 
 NODE_BYTES = {"float32": 8, "float64": 16}
 """Bytes of a split, and of a leaf, in the nodes of a walk, by the dtype of the columns."""
+# So priced, 100 trees of 4,490 leaves over one-hot codes keep their tests: 4,095 ns a row, 15,700
+# before.
 VISIT = {"float32": 1.0, "float64": 1.2}
 """Steps down trees of float32 that one down trees of the dtype takes as long as."""
 VALUE_BYTES = 8
@@ -26,6 +39,17 @@ SELECT_ROWS = 128
 """Rows from which ``select`` takes no longer than for fewer: tiles for few rows are shorter."""
 WALK_ROWS = 16
 """Rows that walk side by side."""
+# No timings of this choice are kept.
+MIN_SPLITS = 1_000
+"""Splits below which one row takes about as long in either loop."""
+MAX_ROWS_BESIDE_WALK = 8
+"""Rows that a walk needs side by side to be the faster."""
+# With tops looked up, trees of 31 leaves gain by it up to 32 rows.
+MAX_ROWS_BESIDE_SELECT = 40
+"""Rows for which deciding all splits on bit planes is never the slower."""
+MAX_DEPTH = 40
+"""Depth beyond which a walk is not expected to go."""
+ONE_ROW = Target(rows=1)
 
 
 def count_tree_work(strategy: str, forest: Forest, dtype: str, rows: int) -> Work:
@@ -35,6 +59,7 @@ def count_tree_work(strategy: str, forest: Forest, dtype: str, rows: int) -> Wor
     one after another in larger forests, whatever the strategy.
     """
     each = DOUBLES if dtype == "float64" else 1.0
+    # As ``single_row_limit`` decides, but for what depends on the machine.
     alone = rows <= MAX_ROWS_BESIDE_WALK and forest.n_tests >= MIN_SPLITS
     sums = forest.n_trees * forest.values.shape[1]
     leaf_bytes = VALUE_BYTES * forest.n_leaves * forest.values.shape[1]
@@ -63,8 +88,51 @@ def _byte_columns(forest: Forest, dtype: str) -> int:
 
 
 def _usual_steps(forest: Forest) -> int:
-    """Add up the mean depths of the leaves, rounded up: of 16 rows, one goes so far."""
+    """Add up the mean depths of the leaves, rounded up: of 16 rows, one takes so many steps."""
     leaves_below = (forest.left.data < 0).astype(np.int64) + (forest.right.data < 0)
     depths = (forest.depth_of_tests + 1) * leaves_below
     total = np.bincount(forest.tree_of_tests, depths, minlength=forest.n_trees)
     return int(np.ceil(total / np.diff(forest.first_leaf.data)).sum())
+
+
+def single_row_limit(program: TensorProgram, machine: Machine) -> int:
+    """Return up to how many rows a loop over single rows is the faster; 0 for small forests."""
+    ops = [i for i in program.instructions if isinstance(i, Op) and "forest" in i.attributes]
+    forests: list[Forest] = [op.attributes["forest"] for op in ops]
+    if sum(forest.n_tests for forest in forests) < MIN_SPLITS:
+        return 0
+    if any(op.attributes["strategy"] != "select" for op in ops):
+        # A walk looks up only the category tables that it reaches; a single row decides all sets.
+        return 0 if any(forest.tables for forest in forests) else MAX_ROWS_BESIDE_WALK
+    splits = sum(map(_splits_decided, forests))
+    # A tile takes as long for one row as for all its rows, so the ratio counts rows.
+    tile_seconds = SMALL_TILE.seconds(Work(visits=splits), ONE_ROW)
+    row_seconds = sum(SINGLE_ROW.seconds(_row_work(forest, machine), ONE_ROW) for forest in forests)
+    return min(MAX_ROWS_BESIDE_SELECT, int(tile_seconds / row_seconds))
+
+
+def _row_work(forest: Forest, machine: Machine) -> Work:
+    """Count the work of one row."""
+    # Each feature may need a twin column for the other side of NaN.
+    n_columns = 2 * len(forest.used_features) + find_sets(forest).count
+    depth = min(forest.depth, MAX_DEPTH)
+    if not machine.shuffles or n_columns > MAX_COLUMNS_SHUFFLED:
+        return Work(operators=1, elementwise=forest.n_trees, reads=forest.n_trees * depth)
+    largest = int(np.bincount(forest.tree_of_tests, minlength=1).max())
+    top = min(largest, max_top_splits(largest))
+    groups, vectors_of_group = group_vectors(forest.n_trees, machine)
+    vectors = groups * vectors_of_group * top
+    steps = depth - top.bit_length() if top < largest else 0
+    reads = forest.n_trees * max(steps, 0)
+    return Work(operators=1, elementwise=forest.n_trees, reads=reads, visits=vectors)
+
+
+def _splits_decided(forest: Forest) -> int:
+    """Count the splits that are decided for a tile: of oblivious trees one a level."""
+    if forest.n_tests != forest.n_trees * (2**forest.depth - 1):
+        return forest.n_tests
+    level = forest.tree_of_tests.astype(np.int64) * forest.depth + forest.depth_of_tests
+    # Equal rows are equal splits, so a forest is oblivious where each level has one.
+    named = np.stack([level, forest.feature.data, forest.threshold.data], axis=1)
+    splits = np.unique(named, axis=0)
+    return len(splits) if len(splits) == forest.n_trees * forest.depth else forest.n_tests

@@ -325,14 +325,14 @@ def test_long_chains_take_the_scratch_of_a_few_values():
 def test_a_level_needs_every_flag(monkeypatch, flags, level):
     monkeypatch.setattr(machine, "_flags", lambda: frozenset(flags))
     monkeypatch.setattr(machine.platform, "machine", lambda: "x86_64")
-    assert machine._detected.__wrapped__().level == level
+    assert machine._detect.__wrapped__().level == level
 
 
 def test_an_architecture_without_levels_is_generic(monkeypatch):
     monkeypatch.setattr(machine, "_flags", lambda: frozenset(machine.LEVELS["x86-64-v4"]))
     for name, level in (("arm64", "aarch64"), ("riscv64", "generic")):
         monkeypatch.setattr(machine.platform, "machine", lambda name=name: name)
-        assert (machine._detected.__wrapped__().level, machine._detected.__wrapped__().vector) == (
+        assert (machine._detect.__wrapped__().level, machine._detect.__wrapped__().vector) == (
             level,
             16,
         )

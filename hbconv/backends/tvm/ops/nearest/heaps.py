@@ -1,6 +1,6 @@
 """Emit ``heap_search`` and ``tree_search``: scikit-learn's heap and sort, exchange by exchange.
 
-``hbconv.tensor.primitives.searches`` says what they do to equal values; these are the same steps.
+``hbconv.tensor.primitives.searches`` defines the order of equal values; these are the same steps.
 """
 
 from __future__ import annotations
@@ -79,24 +79,25 @@ class _Pairs:
                     self.push(row, k.load(x, (start + step,), row), start + step)
                 else:
                     with T.serial(lanes(row)) as lane:
-                        one = k.bind(row.base + lane)
-                        self.push(one, k.load(x, (start + step,), one), start + step)
+                        single_row = k.bind(row.base + lane)
+                        self.push(single_row, k.load(x, (start + step,), single_row), start + step)
 
     def push(self, row: Any, value: Any, number: Any) -> None:
         """Put a value below the root in its place, and let it sink below larger ones."""
         k = self.k
-        given = k.bind(value)
-        with T.If(given < self.value(0, row)), T.Then():
+        entry = k.bind(value)
+        # Strictly: an equal value does not replace the root, as in scikit-learn.
+        with T.If(entry < self.value(0, row)), T.Then():
             place = k.variable("int32", literal(0, "int32", 1))
             child = k.variable("int32", literal(1, "int32", 1))
             with T.While(child.get() < self.count):
                 larger = k.bind(self._larger(child.get(), self.count, row))
-                sinks = k.bind(self.value(larger, row) > given)
+                sinks = k.bind(self.value(larger, row) > entry)
                 with T.If(sinks), T.Then():
                     self.copy(larger, place.get(), row)
                     place.set(larger)
                 child.set(select(sinks, 2 * larger + 1, self.count))
-            self.put(place.get(), row, given, number)
+            self.put(place.get(), row, entry, number)
 
     def _larger(self, child: Any, end: Any, row: Any) -> Any:
         """Return a child or the one behind it, whichever is larger; the first of equal ones."""
@@ -111,6 +112,7 @@ class _Pairs:
             self._insert(literal(0, "int32", 1), literal(self.count, "int32", 1), row)
             return
         k = self.k
+        # Deeper partitions are sorted by a heap, as the source's sort does against bad pivots.
         most = 2 * (self.count.bit_length() - 1)
         with (
             k.temporary("int32", (most + 1,)) as starts,
@@ -150,6 +152,7 @@ class _Pairs:
             before = k.variable("int32", start + step)
             with T.While(
                 (before.get() >= start)
+                # Both sides of the "and" are computed, so the position is kept inside.
                 & (self.value(tirx.max(before.get(), start), row) > value.get())
             ):
                 self.copy(before.get(), at.get(), row)
@@ -219,7 +222,7 @@ class _Pairs:
 
 @contextmanager
 def _pairs(k: Kernel, dtype: str, numbers: Place) -> Iterator[_Pairs]:
-    """Take memory for values beside numbers."""
+    """Take memory for values, next to their numbers."""
     with k.temporary(dtype, numbers.shape) as values:
         yield _Pairs(k, values, numbers)
 
@@ -232,13 +235,13 @@ def heap_search(
         whole.clear()
         if not parts:
             whole.offer(x, 0, x.shape[0])
-        with kernel.temporary("int32", (k,)) as numbers, _pairs(kernel, x.dtype, numbers) as own:
+        with kernel.temporary("int32", (k,)) as numbers, _pairs(kernel, x.dtype, numbers) as part:
             for start, end in parts:
-                own.clear()
-                own.offer(x, start, end)
+                part.clear()
+                part.offer(x, start, end)
                 with kernel.rows() as row, kernel.over((k,)) as (slot,):
                     number = kernel.load(numbers, (slot,), row)
-                    whole.push(row, own.value(slot, row), number)
+                    whole.push(row, part.value(slot, row), number)
         with kernel.rows() as row:
             whole.sort(row)
 
@@ -254,6 +257,7 @@ def tree_search(
     prunes: bool,
 ) -> None:
     """Emit ``tree_search``: each row takes a way of its own."""
+    # Depth first leaves one waiting side for each level at most.
     levels = starts.shape[0].bit_length()
     with (
         _pairs(kernel, x.dtype, out) as heap,
@@ -267,6 +271,8 @@ def tree_search(
                 count.set(count.get() - 1)
                 node = kernel.variable("int32", kernel.load(waiting, (count.get(),), row))
                 bound = kernel.load(bounds, (node.get(),), row)
+                # Strictly farther: a node as near as the root may hold equal values that the source
+                # sees.
                 far = bound > heap.value(0, row) if prunes else tirx.const(False)
                 with T.If(tirx.Not(far)), T.Then():
                     _visit(heap, x, (bounds, order, starts), waiting, count, node.get(), row)
@@ -291,6 +297,7 @@ def _visit(
         left = k.bind(2 * at + 1)
         is_nearer = k.load(bounds, (left,), row) <= k.load(bounds, (left + 1,), row)
         nearer = k.bind(select(is_nearer, left, left + 1))
+        # The sides are left and left + 1, so their sum less the nearer is the farther one.
         k.store(waiting, (count.get(),), row, 2 * left + 1 - nearer)
         k.store(waiting, (count.get() + 1,), row, nearer)
         count.set(count.get() + 2)

@@ -25,6 +25,7 @@ __all__ = ["CHAINS", "Prefilter"]
 
 CHAINS = 4
 """Sums in flight of distances that are computed in order."""
+# No timings of the constants below are kept.
 BLOCKS_PER_POINT = 8
 """Blocks of points for each point wanted.
 
@@ -33,7 +34,7 @@ Most blocks hold at most one wanted point, so the least scores of blocks bound t
 SAMPLE = 64
 """Points that are tried as rows."""
 BASE_CANDIDATES = 192
-"""Candidates of a row, beside twice as many as are wanted; a multiple of CHAINS."""
+"""Candidates of a row, in addition to twice as many as are wanted; a multiple of CHAINS."""
 MAX_WIDTH = 1024
 """Columns up to which principal axes are computed."""
 RANK_STEP = 8
@@ -92,6 +93,7 @@ class Prefilter:
         limit = MAX_DISTANCE[points.dtype.name]
         if len(points) < 2 * PANEL * wanted or not 1 / limit < reach < limit:
             return None
+        # A power of two rounds nothing, but for underflow.
         scale = 2.0 ** -math.ceil(math.log2(reach))
         most = BASE_CANDIDATES + -(-2 * wanted // CHAINS) * CHAINS
         y = (points.astype(np.float64) - centre) * scale  # 1.
@@ -111,6 +113,7 @@ class Prefilter:
 def _centre_and_reach(points: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], float]:
     """Return the mean of the points, and the largest distance from it."""
     with np.errstate(all="ignore"):
+        # Rounded to float32, so that both dtypes hold the very same centre.
         centre = points.astype(np.float64).mean(axis=0).astype(np.float32).astype(points.dtype)
         apart = points.astype(np.float64) - centre
         return centre, float(np.sqrt((apart**2).sum(axis=1)).max())
@@ -120,6 +123,7 @@ def _principal_axes(y: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return orthonormal axes as columns, in order of falling variance."""
     if y.shape[1] > MAX_WIDTH:
         return np.eye(y.shape[1])
+    # eigh sorts eigenvalues ascending; reversed, the first axes have the largest variance.
     axes: npt.NDArray[np.float64] = np.linalg.eigh(y.T @ y)[1][:, ::-1]
     return axes
 
@@ -127,7 +131,7 @@ def _principal_axes(y: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 def _choices(
     y: npt.NDArray[np.float64],
     z: npt.NDArray[np.float64],
-    given: np.dtype[Any],
+    row_dtype: np.dtype[Any],
     wanted: int,
     most: int,
 ) -> Iterator[tuple[float, int, np.dtype[Any]]]:
@@ -143,16 +147,18 @@ def _choices(
     last = np.partition(distances, wanted - 1, axis=1)[:, wanted - 1 : wanted]
     near = np.zeros_like(distances)
     done = 0
+    # All axes come last, which is the exact product without a rotation.
     for rank in (*range(RANK_STEP, width, RANK_STEP), width) if width <= MAX_WIDTH else (width,):
         near = near + _squared_distances(z[:, done:rank], chosen)  # 2.
         done = rank
-        for dtype in {np.dtype(np.float32), given}:
-            margin = _margin(width, rank, given, dtype)
-            found = (near <= last + margin * (3 + 2 * last)).sum(axis=1)  # 3.
-            if np.mean(found <= most // 2) > MIN_ENOUGH:
-                projection = (rank < width) * width * rank * given.itemsize
+        for dtype in {np.dtype(np.float32), row_dtype}:
+            margin = _margin(width, rank, row_dtype, dtype)
+            n_candidates = (near <= last + margin * (3 + 2 * last)).sum(axis=1)  # 3.
+            # Half of the room for nine samples in ten leaves the other half for rows unlike them.
+            if np.mean(n_candidates <= most // 2) > MIN_ENOUGH:
+                projection = (rank < width) * width * rank * row_dtype.itemsize
                 products = (count * rank * dtype.itemsize + projection) / 64
-                yield products + found.mean() * (width + CANDIDATE_COST), rank, dtype
+                yield products + n_candidates.mean() * (width + CANDIDATE_COST), rank, dtype
 
 
 def _squared_distances(
@@ -161,11 +167,12 @@ def _squared_distances(
     """Return the squared distances of some points to all others, infinite to themselves."""
     norms = (y**2).sum(axis=1)
     distances: npt.NDArray[np.float64] = norms[chosen, None] + norms - 2.0 * y[chosen] @ y.T
+    # Rows to come are no points, so a sample must not count itself.
     distances[np.arange(len(chosen)), chosen] = np.inf
     return distances
 
 
-def _margin(width: int, rank: int, given: np.dtype[Any], dtype: np.dtype[Any]) -> float:
+def _margin(width: int, rank: int, row_dtype: np.dtype[Any], dtype: np.dtype[Any]) -> float:
     """Bound the errors of scores and distances, by ``|x|^2 <= 2 + 2 d``.
 
     Scores err by at most ``e (1 + |x|)^2``, distances by at most ``f (1 + |x|)^2``. Rounding x, y,
@@ -173,10 +180,11 @@ def _margin(width: int, rank: int, given: np.dtype[Any], dtype: np.dtype[Any]) -
     number, cover what is rounded here and what underflows. Each coordinate on an axis errs as a
     sum of ``width`` terms does.
     """
+    # A quarter more covers the rounding of this bound itself.
     unit = 1.25 * float(np.finfo(dtype).eps) / 2
-    given_unit = 1.25 * float(np.finfo(given).eps) / 2
-    projection = (width + 8) * math.sqrt(rank) * given_unit if rank < width else 0.0
-    return 2 * ((rank + 12) * unit + projection + 2 * (width + 8) * given_unit) + 1e-30
+    row_unit = 1.25 * float(np.finfo(row_dtype).eps) / 2
+    projection = (width + 8) * math.sqrt(rank) * row_unit if rank < width else 0.0
+    return 2 * ((rank + 12) * unit + projection + 2 * (width + 8) * row_unit) + 1e-30
 
 
 def _arrange(
@@ -186,6 +194,7 @@ def _arrange(
     count, width = y.shape
     panels = max(1, count // (PANEL * BLOCKS_PER_POINT * wanted))
     filled = np.concatenate([y, np.zeros((-count % (panels * PANEL), width))])
+    # Padding has infinite norms, so its scores are never among the best.
     norms = np.where(np.arange(len(filled)) < count, (filled**2).sum(axis=1), np.inf)
     weights = (-2.0 * filled).reshape(-1, panels, PANEL, width).transpose(0, 1, 3, 2)
     return weights.astype(dtype), norms.reshape(-1, panels, PANEL).astype(dtype)

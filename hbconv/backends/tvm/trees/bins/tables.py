@@ -1,4 +1,4 @@
-"""Bins: a forest's thresholds as bytes, exactly."""
+"""Bins: a forest's thresholds as bytes, exactly; and tables of a search for them in registers."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ from hbconv.trees.forest import Forest
 from hbconv.trees.ranked import EDGES_PER_COLUMN, RankedFeature, rank_features
 
 __all__ = [
+    "ENTRIES",
     "LEFT_BYTE",
     "MAX_EDGES_COUNTED",
     "RIGHT_BYTE",
     "SIGNED_BYTE_BIAS",
     "Bins",
+    "can_search_bytes",
     "make_bins",
+    "make_search_tables",
 ]
 
 SIGNED_BYTE_BIAS = 128
@@ -28,22 +31,26 @@ SIGNED_BYTE_BIAS = 128
 LEFT_BYTE = 0 ^ SIGNED_BYTE_BIAS
 RIGHT_BYTE = 255 ^ SIGNED_BYTE_BIAS
 """What the column of a category set holds for a row that goes left or right."""
+# No timings of this choice are kept.
 MAX_EDGES_COUNTED = 15
 """Edges up to which counting them all beats a look-up."""
 
 Ints = npt.NDArray[np.int64]
+ENTRIES = 256
+"""Entries of each table: what a byte tells apart."""
+Bytes = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """How values become bytes, and what each split asks of them.
+    """How values become bytes, and what each split compares.
 
     The edges of a feature are its thresholds. The bin of a value is the number of edges it lies
     right of, ``not x <= edge``. A column holds ``clip(bin - first, 0, 255)``, so that any number of
     edges fits, 255 to a column. A split goes right where ``column > threshold_bin``.
 
     NaN has a bin in each column. One bin serves all splits of a feature if those where NaN goes
-    right stand before those where it goes left: so they do where NaN counts as zero. Else the
+    right come before those where it goes left, as where NaN counts as zero. Else the
     feature has columns for either side.
 
     Parameters
@@ -52,7 +59,7 @@ class Bins:
         Features that are binned.
     edges : float (n_edges,)
         Their edges, ascending. Each list is padded with infinity, to one less than a power of two
-        at least, and by as many as a cell may hold. NaN, of which all lies right, comes first.
+        at least, and by as many as a cell may hold. NaN comes first: every value lies right of it.
     edge_start : int32 (n_features + 1,)
     edge_count : int32 (n_features,)
         How many edges are no padding.
@@ -95,10 +102,10 @@ def make_bins(forest: Forest, dtype: str) -> Bins:
     column = np.zeros(forest.n_tests, np.int32)
     threshold_bin = np.zeros(forest.n_tests, np.int32)
     column[forest.on_category] = len(columns.first) + sets.of_test[forest.on_category]
-    splits = _joined(f.tests for f in features)
+    splits = _concatenate(f.tests for f in features)
     column[splits] = columns.of_split
-    threshold_bin[splits] = _joined(f.rank for f in features) % EDGES_PER_COLUMN
-    padded = [_padded(f.edges) for f in features]
+    threshold_bin[splits] = _concatenate(f.rank for f in features) % EDGES_PER_COLUMN
+    padded = [_pad(f.edges) for f in features]
     return Bins(
         feature=np.array([f.number for f in features], np.int32),
         edges=np.concatenate([np.zeros(0, dtype), *padded]),
@@ -114,7 +121,7 @@ def make_bins(forest: Forest, dtype: str) -> Bins:
     )
 
 
-def _joined(parts: Iterable[npt.NDArray[Any]]) -> Ints:
+def _concatenate(parts: Iterable[npt.NDArray[Any]]) -> Ints:
     """Put the arrays of all features one after another, as int64."""
     return np.concatenate([np.zeros(0, np.int64), *parts])
 
@@ -154,13 +161,14 @@ def _find_columns(features: list[RankedFeature]) -> _Columns:
     n_features = len(features)
     counts = np.array([len(f.tests) for f in features], np.int64)
     of_feature = np.repeat(np.arange(n_features), counts)
-    side = _joined(f.to_left if f.mixed else np.zeros(len(f.tests), bool) for f in features)
-    rank = _joined(f.rank for f in features)
+    side = _concatenate(f.to_left if f.mixed else np.zeros(len(f.tests), bool) for f in features)
+    rank = _concatenate(f.rank for f in features)
     segments = int(rank.max(initial=0)) // EDGES_PER_COLUMN + 1
+    # Sorting single numbers: rows of three took long for a million splits.
     key = (of_feature * segments + rank // EDGES_PER_COLUMN) * 2 + side  # 1
     keys, of_split = np.unique(key, return_inverse=True)
     missing = np.zeros(2 * n_features, np.int64)  # 2
-    bins = _joined(np.where(f.to_left, 0, f.rank + 1) for f in features)
+    bins = _concatenate(np.where(f.to_left, 0, f.rank + 1) for f in features)
     np.maximum.at(missing, of_feature * 2 + side, bins)
     n_edges = np.repeat([len(f.edges) for f in features], 2)  # 3
     missing = np.where(missing == n_edges, -1, missing)
@@ -174,11 +182,71 @@ def _find_columns(features: list[RankedFeature]) -> _Columns:
 
 
 def _cells_of(edges: npt.NDArray[Any]) -> Cells | None:
+    # NaN as an edge has no cell: it must be searched.
     if len(edges) <= MAX_EDGES_COUNTED or np.isnan(edges[0]):
         return None
     return find_cells(edges)
 
 
-def _padded(edges: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _pad(edges: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    # Halving needs one less than a power of two, cells some edges past the last.
     size = max((1 << len(edges).bit_length()) - 1, len(edges) + MAX_EDGES_IN_CELL)
     return np.concatenate([edges, np.full(size - len(edges), np.inf, edges.dtype)])
+
+
+@dataclass(frozen=True, eq=False)
+class SearchTables:
+    """What is looked up for some features.
+
+    Parameters
+    ----------
+    low, scale : float (n_features,)
+        The cell of a value is ``(value - low) * scale``, held between 0 and 255.
+    before : uint8 (n_features, 256)
+        Edges in lower cells.
+    steps : int32 (n_features,)
+        How often the edges of the fullest cell must be halved.
+    edges : uint8 (n_features, bytes of an edge, 256)
+        The lowest bytes of all edges, then the next ones; behind the last edge is infinity.
+    """
+
+    low: npt.NDArray[Any]
+    scale: npt.NDArray[Any]
+    before: Bytes
+    steps: npt.NDArray[np.int32]
+    edges: Bytes
+
+
+def can_search_bytes(bins: Bins) -> npt.NDArray[np.bool_]:
+    """Say for each feature whether a byte numbers its edges, and all of them are numbers."""
+    first = np.append(bins.edges, 0)[bins.edge_start[:-1]]
+    can: npt.NDArray[np.bool_] = (bins.edge_count <= EDGES_PER_COLUMN) & ~np.isnan(first)
+    return can
+
+
+def make_search_tables(bins: Bins, features: Ints) -> SearchTables:
+    """Cut the range of each feature into 256 cells of equal width, as far as that can be done."""
+    dtype = bins.edges.dtype
+    # No value is right of infinity, so padding is never counted.
+    padded = np.full((len(features), ENTRIES), np.inf, dtype)
+    low, scale = np.zeros((2, len(features)), dtype)
+    before = np.zeros((len(features), ENTRIES), np.uint8)
+    fullest = np.zeros(len(features), np.int64)
+    for i, feature in enumerate(features):
+        begin, count = bins.edge_start[feature], bins.edge_count[feature]
+        edges = padded[i, :count] = bins.edges[begin : begin + count]
+        fullest[i] = count
+        cells = find_cells(edges, EDGES_PER_COLUMN)
+        if cells:
+            low[i], scale[i], before[i] = cells.low, cells.scale, cells.before[:ENTRIES]
+            fullest[i] = np.diff(cells.before).max()
+    # Bytes of all edges are looked up one after another, the lowest first.
+    parts = padded.view(np.uint8).reshape(len(features), ENTRIES, dtype.itemsize)
+    return SearchTables(
+        low=low,
+        scale=scale,
+        before=before,
+        # Halving n edges takes as many steps as n has bits.
+        steps=np.frexp(fullest)[1].astype(np.int32),
+        edges=np.ascontiguousarray(parts.transpose(0, 2, 1)),
+    )

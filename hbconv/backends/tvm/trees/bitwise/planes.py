@@ -14,7 +14,7 @@ from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.tir.kernel import Kernel
 from hbconv.backends.tvm.tir.memory import Place
-from hbconv.backends.tvm.tir.row_blocks import Block
+from hbconv.backends.tvm.tir.row_blocks import Block, ByteColumns
 from hbconv.backends.tvm.trees.bitwise.masks import (
     DIGIT,
     DIGIT_BITS,
@@ -23,9 +23,8 @@ from hbconv.backends.tvm.trees.bitwise.masks import (
     ZERO_PLANES,
     Masks,
 )
-from hbconv.backends.tvm.trees.byte_columns import ByteColumns
 
-__all__ = ["BYTE_BITS", "Planes", "byte_vectors", "transposed_bits", "write_masks"]
+__all__ = ["BYTE_BITS", "Planes", "byte_vectors", "transpose_bits", "write_masks"]
 
 BYTE_BITS = 8
 SWAPS = ((4, 0x0F0F0F0F), (2, 0x33333333), (1, 0x55555555))
@@ -42,22 +41,24 @@ class Planes:
     def __init__(self, k: Kernel, place: Place) -> None:
         self.k = k
         self.place = place
+        # A bit for each row: 32 bytes for 256 rows, 64 for 512.
         self.size = k.schedule.block // BYTE_BITS
         self.zeros, self.ones = (
             tirx.Broadcast(tirx.IntImm("uint8", byte), self.size) for byte in (0, 255)
         )
 
     def load(self, word: Any, number: int = 0) -> Vector:
-        """Read a plane, so many after the one of a word."""
+        """Read a plane: the one ``number`` places after that of a word."""
         return self.k.load(self.place, (0,), self._at(word, number))
 
     def store(self, word: Any, value: Vector, number: int = 0) -> None:
-        """Write a plane, so many after the one of a word."""
+        """Write a plane: the one ``number`` places after that of a word."""
         self.k.store(self.place, (0,), self._at(word, number), value)
 
     def _at(self, word: Any, number: int) -> Any:
         if isinstance(word, int):
             word = tirx.IntImm("int32", word)
+        # The factor is 4 or 8, which an address applies for nothing.
         first = tirx.Cast("int32", word) * (self.size // PLANE_WORD)
         return tirx.Ramp(first + number * self.size, 1, self.size)
 
@@ -117,7 +118,8 @@ class _MaskWriter:
         with k.over((k.number(len(chosen)),)) as (i,):
             column = k.bind(k.entry(column_of, i))
             begin = k.bind(self.columns.begin(self.block, column))
-            bits = transposed_bits(k, byte_vectors(k, self.columns, begin))
+            bits = transpose_bits(k, byte_vectors(k, self.columns, begin))
+            # Bytes are stored with the highest bit flipped, so that one is inverted already.
             unset = [k.bind(~plane) for plane in bits[:-1]]
             first = k.bind(k.entry(start, i))
             writer(column, first, [*unset, k.bind(bits[-1])])
@@ -150,6 +152,7 @@ class _MaskWriter:
             scratch.store(i * PLANE_WORD, plane)
         with T.serial(k.entry(digits, column)) as digit:
             below = k.bind(scratch.load(digit * PLANE_WORD))
+            # The planes of the high digit end with ones, for its largest value.
             upto = k.bind(scratch.load((digit + 1) * PLANE_WORD))
             begin = k.bind(first + digit * (DIGIT * PLANE_WORD))
             for t in range(DIGIT):
@@ -158,13 +161,13 @@ class _MaskWriter:
 
     def _below(self, unset: list[Vector]) -> list[Vector]:
         """Return the planes of a digit."""
-        found = [self.planes.zeros]
+        below = [self.planes.zeros]
         for without in unset:
-            found = [
-                *(self.k.bind(without & plane) for plane in found),
-                *(self.k.bind(without | plane) for plane in found),
+            below = [
+                *(self.k.bind(without & plane) for plane in below),
+                *(self.k.bind(without | plane) for plane in below),
             ]
-        return found
+        return below
 
 
 def byte_vectors(k: Kernel, columns: ByteColumns, begin: Any) -> list[Vector]:
@@ -173,7 +176,7 @@ def byte_vectors(k: Kernel, columns: ByteColumns, begin: Any) -> list[Vector]:
     return [k.bind(columns.load(begin, tirx.Ramp(size * q, 1, size))) for q in range(BYTE_BITS)]
 
 
-def transposed_bits(k: Kernel, vectors: list[Vector]) -> list[Vector]:
+def transpose_bits(k: Kernel, vectors: list[Vector]) -> list[Vector]:
     """Transpose up to eight vectors of planes, or of columns, bit by bit.
 
     Bit i of vector q becomes bit q of vector i, of eight; vectors past the last count as zeros.
@@ -190,14 +193,15 @@ def transposed_bits(k: Kernel, vectors: list[Vector]) -> list[Vector]:
         ]
         for low in range(BYTE_BITS):
             if not low & shift:
-                words[low], words[low + shift] = _swapped(
+                words[low], words[low + shift] = _swap(
                     k.bind, words[low], words[low + shift], *constants
                 )
+    # Vectors that were never given stay zeros, and need no instructions.
     zeros = tirx.Broadcast(tirx.IntImm("uint8", 0), size)
     return [zeros if v is None else tirx.reinterpret(f"uint8x{size}", v) for v in words]
 
 
-def _swapped(
+def _swap(
     bind: Callable[[Any], Any], low: Vector | None, high: Vector | None, by: Vector, kept: Vector
 ) -> tuple[Vector | None, Vector | None]:
     """Swap the high bits of the low vector with the low bits of the high one."""
@@ -205,5 +209,6 @@ def _swapped(
         return None, None
     if high is None:
         return bind(low & kept), bind(tirx.shift_right(low, by) & kept)
+    # The bits in which both differ: an exclusive or with them exchanges the two.
     swap = bind((tirx.shift_right(low, by) ^ high) & kept)
     return bind(low ^ tirx.shift_left(swap, by)), bind(high ^ swap)

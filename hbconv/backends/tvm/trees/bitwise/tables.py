@@ -1,6 +1,13 @@
 """The program over bit planes that a forest becomes, as rows of numbers.
 
-First chains decide what lies before each split of leaves. Then windows join planes to codes.
+First chains decide what lies before each split of leaves. A row lies before a split if it goes left
+at its test, and at another, or at a third, and so on. A pair of steps is one operation: ``(decided
+and this) or that``.
+
+Then windows join planes to codes. They are parts of trees of a few bits, which a kernel computes in
+its registers. A window of b bits is as many levels of splits, as a heap: the split at i has those
+at ``2 i + 1`` and ``2 i + 2`` below it. A range of fewer bits than there are levels hangs right
+below a split that nothing lies before.
 """
 
 from __future__ import annotations
@@ -12,10 +19,16 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.tvm.trees.bins.tables import Bins
-from hbconv.backends.tvm.trees.bitwise.chains import CHAIN_PAIRS, find_chains
-from hbconv.backends.tvm.trees.bitwise.masks import PLANE_WORD, ZEROS_PLANE, Masks, make_masks
-from hbconv.backends.tvm.trees.bitwise.set_tables import SetTables, make_set_tables
-from hbconv.backends.tvm.trees.bitwise.windows import WINDOW_BITS, heaps
+from hbconv.backends.tvm.trees.bitwise.masks import (
+    ONES_PLANE,
+    PLANE_WORD,
+    WINDOW_BITS,
+    ZEROS_PLANE,
+    Masks,
+    SetTables,
+    make_masks,
+    make_set_tables,
+)
 from hbconv.backends.tvm.trees.list_scheduling import lay_out
 from hbconv.backends.tvm.trees.tree_order import Trees
 from hbconv.trees.forest import Forest
@@ -27,13 +40,14 @@ __all__ = [
     "WINDOW",
     "BitTables",
     "Kind",
-    "choose_group",
     "make_bit_tables",
     "words_of",
 ]
 
+# Few sizes: a tenth of the code of exact ones, and retrained models share it.
+CHAIN_PAIRS = (1, 2, 3, 4, 6)
+"""Pairs of the chains that there is code for; shorter ones are filled with what changes nothing."""
 Ints = npt.NDArray[np.int64]
-
 CHAIN = "chain"
 WINDOW = "window"
 Kind: TypeAlias = tuple[str, int]
@@ -42,14 +56,93 @@ KINDS: tuple[Kind, ...] = (
     *((CHAIN, pairs) for pairs in reversed(CHAIN_PAIRS)),
     *((WINDOW, bits) for bits in range(WINDOW_BITS, 0, -1)),
 )
-"""In the order of their runs. Long chains stand first: their last pairs are in a shorter one."""
-BITWISE_GROUP_SIZES = (16, 8, 4)
-"""Trees evaluated together: the more, the longer the runs of one kind."""
-MAX_LEAVES_TOGETHER = 1500
-"""Leaves of such trees up to which what is between them stays in the nearest caches.
+"""In the order of their runs. Long chains come first: their last pairs are in a shorter one."""
 
-That is about a plane a leaf.
-"""
+
+@dataclass(frozen=True, eq=False)
+class Chains:
+    """Chains of steps; that of a split with many steps continues in the next one.
+
+    Parameters
+    ----------
+    range : int64 (n_chains,)
+        Whose split it decides.
+    first, count : int64 (n_chains,)
+        Its pairs.
+    both, either : int64 (n_pairs,)
+        Planes of the masks: a row lies before the split if so far it does and ``both`` has its
+        bit, or if ``either`` has it.
+    at_split : int64 (n_ranges,)
+        The mask of the test at the split itself.
+    """
+
+    range: Ints
+    first: Ints
+    count: Ints
+    both: Ints
+    either: Ints
+    at_split: Ints
+
+    @property
+    def size(self) -> Ints:
+        """Pairs of the code that runs each."""
+        sizes = np.array(CHAIN_PAIRS)
+        return sizes[np.searchsorted(sizes, self.count)]
+
+    def planes_before(self, result: Ints) -> Ints:
+        """Return the plane of what lies before the split of each range, given those of chains."""
+        planes = self.at_split.copy()
+        planes[self.range] = result  # the last chain of a range wins
+        return planes
+
+    def words(self, size: int, result: Ints) -> Ints:
+        """Return result, begin and pairs of the chains of a size."""
+        chosen = np.flatnonzero(self.size == size)
+        goes_on = np.append(False, self.range[1:] == self.range[:-1])[chosen]
+        # A long chain continues from the result of the chain before.
+        begin = np.where(goes_on, result[chosen - 1], self.at_split[self.range[chosen]])
+        turn = np.arange(size)
+        pair = self.first[chosen][:, None] + turn
+        missing = turn >= self.count[chosen][:, None]
+        pair[missing] = -1
+        # Missing pairs are "and ones, or zeros", which changes nothing.
+        both = np.append(self.both, ONES_PLANE)[pair]
+        either = np.append(self.either, ZEROS_PLANE)[pair]
+        pairs = np.stack([both, either], axis=2).reshape(len(chosen), 2 * size)
+        return np.concatenate([result[chosen][:, None], begin[:, None], pairs], axis=1)
+
+
+def find_chains(splits: LeafSplits, mask: Ints) -> Chains:
+    """Join the steps of each split to pairs, and the pairs to chains.
+
+    1. A step opens a pair if all must hold; or if one suffices and the one before it does too.
+    2. A chain has no more pairs than the longest code.
+
+    Parameters
+    ----------
+    mask : int64 (n_tests,)
+        The plane of each test.
+    """
+    either = splits.step_either
+    plane = mask[splits.step_test]
+    # A pair is "and" before "or", so an "or" after an "or" opens the next pair.
+    opens = ~either | _begins(splits.step_range) | np.append(True, either)[: len(either)]  # 1
+    pair = np.cumsum(opens) - 1
+    both = np.full(int(opens.sum()), ONES_PLANE)
+    both[pair[~either]] = plane[~either]
+    either_plane = np.full(len(both), ZEROS_PLANE)
+    either_plane[pair[either]] = plane[either]
+    of_range = splits.step_range[opens]
+    begins = np.flatnonzero(_begins(of_range))  # 2
+    turn = np.arange(len(of_range)) - np.repeat(begins, np.diff(np.append(begins, len(of_range))))
+    first = np.flatnonzero(turn % CHAIN_PAIRS[-1] == 0)
+    count = np.diff(np.append(first, len(of_range)))
+    return Chains(of_range[first], first, count, both, either_plane, mask[splits.test])
+
+
+def _begins(of_range: Ints) -> npt.NDArray[np.bool_]:
+    """Whether an entry is the first of its range."""
+    return np.append(True, of_range[1:] != of_range[:-1])[: len(of_range)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +215,9 @@ def make_bit_tables(forest: Forest, bins: Bins, splits: LeafSplits, trees: Trees
     place[trees.order] = np.arange(len(trees.order))
     chains = find_chains(splits, masks.of_tests(bins))  # 1
     bits = int(splits.bits.max(initial=1))
+    # Codes of more bits than registers hold are joined of windows below a top.
     levels = bits if bits <= WINDOW_BITS else bits - WINDOW_BITS
+    # A place without a tree takes the appended -1, whose planes are zeros.
     roots = np.append(splits.root, -1)[trees.order]
     tops, below = heaps(splits, roots, bits, levels)  # 2
     tree, window = np.nonzero(below >= 0)
@@ -132,7 +227,7 @@ def make_bit_tables(forest: Forest, bins: Bins, splits: LeafSplits, trees: Trees
     slot, slots = _slots(group, np.repeat([1, WINDOW_BITS], [len(chains.range), len(tree)]))
     result = masks.count + slot
     chain_result, window_result = np.split(result, [len(chains.range)])
-    decided = np.append(chains.decided(chain_result), ZEROS_PLANE)
+    decided = np.append(chains.planes_before(chain_result), ZEROS_PLANE)
     words = [chains.words(pairs, chain_result) for kind, pairs in KINDS if kind == CHAIN]  # 4
     words += [
         _window_words(splits, ranges, width, window_result, decided)
@@ -146,6 +241,7 @@ def make_bit_tables(forest: Forest, bins: Bins, splits: LeafSplits, trees: Trees
     firsts = np.full(below.shape, ZEROS_PLANE)
     firsts[tree, window] = window_result
     codes = np.concatenate([decided[tops], firsts], axis=1) if len(tree) else decided[tops]
+    # Planes of classes are dead before the first group of trees runs, so slots reuse them.
     slots = max(slots, sets.max_class_planes)
     dtype = _word_dtype(masks.count + slots)
     return BitTables(
@@ -163,13 +259,33 @@ def make_bit_tables(forest: Forest, bins: Bins, splits: LeafSplits, trees: Trees
     )
 
 
-def choose_group(forest: Forest) -> int:
-    """Return how many trees to evaluate together."""
-    most = MAX_LEAVES_TOGETHER * forest.n_trees
-    return next(
-        (size for size in BITWISE_GROUP_SIZES if size * forest.n_leaves <= most),
-        BITWISE_GROUP_SIZES[-1],
-    )
+def heaps(splits: LeafSplits, roots: Ints, bits: int, levels: int) -> tuple[Ints, Ints]:
+    """Return the ranges at the splits of the uppermost levels, and those below them.
+
+    Parameters
+    ----------
+    roots : int64 (n,)
+        Ranges of at most so many bits, -1 for none.
+
+    Returns
+    -------
+    tuple of int64 (n, 2 ** levels - 1) and int64 (n, 2 ** levels)
+        Ranges; -1 where nothing is before the split, and where there is none.
+    """
+    size = np.append(splits.bits, 0)
+    left, right = (np.append(side, -1) for side in (splits.left, splits.right))
+    ranges = np.full((len(roots), (2 << levels) - 1), -1)
+    ranges[:, 0] = roots
+    for level in range(levels):
+        here = slice((1 << level) - 1, (2 << level) - 1)
+        at = ranges[:, here]
+        fills = size[at] == bits - level
+        below = np.stack([np.where(fills, left[at], -1), np.where(fills, right[at], at)], axis=2)
+        ranges[:, here.stop : 2 * here.stop + 1] = below.reshape(len(roots), 2 << level)
+        # A range of fewer bits than its level has hangs right below, where nothing is before it.
+        ranges[:, here] = np.where(fills, at, -1)
+    inside = (1 << levels) - 1
+    return ranges[:, :inside], ranges[:, inside:]
 
 
 def words_of(kind: Kind) -> int:

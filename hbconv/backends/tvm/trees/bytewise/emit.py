@@ -16,23 +16,26 @@ from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.tir.kernel import Kernel, beyond, literal
 from hbconv.backends.tvm.tir.memory import Place
-from hbconv.backends.tvm.tir.row_blocks import Block, blocks
-from hbconv.backends.tvm.trees.byte_columns import ByteColumns, byte_columns
-from hbconv.backends.tvm.trees.bytewise.macro_nodes import LEAF, SLOT, Shape, fields, reads_slots
+from hbconv.backends.tvm.tir.row_blocks import Block, ByteColumns, blocks, byte_columns
+from hbconv.backends.tvm.trees.bins.emit import write_split_columns
 from hbconv.backends.tvm.trees.bytewise.tables import (
     KINDS,
+    LEAF,
+    SLOT,
     ByteTables,
-    choose_group,
+    Shape,
+    fields,
     make_byte_tables,
+    reads_slots,
 )
 from hbconv.backends.tvm.trees.leaves import by_block
 from hbconv.backends.tvm.trees.leaves.by_block import BlockLeaves
-from hbconv.backends.tvm.trees.split_columns import write_split_columns
 from hbconv.backends.tvm.trees.tree_kernel import LeafForm, TreeKernel, TreeTask
-from hbconv.backends.tvm.trees.tree_order import Trees
+from hbconv.backends.tvm.trees.tree_order import Trees, choose_bytewise_group
 
-__all__ = ["Bytewise", "repeated"]
+__all__ = ["Bytewise", "repeat"]
 
+# No timings of this choice are kept.
 VECTORS_TOGETHER = 8
 """Vectors of rows that a macro node is computed for before the next is read."""
 REPEATED_WORD_BYTES = 4
@@ -65,7 +68,7 @@ class Bytewise(TreeKernel):
 
     def group(self, task: TreeTask) -> int:
         """Return how many trees are evaluated together."""
-        return self.trees_together or choose_group(task.forest)
+        return self.trees_together or choose_bytewise_group(task.forest)
 
     def numbers(self, task: TreeTask) -> npt.NDArray[np.int64]:
         """Return the place of each leaf in its tree, left to right."""
@@ -146,6 +149,7 @@ class _MacroNode:
 
         result = k.bind(word() * k.schedule.block)
         number = self._part(self.shape, word)
+        # Words of a node are read once for all these vectors.
         together = min(VECTORS_TOGETHER, k.schedule.block // k.lanes)
         with self.block.vectors(together=together) as row:
             for vector in range(together):
@@ -160,26 +164,27 @@ class _MacroNode:
         if not isinstance(shape, tuple):
             return lambda _: literal(0, self.dtype, k.lanes)
         column = k.bind(self.columns.begin(self.block, word()))
-        threshold = k.bind(repeated(word(), "int8", k.lanes))
+        threshold = k.bind(repeat(word(), "int8", k.lanes))
         leaves_left = self._leaves_left(shape[0], word)
         left = self._part(shape[0], word)
         right = self._part(shape[1], word)
 
         def number(row: Any) -> Any:
             byte = tirx.reinterpret(f"int8x{k.lanes}", self.columns.load(column, row))
-            # In this order the processor compares with the column where it lies in memory.
+            # In this order the compare reads the column from memory, without a load of its own.
             goes_left = threshold > byte
             from_left = left(row)
+            # Leaves are numbered left to right, so those of the left side come before.
             from_right = leaves_left if shape[1] == LEAF else right(row) + leaves_left
             return tirx.Select(goes_left, from_left, from_right)
 
         return number
 
     def _leaves_left(self, left: Shape, word: Word) -> Any:
-        """Count the leaves of the left part: a word tells where slots are read."""
+        """Count the leaves of the left part: a word has it where slots are read."""
         k = self.k
         if reads_slots(left):
-            return k.bind(repeated(word(), self.dtype, k.lanes))
+            return k.bind(repeat(word(), self.dtype, k.lanes))
         return literal(_count_leaves(left), self.dtype, k.lanes)
 
     def _slot(self, word: Word) -> Number:
@@ -191,7 +196,8 @@ def _count_leaves(shape: Shape) -> int:
     return sum(map(_count_leaves, shape)) if isinstance(shape, tuple) else 1
 
 
-def repeated(word: Any, dtype: str, lanes: int) -> Any:
+def repeat(word: Any, dtype: str, lanes: int) -> Any:
     """Spread a word, which holds a small number several times, over a vector."""
+    # A processor spreads a word of 32 bits as it loads it, so tables hold bytes four times.
     n_words = lanes * np.dtype(dtype).itemsize // REPEATED_WORD_BYTES
     return tirx.reinterpret(f"{dtype}x{lanes}", tirx.Broadcast(word, n_words))

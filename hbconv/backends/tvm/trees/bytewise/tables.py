@@ -1,52 +1,169 @@
 """The select program of a forest over bytes, as rows of numbers.
 
-Its macro nodes stand in an order in which children come before parents.
+Macro nodes are small subtrees that a kernel computes as one: what lies between their splits never
+leaves the registers. They are in an order in which children come before parents.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.tvm.trees.bins.tables import SIGNED_BYTE_BIAS, Bins
-from hbconv.backends.tvm.trees.bytewise.macro_nodes import (
-    LEAF,
-    SHAPES,
-    MacroNodes,
-    Shape,
-    cover,
-    fields,
-)
 from hbconv.backends.tvm.trees.list_scheduling import assign_slots, in_runs, lay_out
-from hbconv.backends.tvm.trees.tree_order import Trees
+from hbconv.backends.tvm.trees.tree_order import Trees, largest_tree
 from hbconv.trees.forest import Forest
 
 __all__ = [
     "KINDS",
+    "LEAF",
+    "SLOT",
     "ByteTables",
-    "choose_group",
+    "Shape",
+    "fields",
     "make_byte_tables",
     "number_dtype",
+    "reads_slots",
     "threshold_words",
 ]
 
-BYTEWISE_GROUP_SIZES = ((64, 16), (256, 4), (2**31, 1))
-"""Trees evaluated together, by the leaves of the largest.
+Shape: TypeAlias = "Literal['leaf', 'slot'] | tuple[Shape, Shape]"
 
-The more, the longer the runs of one shape, as long as the slots stay in the nearest caches.
+LEAF: Shape = "leaf"
+SLOT: Shape = "slot"
+PAIR: Shape = (LEAF, LEAF)
+SHAPES: tuple[Shape, ...] = (
+    ((PAIR, PAIR), (PAIR, PAIR)),
+    ((SLOT, SLOT), (SLOT, SLOT)),
+    (PAIR, PAIR),
+    (PAIR, LEAF),
+    (LEAF, PAIR),
+    (PAIR, SLOT),
+    (SLOT, PAIR),
+    (SLOT, SLOT),
+    (LEAF, SLOT),
+    (SLOT, LEAF),
+    PAIR,
+)
+"""Each a split with its two children: a leaf, a split inside the macro node, or a slot.
+
+A slot is where another macro node left its number. The largest come first: the first that fits is
+taken. The last nine fit any split between them, so every tree is covered.
 """
 KINDS: tuple[Shape, ...] = (*SHAPES, LEAF)
-"""Shapes of macro nodes; one without splits stands for a tree without."""
+"""Shapes of macro nodes; one without splits is for a tree without."""
 REPEATING_FACTORS = {"uint8": 0x01010101, "uint16": 0x00010001, "int32": 1}
 """Factors that repeat a small number to fill a word of 32 bits.
 
 A processor spreads such a word over a register as it loads it.
 """
-
 Ints = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class MacroNodes:
+    """The macro nodes of one shape.
+
+    Parameters
+    ----------
+    shape : Shape
+    tests : int32 (n_nodes, n_splits_of_shape)
+        The splits of each, parents before children, left before right: the first is the root.
+    slots : int32 (n_nodes, n_slots_of_shape)
+        The splits whose numbers it reads, left before right: roots of other macro nodes.
+    """
+
+    shape: Shape
+    tests: Ints
+    slots: Ints
+
+
+def fields(shape: Shape) -> Iterator[str]:
+    """Name what a macro node reads for each part, parents before children, left before right.
+
+    Examples
+    --------
+    >>> list(fields((SLOT, LEAF)))
+    ['column', 'threshold', 'leaves_left', 'slot']
+    >>> list(fields((LEAF, SLOT)))
+    ['column', 'threshold', 'slot']
+    """
+    if shape == SLOT:
+        yield "slot"
+    if isinstance(shape, tuple):
+        yield from ("column", "threshold")
+        if reads_slots(shape[0]):
+            yield "leaves_left"
+        yield from fields(shape[0])
+        yield from fields(shape[1])
+
+
+def reads_slots(shape: Shape) -> bool:
+    """Whether the number of leaves of a shape depends on the tree."""
+    return any(map(reads_slots, shape)) if isinstance(shape, tuple) else shape == SLOT
+
+
+def cover(forest: Forest) -> list[MacroNodes]:
+    """Cover the trees with macro nodes from their roots down: an entry for each of SHAPES."""
+    parts_by_shape: list[list[tuple[Ints, Ints]]] = [[] for _ in SHAPES]
+    roots = forest.roots.data[forest.roots.data >= 0]
+    while len(roots):
+        below = []
+        for shape, parts in zip(SHAPES, parts_by_shape, strict=True):
+            fits = _fits(forest, shape, roots)
+            tests, slots = _parts(forest, shape, roots[fits])
+            parts.append((tests, slots))
+            below.append(slots.ravel())
+            roots = roots[~fits]
+        roots = np.concatenate(below)
+    return [_join_parts(shape, parts) for shape, parts in zip(SHAPES, parts_by_shape, strict=True)]
+
+
+def _join_parts(shape: Shape, parts: list[tuple[Ints, Ints]]) -> MacroNodes:
+    count = list(fields(shape)).count
+    tests = [np.zeros((0, count("column")), np.int32), *(tests for tests, _ in parts)]
+    slots = [np.zeros((0, count("slot")), np.int32), *(slots for _, slots in parts)]
+    return MacroNodes(shape, np.concatenate(tests), np.concatenate(slots))
+
+
+def _fits(forest: Forest, shape: Shape, codes: Ints) -> npt.NDArray[np.bool_]:
+    """Whether the subtree of each child is of a shape.
+
+    A split above two leaves is no slot: it is left to its parent's macro node.
+    """
+    if not isinstance(shape, tuple) and shape != SLOT:
+        return codes < 0
+    test = np.maximum(codes, 0)
+    left = forest.left.data[test]
+    right = forest.right.data[test]
+    if not isinstance(shape, tuple):
+        return (codes >= 0) & ((left >= 0) | (right >= 0))
+    return (codes >= 0) & _fits(forest, shape[0], left) & _fits(forest, shape[1], right)
+
+
+def _parts(forest: Forest, shape: Shape, roots: Ints) -> tuple[Ints, Ints]:
+    """Return the splits and the slots of macro nodes of a shape, given their roots."""
+    tests: list[Ints] = []
+    slots: list[Ints] = []
+
+    def visit(part: Shape, codes: Ints) -> None:
+        if part == SLOT:
+            slots.append(codes)
+        if isinstance(part, tuple):
+            tests.append(codes)
+            visit(part[0], forest.left.data[codes])
+            visit(part[1], forest.right.data[codes])
+
+    visit(shape, roots)
+    return _stack(tests, len(roots)), _stack(slots, len(roots))
+
+
+def _stack(columns: list[Ints], n_rows: int) -> Ints:
+    return np.stack(columns, axis=1) if columns else np.zeros((n_rows, 0), np.int32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +217,8 @@ def make_byte_tables(forest: Forest, bins: Bins, trees: Trees) -> ByteTables:
     nodes = _Nodes.of(forest, trees)  # 1
     order = in_runs(nodes.kind, nodes.parent, nodes.group)
     is_inner = (nodes.parent >= 0).astype(np.int64)  # 2
+    # Only inner results need slots that are reused: those of trees are read at the end of the
+    # group.
     slot, slots = assign_slots(order, nodes.parent, is_inner, nodes.group)
     result = np.where(nodes.parent < 0, nodes.place, trees.group + slot)
     dtype = number_dtype(forest)  # 3
@@ -109,6 +228,7 @@ def make_byte_tables(forest: Forest, bins: Bins, trees: Trees) -> ByteTables:
     words.append(result[nodes.real :, None])
     n_groups = len(trees.order) // trees.group
     flat, runs, group_start = lay_out(words, nodes.kind, nodes.group, order, n_groups)
+    # Repeated bytes may exceed 2**31; the bits are kept.
     words_as_int32 = flat.astype(np.uint32).view(np.int32)
     return ByteTables(bins, words_as_int32, runs, group_start, trees.group + slots, dtype)
 
@@ -131,7 +251,7 @@ class _Nodes:
     at : int64 (n_splits,)
         The macro node whose root a split is.
     real : int
-        Macro nodes of the forest, which stand first.
+        Macro nodes of the forest, which come first.
     """
 
     macros: list[MacroNodes]
@@ -190,23 +310,14 @@ def _words(macros: MacroNodes, leaves_left: Ints, bins: Bins, nodes: _Nodes, res
 
 def threshold_words(threshold_bin: Ints) -> Ints:
     """Repeat the byte that is larger than those of rows that go left, and than no others."""
+    # Left is "threshold above byte" as signed bytes, so the threshold is one more.
     byte = (threshold_bin.astype(np.int64) + 1 - SIGNED_BYTE_BIAS) % 256
     return byte * REPEATING_FACTORS["uint8"]
 
 
-def choose_group(forest: Forest) -> int:
-    """Return how many trees to evaluate together."""
-    largest = _largest_tree(forest)
-    return next(size for leaves, size in BYTEWISE_GROUP_SIZES if largest <= leaves)
-
-
 def number_dtype(forest: Forest) -> str:
     """Return the smallest dtype that counts the leaves of any tree."""
-    largest = _largest_tree(forest)
+    largest = largest_tree(forest)
+    # Numbers begin at 0, so a byte counts 256 leaves.
     fitting = (dtype for dtype in ("uint8", "uint16") if largest <= np.iinfo(dtype).max + 1)
     return next(fitting, "int32")
-
-
-def _largest_tree(forest: Forest) -> int:
-    """Count the leaves of the largest tree."""
-    return int(np.diff(forest.first_leaf.data).max(initial=1))

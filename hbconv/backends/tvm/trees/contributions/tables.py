@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from hbconv.backends.tvm.trees.bins.tables import SIGNED_BYTE_BIAS, Bins, make_bins
 from hbconv.trees.covered_forest import CoveredForest, gauss_legendre
+from hbconv.trees.feature_pairs import find_pairs
 from hbconv.trees.forest import Forest
 
 __all__ = [
@@ -19,13 +20,14 @@ __all__ = [
     "RIGHT",
     "WORDS",
     "ContributionTables",
+    "make_pair_tables",
     "make_tables",
 ]
 
 OFF, LEFT, RIGHT = range(3)
 """State of a row at a test: it fails one above on the same feature, goes left, goes right."""
 ALWAYS = LEFT
-"""What the first state holds, which stands above tests on features that none above is on."""
+"""What the first state holds: it is above tests on features that no test above reads."""
 WORDS = 8
 """Words of a test."""
 NUMBERS = 8
@@ -86,12 +88,14 @@ def make_tables(covered: CoveredForest, dtype: str) -> ContributionTables:
     steps, counts = _steps(forest)
     most = covered.paths.nodes
     nodes = np.ones(forest.n_trees, np.int64)
+    # A rule of n nodes is exact to degree 2 n - 1, so half of the features of a path suffice.
     np.maximum.at(nodes, forest.tree_of_tests, -(-covered.paths.counts // 2))
     rules = [gauss_legendre(count) for count in range(1, most + 1)]
     return ContributionTables(
         bins=bins,
         steps=np.concatenate([steps + 2 * forest.n_tests * i for i in values]).astype(np.int32),
         start=np.append(0, np.cumsum(np.tile(counts, len(values)))).astype(np.int32),
+        # Rules of 1, 2, 3, ... nodes follow one another: that of n begins at n (n - 1) / 2.
         rule=np.tile(nodes * (nodes - 1) // 2, len(values)).astype(np.int32),
         nodes=np.tile(nodes, len(values)).astype(np.int32),
         t=np.concatenate([t for t, _ in rules]),
@@ -114,6 +118,7 @@ def _steps(forest: Forest) -> tuple[Ints, Ints]:
     right = forest.right.data
 
     def sizes(children: npt.NDArray[np.int32]) -> Ints:
+        # Leaves have no steps; the product keeps their negative codes from being positions.
         return np.where(children >= 0, size[children * (children >= 0)], 0)
 
     for level in reversed(levels):
@@ -131,6 +136,7 @@ def _steps(forest: Forest) -> tuple[Ints, Ints]:
             after += 2 * sizes(children)
     steps = np.empty(2 * forest.n_tests, np.int64)
     steps[down] = 2 * np.arange(forest.n_tests)
+    # The way up comes after both branches, each test of which takes two steps.
     steps[down + 2 * size - 1] = 2 * np.arange(forest.n_tests) + 1
     return steps, counts
 
@@ -145,6 +151,7 @@ def _words(covered: CoveredForest, bins: Bins, value: int) -> npt.NDArray[np.int
         some = children >= 0
         slot[children[some]] = 1 + 2 * depth[some] + side
     again = paths.above >= 0
+    # Left is "threshold above byte" as signed bytes, so the threshold is one more.
     byte = (bins.threshold_bin.astype(np.int64) + 1 - SIGNED_BYTE_BIAS) % 256
     words = np.stack(
         [
@@ -159,6 +166,7 @@ def _words(covered: CoveredForest, bins: Bins, value: int) -> npt.NDArray[np.int
         ],
         axis=1,
     )
+    # Repeated bytes may exceed 2**31; the bits are kept.
     return words.astype(np.uint32).view(np.int32)
 
 
@@ -172,4 +180,25 @@ def _numbers(covered: CoveredForest, value: int) -> npt.NDArray[np.float64]:
         for children in (forest.left.data, forest.right.data)
     ]
     shares = (paths.left, paths.right, paths.before, paths.left_share, paths.right_share)
+    # Padded to eight numbers, so that those of a test fill a cache line.
     return np.stack([*shares, *ends, np.zeros(forest.n_tests)], axis=1)
+
+
+def make_pair_tables(
+    covered: CoveredForest, depth: int
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """List the tests above each test that are on other features.
+
+    Returns the first entry of each test, (n_tests * n_values + 1,), and the entries: the slot of
+    the upper gain, behind those of the sums, and the column of the result.
+    """
+    forest = covered.forest
+    pairs = find_pairs(covered)
+    counts = np.bincount(pairs.test, minlength=forest.n_tests)
+    slot = 2 * depth + 1 + 2 * forest.depth_of_tests[pairs.above] + ~pairs.from_left
+    output = forest.target.data[forest.tree_of_tests[pairs.test]].astype(np.int64)
+    values = range(forest.values.shape[1])
+    columns = [(output + value) * len(pairs.first) + pairs.pair for value in values]
+    words = [np.stack([slot, column], axis=1) for column in columns]
+    start = np.append(0, np.cumsum(np.tile(counts, len(values))))
+    return start.astype(np.int32), np.concatenate(words).astype(np.int32)

@@ -1,1 +1,1 @@
-"""What is made of the leaves that a kernel finds: sums of their values, or their numbers."""
+"""Results from the leaves that a kernel finds: sums of their values, or their numbers."""

@@ -36,9 +36,11 @@ def adding(k: Kernel, out: Place, forest: Forest, trees: Trees) -> Iterator[RowL
     def add(group: Any, row: Any, leaves: list[Any]) -> None:
         column = k.bind(k.entry(target, group))
         if width > 1:
+            # An expression is computed where it is used, here once for each value.
             leaves = [k.bind(leaf) for leaf in leaves]
         with k.over((width,)) as (i,):
             total = k.load(out, (column + i,), row)
+            # Tree after tree, so that sums round as the source's do.
             for leaf in leaves:
                 total = total + k.entry(values, leaf * width + i)
             k.store(out, (column + i,), row, total)

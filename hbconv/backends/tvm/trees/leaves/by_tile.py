@@ -30,12 +30,13 @@ def adding(k: Kernel, out: Place, forest: Forest, trees: Trees) -> Iterator[Tile
     width = forest.values.shape[1]
 
     def add(find: Callable[[Any, Place, Any], None]) -> None:
+        # The sum begins with the source's start value, which rounds as there.
         k.map_vectors(out, (start,), lambda value: value)
-        with k.temporary("int32", (1,)) as found, k.over((forest.n_trees,)) as (tree,):
-            find(tree, found, 0)
+        with k.temporary("int32", (1,)) as leaves, k.over((forest.n_trees,)) as (tree,):
+            find(tree, leaves, 0)
             first = k.bind(k.entry(target, tree))
             with k.over((width,)) as (i,), k.rows() as row:
-                value = k.entry(values, k.load(found, (0,), row) * width + i)
+                value = k.entry(values, k.load(leaves, (0,), row) * width + i)
                 k.store(out, (first + i,), row, k.load(out, (first + i,), row) + value)
 
     yield add

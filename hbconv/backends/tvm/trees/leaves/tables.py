@@ -30,8 +30,10 @@ def lay_out_by_number(
         The table; and int32 (n_places,), where the tree at each place of the order begins.
     """
     first = forest.first_leaf.data[:-1]
+    # A kernel may skip numbers, so the largest one sizes the table of a tree.
     sizes = np.maximum.reduceat(trees.numbers, first) + 1 if len(first) else np.zeros(0, np.int64)
     start = np.append(0, np.cumsum(sizes))
+    # One entry more, for places of the order without a tree.
     table = np.full((start[-1] + 1, *leaves.shape[1:]), none, leaves.dtype)
     table[np.repeat(start[:-1], np.diff(forest.first_leaf.data)) + trees.numbers] = leaves
     return table, start[trees.order].astype(np.int32)
@@ -44,6 +46,7 @@ def lay_out_parts(
 
     A place without a leaf has -0.0. The parts are bytes or words of the values, the lowest first.
     """
+    # A place without a tree adds -0.0, which changes no sum.
     table = np.full((forest.n_trees + 1, width), -0.0, forest.accumulate)
     tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.first_leaf.data))
     table[tree, trees.numbers] = forest.values.data[:, 0]

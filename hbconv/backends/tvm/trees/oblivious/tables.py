@@ -56,8 +56,10 @@ def make_oblivious_tables(
     place = np.empty(forest.n_trees, np.int64)
     real = np.flatnonzero(trees.order != NO_TREE)
     place[trees.order[real]] = real
+    # Stable, so that the levels of a tree keep their order.
     splits = splits[np.argsort(place[forest.tree_of_tests[splits]], kind="stable")]
     place_of_split = place[forest.tree_of_tests[splits]]
+    # Repeated bytes may exceed 2**31; the bits are kept.
     words = threshold_words(bins.threshold_bin[splits]).astype(np.uint32).view(np.int32)
     return ObliviousTables(
         bins=bins,

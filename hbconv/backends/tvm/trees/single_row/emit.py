@@ -11,25 +11,25 @@ from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.tir.kernel import Kernel, literal
 from hbconv.backends.tvm.tir.memory import Place
-from hbconv.backends.tvm.trees.float_keys.emit import key_of
+from hbconv.backends.tvm.trees.bins.emit import decide_sets
 from hbconv.backends.tvm.trees.leaves import by_row
 from hbconv.backends.tvm.trees.leaves.by_row import RowLeaves
-from hbconv.backends.tvm.trees.packed_nodes.emit import UNSIGNED, node_word, step
-from hbconv.backends.tvm.trees.packed_nodes.tables import PackedNodes
 from hbconv.backends.tvm.trees.single_row.tables import (
     RowWalkTables,
     SingleRowTables,
+    TreeTops,
     make_single_row_tables,
 )
-from hbconv.backends.tvm.trees.single_row.top_tables import TreeTops
 from hbconv.backends.tvm.trees.single_row.tree_tops import ExitFinder, finding_exits
-from hbconv.backends.tvm.trees.split_columns import decide_sets
 from hbconv.backends.tvm.trees.tree_kernel import LeafForm, TreeKernel, TreeTask
 from hbconv.backends.tvm.trees.tree_order import Trees
+from hbconv.backends.tvm.trees.walk.emit import UNSIGNED, key_of, node_word, step
+from hbconv.backends.tvm.trees.walk.tables import PackedNodes
 from hbconv.trees.category_sets import CategorySets
 
 __all__ = ["MAX_STEPS_AT_ONCE", "SingleRow"]
 
+# No timings of this choice are kept.
 TREES_SIDE_BY_SIDE = 16
 """Trees that one row walks down at once.
 
@@ -84,6 +84,7 @@ def _pass_tops(
             with finder.groups(row, x) as group:
                 _reach_exits(k, row, finder, group, tables.n_places, hand_over)
             return
+        # The exits of all trees are found before the first walk begins.
         with finder.groups(row, x):
             pass
         _walk(k, x, row, tables.walk, finder.exit, hand_over)
@@ -112,6 +113,7 @@ def _walk(
     with k.temporary(walk.packed.word, (-(-columns // k.tile),)) as keys:
         _write_keys(k, keys, x, row, walk.packed, walk.sets)
         walker = _Walker(k, walk, keys, lambda place: k.entry(starts, start(place)))
+        # Trees grown leaf by leaf have paths half as long as they are deep.
         reach = walker.at_once if walk.steps <= MAX_STEPS_AT_ONCE else walker.in_rounds
         reach(lambda group, leaves: hand_over(group, row, leaves))
 
@@ -140,8 +142,8 @@ class _Walker:
 
         Paths differ in length by far.
 
-        1. After the first round, ``waiting`` lists the places of the trees to go on with.
-        2. A place past the last one, which stands on a leaf of no tree, fills the last group.
+        1. After the first round, ``waiting`` lists the places of the trees to continue with.
+        2. A place past the last one, which is on a leaf of no tree, fills the last group.
         3. Each round writes a new list over the one that it reads, never ahead of it.
         """
         k = self.k
@@ -154,6 +156,7 @@ class _Walker:
                 starts = [self.start(place) for place in places]
                 self._round(positions, waiting, count, places, starts)
             no_leaf = literal(self.packed.roots[-1], "int64", 1)
+            # This extra place fills the last group, and never has to continue.
             k.store(positions, (0,), self.n_places, no_leaf)
             with T.While(count.get() > 0):
                 total = k.bind(count.get())
@@ -171,13 +174,14 @@ class _Walker:
     def _round(
         self, positions: Place, waiting: Place, count: Any, places: list[Any], starts: list[Any]
     ) -> None:
-        """Take some steps, and list the trees that have yet to go on."""
+        """Take some steps, and list the trees that have to continue."""
         k = self.k
         word = UNSIGNED[self.packed.word]
         for place, at in zip(places, self._go_down(starts, STEPS_PER_ROUND), strict=True):
             k.store(positions, (0,), place, at.get())
             k.store(waiting, (0,), count.get(), place)
             fields = node_word(k, self.nodes, self.packed, at.get(), 1)
+            # The step is in the highest bits: it is 0 on a leaf, so fields are then below this.
             goes_on = fields > literal((1 << self.packed.shift) - 1, word, 1)
             count.set(count.get() + tirx.Cast("int32", goes_on))
 
@@ -189,6 +193,7 @@ class _Walker:
 
     def _go_down(self, starts: list[Any], steps: int) -> list[Any]:
         """Go down trees side by side."""
+        # Positions of 64 bits are added to addresses without a conversion.
         at = [self.k.variable("int64", start) for start in starts]
         with T.serial(steps):
             for position in at:
@@ -210,10 +215,12 @@ def _write_keys(
     plain = len(packed.feature)
     word = packed.word
     lowest = tirx.IntImm(word, 0)
+    # As an unsigned key, -1 is above all others: NaN goes right.
     highest = tirx.IntImm(word, -1)
     with k.over((plain,)) as (column,):
         value = k.bind(k.load(x, (k.entry(feature, column),), row))
         missing = tirx.Select(tirx.EQ(k.entry(nan_left, column), 0), highest, lowest)
+        # Each column has one side of NaN, so no step has to test for it.
         key = tirx.Select(tirx.isnan(value), missing, key_of(value, x.dtype, word))
         k.store(keys, (0,), column, key)
 

@@ -70,7 +70,7 @@ def test_a_program_is_built_once(folder, monkeypatch):
 def test_programs_of_one_structure_share_the_code_on_disk(folder, monkeypatch):
     check(scaled([2.0, 3.0, 4.0]))
     forget()
-    monkeypatch.setattr(build, "_compiled", None)
+    monkeypatch.setattr(build, "_compile", None)
     check(scaled([5.0, 6.0, 7.0]))
 
 

@@ -15,8 +15,8 @@ import pytest
 from hbconv.backends.tvm.binary import guards
 from hbconv.backends.tvm.binary.guards import BEFORE, BEHIND, CANARIES, GuardedLoop, make_loop
 from hbconv.backends.tvm.binary.loop import CompiledLoop, LoopCode
-from hbconv.backends.tvm.compile import FEW
 from hbconv.backends.tvm.target.machine import VECTORS, Machine
+from hbconv.backends.tvm.target.schedule import FEW
 from hbconv.backends.tvm.tir.kernel import Kernel
 from hbconv.backends.tvm.tir.transpose import side
 from hbconv.errors import OptionError, VerificationError
@@ -121,7 +121,9 @@ def test_what_is_read_beyond_a_buffer_ends_the_process(how, number):
 
 
 def test_loops_are_guarded_where_the_variable_says_so(monkeypatch):
-    monkeypatch.setattr(guards, "_chosen", guards._chosen.__wrapped__)  # it is asked once
+    monkeypatch.setattr(
+        guards, "_read_variable", guards._read_variable.__wrapped__
+    )  # it is read once
 
     def made(value):
         monkeypatch.setenv("HBCONV_GUARD", value)

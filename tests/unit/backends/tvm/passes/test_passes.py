@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hbconv.backends.tvm.passes.flag_beyond import FLAG_BEYOND, join_looks
-from hbconv.backends.tvm.passes.fuse_products import LONGEST, group_elementwise
+from hbconv.backends.tvm.passes.fuse_products import MAX_GROUP_LENGTH, group_elementwise
 from hbconv.backends.tvm.passes.outline import LARGEST_WHOLE, flatten, is_view, outline
 from hbconv.backends.tvm.target.schedule import Schedule
 from hbconv.tensor import Builder
@@ -95,11 +95,11 @@ def test_a_program_over_rows_is_not_flattened():
 def test_a_group_ends_before_other_code_and_at_its_length():
     b, x = start()
     value = x
-    for _ in range(LONGEST + 1):
+    for _ in range(MAX_GROUP_LENGTH + 1):
         value = value + x
     program = b.program({"y": b.op("sort", value, axis=0)})
     groups = list(group_elementwise(program, range(len(program.instructions)), frozenset()))
-    assert [len(group) for group in groups] == [1, LONGEST, 1, 1]
+    assert [len(group) for group in groups] == [1, MAX_GROUP_LENGTH, 1, 1]
 
 
 def test_repeated_operators_are_outlined_alike():

@@ -18,9 +18,8 @@ from hbconv.backends.tvm.target.schedule import Schedule
 from hbconv.backends.tvm.trees.bins.tables import make_bins
 from hbconv.backends.tvm.trees.bitwise import emit as bitwise
 from hbconv.backends.tvm.trees.bitwise import tables
-from hbconv.backends.tvm.trees.bitwise.masks import ONES_PLANE, PLANE_WORD
+from hbconv.backends.tvm.trees.bitwise.masks import ONES_PLANE, PLANE_WORD, WINDOW_BITS
 from hbconv.backends.tvm.trees.bitwise.tables import CHAIN, KINDS, make_bit_tables, words_of
-from hbconv.backends.tvm.trees.bitwise.windows import WINDOW_BITS
 from hbconv.backends.tvm.trees.choose import find_kernel
 from hbconv.backends.tvm.trees.tree_kernel import TreeTask
 from hbconv.backends.tvm.trees.tree_order import Trees

@@ -10,12 +10,12 @@ from shaped_forests import grown
 
 from hbconv.array import Array
 from hbconv.backends.tvm import BACKEND
-from hbconv.backends.tvm.trees.bins.search_tables import (
+from hbconv.backends.tvm.trees.bins.tables import (
     ENTRIES,
     can_search_bytes,
+    make_bins,
     make_search_tables,
 )
-from hbconv.backends.tvm.trees.bins.tables import make_bins
 from hbconv.target import Target
 from hbconv.tensor import Builder
 

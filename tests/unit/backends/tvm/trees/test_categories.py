@@ -11,8 +11,12 @@ from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.target.schedule import Schedule
 from hbconv.backends.tvm.trees.bins.tables import make_bins
 from hbconv.backends.tvm.trees.bitwise import emit as bitwise
-from hbconv.backends.tvm.trees.bitwise.masks import PLANE_ROWS, PLANE_WORD, make_masks
-from hbconv.backends.tvm.trees.bitwise.set_tables import make_set_tables
+from hbconv.backends.tvm.trees.bitwise.masks import (
+    PLANE_ROWS,
+    PLANE_WORD,
+    make_masks,
+    make_set_tables,
+)
 from hbconv.backends.tvm.trees.choose import find_kernel
 from hbconv.backends.tvm.trees.tree_kernel import TreeTask
 from hbconv.backends.tvm.trees.walk import emit as walk

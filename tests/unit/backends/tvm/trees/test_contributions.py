@@ -11,8 +11,9 @@ import pytest
 from forests import hostile_rows, random_forest, with_random_shares
 
 from hbconv.backends.tvm import BACKEND
-from hbconv.backends.tvm.compile import FEW, compile_program
+from hbconv.backends.tvm.compile import compile_program
 from hbconv.backends.tvm.target.machine import Machine
+from hbconv.backends.tvm.target.schedule import FEW
 from hbconv.target import Target
 from hbconv.tensor import Builder
 from hbconv.trees.feature_pairs import find_pairs, pair_sums

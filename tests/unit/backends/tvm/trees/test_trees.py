@@ -10,15 +10,16 @@ from forests import hostile_rows, random_forest
 
 from hbconv.array import Array
 from hbconv.backends.tvm import BACKEND
-from hbconv.backends.tvm.compile import FEW, compile_program
+from hbconv.backends.tvm.compile import compile_program
 from hbconv.backends.tvm.target.machine import Machine
+from hbconv.backends.tvm.target.schedule import FEW
 from hbconv.backends.tvm.trees.bins.tables import make_bins
 from hbconv.backends.tvm.trees.bytewise.tables import make_byte_tables
-from hbconv.backends.tvm.trees.packed_nodes.tables import pack_nodes
 from hbconv.backends.tvm.trees.single_row.emit import MAX_STEPS_AT_ONCE
-from hbconv.backends.tvm.trees.single_row.row_limit import single_row_limit
 from hbconv.backends.tvm.trees.tree_order import Trees
+from hbconv.backends.tvm.trees.tree_work import single_row_limit
 from hbconv.backends.tvm.trees.walk.emit import ROWS_WALKING
+from hbconv.backends.tvm.trees.walk.tables import pack_nodes
 from hbconv.target import Target
 from hbconv.tensor import Builder
 from hbconv.trees.forest import Forest

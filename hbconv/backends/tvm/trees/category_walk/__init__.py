@@ -1,1 +1,0 @@
-"""Trees with categorical splits, by traversal."""

@@ -1,1 +1,0 @@
-"""Floats as integers of the same order, which compare in fewer instructions."""

@@ -1,1 +1,0 @@
-"""Nodes packed in two words, for traversals without a branch."""
