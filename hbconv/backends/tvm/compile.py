@@ -15,8 +15,9 @@ from hbconv.backends.tvm.binary.loop import (
     unpack_loop,
 )
 from hbconv.backends.tvm.import_tvm import import_tvm
+from hbconv.backends.tvm.passes.row_limit import along_row_limit
 from hbconv.backends.tvm.target.machine import Machine
-from hbconv.backends.tvm.target.schedule import FEW, Schedule
+from hbconv.backends.tvm.target.schedule import FEW, ONE_ROW, Schedule
 from hbconv.backends.tvm.trees.tree_work import single_row_limit
 from hbconv.cache import Cache
 from hbconv.errors import BackendError
@@ -73,11 +74,13 @@ def _require_room(room: int, needed: int) -> None:
 
 def _compile_small_batch(program: TensorProgram, machine: Machine) -> SmallBatchLoop:
     """Return the loop for few rows; none where it is not in the cache, and TVM is missing."""
-    rows = single_row_limit(program, machine)
+    rows, schedule = single_row_limit(program, machine), FEW
+    if not rows:
+        rows, schedule = along_row_limit(program, machine), ONE_ROW
     if not rows or compiler_versions():
-        return SmallBatchLoop(rows, lambda: compile_loop(program, FEW, machine))
+        return SmallBatchLoop(rows, lambda: compile_loop(program, schedule, machine))
     try:
-        loop = compile_loop(program, FEW, machine)
+        loop = compile_loop(program, schedule, machine)
     except ModuleNotFoundError:
         # The batch loop computes few rows too, only slower.
         rows = 0
@@ -106,8 +109,12 @@ def compile_loop(program: TensorProgram, schedule: Schedule, machine: Machine) -
 def _build_loop(program: TensorProgram, schedule: Schedule, machine: Machine) -> CompiledLoop:
     import_tvm()
     from hbconv.backends.tvm.binary.build import build
+    from hbconv.backends.tvm.emit.row_loop import write_row_loop
     from hbconv.backends.tvm.emit.tile_function import write_function
 
-    written = write_function(program, schedule, machine)
+    if schedule == ONE_ROW:
+        written = write_row_loop(program, machine)
+    else:
+        written = write_function(program, schedule, machine)
     function, library = build(written.functions, machine)
     return make_loop(LoopCode(function, written.tables, written.scratch, library))

@@ -5,8 +5,6 @@ On a CUDA device a tile is one row, and each thread computes one tile.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,16 +14,15 @@ from tvm import ir, tirx
 from tvm.script.ir_builder import IRBuilder
 from tvm.tirx.script import builder as T  # noqa: N812
 
-from hbconv.backends.tvm.emit.program import ProgramWriter
+from hbconv.backends.tvm.emit.row_writer import RowWriter
 from hbconv.backends.tvm.target.machine import Machine
-from hbconv.backends.tvm.target.schedule import Schedule
-from hbconv.backends.tvm.tir.kernel import ANY, SCRATCH, TABLES, EntryPoint, Kernel
-from hbconv.backends.tvm.tir.memory import InBuffer, Place, storage
-from hbconv.tensor import Input, Op, TensorProgram, TensorType
+from hbconv.backends.tvm.tir.kernel import ANY, SCRATCH, TABLES, EntryPoint
+from hbconv.backends.tvm.tir.memory import InBuffer, storage
+from hbconv.backends.tvm.tir.row_kernel import RowKernel
+from hbconv.tensor import TensorProgram, TensorType
 
 __all__ = ["RowFunction", "RowMatrix", "write_row_function"]
 
-ONE_ROW = Schedule(tile=1, block=1, lanes=1)
 NO_VECTORS = Machine(vector=8)
 
 
@@ -84,8 +81,8 @@ class RowFunction:
 
 
 def write_row_function(program: TensorProgram, by_columns: frozenset[str]) -> RowFunction:
-    """Write a program without forests; some of its inputs are stored by columns."""
-    k = RowKernel()
+    """Write a program without forests; some of its inputs lie by columns."""
+    k = DeviceRowKernel()
     types = program.types
     read = {
         name: _matrix(f"in{i}", kind, name in by_columns)
@@ -104,7 +101,7 @@ def write_row_function(program: TensorProgram, by_columns: frozenset[str]) -> Ro
         k.declare_buffers()
         inputs = {name: _row(pointers[m.name], types.inputs[name]) for name, m in read.items()}
         outputs = {name: _row(pointers[m.name], types.outputs[name]) for name, m in written.items()}
-        _RowWriter(k, program, inputs, outputs).write()
+        RowWriter(k, program, inputs, outputs).write()
         EntryPoint.end()
     tables = {dtype: k.tables.pack(dtype) for dtype in TABLES}
     return RowFunction(
@@ -127,61 +124,11 @@ def _row(pointer: Any, kind: TensorType) -> InBuffer:
     return InBuffer(kind.dtype, kind.shape, buffer)
 
 
-class _RowWriter(ProgramWriter):
-    """The body of the function: inputs and outputs are read and written in place."""
-
-    def __init__(
-        self,
-        kernel: RowKernel,
-        program: TensorProgram,
-        inputs: dict[str, InBuffer],
-        outputs: dict[str, InBuffer],
-    ) -> None:
-        super().__init__(kernel, program)
-        self.inputs = inputs
-        self.outputs = outputs
-        self.finished: set[str] = set()
-
-    def read(self, instruction: Input) -> Place:
-        """Return the row of an input."""
-        return self.inputs[instruction.name]
-
-    def room(self, position: int, op: Op) -> Place:
-        """Write an output where it belongs."""
-        for name, index in self.program.outputs.items():
-            if index == position:
-                self.finished.add(name)
-                return self.outputs[name]
-        return super().room(position, op)
-
-    def finish(self, name: str, place: Place) -> None:
-        """Copy an output that is an input, a view, or another output too."""
-        if name not in self.finished:
-            target = self.outputs[name].view((place.size,))
-            self.kernel.map_rows(target, (place.view((place.size,)),), lambda value: value)
-
-
-class RowKernel(Kernel):
-    """The function of one row under construction: there is no loop over rows, and no vector.
-
-    It calls no functions of hbconv's, for NVRTC compiles long functions well enough.
-    """
-
-    calls_subroutines = False
+class DeviceRowKernel(RowKernel):
+    """The function of a thread. It calls none of hbconv's: NVRTC compiles long ones well enough."""
 
     def __init__(self) -> None:
-        super().__init__(ONE_ROW, NO_VECTORS)
-        self.rows_live = tirx.IntImm("int32", 1)
-
-    @contextmanager
-    def rows(self) -> Iterator[Any]:
-        """Take the row."""
-        yield tirx.IntImm("int32", 0)
-
-    @contextmanager
-    def vectors(self, lanes: int = 0) -> Iterator[Any]:  # noqa: ARG002
-        """Take the row."""
-        yield tirx.IntImm("int32", 0)
+        super().__init__(NO_VECTORS)
 
     def number(self, value: int | npt.NDArray[Any]) -> Any:
         """Write a runtime parameter into the code."""

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any
+from contextlib import AbstractContextManager
 
 import numpy as np
-import numpy.typing as npt
 from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
@@ -24,14 +22,14 @@ from hbconv.backends.tvm.ops import (
     reductions,
     sorting,
 )
-from hbconv.backends.tvm.ops.mathematics import REGISTERS
+from hbconv.backends.tvm.ops.loops import FusedLoop
 from hbconv.backends.tvm.ops.nearest import emit as nearest
 from hbconv.backends.tvm.ops.nearest import heaps
 from hbconv.backends.tvm.ops.row_major_matmul import add_scaling
 from hbconv.backends.tvm.passes.fuse_products import group_elementwise
 from hbconv.backends.tvm.passes.outline import Section, outline
-from hbconv.backends.tvm.tir.kernel import Kernel, Register, lanes, literal
-from hbconv.backends.tvm.tir.memory import InRegister, Place, storage
+from hbconv.backends.tvm.tir.kernel import Kernel, Register, literal
+from hbconv.backends.tvm.tir.memory import InRegister, Place
 from hbconv.backends.tvm.tir.subroutines import outline_part
 from hbconv.backends.tvm.trees import choose as trees
 from hbconv.backends.tvm.trees.contributions import emit as contributions
@@ -96,6 +94,10 @@ class ProgramWriter:
     def constant(self, instruction: Constant) -> Place:
         """Return where a constant is."""
         return self.kernel.constant(instruction.value.data)
+
+    def loop(self, shape: tuple[int, ...], dtypes: set[str]) -> AbstractContextManager[FusedLoop]:
+        """Open a loop for elementwise primitives of one shape."""
+        return FusedLoop.open(self.kernel, shape, dtypes)
 
     def write(self) -> None:
         """Write every instruction in order; sections of a long program become functions."""
@@ -165,7 +167,7 @@ class ProgramWriter:
         if not np.prod(shape):
             return
         dtypes = {self.places[i].dtype for i in (*ops, *inside)}
-        with FusedLoop.open(self.kernel, shape, dtypes) as loop:
+        with self.loop(shape, dtypes) as loop:
             for position, op in ops.items():
                 operands = (self.places[i] for i in op.operands)
                 EMITTERS[op.primitive](loop, self.places[position], *operands, **op.attributes)
@@ -184,7 +186,11 @@ class ProgramWriter:
         if op.primitive in NESTED:
             NESTED[op.primitive](self, out, *operands, **op.attributes)
         else:
-            EMITTERS[op.primitive](self.kernel, out, *operands, **op.attributes)
+            self.write_primitive(op, out, operands)
+
+    def write_primitive(self, op: Op, out: Place, operands: tuple[Place, ...]) -> None:
+        """Write one primitive."""
+        EMITTERS[op.primitive](self.kernel, out, *operands, **op.attributes)
 
     def _keep_view(self, position: int, op: Op, view: Place) -> None:
         """Let a view share the memory of the operand that it views."""
@@ -226,84 +232,6 @@ class _Nested(ProgramWriter):
     def finish(self, name: str, place: Place) -> None:  # noqa: ARG002
         """Let the outer program take the output."""
         self.finish_output(place)
-
-
-class FusedLoop:
-    """One loop over entries and vectors of rows, for emitters that would each open their own.
-
-    Emitters call it as they call a ``Kernel``. Values pass through registers, not names: TVM's
-    facts about a name grow with every name that it is computed from, and so does its time.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The function under construction.
-    index : tuple
-        The entry at hand.
-    row : Ramp, or int expression
-        The rows at hand.
-    """
-
-    def __init__(self, kernel: Kernel, index: tuple[Any, ...], row: Any) -> None:
-        self.kernel = kernel
-        self.lanes = lanes(row)
-        self._index = index
-        self._row = row
-        self._values = dict[Place, Register]()
-
-    @classmethod
-    @contextmanager
-    def open(cls, kernel: Kernel, shape: tuple[int, ...], dtypes: set[str]) -> Iterator[FusedLoop]:
-        """Open the loop, for values of the given shape and dtypes."""
-        size = max(np.dtype(storage(dtype)).itemsize for dtype in dtypes)
-        most = min(kernel.lanes, REGISTERS * kernel.machine.vector // size)
-        with kernel.over(shape) as index, kernel.vectors(most) as row:
-            yield cls(kernel, index, row)
-
-    @contextmanager
-    def over(self, shape: tuple[int, ...]) -> Iterator[tuple[Any, ...]]:  # noqa: ARG002
-        """Take the entry at hand."""
-        yield self._index
-
-    @contextmanager
-    def vectors(self, lanes: int = 0) -> Iterator[Any]:  # noqa: ARG002
-        """Take the vector at hand."""
-        yield self._row
-
-    def map_vectors(
-        self, out: Place, operands: tuple[Place, ...], function: Callable[..., Any]
-    ) -> None:
-        """Compute the entry at hand from the operands' entries there."""
-        values = (self.load(x, self._index, self._row) for x in operands)
-        self.store(out, self._index, self._row, function(*values))
-
-    def load(self, place: Place, index: tuple[Any, ...], row: Any) -> Any:
-        """Read a register, or memory into a register; another entry comes from memory."""
-        # Compared by identity: an emitter that computes an index of its own reads another entry.
-        if index is not self._index:
-            return self.kernel.load(place, index, row)
-        if place not in self._values:
-            value = self.kernel.load(place, index, row)
-            self._values[place] = Register(storage(place.dtype), self.lanes, value)
-        return self._values[place].get()
-
-    def store(self, place: Place, index: tuple[Any, ...], row: Any, value: Any) -> None:
-        """Fill a register, and memory too if the value outlives the loop."""
-        self._values[place] = Register(storage(place.dtype), self.lanes, value)
-        if not isinstance(place, InRegister):
-            self.kernel.store(place, index, row, self._values[place].get())
-
-    def constant(self, data: npt.NDArray[Any]) -> Place:
-        """Place a constant."""
-        return self.kernel.constant(data)
-
-    def entry(self, place: Place, position: Any) -> Any:
-        """Read one number of a constant, by its flat position."""
-        return self.kernel.entry(place, position)
-
-    def bind(self, value: Any) -> Any:
-        """Compute a value once, here."""
-        return self.kernel.bind(value)
 
 
 def iterate(

@@ -30,7 +30,7 @@ from hbconv.backends.tvm.tir.row_blocks import RowMajorMatrix
 from hbconv.backends.tvm.tir.transpose import columns_used, read_columns, write_rows
 from hbconv.tensor import Constant, Input, Op, TensorProgram, TensorType
 
-__all__ = ["TileFunction", "write_function"]
+__all__ = ["TileFunction", "matrix_of", "tables_of", "write_function"]
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def write_function(
         for structure, name in kernel.subroutines.items()
     }
     scratch = {dtype: kernel.scratch[dtype].size * kernel.tile for dtype in SCRATCH}
-    return TileFunction({symbol: builder.get(), **subroutines}, _tables(kernel), scratch)
+    return TileFunction({symbol: builder.get(), **subroutines}, tables_of(kernel), scratch)
 
 
 def _write_main(k: Kernel, program: TensorProgram, flat: FlatProgram | None) -> None:
@@ -77,8 +77,8 @@ def _write_main(k: Kernel, program: TensorProgram, flat: FlatProgram | None) -> 
         targets = {name: entry.pointer(storage(kind.dtype)) for name, kind in types.items()}
         k.take_pointers(lambda _, dtype: entry.pointer(dtype))
         with entry.body():
-            inputs = {i.name: _matrix(sources[i.name], i.type) for i in program.inputs}
-            outputs = {name: _matrix(targets[name], kind) for name, kind in types.items()}
+            inputs = {i.name: matrix_of(sources[i.name], i.type) for i in program.inputs}
+            outputs = {name: matrix_of(targets[name], kind) for name, kind in types.items()}
             k.declare_buffers()
             if flat:
                 write_entries(k, flat, T.Bind(entry.rows * flat.width), inputs, outputs)
@@ -87,7 +87,7 @@ def _write_main(k: Kernel, program: TensorProgram, flat: FlatProgram | None) -> 
         entry.end()
 
 
-def _tables(k: Kernel) -> tuple[npt.NDArray[Any], ...]:
+def tables_of(k: Kernel) -> tuple[npt.NDArray[Any], ...]:
     """Return the tables of constants, and that of the runtime parameters; none is empty.
 
     Positions of constants are taken first: that may add constants to the tables.
@@ -109,7 +109,7 @@ def _write_tiles(
         _Tile(k, program, first, inputs, outputs).write()
 
 
-def _matrix(pointer: Any, kind: TensorType) -> RowMajorMatrix:
+def matrix_of(pointer: Any, kind: TensorType) -> RowMajorMatrix:
     """Declare the matrix of an input or output."""
     return RowMajorMatrix.at(pointer, kind.dtype, int(np.prod(kind.shape)))
 

@@ -134,7 +134,7 @@ def flag_tile(
         counters = _count_all(look, matrix, first, width)
     else:
         counters = _count_columns(look, matrix, first, width, columns.tolist())
-    flag = tirx.Broadcast(look.flag(counters), k.lanes)
+    flag = spread(look.flag(counters), k.lanes)
     with k.vectors() as row:
         k.store(out, (0,) * len(out.shape), row, flag)
 

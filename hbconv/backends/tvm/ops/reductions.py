@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tvm import tirx
@@ -13,10 +13,12 @@ from hbconv.backends.tvm.ops.elementwise import Kind, larger, product, smaller
 from hbconv.backends.tvm.ops.mathematics import Numbers, exp, log1p
 from hbconv.backends.tvm.ops.movement import inside
 from hbconv.backends.tvm.ops.row_major_matmul import accumulate, matmul
+from hbconv.backends.tvm.ops.row_products import accumulate_entries
+from hbconv.backends.tvm.passes.fuse_products import EpilogueStep
 from hbconv.backends.tvm.tir.kernel import Kernel, literal, spread
-from hbconv.backends.tvm.tir.memory import Place, storage
+from hbconv.backends.tvm.tir.memory import Place, RowMajor, storage
 
-__all__ = ["EMITTERS"]
+__all__ = ["EMITTERS", "ROW_EMITTERS"]
 
 PARTIAL_SUMS = 8
 """Partial sums of ``reduce_sum``, and rows of its vectors: all partial sums fit the registers."""
@@ -188,14 +190,37 @@ def pairwise(k: Kernel, out: Place, x: Place, points: Place, kind: str, p: float
     if kind == "power":
         _power_sums(k, out, x, points, p)
         return
+    # Blocked as a product is, so that distances stay in registers.
+    accumulate(k, out, x, points.numpy().T, _step(kind))
+
+
+def _step(kind: str) -> Callable[[Kind, Any, Any, Any], Any]:
+    """Return what adds a term to a total."""
     term = PAIRWISE[kind]
     fold_in = larger if kind == "largest" else add
+    return lambda vector, total, a, b: fold_in(vector, total, term(vector, a, b))
 
-    def step(vector: Kind, total: Any, a: Any, b: Any) -> Any:
-        return fold_in(vector, total, term(vector, a, b))
 
-    # Blocked as a product is, so that distances stay in registers.
-    accumulate(k, out, x, points.numpy().T, step)
+def row_pairwise(k: Kernel, out: Place, x: Place, points: Place, kind: str, p: float) -> None:
+    """Emit ``pairwise`` for one row."""
+    if kind == "power" or out.shape[-1] == 1:
+        pairwise(k, out, x, points, kind, p)
+        return
+    accumulate_entries(k, out, x, points.numpy().T, _step(kind))
+
+
+def row_matmul(
+    k: Kernel, out: Place, x: Place, w: Place, epilogue: Sequence[EpilogueStep] = ()
+) -> None:
+    """Emit ``matmul`` for one row."""
+    if isinstance(x, RowMajor) or out.shape[-1] == 1:
+        matmul(k, out, x, w, epilogue)
+        return
+
+    def term(_: Kind, total: Any, entry: Any, weight: Any) -> Any:
+        return total + entry * weight
+
+    accumulate_entries(k, out, x, w.numpy(), term, epilogue)
 
 
 def _power_sums(k: Kernel, out: Place, x: Place, points: Place, p: float) -> None:
@@ -225,3 +250,5 @@ EMITTERS: dict[str, Callable[..., None]] = {
     "matmul": matmul,
     "pairwise": pairwise,
 }
+ROW_EMITTERS: dict[str, Callable[..., None]] = {"matmul": row_matmul, "pairwise": row_pairwise}
+"""The same for one row, whose entries are in vectors."""

@@ -19,6 +19,7 @@ from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.ops.elementwise import Kind, larger, product, smaller
+from hbconv.backends.tvm.ops.loops import FusedLoop
 from hbconv.backends.tvm.ops.packed_weights import PANEL, all_inputs, pack, panels, used_inputs
 from hbconv.backends.tvm.passes.flag_beyond import FLAG_BEYOND
 from hbconv.backends.tvm.passes.fuse_products import SQUARE, EpilogueStep
@@ -72,7 +73,7 @@ def multiply(
 
 
 def finish(
-    k: Kernel,
+    k: Kernel | FusedLoop,
     epilogue: Sequence[EpilogueStep],
     kind: Kind,
     total: Any,
@@ -262,7 +263,8 @@ def _multiply(
     k: Kernel, out: Place, x: RowMajor, weights: npt.NDArray[Any], epilogue: Sequence[EpilogueStep]
 ) -> None:
     """Compute the product for some rows at a time, one panel of columns after the other."""
-    height = min(_height(columns) for _, _, columns in panels(weights.shape[1]))
+    heights = (_height(columns) for _, _, columns in panels(weights.shape[1]))
+    height = min(k.tile, *heights)
     kind = Kind(x.dtype, height)
     # Transposed, so that a vector of weights runs along a row, as a vector of entries does.
     table = k.constant(np.ascontiguousarray(weights.T))

@@ -14,7 +14,7 @@ from hbconv.backends.tvm.target.machine import Machine
 from hbconv.tensor import Constant, Op, TensorProgram
 from hbconv.tensor.program import last_uses
 
-__all__ = ["FEW", "MAX_TILE_ENTRIES", "TILE_ENTRIES", "Schedule"]
+__all__ = ["FEW", "MAX_TILE_ENTRIES", "ONE_ROW", "TILE_ENTRIES", "Schedule"]
 
 TILES = (256, 128, 64)
 """Rows of tiles, tallest first: tables are read once per tile, so tall tiles read them less."""
@@ -127,3 +127,5 @@ def _traversed_bytes(program: TensorProgram) -> int:
 
 FEW = Schedule(tile=8, block=8, lanes=8)
 """The schedule for few rows: the smallest tile whose vectors fill a register."""
+ONE_ROW = Schedule(tile=1, block=1, lanes=1)
+"""A tile of one row: a thread of a CUDA device takes one, and on the CPU few rows take turns."""

@@ -40,6 +40,7 @@ __all__ = [
     "Subroutine",
     "beyond",
     "code_within",
+    "flat",
     "lanes",
     "literal",
     "position",
@@ -262,7 +263,7 @@ class Kernel:
             value = self.entry(place, flat(place.shape, index))
             return spread(value, lanes(row))
         memory = in_memory(place)
-        return self._buffer(memory)[self._address(memory, flat(place.shape, index), row)]
+        return self.buffer(memory)[self._address(memory, flat(place.shape, index), row)]
 
     def entry(self, place: Place, entry: Any) -> Any:
         """Read one number of a constant by its flat position, or several by theirs."""
@@ -277,9 +278,10 @@ class Kernel:
         """Write an entry for one row or a vector of rows."""
         memory = in_memory(place)
         address = self._address(memory, flat(place.shape, index), row)
-        T.buffer_store(self._buffer(memory), value, [address])
+        T.buffer_store(self.buffer(memory), value, [address])
 
-    def _buffer(self, place: InScratch | InBuffer) -> Any:
+    def buffer(self, place: InScratch | InBuffer) -> Any:
+        """Return the memory that a value lies in."""
         if isinstance(place, InBuffer):
             return place.buffer
         return self._buffers["scratch", storage(place.dtype)]
@@ -330,7 +332,7 @@ class Kernel:
                 tirx.address_of(buffer[begin.get(key, 0)]) for key, buffer in self._buffers.items()
             ]
             memory = [in_memory(place) for place in places]
-            addresses = [tirx.address_of(self._buffer(m)[m.offset * self.tile]) for m in memory]
+            addresses = [tirx.address_of(self.buffer(m)[m.offset * self.tile]) for m in memory]
             T.evaluate(tirx.call_extern("int32", name, self.rows_live, *addresses, *pointers))
 
     # Loops that many primitives share.

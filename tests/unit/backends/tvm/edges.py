@@ -21,9 +21,9 @@ from hbconv.backends.reference import evaluate
 from hbconv.backends.tvm import BACKEND
 from hbconv.backends.tvm.compile import compile_program
 from hbconv.backends.tvm.target.machine import Machine
-from hbconv.backends.tvm.target.schedule import FEW
+from hbconv.backends.tvm.target.schedule import FEW, ONE_ROW
 from hbconv.target import Target
-from hbconv.tensor import Builder, TensorProgram
+from hbconv.tensor import Builder, Op, OpKind, TensorProgram
 
 ROWS = (*range(71), 127, 128, 129, 255, 256, 257, 511, 513)
 WIDTHS = (1, 3, 4, 8, 9, 15, 16, 17, 20, 31, 33, 64, 70)
@@ -73,6 +73,20 @@ def cast_and_multiplied(dtype: str, widths: Sequence[int]) -> Case:
         )
         for name, values in x.items()
     }
+    return b.program(outputs), x
+
+
+def wide(dtype: str, widths: Sequence[int]) -> Case:
+    """Products and distances of many columns, which one row computes by vectors along them."""
+    b, x, rng = Builder(), matrices(dtype, widths[:1]), np.random.default_rng(5)
+    ((name, values),) = x.items()
+    value = b.input(name, dtype, values.shape[1])
+    outputs = {}
+    for columns in (24, 72, 75, 130):
+        weights = rng.integers(-9, 9, (columns, values.shape[1]))
+        outputs[f"{columns} columns"] = b.matmul(value, b.constant(weights.T, dtype))
+        points = b.constant(weights, dtype)
+        outputs[f"{columns} points"] = b.op("pairwise", value, points, kind="square", p=2.0)
     return b.program(outputs), x
 
 
@@ -167,7 +181,7 @@ def searched(dtype: str, widths: Sequence[int]) -> Case:
 def cases(widths: Sequence[int]) -> Iterator[tuple[str, Case]]:
     """Yield every program by its name, for matrices of the given widths."""
     for dtype in DTYPES:
-        writers = (turned, multiplied, cast_and_multiplied, trees, near, ordered, searched)
+        writers = (turned, multiplied, cast_and_multiplied, wide, trees, near, ordered, searched)
         for write in writers if dtype in FLOATS else (turned,):
             yield f"{write.__name__} {dtype}", write(dtype, widths)
     for width in widths[::4]:
@@ -175,12 +189,15 @@ def cases(widths: Sequence[int]) -> Iterator[tuple[str, Case]]:
 
 
 def check(name: str, program: TensorProgram, inputs: dict[str, np.ndarray]) -> None:
-    """Compare both loops, for batches and for few rows, with the reference."""
+    """Compare the loops, for batches, for few rows and along one row, with the reference."""
     prepared, target = BACKEND.prepare(program, Target("tvm")), Target("tvm")
     loops = {
         "batch": BACKEND.emit(prepared, target),
         "few": compile_program(prepared, FEW, Machine.host(), target),
     }
+    operators = (i for i in program.instructions if isinstance(i, Op))
+    if all(op.kind is not OpKind.TREES for op in operators):
+        loops["along"] = compile_program(prepared, ONE_ROW, Machine.host(), target)
     with np.errstate(all="ignore"):
         wanted = evaluate(program, inputs)
     for rows in ROWS:

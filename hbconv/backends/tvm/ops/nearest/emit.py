@@ -28,7 +28,7 @@ from hbconv.backends.tvm.ops.row_major_matmul import multiply
 from hbconv.backends.tvm.tir.kernel import Kernel, lanes, literal
 from hbconv.backends.tvm.tir.memory import Place
 
-__all__ = ["EMITTERS"]
+__all__ = ["EMITTERS", "nearest", "project", "search"]
 
 select = tirx.Select
 NO_POINT = 2**31 - 1
@@ -64,7 +64,7 @@ def _filter(
     # Two registers of rows: with six points they make twelve sums, which fit the registers.
     together = max(NARROW, min(k.tile, 2 * k.machine.vector // weights.itemsize))
     with k.temporary(weights.dtype.name, weights.shape[2:3]) as coordinates:
-        _project(k, prefilter, x, coordinates)
+        project(k, prefilter, x, coordinates)
         with (
             Candidates.take(k, prefilter, x, points, together) as candidates,
             k.vectors(together) as row,
@@ -80,7 +80,7 @@ def _filter(
                     search(k, out, best, x, points, some)
 
 
-def _project(k: Kernel, prefilter: Prefilter, x: Place, coordinates: Place) -> None:
+def project(k: Kernel, prefilter: Prefilter, x: Place, coordinates: Place) -> None:
     """Bring rows to where the points are: about their mean, scaled, and on their axes."""
     centre = k.constant(prefilter.centre)
     factor = literal(prefilter.scale, x.dtype, k.lanes)

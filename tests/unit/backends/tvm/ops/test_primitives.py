@@ -8,12 +8,19 @@ from tolerances import OPERATOR
 
 from hbconv.backends.reference import evaluate
 from hbconv.backends.tvm import BACKEND
+from hbconv.backends.tvm.compile import compile_program
+from hbconv.backends.tvm.passes.fuse_products import fuse_products
+from hbconv.backends.tvm.target.machine import Machine
+from hbconv.backends.tvm.target.schedule import ONE_ROW
 from hbconv.target import Target
-from hbconv.tensor import PRIMITIVES, Builder
+from hbconv.tensor import PRIMITIVES, Builder, Op, OpKind
 
 pytestmark = [pytest.mark.usefixtures("vector"), pytest.mark.share("vector")]
 
 ROWS = (0, 1, 7, 63, 64, 65, 1000)
+ROWS_ALONG = 50
+NOT_ALONG = (OpKind.TREES, OpKind.CONTRIBUTIONS, OpKind.LOOP)
+"""What a tile of one row does not compute on the CPU."""
 SPECIAL = (
     0.0,
     -0.0,
@@ -109,6 +116,20 @@ def agree(program, inputs, ulps=0):
         assert list(got) == list(expected)
         for name, want in expected.items():
             same(got[name], want, ulps, (program, name, rows))
+    along_rows(program, inputs)
+
+
+def along_rows(program, inputs):
+    """Compare the loop along rows with that over tiles: a row has one answer, to the bit."""
+    prepared, target = BACKEND.prepare(program, Target("tvm")), Target("tvm")
+    if any(isinstance(i, Op) and i.kind in NOT_ALONG for i in prepared.instructions):
+        return
+    artifact = BACKEND.emit(prepared, target)
+    along = compile_program(fuse_products(prepared), ONE_ROW, Machine.host(), target)
+    cut = {name: np.ascontiguousarray(x[:ROWS_ALONG]) for name, x in inputs.items()}
+    expected, got = artifact.run(cut), along.run(cut)
+    for name, want in expected.items():
+        same(got[name], want, 0, (program, name, "along rows"))
 
 
 def same(got, want, ulps, what):
