@@ -6,6 +6,7 @@ import importlib.util
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -14,17 +15,21 @@ import numpy.typing as npt
 import hbconv.trees  # noqa: F401 - the tables of backends name the primitives that it defines
 from hbconv.errors import BackendError, MissingPackageError
 from hbconv.target import Target
-from hbconv.tensor import ProgramTypes, TensorProgram, Value, verify_program
+from hbconv.tensor import ProgramTypes, TensorProgram, verify_program
 
 if TYPE_CHECKING:
     from hbconv.backends.cuda.device_report import DeviceReport
     from hbconv.cost_model import Work
+    from hbconv.tensor.decompositions import Rule
     from hbconv.trees.forest import Forest
     from hbconv.trees.strategy import Refusal
 
 __all__ = ["SEARCHES_REFUSED", "Artifact", "Backend", "KernelReport", "contiguous"]
 
 Arrays = Mapping[str, npt.NDArray[Any]]
+
+MAX_DEPTH = 8
+"""Times that a program is rewritten, so that its primitives are those of the backend."""
 
 
 @dataclass(frozen=True)
@@ -152,10 +157,11 @@ class Backend(ABC):
     emits : mapping or frozenset
         Primitives that it emits: a table of functions, or names.
     rewrites : mapping of str to function
-        Primitives written as others first: ``function(builder, *operands, **attributes)``.
+        Primitives written as others in a way of its own, because that is faster there:
+        ``function(builder, *operands, **attributes)``.
     refuses : mapping of str to str
         Primitives that it cannot run, each with the reason. A primitive in none of the three tables
-        fails a test.
+        is written by its shared decomposition; one that has none fails a test.
     devices : tuple of str
         Kinds of devices that it runs on.
     finds_devices : tuple of str
@@ -174,7 +180,7 @@ class Backend(ABC):
     runs_stored: ClassVar[bool] = False
     stored_with: ClassVar[tuple[str, ...]] = ()
     emits: ClassVar[Mapping[str, Any] | frozenset[str]]
-    rewrites: ClassVar[Mapping[str, Callable[..., Value]]] = {}
+    rewrites: ClassVar[Mapping[str, Rule]] = {}
     refuses: ClassVar[Mapping[str, str]] = {}
     devices: ClassVar[tuple[str, ...]] = ("cpu",)
     finds_devices: ClassVar[tuple[str, str]] = ("torch", "torch with CUDA")
@@ -276,15 +282,26 @@ class Backend(ABC):
         return "native" if program.primitives <= rewritten.primitives else "lowered"
 
     def _rewritten(self, program: TensorProgram, target: Target) -> TensorProgram:
-        from hbconv.tensor.rewrite import rewrite_program
+        from hbconv.tensor.decompositions import rewrite_program
         from hbconv.trees.strategy import lower_trees
 
         program = lower_trees(program, self.native_trees(target))
-        for _ in range(8):
-            if not program.primitives & self.rewrites.keys():
+        # Rules write each other's primitives 5 deep; a backend's own might do so in a circle.
+        for _ in range(MAX_DEPTH):
+            if not program.primitives & self.rules.keys():
                 break
-            program = rewrite_program(program, self.rewrites)
+            program = rewrite_program(program, self.rules)
         return program
+
+    @cached_property
+    def rules(self) -> Mapping[str, Rule]:
+        """The rules of the primitives that it writes as others: its own, else those of all."""
+        from hbconv.tensor.decompositions import DECOMPOSITIONS
+        from hbconv.trees import contributions
+
+        shared = {**DECOMPOSITIONS, **contributions.DECOMPOSITIONS}
+        done = {*self.emits, *self.refuses}
+        return {n: rule for n, rule in shared.items() if n not in done} | dict(self.rewrites)
 
     def _missing(self, program: TensorProgram) -> list[str]:
         return sorted(program.primitives - set(self.emits))

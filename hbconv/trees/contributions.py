@@ -5,18 +5,19 @@ Every leaf counts for every row. So the work is that of all leaves, as wide as t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from hbconv.tensor.builder import Builder, Value
+from hbconv.tensor.decompositions import Rule
 from hbconv.trees.covered_forest import CoveredForest, gauss_legendre
 from hbconv.trees.feature_pairs import find_pairs
 from hbconv.trees.splits import prepare_splits
 
-__all__ = ["write_contributions", "write_interaction_matrices", "write_interactions"]
+__all__ = ["DECOMPOSITIONS", "write_interaction_matrices"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -240,3 +241,10 @@ def _values(covered: CoveredForest) -> Floats:
     target = np.repeat(forest.target.data, np.diff(forest.first_leaf.data))
     spread: Floats = values * (target[:, None] == np.arange(forest.n_outputs))
     return spread
+
+
+DECOMPOSITIONS: Mapping[str, Rule] = {
+    "tree_contributions": write_contributions,
+    "tree_interactions": write_interactions,
+}
+"""The rule of each primitive that has no kernel on most backends."""

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from hbconv.backends.base import SEARCHES_REFUSED, Artifact, Backend
-from hbconv.backends.onnx.emit import EMITS, emit_model
-from hbconv.backends.onnx.rewrites import REWRITES
+from hbconv.backends.onnx.emit import EMITS, REWRITES, emit_model
 from hbconv.backends.onnx.tree_work import count_tree_work
 from hbconv.backends.onnx.trees import fit_trees, tree_remarks
 from hbconv.errors import MissingPackageError, StoreError

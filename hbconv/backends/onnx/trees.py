@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.errors import BackendError
-from hbconv.tensor.rewrite import rewrite_program
+from hbconv.tensor.decompositions import rewrite_program
 from hbconv.trees.leaves import sum_leaves
 from hbconv.trees.splits import decide_tables, with_tables_as_columns
 

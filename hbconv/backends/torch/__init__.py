@@ -27,9 +27,7 @@ from hbconv.backends.torch.tree_work import count_tree_work
 from hbconv.cost_model import Work
 from hbconv.errors import BackendError
 from hbconv.target import Target
-from hbconv.tensor import ProgramTypes, TensorProgram, TensorType, Value
-from hbconv.tensor.code_tables import read_tables
-from hbconv.trees.contributions import write_contributions, write_interactions
+from hbconv.tensor import ProgramTypes, TensorProgram, TensorType
 from hbconv.trees.forest import Forest
 from hbconv.trees.strategy import Refusal, find_strategy, strategies
 
@@ -237,11 +235,6 @@ class Torch(Backend):
     extra = "torch"
     stored_with = ("torch",)
     emits = frozenset({*FUNCTIONS, "iterate", "tree_scores", "tree_leaves"})
-    rewrites: ClassVar[Mapping[str, Callable[..., Value]]] = {
-        "lookup_codes": read_tables,
-        "tree_contributions": write_contributions,
-        "tree_interactions": write_interactions,
-    }
     refuses: ClassVar[Mapping[str, str]] = SEARCHES_REFUSED
     devices = ("cpu", "cuda")
     plans_by_rows = True
