@@ -4,7 +4,7 @@
 
 - runs: a ``take`` copies runs of neighbours, or reads each position (``hbconv/tensor/runs.py``),
 - tables: codes are compared with each entry, or look it up (``backends/onnx/emit.py``),
-- missing: splits that never send NaN to their left, beside splits that may (``onnx/tree_work.py``).
+- missing: splits that never send NaN to their left, beside splits that may (``onnx/trees.py``).
 
 A figure is a ratio of least processor times: above 1, the first form is the faster one.
 """

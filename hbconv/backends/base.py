@@ -1,4 +1,4 @@
-"""The protocol of backends: tables of primitives emitted, rewritten and refused."""
+"""What a backend is: the primitives that it emits, its artifacts, and its reports of kernels."""
 
 from __future__ import annotations
 
@@ -18,13 +18,20 @@ from hbconv.target import Target
 from hbconv.tensor import ProgramTypes, TensorProgram, verify_program
 
 if TYPE_CHECKING:
-    from hbconv.backends.cuda.device_report import DeviceReport
     from hbconv.cost_model import Work
     from hbconv.tensor.decompositions import Rule
     from hbconv.trees.forest import Forest
     from hbconv.trees.strategy import Refusal
 
-__all__ = ["SEARCHES_REFUSED", "Artifact", "Backend", "KernelReport", "contiguous"]
+__all__ = [
+    "SEARCHES_REFUSED",
+    "Artifact",
+    "Backend",
+    "DeviceReport",
+    "KernelReport",
+    "LaunchReport",
+    "contiguous",
+]
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -322,3 +329,76 @@ def contiguous(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
     Some runtimes demand all three.
     """
     return np.require(x, requirements=["C", "A", "W"])
+
+
+@dataclass(frozen=True)
+class LaunchReport:
+    """One kernel.
+
+    Parameters
+    ----------
+    kernel : str
+        Its name and constants.
+    bytes_moved : float
+        Bytes of a row that it reads and writes, without tables.
+    registers, stack_bytes, shared_bytes : int
+        Of a thread, of a thread, and of a block.
+    clocks : float
+        Predicted clocks a row and multiprocessor.
+    limit : str
+        What takes them; empty where a later kernel counts them.
+    """
+
+    kernel: str
+    bytes_moved: float
+    registers: int
+    stack_bytes: int
+    shared_bytes: int
+    clocks: float
+    limit: str
+
+    def __str__(self) -> str:
+        clocks = f"predicted {self.clocks:,.1f} clocks a row, limited by {self.limit}"
+        return (
+            f"  {self.kernel}: {self.bytes_moved:,.0f} bytes of a row moved; "
+            f"{self.registers} registers and {self.stack_bytes:,} bytes of stack a thread, "
+            f"{self.shared_bytes:,} bytes of shared memory a block; "
+            f"{clocks if self.limit else 'clocks counted with the kernel after it'}"
+        )
+
+
+@dataclass(frozen=True)
+class DeviceReport:
+    """A program on a CUDA device, for batches.
+
+    Parameters
+    ----------
+    device : str
+        Architecture that it is compiled for.
+    launches : tuple of LaunchReport
+    bytes_read, bytes_written, bytes_between : float
+        Bytes of a row: of the inputs, of the outputs, and of values between kernels.
+    table_bytes : int
+        Bytes of constants.
+    """
+
+    device: str
+    launches: tuple[LaunchReport, ...]
+    bytes_read: int
+    bytes_written: int
+    bytes_between: float
+    table_bytes: int
+
+    @property
+    def clocks(self) -> float:
+        """Predicted clocks a row and multiprocessor, of all launches."""
+        return sum(launch.clocks for launch in self.launches)
+
+    def __str__(self) -> str:
+        count = len(self.launches)
+        launches = "1 launch" if count == 1 else f"{count} launches"
+        clocks = f"predicted {self.clocks:,.1f} clocks a row and multiprocessor; none was measured"
+        read = f"{self.bytes_read:,} bytes of a row read, {self.bytes_written:,} written"
+        rest = f"{self.bytes_between:,.0f} between launches; {self.table_bytes:,} bytes of tables"
+        lines = [f"{launches} for {self.device}, {clocks}", f"{read}, {rest}"]
+        return "\n".join([*lines, *map(str, self.launches)])

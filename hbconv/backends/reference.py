@@ -13,7 +13,7 @@ import numpy.typing as npt
 from hbconv.backends.base import Arrays, Artifact, Backend
 from hbconv.target import Target
 from hbconv.tensor import PRIMITIVES, TensorProgram
-from hbconv.tensor.evaluate import evaluate
+from hbconv.tensor.program import evaluate
 from hbconv.trees.strategy import strategies
 
 __all__ = ["Reference", "ReferenceArtifact", "evaluate"]

@@ -13,8 +13,7 @@ import numpy.typing as npt
 
 from hbconv.tensor.builder import Builder, Value
 from hbconv.tensor.decompositions import Rule
-from hbconv.trees.covered_forest import CoveredForest, gauss_legendre
-from hbconv.trees.feature_pairs import find_pairs
+from hbconv.trees.covered_forest import CoveredForest, find_pairs, gauss_legendre
 from hbconv.trees.splits import prepare_splits
 
 __all__ = ["DECOMPOSITIONS", "write_interaction_matrices"]

@@ -2,8 +2,7 @@
 
 from hbconv.tensor.primitive import OpKind, define
 from hbconv.tensor.types import FLOATS, NumpyArray, TensorType, require
-from hbconv.trees.covered_forest import CoveredForest
-from hbconv.trees.feature_pairs import count_pairs, interaction_matrices, pair_sums
+from hbconv.trees.covered_forest import CoveredForest, count_pairs, interaction_matrices, pair_sums
 from hbconv.trees.forest import Forest
 
 __all__: list[str] = []

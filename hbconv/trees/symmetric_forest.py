@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.trees.covered_forest import CoveredForest
-from hbconv.trees.forest import Forest
-from hbconv.trees.forest_parts import keep_trees
+from hbconv.trees.forest import Forest, keep_trees
 
 __all__ = ["find_level_splits", "sum_as_leaves"]
 

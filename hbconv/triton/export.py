@@ -1,6 +1,6 @@
 """Write a model into a repository, for one of three backends of Triton.
 
-A model's folder in a repository: complete or absent, and one more version where it exists.
+A model's folder there is complete or absent; where it exists, it gets one more version.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from hbconv.backends import find_backend
 from hbconv.errors import OptionError, StoreError
 from hbconv.interface import Interface, lower_with_checks
 from hbconv.names import unknown
-from hbconv.triton.exportable import Exportable
-from hbconv.triton.rows import ModelConfig, RowReader, TritonTensor
+from hbconv.triton.rows import Exportable, ModelConfig, RowReader, TritonTensor
 
 if TYPE_CHECKING:
     from hbconv.interface import FileOutput
@@ -94,7 +93,7 @@ def _torchscript(model: Exportable, device: str) -> tuple[ModelConfig, dict[str,
 
 def _onnx(model: Exportable, device: str) -> tuple[ModelConfig, dict[str, bytes]]:
     """Return an ONNX file, whose tensors Triton is told of as the file declares them."""
-    from hbconv.backends.onnx.signature import read_signature
+    from hbconv.backends.onnx.writer import read_signature
 
     data = model.to_bytes(".onnx")
     inputs, outputs = (

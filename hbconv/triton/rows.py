@@ -1,6 +1,6 @@
-"""Between Triton's tensors and a Model: its columns on the way in, its answers on the way out.
+"""Between Triton's tensors and a Model: its columns on the way in, its outputs on the way out.
 
-``config.pbtxt``: what Triton must know of a model, as the text form of a protobuf message.
+``ModelConfig`` is what Triton must know of a model, and writes ``config.pbtxt``.
 """
 
 from __future__ import annotations
@@ -8,18 +8,40 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.containers import Codes, Entries, Vocabulary, topological
+from hbconv.containers import Codes, Entries, Graph, Schema, Vocabulary, topological
 from hbconv.containers.extractors import Texts
 from hbconv.errors import BackendError
 from hbconv.interface import require_one_meaning, text_codes
-from hbconv.triton.exportable import Exportable
+from hbconv.runtime.programs import Programs
+from hbconv.target import Target
 
-__all__ = ["MATRIX", "ModelConfig", "RowReader", "TritonTensor", "answer_array"]
+__all__ = ["MATRIX", "Exportable", "ModelConfig", "RowReader", "TritonTensor", "answer_array"]
+
+
+class Exportable(Protocol):
+    """A ``hbconv.Model``."""
+
+    parsed: Graph
+    dtypes: tuple[str, ...]
+    target: Target
+    programs: Programs
+
+    @property
+    def schema(self) -> Schema:
+        """The input columns."""
+
+    @property
+    def backend(self) -> str:
+        """Name of its backend."""
+
+    def to_bytes(self, suffix: str = ".hbc", device: str = "cpu") -> bytes:
+        """Return what a file of that suffix holds."""
+
 
 MATRIX = "X"
 """Name of the input that holds all columns, where they are numbers of one dtype."""

@@ -11,9 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.backends.cuda.binning import bin_values
-from hbconv.backends.cuda.chunks import ColumnChunks, chunk_columns
-from hbconv.backends.cuda.columns import ALL, CodeColumns, Cutoffs
+from hbconv.backends.cuda.columns import ALL, CodeColumns, Cutoffs, bin_values
 from hbconv.backends.cuda.plan import (
     Buffer,
     CudaKernel,
@@ -23,7 +21,7 @@ from hbconv.backends.cuda.plan import (
     PlannedKernels,
     Tables,
 )
-from hbconv.backends.cuda.tree_order import TreeOrder, tables_of_values
+from hbconv.backends.cuda.tree_order import ColumnChunks, TreeOrder, chunk_columns, tables_of_values
 from hbconv.trees.forest import Forest
 from hbconv.trees.leaf_splits import LeafSplits
 

@@ -1,4 +1,7 @@
-"""Choose the kernels of a forest: for each number of rows, those predicted to be done first."""
+"""Choose the kernels of a forest: for each number of rows, those predicted to be done first.
+
+Kernels that add up what these find, terms and leaves of vectors, are planned here too.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,22 @@ from hbconv.backends.cuda.bits import (
     tabulate_bits,
     write_programs,
 )
-from hbconv.backends.cuda.chunks import ColumnChunks
 from hbconv.backends.cuda.clocks import (
+    BITS_TAKEN,
+    DEEP_TAKEN,
+    WALK_TAKEN,
     Clocks,
     Device,
+    Turns,
+    add_seconds,
     bits_clocks,
     deep_clocks,
     few_clocks,
+    time_binning,
+    time_few,
+    time_terms,
+    time_trees,
+    time_vectors,
     walk_clocks,
 )
 from hbconv.backends.cuda.columns import join_columns, split_columns
@@ -34,22 +46,15 @@ from hbconv.backends.cuda.deep import (
 )
 from hbconv.backends.cuda.few import make_few
 from hbconv.backends.cuda.launch import MAX_PASSES
-from hbconv.backends.cuda.leaf_sums import add_terms, add_vectors
-from hbconv.backends.cuda.nodes import Nodes, order_nodes
-from hbconv.backends.cuda.plan import CudaKernel, PlannedKernels
-from hbconv.backends.cuda.times import (
-    BITS_TAKEN,
-    DEEP_TAKEN,
-    WALK_TAKEN,
-    Turns,
-    add_seconds,
-    time_binning,
-    time_few,
-    time_terms,
-    time_trees,
-    time_vectors,
+from hbconv.backends.cuda.plan import Buffer, CudaKernel, Grid, Launch, LaunchPlan, PlannedKernels
+from hbconv.backends.cuda.tree_order import (
+    NAMES,
+    ColumnChunks,
+    Nodes,
+    TreeOrder,
+    order_nodes,
+    order_trees,
 )
-from hbconv.backends.cuda.tree_order import TreeOrder, order_trees
 from hbconv.backends.cuda.walk import (
     MAX_NODES,
     THREADS,
@@ -316,3 +321,43 @@ class TreeKernels:
             for n, form in zip(self.limits, few, strict=True)
         ]
         return "\n".join([*lines, f"beyond: {last}" if few else str(last)])
+
+
+THREADS_OF_VECTORS = 256
+ROWS_OF_TERMS = 32
+THREADS_OF_TERMS = 32 * 9
+"""Rows of a block, so that few rows are spread over many multiprocessors, and its warps."""
+CHUNK_OF_TERMS = 128
+
+
+def add_terms(terms: PlannedKernels, trees: TreeOrder) -> PlannedKernels:
+    """Return the kernels that write each tree's term, then the one that adds them in order."""
+    tables = {"term_output": trees.of_output, "term_start": trees.start}
+    dtype = trees.values.dtype.name
+    launch = Launch(
+        CudaKernel("terms", (("SUM", NAMES[dtype]),)),
+        ("terms", "n", trees.outputs, *tables, "out"),
+        Grid(ROWS_OF_TERMS, trees.outputs),
+        THREADS_OF_TERMS,
+        2 * CHUNK_OF_TERMS * ROWS_OF_TERMS * trees.values.itemsize,
+    )
+    out = Buffer(dtype, 1, 1, trees.outputs)
+    return terms.renamed({"out": "terms"}).then(
+        LaunchPlan((launch,), (("out", out),), tuple(tables)), tables
+    )
+
+
+def add_vectors(leaves: PlannedKernels, forest: Forest) -> PlannedKernels:
+    """Return the kernels that find leaves, then the one that adds up their vectors."""
+    tables = {"vectors": forest.values.data, "vector_start": forest.start.data}
+    launch = Launch(
+        CudaKernel("vectors", (("SUM", NAMES[forest.accumulate]),)),
+        ("leaves", "n", forest.n_trees, forest.n_outputs, *tables, "out"),
+        Grid(THREADS_OF_VECTORS, forest.n_outputs),
+        THREADS_OF_VECTORS,
+        0,
+    )
+    out = Buffer(forest.accumulate, 1, 1, forest.n_outputs)
+    return leaves.renamed({"out": "leaves"}).then(
+        LaunchPlan((launch,), (("out", out),), tuple(tables)), tables
+    )

@@ -1,7 +1,8 @@
 """Columns: a forest's thresholds and categories as codes of one byte, exactly.
 
 The edges of a feature are its thresholds, and the code of a value is the number of edges that it
-lies right of. So a test asks whether a code is below a cutoff.
+lies right of. So a test asks whether a code is below a cutoff. ``bin_values`` launches the kernel
+that turns values into codes.
 """
 
 from __future__ import annotations
@@ -12,18 +13,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hbconv.backends.cuda.plan import (
+    GROUP,
+    Buffer,
+    CudaKernel,
+    Grid,
+    Launch,
+    LaunchPlan,
+    PlannedKernels,
+)
+from hbconv.backends.cuda.tree_order import NAMES
 from hbconv.trees.category_sets import SetGroup, find_sets
 from hbconv.trees.forest import Forest
 from hbconv.trees.ranked import EDGES_PER_COLUMN, RankedFeature, rank_features
 
-__all__ = [
-    "ALL",
-    "NONE",
-    "CodeColumns",
-    "Cutoffs",
-    "join_columns",
-    "split_columns",
-]
+__all__ = ["ALL", "NONE", "CodeColumns", "Cutoffs", "bin_values", "join_columns", "split_columns"]
 
 LANES = 32
 """Columns whose edges lie side by side."""
@@ -226,3 +230,39 @@ def _boundaries(group: SetGroup) -> tuple[Ints, Ints]:
     place, which = np.nonzero(bounded[1:] ^ bounded[:-1])
     empty = np.setdiff1d(np.arange(n_sets), which)
     return np.append(which, empty), np.append(place + 1, np.full(len(empty), NONE))
+
+
+THREADS = 256
+ROWS = 8 * THREADS // 32
+"""Rows of a block's first turn: 8 a warp, so that few rows are spread over many blocks."""
+SHARED_BYTES = 228 << 10
+"""Shared memory of a multiprocessor of an H100: so many blocks stay there, and take more turns."""
+
+
+def bin_values(columns: CodeColumns, n_features: int) -> PlannedKernels:
+    """Return the kernel that writes ``"codes"``."""
+    dtype = columns.edges.dtype
+    passes = len(columns.edges)
+    categories = int((columns.last >= 0).any())
+    edge_bytes = columns.edges[0].nbytes
+    launch = Launch(
+        CudaKernel("bin", (("INPUT", NAMES[dtype.name]), ("CATEGORIES", categories))),
+        (
+            *("x", "n", n_features, len(columns)),
+            *("feature", "missing", "last", "first_category", "edges", "lookup", "codes"),
+        ),
+        Grid(ROWS, passes, per_processor=SHARED_BYTES // (edge_bytes + 1024)),
+        THREADS,
+        edge_bytes,
+    )
+    tables = {
+        "feature": columns.feature,
+        "missing": columns.missing,
+        "last": columns.last,
+        "first_category": columns.first,
+        "edges": columns.edges,
+        "lookup": columns.lookup,
+    }
+    codes = Buffer(np.dtype(np.uint8).name, 1, GROUP, GROUP * len(columns))
+    plan = LaunchPlan((launch,), (("codes", codes),), tuple(tables))
+    return PlannedKernels(plan, tables)

@@ -12,11 +12,10 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 from hbconv.backends.cuda.plan import CudaKernel
-from hbconv.backends.cuda.source import macros, source_of
 from hbconv.cache import Cache
 from hbconv.errors import BackendError
 
-__all__ = ["Compiled", "compile_kernel", "find_nvrtc", "nvrtc_version"]
+__all__ = ["Compiled", "compile_kernel", "find_nvrtc", "macros", "nvrtc_version", "source_of"]
 
 WHEEL_FOLDERS = ("cu13/lib", "cuda_nvrtc/lib")
 """Where wheels of CUDA 13 and 12 put their libraries, below ``nvidia``."""
@@ -153,3 +152,31 @@ class _Nvrtc:
         buffer = ctypes.create_string_buffer(size.value)
         getattr(self.library, f"nvrtcGet{what}")(program, buffer)
         return buffer.raw
+
+
+FOLDER = Path(__file__).parent / "kernels"
+
+
+def source_of(kernel: CudaKernel) -> str:
+    """Return the source of a kernel: its own, or that of its file."""
+    return kernel.text or _file(kernel.name)
+
+
+@cache
+def _file(name: str) -> str:
+    """Read the file of a kernel, after what all kernels use."""
+    return "".join(
+        f'#line 1 "{file}"\n{(FOLDER / file).read_text(encoding="utf-8")}'
+        for file in ("common.cuh", f"{name}.cu")
+    )
+
+
+def macros(kernel: CudaKernel) -> list[str]:
+    """Return the options that define a kernel's constants.
+
+    Examples
+    --------
+    >>> macros(CudaKernel("bin", (("INPUT", "float"),)))
+    ['-DINPUT=float']
+    """
+    return [f"-D{name}={value}" for name, value in kernel.constants]

@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.cuda.bits import out_buffer
-from hbconv.backends.cuda.nodes import Nodes
 from hbconv.backends.cuda.plan import CudaKernel, Grid, Launch, LaunchPlan, PlannedKernels, Tables
-from hbconv.backends.cuda.tree_order import NAMES, TreeOrder
+from hbconv.backends.cuda.tree_order import NAMES, Nodes, TreeOrder
 from hbconv.trees.forest import Forest
 
 __all__ = [

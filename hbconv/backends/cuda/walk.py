@@ -7,13 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.backends.cuda.binning import bin_values
 from hbconv.backends.cuda.bits import out_buffer
-from hbconv.backends.cuda.chunks import ColumnChunks, chunk_columns
-from hbconv.backends.cuda.columns import CodeColumns, Cutoffs
-from hbconv.backends.cuda.nodes import Nodes
+from hbconv.backends.cuda.columns import CodeColumns, Cutoffs, bin_values
 from hbconv.backends.cuda.plan import CudaKernel, Grid, Launch, LaunchPlan, PlannedKernels, Tables
-from hbconv.backends.cuda.tree_order import TreeOrder, tables_of_values
+from hbconv.backends.cuda.tree_order import (
+    ColumnChunks,
+    Nodes,
+    TreeOrder,
+    chunk_columns,
+    tables_of_values,
+)
 from hbconv.trees.forest import Forest
 
 __all__ = ["MAX_NODES", "THREADS", "WalkShape", "chunk_walk", "make_walk", "tabulate_walk"]

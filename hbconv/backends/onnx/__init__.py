@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from hbconv.backends.base import SEARCHES_REFUSED, Artifact, Backend
 from hbconv.backends.onnx.emit import EMITS, REWRITES, emit_model
-from hbconv.backends.onnx.tree_work import count_tree_work
-from hbconv.backends.onnx.trees import fit_trees, tree_remarks
+from hbconv.backends.onnx.trees import count_tree_work, fit_trees, tree_remarks
 from hbconv.errors import MissingPackageError, StoreError
 from hbconv.trees.strategy import lower_trees, strategies
 

@@ -1,7 +1,4 @@
-"""Emit elementwise primitives that take more than one operator.
-
-Emit distances between rows and constant points, and the points nearest to each row.
-"""
+"""Emit functions of entries that take several operators, distances, and nearest points."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Write the exported file: named inputs, text, checks, labels and metadata in one ONNX graph.
-
-Text in the graph: columns to codes on the way in.
-"""
+"""Write the exported file: named inputs, text, checks, labels and metadata in one ONNX graph."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Emit primitives that move entries, and matrix products.
-
-Emit primitives that work along an axis: reductions, running sums, order.
-"""
+"""Emit primitives that move entries or work along an axis: products, reductions, order."""
 
 from __future__ import annotations
 

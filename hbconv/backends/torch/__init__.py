@@ -20,10 +20,9 @@ from torch import Tensor
 from hbconv.backends.base import SEARCHES_REFUSED, Arrays, Artifact, Backend, Bound, contiguous
 from hbconv.backends.torch.device_calls import Cuda, DeviceCalls, Streams
 from hbconv.backends.torch.device_trees import remark_kernels
-from hbconv.backends.torch.forest import NATIVE
+from hbconv.backends.torch.forest import NATIVE, count_tree_work
 from hbconv.backends.torch.functions import FUNCTIONS
 from hbconv.backends.torch.module import TensorModule, own_dtypes
-from hbconv.backends.torch.tree_work import count_tree_work
 from hbconv.cost_model import Work
 from hbconv.errors import BackendError
 from hbconv.target import Target

@@ -1,11 +1,8 @@
 """Calls of a device: tensors stay there, host arrays are copied, and small batches are graphs.
 
 Large host arrays come in chunks, on two streams. A chunk is copied into pinned memory, so that the
-device takes it while it computes another one.
-
-Calls captured as CUDA graphs: a small batch that comes again is one launch.
-
-Streams, pinned memory and graphs of a CUDA device, as calls need them.
+device takes it while it computes another one. A small batch that comes again is captured as a CUDA
+graph, and is one launch from then on.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Files that run with torch alone: TorchScript, and programs of ``torch.export``.
 
-Each holds the model's answers behind its checks, and tells its interface in an extra file.
-
-A program's values as the answers of the source model, computed by torch alone.
+Each returns what the source model does, behind its checks, and holds its interface in an extra
+file.
 """
 
 from __future__ import annotations

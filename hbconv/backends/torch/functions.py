@@ -11,8 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from hbconv.backends.torch.device_pairwise import pairwise_on_device
-from hbconv.backends.torch.launches import takes_launches
+from hbconv.backends.torch.launches import pairwise_on_device, takes_launches
 from hbconv.backends.torch.nearest import (
     cumsum,
     nearest,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,7 +17,8 @@ from torch._C._functorch import is_functorch_wrapped_tensor
 from hbconv.backends.cuda.clocks import Device
 from hbconv.backends.cuda.driver import DriverLauncher
 from hbconv.backends.cuda.launch import Launcher, PreparedLaunches
-from hbconv.backends.cuda.plan import LaunchPlan, PlannedKernels
+from hbconv.backends.cuda.pairwise import plan_pairwise
+from hbconv.backends.cuda.plan import MAX_ROWS, LaunchPlan, PlannedKernels
 
 __all__ = [
     "PlacedKernels",
@@ -25,6 +26,7 @@ __all__ = [
     "architecture_of",
     "describe_device",
     "find_launcher",
+    "pairwise_on_device",
     "takes_launches",
 ]
 
@@ -177,3 +179,25 @@ def to_tensor(table: Any) -> Tensor:
     """Return a table as a tensor: torch cannot index uint32, but keeps its bits in int32."""
     own = np.ascontiguousarray(table)
     return torch.tensor(own.view(np.int32) if own.dtype == np.uint32 else own)
+
+
+NAMES = {torch.float32: "float32", torch.float64: "float64"}
+
+
+def pairwise_on_device(x: Tensor, points: Tensor, kind: str, p: float) -> Tensor:
+    """Compute primitive ``pairwise``: (rows, points) for x (rows, k) and points (points, k)."""
+    if len(x) > MAX_ROWS:
+        parts = torch.split(x, MAX_ROWS)
+        return torch.cat([pairwise_on_device(part, points, kind, p) for part in parts])
+    n_points, n_features = points.shape
+    placed = _placed(x.dtype, kind, p, n_features, n_points, x.device)
+    (found,) = placed(x.shape[0], (x.contiguous(), points.contiguous()))
+    return found
+
+
+@lru_cache(maxsize=256)
+def _placed(
+    dtype: torch.dtype, kind: str, p: float, n_features: int, n_points: int, device: torch.device
+) -> PlacedKernels:
+    plan = plan_pairwise(NAMES[dtype], kind, p, n_features, n_points)
+    return PlacedKernels(plan, ("x", "points"), {"out": (dtype, (-1, n_points))}, {}, device)

@@ -1,11 +1,11 @@
-"""The nearest constant points, on torch: in blocks if they have few columns, else by a product.
+"""The nearest constant points and ordered sums, on torch.
 
 Points of few columns are cut into boxes at their medians, as the leaves of a k-d tree are
 (J. L. Bentley, "Multidimensional binary search trees used for associative searching", 1975). No
 point of a box is nearer than its faces. So the points of the nearest boxes decide, unless the
-last of the k found lies beyond the next box.
+last of the k found lies beyond the next box. Points of many columns are found by a product.
 
-Sums of one term after another, on the CPU and on devices: the plain ones take any order.
+Ordered sums add one term after another, on the CPU and on devices; torch's own take any order.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from hbconv.backends.torch.device_pairwise import pairwise_on_device
 from hbconv.backends.torch.jit import script
-from hbconv.backends.torch.launches import takes_launches
+from hbconv.backends.torch.launches import pairwise_on_device, takes_launches
 
 __all__ = [
     "add_in_turn",

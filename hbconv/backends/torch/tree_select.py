@@ -9,8 +9,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from hbconv.backends.torch.tree_decisions import MakeOutput, RankedDecisions
-from hbconv.backends.torch.tree_ranks import at_most
+from hbconv.backends.torch.tree_decisions import MakeOutput, RankedDecisions, at_most
 from hbconv.trees.forest import Forest
 
 __all__ = ["SelectManyRows", "SelectOneRow"]

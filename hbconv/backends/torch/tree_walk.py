@@ -18,8 +18,13 @@ from torch import Tensor, nn
 
 from hbconv.backends.torch.jit import script
 from hbconv.backends.torch.nearest import adds_on_cpu
-from hbconv.backends.torch.tree_decisions import DistinctSplits, MakeOutput
-from hbconv.backends.torch.tree_ranks import Ranks, at_most, number_thresholds
+from hbconv.backends.torch.tree_decisions import (
+    DistinctSplits,
+    MakeOutput,
+    Ranks,
+    at_most,
+    number_thresholds,
+)
 from hbconv.trees.forest import Forest
 
 __all__ = ["WalkManyRows", "WalkOneRow", "expected_walks"]

@@ -15,7 +15,7 @@ from hbconv.target import Target
 from hbconv.tensor import PRIMITIVES, ProgramTypes, TensorProgram
 
 if TYPE_CHECKING:
-    from hbconv.backends.cuda.device_report import DeviceReport
+    from hbconv.backends.base import DeviceReport
     from hbconv.backends.tvm.target.machine import Machine
     from hbconv.backends.tvm.target.schedule import Schedule
     from hbconv.cost_model import Work
@@ -51,7 +51,7 @@ class Tvm(Backend):
 
     def cuda_devices(self) -> int:
         """Count the devices that the driver sees."""
-        from hbconv.backends.cuda.device_memory import count_devices
+        from hbconv.backends.cuda.driver import count_devices
 
         return count_devices()
 

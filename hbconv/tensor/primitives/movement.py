@@ -1,17 +1,15 @@
-"""Primitives that move entries from positions known when the program is written, or move none.
+"""Primitives that copy or read entries, and ``iterate``, a program repeated on its own result.
 
-The primitive ``iterate``: a program repeated on its own result.
-
-Primitives that read, write or search at positions that the data determine.
+Positions are known when the program is written (``take``), or the data determine them
+(``gather``).
 """
 
 from typing import Literal
 
 import numpy as np
 
-from hbconv.tensor.evaluate import evaluate
 from hbconv.tensor.primitive import OpKind, define
-from hbconv.tensor.program import TensorProgram
+from hbconv.tensor.program import TensorProgram, evaluate
 from hbconv.tensor.types import FLOATS, INTS, NumpyArray, TensorType, require, same_dtype
 
 __all__: list[str] = []

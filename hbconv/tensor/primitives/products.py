@@ -1,7 +1,4 @@
-"""Primitives that combine a row with a constant matrix: products, distances, nearest points.
-
-Primitives that combine or sort the entries along one static axis.
-"""
+"""Products of a row and a constant matrix, distances, nearest points; reductions along an axis."""
 
 from collections.abc import Callable
 

@@ -1,9 +1,8 @@
 """Searches for the smallest entries as scikit-learn makes them, which decide among equal ones.
 
-The heap and the sort by which scikit-learn keeps the nearest rows, exchange by exchange.
-
-Both move equal values, and which of these the heap drops, and how the sort leaves them, follows
-from the exchanges alone. They are those of its ``utils/_heap.pyx`` and ``utils/_sorting.pyx``.
+The heap keeps the nearest rows, and the sort orders them, exchange by exchange. Both move equal
+values. Which of these the heap drops, and how the sort leaves them, follows from the exchanges
+alone. They are those of scikit-learn's ``utils/_heap.pyx`` and ``utils/_sorting.pyx``.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from forests import hostile_rows, known_value, random_forest, with_random_shares
 
-from hbconv.trees.feature_pairs import find_pairs, pair_sums
+from hbconv.trees.covered_forest import find_pairs, pair_sums
 
 
 def interaction(covered, row, first, second, output):

@@ -7,8 +7,8 @@ from forests import forests, hostile_rows, random_forest, with_random_slopes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hbconv.trees.forest import keep_outputs, keep_trees
 from hbconv.trees.forest_check import check_forest
-from hbconv.trees.forest_parts import keep_outputs, keep_trees
 
 RNG = np.random.default_rng(0)
 

@@ -10,9 +10,9 @@ import pytest
 from sklearn.dummy import DummyRegressor
 
 import hbconv
-from hbconv.backends.cuda import device_memory, driver
+from hbconv.backends.cuda import driver
 from hbconv.backends.cuda.clocks import H100
-from hbconv.backends.cuda.device_memory import DriverDevice, count_devices
+from hbconv.backends.cuda.driver import DriverDevice, count_devices
 from hbconv.errors import BackendError, OptionError
 
 ATTRIBUTES = {16: 132, 39: 2048, 75: 9, 76: 0, 97: 227 << 10}
@@ -60,9 +60,9 @@ class Driver:
 def calls(monkeypatch):
     found = Driver()
     monkeypatch.setattr(driver, "_driver", lambda: found)
-    device_memory._start.cache_clear()
+    driver._start.cache_clear()
     yield found
-    device_memory._start.cache_clear()
+    driver._start.cache_clear()
 
 
 @pytest.mark.usefixtures("calls")
@@ -104,7 +104,7 @@ def test_no_driver(monkeypatch):
         raise BackendError("none")
 
     monkeypatch.setattr(driver, "_driver", none)
-    device_memory._start.cache_clear()
+    driver._start.cache_clear()
     with pytest.raises(BackendError):
         count_devices()
     with pytest.raises(OptionError, match=r"Device 'cuda:0' is not available\. none"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from forests import random_forest
 
-from hbconv.backends.onnx.tree_work import MISSING_VISITS, NODE_BYTES, count_tree_work
+from hbconv.backends.onnx.trees import MISSING_VISITS, NODE_BYTES, count_tree_work
 from hbconv.trees.splits import with_tables_as_columns
 
 

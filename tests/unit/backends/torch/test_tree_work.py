@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from forests import random_forest
 
-from hbconv.backends.torch.tree_work import count_tree_work
+from hbconv.backends.torch.forest import count_tree_work
 
 
 def seeded(trees, depth=4, seed=0):

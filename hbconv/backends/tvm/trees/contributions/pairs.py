@@ -14,8 +14,7 @@ from hbconv.backends.tvm.tir.memory import Place
 from hbconv.backends.tvm.tir.row_blocks import Block
 from hbconv.backends.tvm.trees.contributions.emit import Test, Walker, emit_shared, walk_trees
 from hbconv.backends.tvm.trees.contributions.tables import make_tables
-from hbconv.trees.covered_forest import CoveredForest
-from hbconv.trees.feature_pairs import find_pairs
+from hbconv.trees.covered_forest import CoveredForest, find_pairs
 
 __all__ = ["EMITTERS"]
 
