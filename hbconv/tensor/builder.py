@@ -89,7 +89,7 @@ class Builder:
         self.precision = precision
         self.source = ""
         self._instructions: list[Instruction] = []
-        self._known: dict[Any, Value] = {}
+        self._values: dict[Any, Value] = {}
 
     def dtype(self, name: str) -> str:
         """Dtype to use where the source model uses the named one."""
@@ -122,14 +122,14 @@ class Builder:
                 PRIMITIVES[primitive].evaluate(first.value.data[None], **attributes)[0]
             )
         indexes = tuple(v.index for v in operands)
-        known = (
+        key = (
             primitive,
             indexes,
             tuple((k, id(v) if isinstance(v, TensorProgram) else v) for k, v in attributes.items()),
         )
-        return self._append(Op(primitive, indexes, kind, attributes, self.source), known)
+        return self._append(Op(primitive, indexes, kind, attributes, self.source), key)
 
-    def known(self, x: Value) -> npt.NDArray[Any]:
+    def array_of(self, x: Value) -> npt.NDArray[Any]:
         """Return the value of a constant."""
         instruction = self._instructions[x.index]
         if not isinstance(instruction, Constant):
@@ -149,11 +149,11 @@ class Builder:
         kept = tuple(renumber(self._instructions[old], position) for old in position)
         return TensorProgram(kept, {name: position[v.index] for name, v in outputs.items()})
 
-    def _append(self, instruction: Instruction, known: Any) -> Value:
-        if known not in self._known:
-            self._known[known] = Value(self, len(self._instructions), instruction.type)
+    def _append(self, instruction: Instruction, key: Any) -> Value:
+        if key not in self._values:
+            self._values[key] = Value(self, len(self._instructions), instruction.type)
             self._instructions.append(instruction)
-        return self._known[known]
+        return self._values[key]
 
     # Shorthands for the primitives that are not operators.
 

@@ -217,7 +217,7 @@ def bucketize(b: Builder, x: Value, edges: Value, right: bool) -> Value:
     count = b.reduce("reduce_sum", b.cast(reached, "int32"), axis=1)
     if x.dtype not in FLOATS:
         return count
-    real = (~np.isnan(b.known(edges))).sum(axis=1)
+    real = (~np.isnan(b.array_of(edges))).sum(axis=1)
     return b.where(b.op("isnan", x), b.constant(real, "int32"), count)
 
 
@@ -245,7 +245,7 @@ def nearest(b: Builder, x: Value, points: Value, k: int) -> Value:
 def pairwise(b: Builder, x: Value, points: Value, kind: str, p: float) -> Value:
     """Fold the terms of one feature after another, each of a column of x and a constant row."""
     total = b.op("expand", x, b.constant(np.zeros(points.shape[0]), x.dtype))
-    for feature, values in enumerate(b.known(points).T):
+    for feature, values in enumerate(b.array_of(points).T):
         term = TERMS[kind](b, b.take(x, [feature]), b.constant(values), p)
         total = b.op("maximum", total, term) if kind == "largest" else total + term
     return total
@@ -270,7 +270,7 @@ def _different(b: Builder, x: Value, y: Value, p: float) -> Value:  # noqa: ARG0
 
 
 def _canberra(b: Builder, x: Value, y: Value, p: float) -> Value:  # noqa: ARG001
-    size = b.op("abs", x) + b.constant(np.abs(b.known(y)))
+    size = b.op("abs", x) + b.constant(np.abs(b.array_of(y)))
     both_zero = b.op("eq", size, b.constant(0.0, x.dtype))
     return b.op("abs", x - y) / b.where(both_zero, b.constant(1.0, x.dtype), size)
 
@@ -307,7 +307,7 @@ def lookup_codes(b: Builder, table: Value, codes: Value, sizes: tuple[int, ...])
 
 def one_hot(b: Builder, codes: Value, sizes: Value, width: int, dtype: str) -> Value:
     """Compare each code with all numbers that it may be."""
-    counts = b.known(sizes)
+    counts = b.array_of(sizes)
     repeated = b.take(codes, np.repeat(np.arange(len(counts)), counts))
     numbers = np.arange(width) - np.repeat(np.cumsum(counts) - counts, counts)
     return b.cast(b.op("eq", repeated, b.constant(numbers, "int32")), dtype)
@@ -349,7 +349,7 @@ def compare_small_tables(most_values: int, *, of_all_entries: bool) -> Rule:
 
 def _compare(b: Builder, table: Value, codes: Value, sizes: tuple[int, ...]) -> Value:
     """Start with the entries for -1, and take another where the code says so."""
-    entries = b.known(table)
+    entries = b.array_of(table)
     firsts = np.cumsum([0, *sizes])[:-1]
     value = b.op("expand", codes, b.constant(entries[firsts]))
     each = b.reshape(codes, *codes.shape, *(1 for _ in table.shape[1:]))

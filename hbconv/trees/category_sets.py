@@ -116,7 +116,7 @@ def find_sets(forest: Forest) -> CategorySets:
     n_sets = 0
     for feature in np.unique(feature_of_table[used]):
         tables = used[feature_of_table[used] == feature]
-        for same, group in _grouped(forest.tables, int(feature), tables):
+        for same, group in _group_sets(forest.tables, int(feature), tables):
             sizes = [len(equal) for equal in same]
             set_of_table[np.concatenate(same)] = n_sets + np.repeat(np.arange(len(same)), sizes)
             groups.append(group)
@@ -125,7 +125,7 @@ def find_sets(forest: Forest) -> CategorySets:
     return CategorySets(tuple(groups), of_test)
 
 
-def _grouped(
+def _group_sets(
     tables: CategoryTables, feature: int, numbers: Ints
 ) -> Iterator[tuple[list[list[int]], SetGroup]]:
     """Yield the groups of a feature, with the tables that each of their sets stands for."""

@@ -85,8 +85,8 @@ class CoveredForest:
         shares = np.concatenate([self.left_share.data, self.right_share.data])
         if not ((shares >= 0) & (shares <= 1)).all():
             return "has a share of rows that is not between 0 and 1"
-        known = (self.feature.data >= 0) & (self.feature.data < self.n_features)
-        return None if known.all() else f"is about a feature that is none of {self.n_features}"
+        is_feature = (self.feature.data >= 0) & (self.feature.data < self.n_features)
+        return None if is_feature.all() else f"is about a feature that is none of {self.n_features}"
 
     @cached_property
     def start(self) -> Floats:
@@ -117,9 +117,9 @@ class CoveredForest:
         forest = self.forest
         test = np.tile(np.arange(forest.n_tests), len(x))
         goes_left = forest.decide(test, x[:, forest.feature.data].ravel())
-        found = self.of_decisions(goes_left.reshape(len(x), forest.n_tests))
+        gains = self.of_decisions(goes_left.reshape(len(x), forest.n_tests))
         total = np.tile(self.start, (len(x), 1))
-        np.add.at(total.T, self.columns.T.ravel(), found.reshape(self.columns.size, len(x)))
+        np.add.at(total.T, self.columns.T.ravel(), gains.reshape(self.columns.size, len(x)))
         return total
 
     def of_decisions(self, goes_left: Bools) -> Floats:
@@ -146,11 +146,11 @@ class CoveredForest:
         -------
         array of float64, shape (n_values, n_tests, n_rows)
         """
-        found = np.zeros((self.forest.values.shape[1], *goes_left.T.shape))
+        total = np.zeros((self.forest.values.shape[1], *goes_left.T.shape))
         for weight, gains, sums in self.at_nodes(goes_left):
-            for gain, own in zip(gains, sums, strict=True):
-                found += weight * gain * own
-        return found
+            for gain, leaf_sum in zip(gains, sums, strict=True):
+                total += weight * gain * leaf_sum
+        return total
 
     def at_nodes(
         self, goes_left: Bools
@@ -248,9 +248,9 @@ class TestPaths:
             np.where(
                 open_,
                 ((1 - t) * share[:, None] + t * passed) / before[:, None],
-                own[:, None],
+                own_share[:, None],
             )
-            for share, own, passed in (
+            for share, own_share, passed in (
                 (self.left, self.left_share, decided),
                 (self.right, self.right_share, ~decided),
             )
@@ -301,10 +301,10 @@ def _sums(
 ) -> Floats:
     """Return the sums of the leaves under children: (n_values, n_children, n_rows)."""
     inner = children >= 0
-    found = np.empty((values.shape[1], *below.shape))
-    found[:, inner] = sums[0][:, children[inner]] + sums[1][:, children[inner]]
-    found[:, ~inner] = values[~children[~inner]].T[:, :, None] * below[~inner]
-    return found
+    below_children = np.empty((values.shape[1], *below.shape))
+    below_children[:, inner] = sums[0][:, children[inner]] + sums[1][:, children[inner]]
+    below_children[:, ~inner] = values[~children[~inner]].T[:, :, None] * below[~inner]
+    return below_children
 
 
 def _levels(forest: Forest) -> list[Ints]:
@@ -448,14 +448,14 @@ def pair_sums(covered: CoveredForest, x: npt.NDArray[Any]) -> Floats:
     test = np.tile(np.arange(forest.n_tests), len(x))
     goes_left = forest.decide(test, x[:, forest.feature.data].ravel())
     shape = (forest.n_outputs, len(pairs.first), len(x))
-    found = np.zeros(shape)
+    total = np.zeros(shape)
     output = forest.target.data[forest.tree_of_tests[pairs.test]]
     for weight, gains, sums in covered.at_nodes(goes_left.reshape(len(x), forest.n_tests)):
         gain = np.where(pairs.from_left[:, None], gains[0][pairs.above], gains[1][pairs.above])
         for value, (left, right) in enumerate(zip(*sums, strict=True)):
             lower = (gains[0] * left + gains[1] * right)[pairs.test]
-            np.add.at(found, (output + value, pairs.pair), weight * lower * gain)
-    return found.reshape(shape[0] * shape[1], len(x)).T
+            np.add.at(total, (output + value, pairs.pair), weight * lower * gain)
+    return total.reshape(shape[0] * shape[1], len(x)).T
 
 
 def interaction_matrices(covered: CoveredForest, x: npt.NDArray[Any]) -> Floats:
@@ -467,9 +467,9 @@ def interaction_matrices(covered: CoveredForest, x: npt.NDArray[Any]) -> Floats:
     pairs = find_pairs(covered)
     outputs, width = covered.shape
     halves = pair_sums(covered, x).reshape(len(x), outputs, len(pairs.first)) / 2
-    found = np.zeros((len(x), outputs, width, width))
-    found[:, :, pairs.first, pairs.second] = halves
-    found[:, :, pairs.second, pairs.first] = halves
-    alone = covered.contributions(x).reshape(len(x), outputs, width) - found.sum(axis=3)
-    found[:, :, np.arange(width), np.arange(width)] = alone
-    return found.reshape(len(x), outputs * width * width)
+    matrices = np.zeros((len(x), outputs, width, width))
+    matrices[:, :, pairs.first, pairs.second] = halves
+    matrices[:, :, pairs.second, pairs.first] = halves
+    alone = covered.contributions(x).reshape(len(x), outputs, width) - matrices.sum(axis=3)
+    matrices[:, :, np.arange(width), np.arange(width)] = alone
+    return matrices.reshape(len(x), outputs * width * width)

@@ -411,9 +411,9 @@ def keep_trees(forest: Forest, trees: Ints) -> Forest:
         feature=Array(forest.feature.data[tests]),
         threshold=Array(forest.threshold.data[tests]),
         default_left=Array(forest.default_left.data[tests]),
-        left=_renumbered(forest.left.data[tests], tests, leaves),
-        right=_renumbered(forest.right.data[tests], tests, leaves),
-        roots=_renumbered(forest.roots.data[kept], tests, leaves),
+        left=_renumber(forest.left.data[tests], tests, leaves),
+        right=_renumber(forest.right.data[tests], tests, leaves),
+        roots=_renumber(forest.roots.data[kept], tests, leaves),
         first_leaf=Array.of(np.append(0, np.cumsum(counts)), np.int32),
         values=Array(forest.values.data[leaves]),
         target=Array(forest.target.data[kept]),
@@ -423,7 +423,7 @@ def keep_trees(forest: Forest, trees: Ints) -> Forest:
     )
 
 
-def _renumbered(children: Ints, tests: Bools, leaves: Bools) -> Array:
+def _renumber(children: Ints, tests: Bools, leaves: Bools) -> Array:
     """Children by the numbers that their tests and leaves get."""
     test = np.append(np.cumsum(tests) - 1, 0)  # one more, as a place for any child to look up
     leaf = np.append(np.cumsum(leaves) - 1, 0)

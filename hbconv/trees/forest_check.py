@@ -184,8 +184,8 @@ def _check_offsets(start: Array, entries: int, name: str) -> None:
 
 def _of_length(length: int, arrays: dict[str, Array], *dtypes: str) -> None:
     for name, array in arrays.items():
-        found = _length(array, name, *dtypes)
-        _require(found == length, f"{name} has {found} entries, not {length}")
+        actual = _length(array, name, *dtypes)
+        _require(actual == length, f"{name} has {actual} entries, not {length}")
 
 
 def _length(array: Array, name: str, *dtypes: str) -> int:

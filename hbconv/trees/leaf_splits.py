@@ -109,13 +109,13 @@ def split_leaves(forest: Forest) -> LeafSplits:
         first = side_first
         last = side_last
         count += len(first)
-    first, split, last, left, right = _joined(levels)
+    first, split, last, left, right = _join(levels)
     steps = _steps(forest, position, test_before, highest, (first, split, last))
     bits = _bits([len(level[0]) for level in levels], left, right)
     return LeafSplits(first, split, last, test_before[split], left, right, bits, root, *steps)
 
 
-def _joined(levels: list[tuple[Ints, ...]]) -> tuple[Ints, ...]:
+def _join(levels: list[tuple[Ints, ...]]) -> tuple[Ints, ...]:
     none = (np.zeros(0, np.int64),) * 5
     return tuple(np.concatenate(column) for column in zip(none, *levels, strict=True))
 
@@ -153,14 +153,14 @@ def _steps(
     top = highest.between(first + 1, last - 1)
     at = split.copy()
     climbing = np.arange(len(split))
-    found = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, bool))]
+    steps = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, bool))]
     while len(climbing := climbing[at[climbing] != top[climbing]]):
         below = test_before[at[climbing]]
         test = above[below]
         at[climbing] = position[test]
         inside = (position[test] > first[climbing]) & (position[test] < last[climbing])
-        found.append((climbing[inside], test[inside], ~from_left[below][inside]))
-    of_range, tests, either = (np.concatenate(columns) for columns in zip(*found, strict=True))
+        steps.append((climbing[inside], test[inside], ~from_left[below][inside]))
+    of_range, tests, either = (np.concatenate(columns) for columns in zip(*steps, strict=True))
     order = np.argsort(of_range, kind="stable")
     return of_range[order], tests[order], either[order]
 

@@ -74,11 +74,11 @@ def _sum_terms(forest: Forest, terms: Value, b: Builder) -> Value:
         return _ordered_sum(
             b.reshape(b.take(terms, turns.ravel()), *turns.shape), forest.start.data, b
         )
-    own = [b.take(terms, part) for part in np.split(trees, np.cumsum(counts)[:-1])]
+    terms_of_outputs = [b.take(terms, part) for part in np.split(trees, np.cumsum(counts)[:-1])]
     return b.concat(
         [
             _ordered_sum(b.reshape(t, *t.shape, 1), forest.start.data[k : k + 1], b)
-            for k, t in enumerate(own)
+            for k, t in enumerate(terms_of_outputs)
         ]
     )
 

@@ -87,10 +87,10 @@ def rank_features(forest: Forest, dtype: str) -> list[RankedFeature]:
     order = np.argsort(forest.feature.data[splits], kind="stable")
     features, start = np.unique(forest.feature.data[splits][order], return_index=True)
     ranked = []
-    for number, own in zip(features, np.split(order, start)[1:], strict=True):
-        edges, rank = _rank(thresholds[own])
-        to_left = forest.default_left.data[splits[own]]
-        ranked.append(RankedFeature(int(number), splits[own], rank, to_left, edges))
+    for number, of_feature in zip(features, np.split(order, start)[1:], strict=True):
+        edges, rank = _rank(thresholds[of_feature])
+        to_left = forest.default_left.data[splits[of_feature]]
+        ranked.append(RankedFeature(int(number), splits[of_feature], rank, to_left, edges))
     return ranked
 
 

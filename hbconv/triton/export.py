@@ -77,16 +77,16 @@ def _torchscript(model: Exportable, device: str) -> tuple[ModelConfig, dict[str,
     from hbconv.backends.torch.export import INTERFACE, read_interface
 
     data = model.to_bytes(".pt", device)
-    told = read_interface(data)
+    interface = read_interface(data)
     inputs = [
         TritonTensor(i["name"], i["dtype"], () if i["dtype"] == "string" else (len(i["columns"]),))
-        for i in told["inputs"]
+        for i in interface["inputs"]
     ]
     outputs = [
         TritonTensor(f"{output['method']}__{number}", output["dtype"], tuple(output["shape"]))
-        for number, output in enumerate(told["outputs"])
+        for number, output in enumerate(interface["outputs"])
     ]
-    parameters = {"INFERENCE_MODE": "true", INTERFACE: json.dumps(told, ensure_ascii=False)}
+    parameters = {"INFERENCE_MODE": "true", INTERFACE: json.dumps(interface, ensure_ascii=False)}
     config = ModelConfig("pytorch", tuple(inputs), tuple(outputs), device, parameters)
     return config, {"model.pt": data}
 
@@ -176,8 +176,8 @@ def add_version(repository: Path, name: str, config: str, files: Mapping[str, by
 
 
 def _require_same_config(model: Path, config: str) -> None:
-    found = model / CONFIG
-    if not found.is_file() or found.read_text(encoding="utf-8") != config:
+    stored = model / CONFIG
+    if not stored.is_file() or stored.read_text(encoding="utf-8") != config:
         raise StoreError(
             f"{model} exists, and its {CONFIG} is another one: it has other inputs, outputs or "
             "settings. Remove the folder, or give the model another name."

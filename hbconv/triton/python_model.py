@@ -45,10 +45,10 @@ class TritonPythonModel:
     def execute(self, requests: list[Any]) -> list[Any]:
         """Answer requests together, or each by itself where the model refuses one of them."""
         try:
-            given = [self._given(request) for request in requests]
+            inputs = [self._inputs(request) for request in requests]
             methods = sorted({m for request in requests for m in request.requested_output_names()})
-            counts = np.cumsum([len(next(iter(rows.values()))) for rows in given])
-            joined = {name: np.concatenate([g[name] for g in given]) for name in given[0]}
+            counts = np.cumsum([len(next(iter(rows.values()))) for rows in inputs])
+            joined = {name: np.concatenate([g[name] for g in inputs]) for name in inputs[0]}
             answers = self._answers(joined, methods)
         except (HbconvError, ValueError) as error:
             if len(requests) == 1:
@@ -57,16 +57,16 @@ class TritonPythonModel:
         parts = {m: np.split(values, counts[:-1]) for m, values in answers.items()}
         return [self._response(request, parts, i) for i, request in enumerate(requests)]
 
-    def _given(self, request: Any) -> dict[str, npt.NDArray[Any]]:
+    def _inputs(self, request: Any) -> dict[str, npt.NDArray[Any]]:
         get = self.backend.get_input_tensor_by_name
         return {name: get(request, name).as_numpy() for name in self.reader.names}
 
     def _answers(
-        self, given: dict[str, npt.NDArray[Any]], methods: list[str]
+        self, inputs: dict[str, npt.NDArray[Any]], methods: list[str]
     ) -> dict[str, npt.NDArray[Any]]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            rows = self.reader.read(given)
+            rows = self.reader.read(inputs)
             return {
                 method: answer_array(self.model, method, rows, self.dtypes[method])
                 for method in methods

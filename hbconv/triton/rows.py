@@ -93,17 +93,17 @@ class RowReader:
         pairs = zip(self.names, self.dtypes, strict=True)
         return tuple(TritonTensor(name, dtype, (self.width,)) for name, dtype in pairs)
 
-    def read(self, given: dict[str, npt.NDArray[Any]]) -> Any:
+    def read(self, tensors: dict[str, npt.NDArray[Any]]) -> Any:
         """Return a matrix, a table of columns, or a sequence of values.
 
         Parameters
         ----------
-        given : mapping of str to array
+        tensors : mapping of str to array
             Of shape (n_rows, width); texts are bytes.
         """
         if self.names == (MATRIX,):
-            return given[MATRIX][:, 0] if self.is_sequence else given[MATRIX]
-        columns = {name: self._column(name, values[:, 0]) for name, values in given.items()}
+            return tensors[MATRIX][:, 0] if self.is_sequence else tensors[MATRIX]
+        columns = {name: self._column(name, values[:, 0]) for name, values in tensors.items()}
         return columns[self.names[0]] if self.is_sequence else columns
 
     def _column(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -128,14 +128,14 @@ def _missing(model: Exportable) -> dict[str, object]:
     for node in topological(model.parsed.roots):
         if isinstance(node, Codes) and isinstance(node.vocabulary, Vocabulary):
             read.setdefault(model.schema.names[node.column], []).append(node.vocabulary)
-    found: dict[str, object] = {}
+    meanings: dict[str, object] = {}
     for name, vocabularies in read.items():
         require_one_meaning(vocabularies, name)
-        for known in vocabularies:
-            text_codes(known, name)  # refuses what one text cannot tell
-            if "" not in known.values and {known.none, known.nan} != {-1}:
-                found[name] = None
-    return found
+        for vocabulary in vocabularies:
+            text_codes(vocabulary, name)  # refuses what one text cannot tell
+            if "" not in vocabulary.values and {vocabulary.none, vocabulary.nan} != {-1}:
+                meanings[name] = None
+    return meanings
 
 
 def answer_array(model: Exportable, method: str, rows: Any, dtype: Any) -> npt.NDArray[Any]:

@@ -157,7 +157,7 @@ def write_programs(
     ranges = _full_ranges(splits, splits.root[trees], bits).ravel()  # 1
     steps = np.bincount(splits.step_range, minlength=len(splits.bits))
     n_tests = np.where(ranges >= 0, 1 + np.append(steps, 0)[ranges], 1)  # 2
-    at, turn = _expanded(n_tests)
+    at, turn = _expand(n_tests)
     step = np.append(np.cumsum(steps) - steps, 0)[ranges][at] + turn - 1
     is_step = turn > 0
     test = np.where(ranges >= 0, np.append(splits.test, -1)[ranges], -1)[at]
@@ -166,7 +166,7 @@ def write_programs(
     either[is_step] = splits.step_either[step[is_step]]
     last = turn == n_tests[at] - 1
     counts = np.append(np.diff(cutoffs.start), 1)[test]  # 3
-    of_test, nth = _expanded(counts)
+    of_test, nth = _expand(counts)
     word = np.append(cutoffs.start[:-1], len(cutoffs.cutoff))[test][of_test] + nth
     continued = nth < counts[of_test] - 1
     more = continued | ~last[of_test]
@@ -255,12 +255,12 @@ def _full_ranges(splits: LeafSplits, roots: Ints, bits: int) -> Ints:
     return np.concatenate([*sides, np.where(full, roots, -1)[:, None]], axis=1)
 
 
-def _expanded(counts: Ints) -> tuple[Ints, Ints]:
+def _expand(counts: Ints) -> tuple[Ints, Ints]:
     """Repeat each entry so many times: which entry, and how many of it were before.
 
     Examples
     --------
-    >>> _expanded(np.array([2, 1]))
+    >>> _expand(np.array([2, 1]))
     (array([0, 0, 1]), array([0, 1, 0]))
     """
     which = np.repeat(np.arange(len(counts)), counts)

@@ -213,7 +213,7 @@ class TreeKernels:
         (launch,) = kernel.plan.launches
         resident = min(MAX_RESIDENT, self.device.threads // launch.threads)
         turns = time_few(nodes, clocks, self.trees.outputs, resident)
-        return self._added(Candidate(kernel, clocks, (turns,)), self.trees)
+        return self._with_sums(Candidate(kernel, clocks, (turns,)), self.trees)
 
     @cached_property
     def _nodes(self) -> Nodes:
@@ -278,14 +278,14 @@ class TreeKernels:
         for trees in self._orders(TREES_OF_SLICE):
             kernel = make_deep(self.forest, trees, self.dtype, bits, shape, tables)
             turns = time_trees(shape.rows, trees, clocks, 1, DEEP_TAKEN)
-            yield self._added(Candidate(kernel, clocks, (turns,), trees.slices), trees)
+            yield self._with_sums(Candidate(kernel, clocks, (turns,), trees.slices), trees)
 
     def _orders(self, teams: int) -> Iterator[TreeOrder]:
         """Yield the trees whole, then in slices of more trees than a block takes at once."""
         yield self.trees
         for slices in SLICES:
             if slices == SLICES[0] or slices * teams < 2 * self.forest.n_trees:
-                yield self.trees.sliced(slices)
+                yield self.trees.slice_trees(slices)
 
     def _batch(
         self,
@@ -300,10 +300,10 @@ class TreeKernels:
         binning = time_binning(kernel.plan.launches[0], n_columns)
         whole = clocks.after_binning(n_columns)
         count = len(chunks.end)
-        made = Candidate(kernel, whole, (binning, turns), trees.slices, count)
-        return self._added(made, trees)
+        candidate = Candidate(kernel, whole, (binning, turns), trees.slices, count)
+        return self._with_sums(candidate, trees)
 
-    def _added(self, form: Candidate, trees: TreeOrder) -> Candidate:
+    def _with_sums(self, form: Candidate, trees: TreeOrder) -> Candidate:
         """Let a form add up what it found, where its kernel does not."""
         if self.adds_vectors:
             kernel = add_vectors(form.kernel, self.forest)

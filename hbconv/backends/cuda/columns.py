@@ -132,12 +132,12 @@ class _Writer:
         self.features = [f.with_nan_apart() for f in rank_features(forest, dtype)]
         self.columns: list[tuple[int, int, npt.NDArray[Any], int, int]] = []
         self.lookup: list[npt.NDArray[np.uint8]] = [np.zeros(1, np.uint8)]
-        self.found: list[tuple[Ints, Ints, Ints]] = []
+        self.cutoffs: list[tuple[Ints, Ints, Ints]] = []
 
     def ask(self, tests: Ints, column: Ints | int, cutoff: Ints | int) -> None:
         """Give each test a cutoff."""
         shape = tests.shape
-        self.found.append((tests, np.broadcast_to(column, shape), np.broadcast_to(cutoff, shape)))
+        self.cutoffs.append((tests, np.broadcast_to(column, shape), np.broadcast_to(cutoff, shape)))
 
     def join(self, f: RankedFeature) -> None:
         first = self.number(f, 0 if f.mixed else f.missing)
@@ -151,11 +151,11 @@ class _Writer:
     def split(self, f: RankedFeature) -> None:
         sides = (False, True) if f.mixed else (None,)
         for side in sides:
-            own = f.to_left == side if f.mixed else np.ones(len(f.tests), bool)
+            splits = f.to_left == side if f.mixed else np.ones(len(f.tests), bool)
             missing = (0 if side else len(f.edges)) if f.mixed else f.missing
             first = self.number(f, missing)
-            cutoff = f.rank[own] % EDGES_PER_COLUMN + 1
-            self.ask(f.tests[own], first + f.segment[own], cutoff)
+            cutoff = f.rank[splits] % EDGES_PER_COLUMN + 1
+            self.ask(f.tests[splits], first + f.segment[splits], cutoff)
 
     def number(self, f: RankedFeature, missing: int) -> int:
         """Add the columns of a feature; return the first."""
@@ -173,7 +173,7 @@ class _Writer:
         return len(self.columns) - 1
 
     def finish(self) -> tuple[CodeColumns, Cutoffs]:
-        test, column, cutoff = (np.concatenate(parts) for parts in zip(*self.found, strict=True))
+        test, column, cutoff = (np.concatenate(parts) for parts in zip(*self.cutoffs, strict=True))
         numbers = np.array([(c[0], c[1], c[3], c[4]) for c in self.columns], np.int32)
         feature, missing, last, first = np.ascontiguousarray(numbers.T)
         edges = _edge_table([c[2] for c in self.columns], self.dtype)
@@ -183,8 +183,8 @@ class _Writer:
 
 def _edge_table(edges: list[npt.NDArray[Any]], dtype: str) -> npt.NDArray[Any]:
     table = np.full((-(-len(edges) // LANES), EDGES_PER_COLUMN + 1, LANES), np.inf, dtype)
-    for column, own in enumerate(edges):
-        table[column // LANES, : len(own), column % LANES] = own
+    for column, edges_of_column in enumerate(edges):
+        table[column // LANES, : len(edges_of_column), column % LANES] = edges_of_column
     return table
 
 
@@ -205,18 +205,18 @@ def _add_classes(writer: _Writer) -> None:
     sets = find_sets(writer.forest)
     for group, first in zip(sets.groups, sets.start[:-1], strict=True):
         column = writer.categories(group.feature, group.class_of)
-        own = np.flatnonzero(sets.of_test >= first)
-        own = own[sets.of_test[own] < first + group.goes_left.shape[1]]
+        tests = np.flatnonzero(sets.of_test >= first)
+        tests = tests[sets.of_test[tests] < first + group.goes_left.shape[1]]
         which, cutoff = _boundaries(group)
         order = np.argsort(which, kind="stable")
         count = np.bincount(which, minlength=group.goes_left.shape[1])
         begin = np.cumsum(count) - count
-        each = sets.of_test[own] - first
+        each = sets.of_test[tests] - first
         turn = np.arange(count[each].sum()) - np.repeat(
             np.cumsum(count[each]) - count[each], count[each]
         )
         picked = order[np.repeat(begin[each], count[each]) + turn]
-        writer.ask(np.repeat(own, count[each]), column, cutoff[picked])
+        writer.ask(np.repeat(tests, count[each]), column, cutoff[picked])
 
 
 def _boundaries(group: SetGroup) -> tuple[Ints, Ints]:

@@ -46,8 +46,8 @@ class Compiled:
         return self._number(r"(\d+) bytes stack frame")
 
     def _number(self, pattern: str) -> int:
-        found = re.search(pattern, self.log)
-        return int(found[1]) if found else 0
+        match = re.search(pattern, self.log)
+        return int(match[1]) if match else 0
 
 
 @lru_cache(maxsize=256)
@@ -101,8 +101,8 @@ def find_nvrtc() -> str:
 
 
 def _wheels() -> Iterator[Path]:
-    found = importlib.util.find_spec("nvidia")
-    for root in (found and found.submodule_search_locations) or ():
+    package = importlib.util.find_spec("nvidia")
+    for root in (package and package.submodule_search_locations) or ():
         for folder in WHEEL_FOLDERS:
             yield from sorted(Path(root, folder).glob("libnvrtc.so.*"))
 
@@ -133,8 +133,8 @@ class _Nvrtc:
             ctypes.byref(program), source.encode(), name.encode(), 0, None, None
         )
         try:
-            given = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
-            status = self.library.nvrtcCompileProgram(program, len(options), given)
+            arguments = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
+            status = self.library.nvrtcCompileProgram(program, len(options), arguments)
             log = self._read(program, "ProgramLog").rstrip(b"\0")
             if status:
                 raise BackendError(

@@ -104,13 +104,13 @@ class PairPlaces:
 
     def slots(self, nodes: Nodes) -> Ints:
         """Return the place of each node in the table."""
-        found = np.empty(len(nodes.child), np.int64)
-        found[nodes.first[:-1]] = self.first + 1
+        slots = np.empty(len(nodes.child), np.int64)
+        slots[nodes.first[:-1]] = self.first + 1
         inner = nodes.is_test
         left = self.first[nodes.tree[inner]] + 2 * self.place[inner]
-        found[nodes.left[inner]] = left
-        found[nodes.left[inner] + 1] = left + 1
-        return found
+        slots[nodes.left[inner]] = left
+        slots[nodes.left[inner] + 1] = left + 1
+        return slots
 
 
 def place_pairs(nodes: Nodes) -> PairPlaces:

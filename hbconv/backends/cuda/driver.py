@@ -61,7 +61,7 @@ class DriverLauncher:
             sizes = (blocks, passes, 1, threads, 1, 1, shared_bytes)
             status = launch_kernel(function, *sizes, stream, arguments, None)
             if status:
-                raise _refused("cuLaunchKernel", status)
+                raise _refusal("cuLaunchKernel", status)
 
         return run
 
@@ -108,10 +108,10 @@ def call_driver(name: str, *arguments: Any) -> None:
     """Call a function of the driver, whose errors are raised."""
     status = getattr(_driver(), name)(*arguments)
     if status:
-        raise _refused(name, status)
+        raise _refusal(name, status)
 
 
-def _refused(name: str, status: int) -> BackendError:
+def _refusal(name: str, status: int) -> BackendError:
     text = ctypes.c_char_p()
     _driver().cuGetErrorString(status, ctypes.byref(text))
     reason = (text.value or b"unknown error").decode()
@@ -222,9 +222,9 @@ def count_devices() -> int:
         There is no driver.
     """
     _start()
-    found = ctypes.c_int()
-    call_driver("cuDeviceGetCount", ctypes.byref(found))
-    return found.value
+    count = ctypes.c_int()
+    call_driver("cuDeviceGetCount", ctypes.byref(count))
+    return count.value
 
 
 @cache

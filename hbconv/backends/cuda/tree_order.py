@@ -78,14 +78,14 @@ class TreeOrder:
         """Return the tables that every kernel reads."""
         return {"of_output": self.of_output, "start": self.start}
 
-    def sliced(self, slices: int) -> TreeOrder:
+    def slice_trees(self, slices: int) -> TreeOrder:
         """Return the same trees in slices, each of whose values is asked for.
 
         Examples
         --------
         >>> numbers = np.arange(5, dtype=np.int32)
         >>> whole = TreeOrder(numbers, np.array([0, 5]), np.zeros(9), np.zeros(1), apart=False)
-        >>> whole.sliced(2).of_output.tolist()
+        >>> whole.slice_trees(2).of_output.tolist()
         [0, 2, 5]
         """
         ends = np.arange(slices + 1) * len(self.number) // slices
@@ -161,12 +161,12 @@ class Nodes:
     def levels(self) -> list[Ints]:
         """Places of the nodes of each level."""
         at = self.first[:-1]
-        found = []
+        levels = []
         while len(at):
-            found.append(at)
+            levels.append(at)
             inner = at[self.is_test[at]]
             at = (self.left[inner, None] + np.arange(2)).ravel()
-        return found
+        return levels
 
     @property
     def widths(self) -> Ints:
@@ -297,11 +297,11 @@ def _ends(
     starts = np.searchsorted(pairs, np.arange(1, n_trees) * n_columns)
     ends: list[int] = []
     held: set[int] = set()
-    for number, own in enumerate(np.split(pairs % n_columns, starts)):
-        held = held.union(own.tolist())
+    for number, columns in enumerate(np.split(pairs % n_columns, starts)):
+        held = held.union(columns.tolist())
         if len(held) > room:
-            if len(own) > room:
+            if len(columns) > room:
                 return None
             ends.append(number)
-            held = set(own.tolist())
+            held = set(columns.tolist())
     return np.array([*ends, n_trees], np.int32)

@@ -44,11 +44,11 @@ class Onnx(Backend):
         super().require_packages()
         import onnxruntime
 
-        found = onnxruntime.__version__
-        if tuple(map(int, found.split(".")[:2])) < OLDEST_RUNTIME:
+        installed = onnxruntime.__version__
+        if tuple(map(int, installed.split(".")[:2])) < OLDEST_RUNTIME:
             needed = ".".join(map(str, OLDEST_RUNTIME))
             raise MissingPackageError(
-                f"Backend 'onnx' needs onnxruntime {needed} or later (found {found}), "
+                f"Backend 'onnx' needs onnxruntime {needed} or later (found {installed}), "
                 "since older ones misread trees. Install with: pip install 'hbconv[onnx]'"
             )
 

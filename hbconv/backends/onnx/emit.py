@@ -155,7 +155,7 @@ MAX_UNIT_ROWS = 1 << 22
 
 def one_hot(b: Builder, codes: Value, sizes: Value, **attributes: Any) -> Value:
     """Copy the unit vector of each code: ``Gather`` copies a row of a table at once."""
-    counts = b.known(sizes).tolist()
+    counts = b.array_of(sizes).tolist()
     dtype = attributes["dtype"]
     if (
         not counts

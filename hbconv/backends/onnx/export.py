@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hbconv.containers import Codes, Graph, Output, Schema
     from hbconv.target import Target
 
-__all__ = ["MISSING", "checked", "export_model"]
+__all__ = ["MISSING", "check_model", "export_model"]
 
 MATRIX = "X"
 
@@ -57,10 +57,12 @@ def export_model(graph: Graph, target: Target, backend: Backend) -> bytes:
     passed = _checks(w, list(zip(refused.values(), messages.values(), strict=True)))
     for name, output in graph.outputs.items():
         _write_output(w, name, output, values[name], passed)
-    return checked(w.model(graph.traits.estimator or "model", _describe(graph), _metadata(graph)))
+    return check_model(
+        w.model(graph.traits.estimator or "model", _describe(graph), _metadata(graph))
+    )
 
 
-def checked(model: bytes) -> bytes:
+def check_model(model: bytes) -> bytes:
     """Return a model that ONNX's own checker accepts, so that a runtime loads it."""
     try:
         onnx.checker.check_model(model)

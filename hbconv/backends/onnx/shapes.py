@@ -147,11 +147,11 @@ def extreme(operator: str) -> Callable[..., str]:
     """Write a maximum or minimum that is NaN where there is one: ONNX Runtime's ignores NaN."""
 
     def emit(w: GraphWriter, x: Tensor, axis: int) -> str:
-        found = _reduce(w, operator, x.name, axis)
+        largest = _reduce(w, operator, x.name, axis)
         return (
-            found
+            largest
             if not x.dtype.startswith("float")
-            else w.node("Where", _any_nan(w, x, axis), w.constant(np.nan, x.dtype), found)
+            else w.node("Where", _any_nan(w, x, axis), w.constant(np.nan, x.dtype), largest)
         )
 
     return emit

@@ -105,13 +105,13 @@ SINGLE = "Trees of a single leaf have a test in TreeEnsemble, both sides of whic
 
 def tree_remarks(forest: Forest) -> tuple[str, ...]:
     """List the parts of a forest that the operator cannot hold, and what replaces them."""
-    found = {
+    remarks = {
         CATEGORIES: forest.tables,
         VECTORS: forest.values.shape[1] > 1,
         LINEAR: forest.slopes,
         SINGLE: forest.n_tests and (forest.roots.data < 0).any(),
     }
-    return tuple(remark for remark, holds in found.items() if holds)
+    return tuple(remark for remark, holds in remarks.items() if holds)
 
 
 def _row(forest: Forest) -> _Array:
@@ -153,14 +153,14 @@ def _tree_ensemble(
     from onnx import numpy_helper
 
     n_starts = len(values) - forest.n_leaves  # 1
-    roots = np.concatenate([~np.arange(n_starts), _shifted(forest.roots.data, n_starts)])
+    roots = np.concatenate([~np.arange(n_starts), _shift_leaves(forest.roots.data, n_starts)])
     single = np.flatnonzero(roots < 0)  # 2
     leaves = ~roots[single]
     zeros = np.zeros(len(single))
     copies = ~(len(values) + np.arange(len(single)))
     roots[single] = forest.n_tests + np.arange(len(single))
-    left = np.concatenate([_shifted(forest.left.data, n_starts), ~leaves])
-    right = np.concatenate([_shifted(forest.right.data, n_starts), copies])
+    left = np.concatenate([_shift_leaves(forest.left.data, n_starts), ~leaves])
+    right = np.concatenate([_shift_leaves(forest.right.data, n_starts), copies])
     lists = {
         "tree_roots": roots,
         "nodes_featureids": np.concatenate([forest.feature.data, zeros]),
@@ -184,7 +184,7 @@ def _tree_ensemble(
     )
 
 
-def _shifted(children: _Array, n_leaves: int) -> _Array:
+def _shift_leaves(children: _Array, n_leaves: int) -> _Array:
     """Renumber the leaves (negative) to follow so many others."""
     return np.where(children < 0, children - n_leaves, children)
 

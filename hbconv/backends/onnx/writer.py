@@ -252,9 +252,9 @@ def read_signature(model: bytes) -> tuple[Signature, Signature]:
 
 def _tensors(values: list[onnx.ValueInfoProto]) -> Signature:
     names = {code: name for name, code in DTYPES.items()}
-    found = []
+    tensors = []
     for value in values:
         kind = value.type.tensor_type
         shape = tuple(dim.dim_value for dim in kind.shape.dim[1:])
-        found.append((value.name, names[kind.elem_type], shape))
-    return found
+        tensors.append((value.name, names[kind.elem_type], shape))
+    return tensors

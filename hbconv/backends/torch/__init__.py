@@ -96,18 +96,18 @@ class TorchArtifact(Artifact):
     def compute(self, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Compute the outputs as ``run`` does, for tensors on the device, where they stay."""
         tensors = [inputs[name].to(self._device) for name in self._inputs]
-        found: Sequence[Tensor]
+        outputs: Sequence[Tensor]
         if self._calls is not None:
-            found = self._calls.compute(tensors)
+            outputs = self._calls.compute(tensors)
         else:
             with threads(self._threads):
-                found = self._typed_results(tensors)
-        return dict(zip(self._outputs, found, strict=True))
+                outputs = self._typed_results(tensors)
+        return dict(zip(self._outputs, outputs, strict=True))
 
     def _on_cpu(self, arrays: list[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
         with threads(self._threads):
             results = self._results([torch.from_numpy(array) for array in arrays])
-        return [found.numpy() for found in results]
+        return [result.numpy() for result in results]
 
     def _results(self, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
         with own_dtypes(self._device.type):
@@ -246,8 +246,8 @@ class Torch(Backend):
         """
         if target.device == "cpu":
             return frozenset(NATIVE)
-        own = target.strategy is None and self.name == Torch.name
-        return frozenset(strategies()) if own else frozenset()
+        by_kernels = target.strategy is None and self.name == Torch.name
+        return frozenset(strategies()) if by_kernels else frozenset()
 
     def refuse_trees(self, strategy: str, forest: Forest, target: Target) -> Refusal | None:
         """Refuse a forest that takes too much memory, as the strategy itself does."""

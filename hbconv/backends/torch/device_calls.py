@@ -70,8 +70,8 @@ class DeviceCalls:
 
     def compute(self, tensors: Sequence[Tensor]) -> Sequence[Tensor]:
         """Return the outputs for tensors on the device, as new tensors."""
-        found = None if self._graphs is None else self._graphs.answer(tensors, Tensor.clone)
-        return self._call(tensors) if found is None else found
+        outputs = None if self._graphs is None else self._graphs.answer(tensors, Tensor.clone)
+        return self._call(tensors) if outputs is None else outputs
 
     def run(self, arrays: Arrays) -> list[npt.NDArray[Any]]:
         """Return the outputs for C-contiguous arrays."""
@@ -80,12 +80,12 @@ class DeviceCalls:
         if rows > max(LEAST_ROWS, PAGEABLE_BYTES // bytes_in):
             chunk = CHUNK_BYTES // (bytes_in + self._bytes_out)
             return self._in_chunks(arrays, rows, max(LEAST_ROWS, chunk))
-        given = [torch.from_numpy(array) for array in arrays]
-        found = None if self._graphs is None else self._graphs.answer(given, to_host)
-        if found is None:
-            there = [tensor.to(self._streams.device) for tensor in given]
-            found = [to_host(tensor) for tensor in self._call(there)]
-        return found
+        inputs = [torch.from_numpy(array) for array in arrays]
+        outputs = None if self._graphs is None else self._graphs.answer(inputs, to_host)
+        if outputs is None:
+            on_device = [tensor.to(self._streams.device) for tensor in inputs]
+            outputs = [to_host(tensor) for tensor in self._call(on_device)]
+        return outputs
 
     def _in_chunks(self, arrays: Arrays, rows: int, chunk: int) -> list[npt.NDArray[Any]]:
         """Compute chunks on two streams in turn: one is copied while the other computes."""
@@ -114,24 +114,24 @@ class DeviceCalls:
         """Let a stream copy, compute and copy back, without waiting for it."""
         count = slot.rows.stop - slot.rows.start
         with self._streams.on(slot.stream):
-            given = []
+            inputs = []
             for place, array in enumerate(arrays):
                 source = torch.from_numpy(array[slot.rows])
-                pinned = self._pinned(slot, place, source, chunk)[:count]
+                pinned = self._pinned_memory(slot, place, source, chunk)[:count]
                 pinned.copy_(source)  # by all threads of torch: one of them takes 10 GB/s
-                given.append(pinned.to(self._streams.device, non_blocking=True))
+                inputs.append(pinned.to(self._streams.device, non_blocking=True))
             slot.results = []
-            for place, found in enumerate(self._call(given), len(arrays)):
-                pinned = self._pinned(slot, place, found, chunk)[:count]
-                slot.results.append(pinned.copy_(found, non_blocking=True))
+            for place, result in enumerate(self._call(inputs), len(arrays)):
+                pinned = self._pinned_memory(slot, place, result, chunk)[:count]
+                slot.results.append(pinned.copy_(result, non_blocking=True))
 
-    def _pinned(self, slot: _Slot, place: int, like: Tensor, chunk: int) -> Tensor:
+    def _pinned_memory(self, slot: _Slot, place: int, like: Tensor, chunk: int) -> Tensor:
         """Return a slot's memory for an input or an output, made once."""
-        found = slot.pinned.get(place)
-        if found is None or len(found) < chunk:
+        memory = slot.pinned.get(place)
+        if memory is None or len(memory) < chunk:
             shape = (chunk, *like.shape[1:])
-            found = slot.pinned[place] = self._streams.pinned(shape, like.dtype)
-        return found
+            memory = slot.pinned[place] = self._streams.pinned(shape, like.dtype)
+        return memory
 
     def _finish(self, slot: _Slot, outputs: list[npt.NDArray[Any]]) -> None:
         """Wait for a stream, and take its results."""
@@ -204,27 +204,27 @@ class Graphs:
         self._bytes_left = MAX_BYTES
         self._lock = Lock()
 
-    def answer(self, given: Sequence[Tensor], take: Callable[[Tensor], T]) -> list[T] | None:
+    def answer(self, inputs: Sequence[Tensor], take: Callable[[Tensor], T]) -> list[T] | None:
         """Return what is taken of each output; None where no graph computes so many rows.
 
         Parameters
         ----------
-        given : sequence of Tensor
+        inputs : sequence of Tensor
             Of the host or of the device.
         take : callable
             Copies an output, which the next call writes over.
         """
-        rows = len(given[0])
-        graph = self._find(given, rows) if rows <= GRAPH_ROWS else None
+        rows = len(inputs[0])
+        graph = self._find(inputs, rows) if rows <= GRAPH_ROWS else None
         if graph is None:
             return None
         with graph.lock:
-            for memory, tensor in zip(graph.inputs, given, strict=True):
+            for memory, tensor in zip(graph.inputs, inputs, strict=True):
                 memory.narrow(0, 0, rows).copy_(tensor)  # what lies behind is old
             graph.replay()
             return [take(output.narrow(0, 0, rows)) for output in graph.outputs]
 
-    def _find(self, given: Sequence[Tensor], rows: int) -> _Graph | None:
+    def _find(self, inputs: Sequence[Tensor], rows: int) -> _Graph | None:
         """Return the graph of a bucket of rows, captured when it has come often enough."""
         stream = self._streams.current()
         if stream is None:
@@ -238,26 +238,26 @@ class Graphs:
             return None
         with self._lock:
             if key not in self._graphs and len(self._graphs) < MAX_GRAPHS:
-                self._graphs[key] = self._captured(given, bucket)
+                self._graphs[key] = self._capture(inputs, bucket)
         return self._graphs.get(key)
 
-    def _captured(self, given: Sequence[Tensor], bucket: int) -> _Graph | None:
+    def _capture(self, inputs: Sequence[Tensor], bucket: int) -> _Graph | None:
         """Capture a call of so many rows; None, with a line in the log, where that fails."""
         device = self._streams.device
         # No call may write to memory of inference mode outside of it.
         with torch.inference_mode(False), torch.no_grad():
-            inputs = [
+            memory = [
                 torch.zeros(bucket, *tensor.shape[1:], dtype=tensor.dtype, device=device)
-                for tensor in given
+                for tensor in inputs
             ]
-            run = partial(self._call, inputs)
+            run = partial(self._call, memory)
             try:
                 outputs, replay, n_bytes = self._streams.capture(run, self._bytes_left)
             except (RuntimeError, BackendError) as error:
                 log_no_graph(bucket, str(error))  # such as operators that wait for the host
                 return None
         self._bytes_left -= n_bytes
-        return _Graph(inputs, outputs, replay)
+        return _Graph(memory, outputs, replay)
 
 
 CAPTURING = Lock()
@@ -342,14 +342,14 @@ class Cuda:
             )
             with captured:
                 before = torch.cuda.memory_reserved(self.device)
-                found = run()
+                outputs = run()
                 n_bytes = torch.cuda.memory_reserved(self.device) - before
             if n_bytes > room:
-                del found
+                del outputs
                 graph.reset()
                 torch.cuda.empty_cache()  # else torch keeps the memory, for no one
                 raise RuntimeError(f"it would keep {n_bytes:,} bytes of the device")
-        return found, graph.replay, n_bytes
+        return outputs, graph.replay, n_bytes
 
 
 @cache

@@ -139,10 +139,10 @@ def extra_files(interface: Interface, more: Mapping[str, str]) -> dict[str, str]
 
 def read_interface(data: bytes) -> dict[str, Any]:
     """Return what a TorchScript file tells of itself."""
-    told = {INTERFACE: ""}
-    load(io.BytesIO(data), _extra_files=told)
-    found: dict[str, Any] = json.loads(told[INTERFACE])
-    return found
+    files = {INTERFACE: ""}
+    load(io.BytesIO(data), _extra_files=files)
+    interface: dict[str, Any] = json.loads(files[INTERFACE])
+    return interface
 
 
 def _module(graph: Graph, target: Target, lowered: Lowered, interface: Interface) -> AnswerModule:
@@ -179,9 +179,9 @@ class CodeBounds(nn.Module):
 
     def __init__(self, inputs: Sequence[FileInput]) -> None:
         super().__init__()
-        self.place = next((i for i, given in enumerate(inputs) if given.vocabularies), None)
-        known = () if self.place is None else inputs[self.place].vocabularies
-        ends = [max(codes.values(), default=-1) + 1 for codes in known]
+        self.place = next((i for i, declared in enumerate(inputs) if declared.vocabularies), None)
+        vocabularies = () if self.place is None else inputs[self.place].vocabularies
+        ends = [max(codes.values(), default=-1) + 1 for codes in vocabularies]
         self.ends: Tensor
         self.register_buffer("ends", torch.tensor(ends, dtype=torch.int64))
 
@@ -210,10 +210,10 @@ class CheckedModule(nn.Module):
         for tensor in inputs:
             torch.ops.aten._assert_tensor_metadata(tensor, None, None, tensor.dtype)  # noqa: SLF001
         self.codes(inputs)
-        found: tuple[Tensor, ...] = self.module(*inputs)
-        answers = found[:-1] if self.messages else found
+        results: tuple[Tensor, ...] = self.module(*inputs)
+        answers = results[:-1] if self.messages else results
         for number, message in enumerate(self.messages):
-            refuse(found[-1][:, number].any(), message)
+            refuse(results[-1][:, number].any(), message)
         return answers[0] if len(answers) == 1 else answers
 
     def example(self) -> tuple[Tensor, ...]:
@@ -238,12 +238,12 @@ class AnswerModule(nn.Module):
     def __init__(self, program: TensorModule, outputs: list[tuple[Output, FileOutput]]) -> None:
         super().__init__()
         self.program = program
-        self.answers = nn.ModuleList(_Answer(output, told) for output, told in outputs)
+        self.answers = nn.ModuleList(_Answer(output, declared) for output, declared in outputs)
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         """Compute the answers for the program's inputs."""
-        found = self.program(*inputs)
-        values = (found,) if isinstance(found, Tensor) else found
+        results = self.program(*inputs)
+        values = (results,) if isinstance(results, Tensor) else results
         count = len(self.answers)
         answers = [answer(value) for answer, value in zip(self.answers, values, strict=False)]
         refused = [flags.any(1, keepdim=True) for flags in values[count:]]
@@ -260,15 +260,15 @@ class _Answer(nn.Module):
     labels: Tensor
     starts: Tensor
 
-    def __init__(self, output: Output, told: FileOutput) -> None:
+    def __init__(self, output: Output, declared: FileOutput) -> None:
         super().__init__()
-        self.dtype: torch.dtype = getattr(torch, told.dtype)
-        self.shape = told.shape
+        self.dtype: torch.dtype = getattr(torch, declared.dtype)
+        self.shape = declared.shape
         tables = label_tables(output)
         self.decodes = tables is not None
         if tables is not None:
             starts = np.cumsum([0, *(len(table) for table in tables[:-1])])
-            flat = np.concatenate([table.astype(told.dtype) for table in tables])
+            flat = np.concatenate([table.astype(declared.dtype) for table in tables])
             self.register_buffer("labels", torch.tensor(flat))
             self.register_buffer("starts", torch.tensor(starts))
 

@@ -104,9 +104,13 @@ class ScoreSums(nn.Module):
         if self.width > 1:
             start = self.start.repeat(terms.shape[1] // self.width)
             return add_in_turn(torch.cat([start.unsqueeze(0), terms])).view(-1, self.width)
-        own = torch.split(terms.index_select(0, self.target.argsort(stable=True)), self.trees)
+        terms_of_outputs = torch.split(
+            terms.index_select(0, self.target.argsort(stable=True)), self.trees
+        )
         first = torch.split(self.start.unsqueeze(1).expand(-1, terms.shape[1]), 1)
-        sums = [add_in_turn(torch.cat(parts)) for parts in zip(first, own, strict=True)]
+        sums = [
+            add_in_turn(torch.cat(parts)) for parts in zip(first, terms_of_outputs, strict=True)
+        ]
         return torch.stack(sums, 1)
 
     def _add_each(self, at: Tensor, terms: list[Tensor]) -> Tensor:
@@ -206,8 +210,8 @@ class ForestModule(nn.Module):
             output = self.one(x)
         else:
             chunks = torch.split(x, self.rows if x.is_cpu else self.rows_on_device)
-            found = [self.many(chunk) for chunk in chunks]
-            output = found[0] if len(found) == 1 else torch.cat(found)
+            outputs = [self.many(chunk) for chunk in chunks]
+            output = outputs[0] if len(outputs) == 1 else torch.cat(outputs)
         return output
 
     def example(self) -> Tensor:
@@ -241,7 +245,7 @@ def _words(dtype: str) -> float:
     return np.dtype(dtype).itemsize / WORD_BYTES
 
 
-def _decided(forest: Forest, dtype: str) -> int:
+def _count_decided(forest: Forest, dtype: str) -> int:
     """Count the distinct splits, a column at a time filled up to whole segments."""
     segments = -(-forest.count_thresholds(dtype) // SEGMENT_SPLITS)
     return int(segments.sum()) * SEGMENT_SPLITS
@@ -267,7 +271,7 @@ def _select_many(forest: Forest, dtype: str) -> Work:
     widest = int(np.bincount(forest.depth_of_tests).max())
     largest = int(np.diff(forest.first_leaf.data).max())
     code = 1 if largest <= NARROW_LEAVES else WORD_BYTES
-    decided = _decided(forest, dtype)
+    decided = _count_decided(forest, dtype)
     return Work(
         operators=30 + 9 * forest.depth,
         elementwise=decided * _words(dtype),
@@ -283,7 +287,7 @@ def _walk_one(forest: Forest, dtype: str) -> Work:
     """Decide the distinct splits, and read two tables a level."""
     return Work(
         operators=10 + 4 * forest.depth,
-        elementwise=_decided(forest, dtype) * _words(dtype),
+        elementwise=_count_decided(forest, dtype) * _words(dtype),
         visits=forest.n_trees * forest.depth,
         tables=PLACE_BYTES * (forest.n_trees << forest.depth),
         sums=_sums(forest),
@@ -294,7 +298,7 @@ def _walk_many(forest: Forest, dtype: str) -> Work:
     """Decide the distinct splits, select down the top levels, and step down those below."""
     top = min(TOP_LEVELS, forest.depth)
     copied = forest.n_trees * ((1 << top) - 1)
-    decided = _decided(forest, dtype)
+    decided = _count_decided(forest, dtype)
     return Work(
         operators=30 + 3 * top + 6 * (forest.depth - top),
         elementwise=decided * _words(dtype),

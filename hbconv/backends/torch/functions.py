@@ -145,10 +145,10 @@ def scatter(tokens: Tensor, weights: Tensor, width: int) -> Tensor:
 
 def one_hot(codes: Tensor, first: Tensor, size: Tensor, width: int, dtype: str) -> Tensor:
     """Write ones into zeros: no temporary is as wide as the result."""
-    known = (codes >= 0) & (codes < size)
-    at = first + torch.where(known, codes, 0)
+    is_code = (codes >= 0) & (codes < size)
+    at = first + torch.where(is_code, codes, 0)
     zeros = torch.zeros(codes.shape[0], width, dtype=DTYPES[dtype], device=codes.device)
-    return zeros.scatter_(1, at, known.to(zeros.dtype))
+    return zeros.scatter_(1, at, is_code.to(zeros.dtype))
 
 
 def prepare_sizes(

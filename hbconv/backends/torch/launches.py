@@ -65,11 +65,11 @@ def find_launcher(device: torch.device) -> OpenedLauncher:
 @cache
 def describe_device(device: torch.device) -> Device:
     """Return the sizes of a CUDA device."""
-    found = torch.cuda.get_device_properties(device)
+    properties = torch.cuda.get_device_properties(device)
     return Device(
-        found.multi_processor_count,
-        found.shared_memory_per_block_optin,  # type: ignore[attr-defined]
-        found.max_threads_per_multi_processor,
+        properties.multi_processor_count,
+        properties.shared_memory_per_block_optin,  # type: ignore[attr-defined]
+        properties.max_threads_per_multi_processor,
     )
 
 
@@ -118,7 +118,7 @@ class PlacedKernels:
         with self._launcher.opened():  # kernels are loaded into the current device
             self._launches = PreparedLaunches(plan, names, fixed, self._launcher)
 
-    def __call__(self, n_rows: int, given: Sequence[Tensor]) -> list[Tensor]:
+    def __call__(self, n_rows: int, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Compute the results for tensors of so many rows."""
         results = [
             torch.empty([n_rows if n < 0 else n for n in shape], dtype=dtype, device=self._device)
@@ -130,8 +130,8 @@ class PlacedKernels:
         for buffer in self._scratch:
             ends.append(ends[-1] + -(-buffer.n_bytes(n_rows) // ALIGNMENT) * ALIGNMENT)
         # Kernels read memory, not what a view makes of it: another order, or minus signs.
-        given = [tensor.resolve_neg().contiguous() for tensor in given]
-        addresses = [tensor.data_ptr() for tensor in (*given, *results)]
+        inputs = [tensor.resolve_neg().contiguous() for tensor in inputs]
+        addresses = [tensor.data_ptr() for tensor in (*inputs, *results)]
         if self._scratch:
             scratch = torch.empty(ends[-1], dtype=torch.uint8, device=self._device)
             addresses += [scratch.data_ptr() + start for start in ends[:-1]]
@@ -177,8 +177,8 @@ class PlacedTables:
 
 def to_tensor(table: Any) -> Tensor:
     """Return a table as a tensor: torch cannot index uint32, but keeps its bits in int32."""
-    own = np.ascontiguousarray(table)
-    return torch.tensor(own.view(np.int32) if own.dtype == np.uint32 else own)
+    array = np.ascontiguousarray(table)
+    return torch.tensor(array.view(np.int32) if array.dtype == np.uint32 else array)
 
 
 NAMES = {torch.float32: "float32", torch.float64: "float64"}
@@ -190,13 +190,13 @@ def pairwise_on_device(x: Tensor, points: Tensor, kind: str, p: float) -> Tensor
         parts = torch.split(x, MAX_ROWS)
         return torch.cat([pairwise_on_device(part, points, kind, p) for part in parts])
     n_points, n_features = points.shape
-    placed = _placed(x.dtype, kind, p, n_features, n_points, x.device)
-    (found,) = placed(x.shape[0], (x.contiguous(), points.contiguous()))
-    return found
+    placed = _place_pairwise(x.dtype, kind, p, n_features, n_points, x.device)
+    (distances,) = placed(x.shape[0], (x.contiguous(), points.contiguous()))
+    return distances
 
 
 @lru_cache(maxsize=256)
-def _placed(
+def _place_pairwise(
     dtype: torch.dtype, kind: str, p: float, n_features: int, n_points: int, device: torch.device
 ) -> PlacedKernels:
     plan = plan_pairwise(NAMES[dtype], kind, p, n_features, n_points)

@@ -139,9 +139,9 @@ def _check(tensor: Tensor, declared: Input) -> None:
     kind = declared.type
     dtypes = {DTYPES[kind.dtype], getattr(torch, kind.dtype)}
     if tensor.dtype not in dtypes or tensor.shape[1:] != kind.shape:
-        given = f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"
+        actual = f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"
         raise InputError(
-            f"Input {declared.name!r} is {given}; the module was compiled for {kind}, "
+            f"Input {declared.name!r} is {actual}; the module was compiled for {kind}, "
             "where n is any number of rows."
         )
 
@@ -175,7 +175,7 @@ class _FxWriter:
     def body(self) -> fx.GraphModule:
         for position, instruction in enumerate(self.program.instructions):
             self.nodes.append(self.write(f"c{position}", instruction))
-        results = [self.own(index) for index in self.program.outputs.values()]
+        results = [self.output(index) for index in self.program.outputs.values()]
         self.graph.output(results[0] if len(results) == 1 else tuple(results))
         self.graph.eliminate_dead_code(
             is_impure_node=lambda node: node.op in ("placeholder", "output")
@@ -201,19 +201,19 @@ class _FxWriter:
             )
             return self.graph.call_module(f"trees_{name}", (self.nodes[instruction.operands[0]],))
         if isinstance(instruction, Op) and (runs := self.runs(instruction)):
-            return self.copied(instruction, runs)
+            return self.write_runs(instruction, runs)
         if isinstance(instruction, Op) and (repeats := self.repeats(instruction)):
-            return self.repeated(instruction, repeats)
+            return self.write_repeats(instruction, repeats)
         if isinstance(instruction, Op):
             attributes = dict(_torch_attribute(*item) for item in instruction.attributes.items())
             return self.graph.call_function(
                 FUNCTIONS[instruction.primitive], self.operands(name, instruction), attributes
             )
-        given = self.graph.placeholder(instruction.name)
+        placeholder = self.graph.placeholder(instruction.name)
         return (
-            self.graph.call_method("to", (given, torch.int64))
+            self.graph.call_method("to", (placeholder, torch.int64))
             if instruction.type.dtype == "int32"
-            else given
+            else placeholder
         )
 
     def loop(self, body: TensorProgram, steps: int) -> LoopModule:
@@ -228,7 +228,7 @@ class _FxWriter:
         x = self.program.instructions[op.operands[0]].type
         return find_few_runs(indices.value.data, x.shape[op.attributes["axis"]])
 
-    def copied(self, op: Op, runs: Runs) -> fx.Node:
+    def write_runs(self, op: Op, runs: Runs) -> fx.Node:
         """Copy one run after another."""
         dim = op.attributes["axis"] + 1
         x = self.nodes[op.operands[0]]
@@ -243,7 +243,7 @@ class _FxWriter:
             return ()
         return find_repeats(indices.value.data, x.shape[0])
 
-    def repeated(self, op: Op, repeats: Runs) -> fx.Node:
+    def write_repeats(self, op: Op, repeats: Runs) -> fx.Node:
         """Copy one column after another, each as often as it comes."""
         x = self.nodes[op.operands[0]]
         columns = [self.graph.call_function(torch.narrow, (x, 1, at, 1)) for at, _ in repeats]
@@ -265,7 +265,7 @@ class _FxWriter:
         self.root.register_buffer(name, torch.tensor(array, dtype=DTYPES[array.dtype.name]))
         return self.graph.get_attr(name)
 
-    def own(self, index: int) -> fx.Node:
+    def output(self, index: int) -> fx.Node:
         """Return the node of an output, copied if it may lie in memory of an input or constant."""
         origin = self.program.instructions[index]
         while isinstance(origin, Op) and PRIMITIVES[origin.primitive].may_alias:

@@ -92,7 +92,7 @@ def export_native(
     """
     lowered = lower_with_checks(graph, target)
     module = _OperatorModule(operator).eval()
-    with _DECLARING, _declared(operator), torch.no_grad():
+    with _DECLARING, _declare(operator), torch.no_grad():
         if suffix == ".pt2":
             interface = Interface.of(graph, lowered, inputs_with_codes(lowered, graph))
             exported = export_module(CheckedModule(module, [], CodeBounds(())))
@@ -115,19 +115,19 @@ class _OperatorModule(nn.Module):
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         run = getattr(getattr(torch.ops, self.operator.namespace), self.operator.name)
-        found = run(*(given.detach() for given in inputs))
-        return (found,) if isinstance(found, Tensor) else tuple(found)
+        outputs = run(*(x.detach() for x in inputs))
+        return (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
 
     def example(self, rows: int = 2) -> tuple[Tensor, ...]:
         """Return inputs for a tracer. A loaded operator may refuse rows, but never no rows."""
         return tuple(
-            torch.zeros(rows, len(given.columns), dtype=getattr(torch, given.dtype))
-            for given in self.operator.inputs
+            torch.zeros(rows, len(declared.columns), dtype=getattr(torch, declared.dtype))
+            for declared in self.operator.inputs
         )
 
 
 @contextmanager
-def _declared(operator: NativeOperator) -> Iterator[None]:
+def _declare(operator: NativeOperator) -> Iterator[None]:
     """Let torch know the operator by its schema and the shapes of its answers, for a while.
 
     The library itself may be for another machine, and could never be unloaded. But where this
@@ -137,16 +137,16 @@ def _declared(operator: NativeOperator) -> Iterator[None]:
 
     def answers(*inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
         rows = inputs[0].shape[0]
-        found = tuple(
-            inputs[0].new_empty((rows, *told.shape), dtype=getattr(torch, told.dtype))
-            for told in operator.outputs
+        outputs = tuple(
+            inputs[0].new_empty((rows, *output.shape), dtype=getattr(torch, output.dtype))
+            for output in operator.outputs
         )
-        return found[0] if len(found) == 1 else found
+        return outputs[0] if len(outputs) == 1 else outputs
 
-    known = hasattr(getattr(torch.ops, operator.namespace), operator.name)
+    is_loaded = hasattr(getattr(torch.ops, operator.namespace), operator.name)
     scope = torch.library._scoped_library(operator.namespace, "FRAGMENT")  # noqa: SLF001
     with scope as library:
-        if not known:
+        if not is_loaded:
             library.define(operator.schema)
             library.impl(operator.name, answers, "CPU")
         library.impl(operator.name, answers, "Meta")

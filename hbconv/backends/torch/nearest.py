@@ -108,11 +108,11 @@ def nearest(x: Tensor, *points: Tensor, k: int) -> Tensor:
         return _smallest(squares.reshape(-1, *norms.shape), k)
     if takes_launches(x):
         each = points[0].flatten(0, -2)
-        return _among(pairwise_on_device(x, each, "square", 2.0), points[0], k)
+        return _find_among(pairwise_on_device(x, each, "square", 2.0), points[0], k)
     if len(points) == 1 or torch.compiler.is_compiling():
         return _search_all(x, points[0], k)
     traced = torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
-    search: Callable[..., Tensor] = _scripted() if traced else _search
+    search: Callable[..., Tensor] = _script_search() if traced else _search
     return search(x, *points, k, MANY)
 
 
@@ -188,15 +188,15 @@ def _search(
     if not x.is_cpu or k >= few * held.shape[2]:
         return _search_all(x, points, k)
     beyond = _squares_to_boxes(x, low, high)
-    found, settled = _search_boxes(x, beyond, held, places, k, few)
+    nearest_points, settled = _search_boxes(x, beyond, held, places, k, few)
     rest = torch.nonzero(~settled).view(-1)
     if rest.shape[0] > 0 and low.shape[1] > 2 * many:
         again, settled = _search_boxes(x[rest], beyond[rest], held, places, k, many)
-        found.index_copy_(0, rest, again)
+        nearest_points.index_copy_(0, rest, again)
         rest = rest[~settled]
     if rest.shape[0] > 0:
-        found.index_copy_(0, rest, _search_all(x[rest], points, k))
-    return found
+        nearest_points.index_copy_(0, rest, _search_all(x[rest], points, k))
+    return nearest_points
 
 
 def _search_boxes(
@@ -243,10 +243,10 @@ def _search_all(x: Tensor, points: Tensor, k: int) -> Tensor:
     total = x.new_zeros((x.shape[0], each.shape[0]))
     for column in range(each.shape[1]):
         total += torch.square(x[:, column, None] - each[:, column])
-    return _among(total, points, k)
+    return _find_among(total, points, k)
 
 
-def _among(total: Tensor, points: Tensor, k: int) -> Tensor:
+def _find_among(total: Tensor, points: Tensor, k: int) -> Tensor:
     """Find the k smallest of the distances to all points, which may come in runs."""
     if points.dim() == 2:
         return topk(total, k)
@@ -254,7 +254,7 @@ def _among(total: Tensor, points: Tensor, k: int) -> Tensor:
 
 
 @cache
-def _scripted() -> Any:
+def _script_search() -> Any:
     """Return the search with its choices, which a trace keeps."""
     return script(_search)
 

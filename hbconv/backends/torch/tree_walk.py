@@ -148,7 +148,7 @@ def _stops(walks: npt.NDArray[np.float64]) -> list[int]:
 def _chosen_walk() -> Any:
     """Return the walk with stops, which only the CPU takes: to look at the rows stops a device."""
     traced = torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
-    return _scripted() if traced else _walk
+    return _script_walk() if traced else _walk
 
 
 def _step(
@@ -213,6 +213,6 @@ def _walk(
 
 
 @cache
-def _scripted() -> Any:
+def _script_walk() -> Any:
     """Return the walk with its stops, which a trace keeps."""
     return script(_walk)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from hbconv.tensor.primitive import OpKind, define
 from hbconv.tensor.types import FLOATS, NumpyArray, TensorType, require
 
-__all__ = ["Heap", "sorted_pairs"]
+__all__ = ["Heap", "sort_pairs"]
 
 Parts = tuple[tuple[int, int], ...]
 
@@ -45,11 +45,11 @@ def _by_parts(row: NumpyArray, k: int, parts: Parts) -> list[int]:
     if not parts:
         heap.offer(row, numbers)
     for start, end in parts:
-        own = Heap(k)
-        own.offer(row[start:end], numbers[start:end])
-        for value, number in zip(own.values, own.numbers, strict=True):
+        part = Heap(k)
+        part.offer(row[start:end], numbers[start:end])
+        for value, number in zip(part.values, part.numbers, strict=True):
             heap.push(value, number)
-    return sorted_pairs(heap.values, heap.numbers)
+    return sort_pairs(heap.values, heap.numbers)
 
 
 def infer_tree_search(
@@ -85,8 +85,10 @@ def tree_search(
     """Search row by row."""
     leaves = np.split(order, starts[1:-1])
     limits = bounds.tolist()
-    found = [_by_leaves(row, low, leaves, k, prunes) for row, low in zip(x, limits, strict=True)]
-    return _rows(found, k)
+    positions = [
+        _by_leaves(row, low, leaves, k, prunes) for row, low in zip(x, limits, strict=True)
+    ]
+    return _rows(positions, k)
 
 
 def _by_leaves(
@@ -95,7 +97,7 @@ def _by_leaves(
     heap = Heap(k)
     for leaf in _leaves_met(bounds, heap, prunes):
         heap.offer(row[leaves[leaf]], leaves[leaf])
-    return sorted_pairs(heap.values, heap.numbers)
+    return sort_pairs(heap.values, heap.numbers)
 
 
 def _leaves_met(bounds: Sequence[float], heap: Heap, prunes: bool) -> Iterator[int]:
@@ -113,8 +115,8 @@ def _leaves_met(bounds: Sequence[float], heap: Heap, prunes: bool) -> Iterator[i
         waiting.extend(sides[::-1] if bounds[sides[0]] <= bounds[sides[1]] else sides)
 
 
-def _rows(found: list[list[int]], k: int) -> NumpyArray:
-    return np.array(found, np.int32).reshape(len(found), k)
+def _rows(positions: list[list[int]], k: int) -> NumpyArray:
+    return np.array(positions, np.int32).reshape(len(positions), k)
 
 
 define("heap_search", infer_heap_search, heap_search, OpKind.REDUCTION)
@@ -173,7 +175,7 @@ class Heap:
         values[place], numbers[place] = value, number
 
 
-def sorted_pairs(values: list[float], numbers: list[int]) -> list[int]:
+def sort_pairs(values: list[float], numbers: list[int]) -> list[int]:
     """Return the numbers in the order into which scikit-learn sorts the values."""
     pairs = list(zip(values, numbers, strict=True))
     _introsort(pairs, 0, len(pairs), 2 * int(log2(len(pairs))))
