@@ -45,6 +45,7 @@ def find_backend(name: str) -> Backend:
         backend: Backend = importlib.import_module(f"{__name__}.{name}").BACKEND
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
+        # A module of hbconv that is missing is a fault, and no package to install.
         if package in ("", "hbconv"):
             raise
         raise MissingPackageError(

@@ -271,6 +271,7 @@ class Backend(ABC):
                 f"Backend {self.name!r} cannot run {primitive!r}: {reason}. "
                 "Use another backend, such as backend='torch'."
             )
+        # A rule that writes a wrong type is found here, not by an error of a compiler.
         return verify_program(program)
 
     def status(self, program: TensorProgram, target: Target) -> str:
@@ -328,6 +329,7 @@ def contiguous(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
     Some runtimes demand all three.
     """
+    # Arrays of users may be read-only or unaligned views, such as columns of a record array.
     return np.require(x, requirements=["C", "A", "W"])
 
 

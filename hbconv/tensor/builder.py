@@ -118,6 +118,7 @@ class Builder:
         kind = PRIMITIVES[primitive].infer(*(v.type for v in operands), **attributes)
         first = self._instructions[operands[0].index]
         if isinstance(first, Constant) and not kind.rows:
+            # The meaning of a primitive expects an axis of rows, which a constant lacks.
             return self.constant(
                 PRIMITIVES[primitive].evaluate(first.value.data[None], **attributes)[0]
             )
@@ -125,6 +126,8 @@ class Builder:
         key = (
             primitive,
             indexes,
+            # A program holds dicts, so it does not hash; bodies that are equal but not one object
+            # stay apart.
             tuple((k, id(v) if isinstance(v, TensorProgram) else v) for k, v in attributes.items()),
         )
         return self._append(Op(primitive, indexes, kind, attributes, self.source), key)
@@ -141,6 +144,7 @@ class Builder:
         needed = {v.index for v in outputs.values()} | {
             i for i, x in enumerate(self._instructions) if isinstance(x, Input)
         }
+        # Operands precede their use, so one pass from the end finds all that is needed.
         for index in range(len(self._instructions) - 1, -1, -1):
             instruction = self._instructions[index]
             if index in needed and isinstance(instruction, Op):
@@ -276,6 +280,7 @@ class SparseRows:
 
         Padding reads ``none``.
         """
+        # The token of padding is the width, so it reads the entry behind those of the columns.
         table = np.append(columns, np.asarray(none, columns.dtype))
         return b.lookup(b.constant(table, dtype), self.tokens)
 
@@ -287,6 +292,7 @@ class SparseRows:
         width = len(columns)
         if len(np.unique(columns)) < width:
             return None
+        # One entry more for the token of padding, which becomes that of the new width.
         names = np.full(self.width + 1, width, np.int32)
         names[columns] = np.arange(width)
         tokens = b.lookup(b.constant(names), self.tokens)

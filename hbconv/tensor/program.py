@@ -175,6 +175,7 @@ def last_uses(program: TensorProgram) -> dict[int, int]:
     >>> last_uses(b.program({"y": -(x + x)}))
     {0: 1, 1: 2, 2: 3}
     """
+    # Later positions overwrite earlier ones, so the last use is left.
     last = {
         operand: position
         for position, op in enumerate(program.instructions)
@@ -250,6 +251,7 @@ def evaluate(
 ) -> dict[str, npt.NDArray[Any]]:
     """Compute the outputs in numpy, an instruction at a time, and round otherwise if asked."""
     values: list[npt.NDArray[Any]] = []
+    # Infinities and NaN of an overflow or a zero division are part of the meaning, not a fault.
     with np.errstate(all="ignore"):
         for instruction in program.instructions:
             if isinstance(instruction, Input):

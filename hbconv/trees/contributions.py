@@ -42,6 +42,7 @@ def write_contributions(b: Builder, x: Value, covered: CoveredForest) -> Value:
     used = np.unique(feature[feature >= 0])
     sums = _sum_by_key(b, _total(counts), covered, feature, leaf)  # 2, 3
     none = b.op("expand", x, b.constant(np.zeros(1)))
+    # Features that no tree tests read the zero behind the sums.
     place = np.full((outputs, width), len(used) * outputs)
     place[:, used] = np.arange(outputs)[:, None] + outputs * np.arange(len(used))
     return b.take(b.concat([*sums, none]), place.ravel()) + b.constant(covered.start)

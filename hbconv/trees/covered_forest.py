@@ -230,6 +230,7 @@ class TestPaths:
     @property
     def nodes(self) -> int:
         """Nodes of the rule that is exact for all trees."""
+        # A rule of n nodes is exact up to degree 2 n - 1, and the integrand has degree k - 1.
         return max(1, -(-int(self.counts.max(initial=1)) // 2))
 
     def open_tests(self, decided: Bools) -> Bools:
@@ -263,6 +264,7 @@ class TestPaths:
         left, right = (
             open_
             * (
+                # Nodes of the rule lie inside of (0, 1), so 1 - t is never zero.
                 np.where(passed, ((1 - share) / self._factor(share, t))[:, None], -1 / (1 - t))
                 - before[:, None]
             )
@@ -273,12 +275,14 @@ class TestPaths:
     @staticmethod
     def _factor(share: Floats, t: float) -> Floats:
         """Return the factor of a feature whose tests a row passes."""
+        # t is above 0, so factors can be divided by even where no training row passed.
         return (1 - t) * share + t
 
 
 def gauss_legendre(nodes: int) -> tuple[Floats, Floats]:
     """Return nodes and weights of the rule on [0, 1]."""
     t, weight = np.polynomial.legendre.leggauss(nodes)
+    # leggauss is of the interval [-1, 1].
     return (t + 1) / 2, weight / 2
 
 
@@ -322,6 +326,7 @@ def _same_above(
     side = from_left.copy()
     going = np.flatnonzero(above >= 0)
     while len(going):
+        # Each turn climbs one test, with those that have met none of their feature so far.
         going = going[feature[above[going]] != feature[going]]
         side[going] = from_left[above[going]]
         above[going] = parent[above[going]]
@@ -378,6 +383,7 @@ def count_pairs(covered: CoveredForest) -> int:
     return len(_pair_keys(covered))
 
 
+# Types, tables and kernels of a forest ask for the same pairs, one after another.
 @lru_cache(maxsize=2)
 def find_pairs(covered: CoveredForest) -> FeaturePairs:
     """Walk up from all tests, and note the tests above each that are on other features."""
@@ -387,6 +393,7 @@ def find_pairs(covered: CoveredForest) -> FeaturePairs:
         (none, none, none.astype(np.bool_), none)
     ]
     for test, above, from_left in _meetings(covered):
+        # int32 halves the memory of the meetings, of which deep trees have many.
         pair = np.searchsorted(keys, _keys(covered, test, above)).astype(np.int32)
         met.append((test, above, from_left, pair))
     test, above, from_left, pair = (np.concatenate(arrays) for arrays in zip(*met, strict=True))
@@ -400,6 +407,7 @@ def _pair_keys(covered: CoveredForest) -> npt.NDArray[np.int64]:
     """Return the key of each pair of features that meet, ascending."""
     keys = np.empty(0, np.int64)
     for test, above, _ in _meetings(covered):
+        # One distance of levels at a time: memory grows with the pairs, not with their meetings.
         keys = np.union1d(keys, _keys(covered, test, above))
     return keys
 

@@ -201,6 +201,7 @@ class Forest:
     def depth_of_tests(self) -> npt.NDArray[np.int32]:
         """Number of tests above each test."""
         depth = np.zeros(self.n_tests, np.int32)
+        # A level of all trees at a time: the numpy calls grow with the depth, not with the tests.
         level = self.roots.data[self.roots.data >= 0]
         while len(level):
             children = np.concatenate([self.left.data[level], self.right.data[level]])
@@ -280,11 +281,14 @@ class Forest:
         with np.errstate(over="ignore"):
             rounded = exact.astype(dtype)
             down = np.nextafter(rounded, np.array(-np.inf, dtype))
+        # Both are exact in float64, so this tells which way the threshold was rounded.
         above = rounded.astype(np.float64) > exact.astype(np.float64)
+        # No value is <= NaN.
         never = np.array(np.nan, dtype)
         if not self.strict:
             return np.where(self.on_category, never, np.where(above, down, rounded))
         below = np.where(rounded.astype(np.float64) >= exact.astype(np.float64), down, rounded)
+        # The number below -inf is -inf again, which x = -inf would reach.
         return np.where(self.on_category | (exact == -np.inf), never, below)
 
     def leaves(self, x: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
@@ -425,7 +429,8 @@ def keep_trees(forest: Forest, trees: Ints) -> Forest:
 
 def _renumber(children: Ints, tests: Bools, leaves: Bools) -> Array:
     """Children by the numbers that their tests and leaves get."""
-    test = np.append(np.cumsum(tests) - 1, 0)  # one more, as a place for any child to look up
+    # One entry more: children of the other kind look it up, and np.where drops what they read.
+    test = np.append(np.cumsum(tests) - 1, 0)
     leaf = np.append(np.cumsum(leaves) - 1, 0)
     inner = children >= 0
     places = np.where(

@@ -90,8 +90,10 @@ def _check_trees(forest: Forest) -> None:
         a.data.astype(np.int64) for a in (forest.left, forest.right, forest.roots)
     )
     children = np.concatenate([left, right, roots])
+    # First of all: a child out of range would raise IndexError below, or wrap around if negative.
     _require(_within(children, -forest.n_leaves, forest.n_tests), "a child does not exist")
     reached = np.bincount(children[children >= 0], minlength=forest.n_tests)
+    # Reached once each, and no cycle: that makes trees.
     _require(bool((reached == 1).all()), "a test is reached more than once, or never")
     _follow(_parents(left, right))
 
@@ -179,6 +181,7 @@ def _check_offsets(start: Array, entries: int, name: str) -> None:
         start.data[0] == 0 and start.data[-1] == entries,
         f"{name} does not cover its {entries} entries",
     )
+    # In int32 the difference of hostile offsets could wrap around to a positive one.
     _require(bool((np.diff(start.data.astype(np.int64)) >= 0).all()), f"{name} falls")
 
 

@@ -63,6 +63,8 @@ class LeafSplits:
     @cached_property
     def parent(self) -> Ints:
         """The range that each is a side of; -1 for that of a tree."""
+        # Sides of a single leaf are -1: they write to the entry behind the last one, which is
+        # dropped.
         parent = np.full(len(self.first) + 1, -1)
         parent[self.left] = parent[self.right] = np.arange(len(self.first))
         return parent[:-1]
@@ -74,6 +76,7 @@ class LeafSplits:
         """
         bit = 1 << (self.bits - 1)
         change = np.zeros(n_leaves + 1, np.int64)
+        # A difference array: one cumsum then adds each bit to all leaves from first to split.
         np.add.at(change, self.first, bit)
         np.subtract.at(change, self.split, bit)
         return np.cumsum(change)[:-1]
@@ -90,6 +93,7 @@ def split_leaves(forest: Forest) -> LeafSplits:
     position = forest.leftmost(forest.right.data)  # 1
     test_before = np.full(forest.n_leaves + 1, -1)
     test_before[position] = np.arange(forest.n_tests)
+    # Positions that no test stands before are never the highest.
     depth = np.full(forest.n_leaves + 1, np.iinfo(np.int32).max)
     depth[position] = forest.depth_of_tests
     highest = _Highest(depth)
@@ -98,6 +102,7 @@ def split_leaves(forest: Forest) -> LeafSplits:
     levels = []
     count = len(first)
     while len(first):  # 2
+        # frexp counts the bits of a number exactly, where log2 may round up to the next power.
         half = 1 << (np.frexp(last - first - 1)[1].astype(np.int64) - 1)
         split = highest.between(
             np.maximum(first + 1, last - half), np.minimum(last - 1, first + half)
@@ -132,6 +137,7 @@ def _bits(levels: list[int], left: Ints, right: Ints) -> Ints:
     end = len(left)
     for size in reversed(levels):
         here = slice(end - size, end)
+        # Index -1, a single leaf, reads the zero behind the last range.
         bits[here] = np.maximum(bits[left[here]], bits[right[here]]) + 1
         end -= size
     return bits[:-1]
@@ -174,6 +180,7 @@ class _Highest:
 
     def between(self, low: Ints, high: Ints) -> Ints:
         """Return the position from low to high, both in the range."""
+        # Two windows of the largest power of two in the range cover it; they may overlap.
         size = np.frexp(high - low + 1)[1].astype(np.int64) - 1
         while len(self.ranges) <= size.max(initial=0):
             self._double()

@@ -67,6 +67,7 @@ def _linear(slopes: Slopes, leaves: Value, x: Value, plain: Value, b: Builder) -
 
 def _sum_terms(forest: Forest, terms: Value, b: Builder) -> Value:
     """Add one value of each tree, (n_rows, trees), to the outputs that the trees belong to."""
+    # Stable: the trees of an output keep their order, and so its sum keeps its last bits.
     trees = np.argsort(forest.target.data, kind="stable")
     counts = np.bincount(forest.target.data, minlength=forest.n_outputs)
     if len(set(counts.tolist())) == 1:

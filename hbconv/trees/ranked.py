@@ -87,6 +87,7 @@ def rank_features(forest: Forest, dtype: str) -> list[RankedFeature]:
     order = np.argsort(forest.feature.data[splits], kind="stable")
     features, start = np.unique(forest.feature.data[splits][order], return_index=True)
     ranked = []
+    # The first start is 0, so the first part is empty.
     for number, of_feature in zip(features, np.split(order, start)[1:], strict=True):
         edges, rank = _rank(thresholds[of_feature])
         to_left = forest.default_left.data[splits[of_feature]]
@@ -98,5 +99,6 @@ def _rank(thresholds: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Ints]:
     """Return the edges, and the position of each threshold among them."""
     never = np.isnan(thresholds)
     edges = np.unique(thresholds[~never])
+    # An edge NaN in front moves all others up by one.
     rank = np.where(never, 0, np.searchsorted(edges, thresholds) + never.any())
     return np.concatenate([np.full(int(never.any()), np.nan, edges.dtype), edges]), rank

@@ -104,4 +104,5 @@ def lower_trees(program: TensorProgram, native: frozenset[str]) -> TensorProgram
         "tree_contributions": tree_contributions,
         "tree_interaction_matrices": interaction_matrices,
     }
+    # A program without trees is not written again.
     return rewrite_program(program, rules) if program.primitives & rules.keys() else program

@@ -36,6 +36,7 @@ def find_level_splits(forest: Forest) -> Ints | None:
     if forest.tables:
         arrays.append(forest.tables.of_test)
     alike = all((of_split.data == of_split.data[first][level_of_test]).all() for of_split in arrays)
+    # A level that lacks a split has a leaf above it, and the tree is not symmetric.
     full = (counts == 2 ** (levels % forest.depth)).all()
     return first if alike and full else None
 
@@ -51,6 +52,7 @@ def sum_as_leaves(covered: CoveredForest) -> Forest | None:
     if find_level_splits(forest) is None:
         return None
     size = 2**forest.depth
+    # A tree of so many leaves has about as many tests, each of which is decided for every leaf.
     trees = max(1, MAX_DECISIONS // (size * size))
     parts = [
         _part(covered, np.arange(first, min(first + trees, forest.n_trees)), size)
@@ -76,6 +78,7 @@ def _part(covered: CoveredForest, trees: Ints, size: int) -> tuple[Ints, Ints, F
     )
     depth = np.log2(np.diff(forest.first_leaf.data)).astype(np.int64)
     below = depth[forest.tree_of_tests] - 1 - forest.depth_of_tests
+    # The bits of a leaf's number spell its path: 0 where the row went left.
     sums = part.of_decisions(np.arange(size)[:, None] >> below & 1 == 0)
     width = sums.shape[0]
     key = forest.tree_of_tests[:, None] * (part.start.size) + part.columns
@@ -103,6 +106,7 @@ def _repeat_trees(
     def move(children: npt.NDArray[np.int32]) -> Array:
         places = children[test]
         inner = places >= 0
+        # Leaves are negative places: times 0 they read entry 0, which np.where drops.
         tests = new_test[copy] + rank[places * inner]
         ends = new_leaf[copy] + ~places - first_leaf[tree[copy]]
         return Array.of(np.where(inner, tests, ~ends), np.int32)

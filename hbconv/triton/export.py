@@ -169,6 +169,7 @@ def add_version(repository: Path, name: str, config: str, files: Mapping[str, by
             _write(folder / "1", files)
         return model / "1"
     _require_same_config(model, config)
+    # Triton serves the largest number, so a new version takes over from those before.
     version = 1 + max((int(p.name) for p in model.iterdir() if p.name.isdecimal()), default=0)
     with _appearing_folder(model / str(version)) as folder:
         _write(folder, files)
@@ -199,8 +200,10 @@ def _appearing_folder(path: Path) -> Iterator[Path]:
     temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
     try:
         yield temporary
+        # mkdtemp lets only the owner in, and the server may run as another user.
         temporary.chmod(0o755)
         temporary.rename(path)
+    # Ctrl-C too must not leave half a model behind.
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise

@@ -65,6 +65,7 @@ class TritonPythonModel:
         self, inputs: dict[str, npt.NDArray[Any]], methods: list[str]
     ) -> dict[str, npt.NDArray[Any]]:
         with warnings.catch_warnings():
+            # A server has no user to warn, and each batch would repeat the warning.
             warnings.simplefilter("ignore")
             rows = self.reader.read(inputs)
             return {

@@ -111,7 +111,7 @@ class RowReader:
             return values
         missing = self.missing.get(name, "")
         texts = [value.decode() or missing for value in values.tolist()]
-        return np.array([*texts, None], object)[:-1]
+        return np.array(texts, object)
 
 
 def _require_texts(model: Exportable) -> None:
@@ -132,7 +132,8 @@ def _missing(model: Exportable) -> dict[str, object]:
     for name, vocabularies in read.items():
         require_one_meaning(vocabularies, name)
         for vocabulary in vocabularies:
-            text_codes(vocabulary, name)  # refuses what one text cannot tell
+            # Refuses what one text cannot tell.
+            text_codes(vocabulary, name)
             if "" not in vocabulary.values and {vocabulary.none, vocabulary.nan} != {-1}:
                 meanings[name] = None
     return meanings

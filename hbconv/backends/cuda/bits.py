@@ -43,6 +43,7 @@ THREADS = 512
 PLANES_PER_COLUMN = 32
 ZEROS_PLANE, ONES_PLANE = 0, 16
 """Planes of a column; the others are those below each value of its two digits."""
+# Offsets of planes are multiples of 4 below 2 GB: their low two bits and the top one are free.
 MORE, CONTINUED, EITHER = 1, 2, 1 << 31
 """Flags of a cutoff."""
 
@@ -135,13 +136,17 @@ class TreePrograms:
         reads high planes h and h + 1, and low plane l. All codes are below high plane 15 or 16.
         """
         plane = 4 * lanes
+        # Word w of a column is stored at w ^ place % lanes, so that no two lanes meet in a bank
+        # (bits.cu).
         base = place * PLANES_PER_COLUMN * plane + 4 * (place % lanes)
+        # A code has two digits of base 16: "below 16 h + l" is below h, or below h + 1 and below l.
         everything = self.cutoff == ALL
         high = np.where(everything, ONES_PLANE - 1, self.cutoff // 16)
         digit = self.cutoff % 16
         low = np.where(everything, ONES_PLANE, np.where(digit > 0, ONES_PLANE + digit, ZEROS_PLANE))
         first = base + high * plane | self.flags
         second = base + low * plane | np.where(self.either, EITHER, 0)
+        # Two words of 32 bits, which the kernel reads at once.
         return np.stack([first, second], axis=1).astype(np.uint32)
 
 
@@ -156,6 +161,7 @@ def write_programs(
     """
     ranges = _full_ranges(splits, splits.root[trees], bits).ravel()  # 1
     steps = np.bincount(splits.step_range, minlength=len(splits.bits))
+    # Index -1, an empty half, reads what is appended.
     n_tests = np.where(ranges >= 0, 1 + np.append(steps, 0)[ranges], 1)  # 2
     at, turn = _expand(n_tests)
     step = np.append(np.cumsum(steps) - steps, 0)[ranges][at] + turn - 1

@@ -68,15 +68,20 @@ from hbconv.trees.leaf_splits import split_leaves
 
 __all__ = ["Candidate", "TreeKernels", "refuse"]
 
+# Wide tiles read each program for more rows, narrow ones leave room for more columns.
 LANES = (32, 16)
+# A node of `few` has its flags in bits 30 and 31, beside the feature.
 MAX_NODES_OF_FEW = 1 << 30
 MAX_RESIDENT = 32
 """Blocks that a multiprocessor keeps at most."""
+# What slices gain is predicted; no device has measured it.
 SLICES = (2, 4, 8, 16, 32, 64)
 TREES_OF_SLICE = 8
 """Trees worth a block of `walk`: one of depth 8 takes a third of what its codes do."""
+# Four steps to each power of two: sizes between are at most a fifth apart.
 STEPS = tuple(int(2 ** (i / 4)) for i in range(8, 81))
 """Rows for which forms are compared, 4 to 1,048,576: the best of the most takes all beyond."""
+# Chosen, not measured.
 WORTH = 1.15
 """A form stays where another is less than so many times as fast: each takes time to compile."""
 

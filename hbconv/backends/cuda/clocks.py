@@ -152,6 +152,7 @@ class Clocks:
     @property
     def total(self) -> float:
         """Clocks of what limits."""
+        # Pipes work at the same time, so the busiest one limits.
         return max(self._pipes.values())
 
     @property
@@ -199,7 +200,9 @@ def bits_clocks(
     """Predict kernel ``bits``."""
     cutoffs = len(programs.cutoff)
     n_trees = len(programs.counts)
+    # A join of b bits selects b - 1 planes; there are 2 ** (bits - b) of them in a tree.
     joins = sum((1 << shape.bits - b) * (b - 1) for b in range(1, shape.bits + 1)) * n_trees
+    # Columns that several chunks read are read again by each of them.
     again = (len(chunks.column) - n_columns) * ROWS / WARP**2
     more_issued = ISSUED_PER_LISTED * lists
     more_integer = INTEGER_PER_LISTED * lists
@@ -238,6 +241,7 @@ def walk_clocks(nodes: Nodes, chunks: ColumnChunks, shape: WalkShape, device: De
     """Predict kernel ``walk``."""
     levels = int(nodes.depth.sum())
     n_trees = len(nodes.depth)
+    # Each column of a chunk is copied into the block's memory once.
     copies = len(chunks.column)
     words = len(nodes.child) * (1 + shape.words) * WARP / shape.rows
     top = int(np.minimum(nodes.depth, 2).sum())
@@ -302,6 +306,7 @@ def few_clocks(nodes: Nodes) -> Clocks:
     leaf = ~nodes.is_test
     leaves = np.bincount(nodes.tree[leaf])
     reads = np.bincount(nodes.tree[leaf], nodes.level[leaf]) / leaves
+    # A node of `few` is four words.
     near = 16 * len(leaf) <= NEAR_BYTES
     each = CLOCKS_PER_NEAR_READ if near else CLOCKS_PER_READ
     return Clocks(0.0, 0.0, 0.0, each * float(reads.sum()))

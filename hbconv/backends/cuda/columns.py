@@ -131,6 +131,7 @@ class _Writer:
         self.dtype = dtype
         self.features = [f.with_nan_apart() for f in rank_features(forest, dtype)]
         self.columns: list[tuple[int, int, npt.NDArray[Any], int, int]] = []
+        # Never empty: there is an array to join, and memory for the kernel to point to.
         self.lookup: list[npt.NDArray[np.uint8]] = [np.zeros(1, np.uint8)]
         self.cutoffs: list[tuple[Ints, Ints, Ints]] = []
 
@@ -145,6 +146,7 @@ class _Writer:
         never = out & (f.rank == 0)
         cutoff = np.where(never, NONE, f.rank % EDGES_PER_COLUMN + 1)
         self.ask(f.tests, first + f.segment, cutoff)
+        # Code 0, that of NaN, is below both cutoffs: an even count, so NaN goes right.
         again = f.tests[out & ~never]
         self.ask(again, first, 1)
 
@@ -160,7 +162,9 @@ class _Writer:
     def number(self, f: RankedFeature, missing: int) -> int:
         """Add the columns of a feature; return the first."""
         first = len(self.columns)
+        # A byte counts 255 edges, so a feature of more has several columns.
         for before, edges in f.parts():
+            # In each column, NaN lies right of as many edges as it would as a number of its rank.
             code = min(max(missing - before, 0), len(edges))
             self.columns.append((f.number, code, edges, -1, 0))
         return first
@@ -182,6 +186,7 @@ class _Writer:
 
 
 def _edge_table(edges: list[npt.NDArray[Any]], dtype: str) -> npt.NDArray[Any]:
+    # No value lies right of infinity, so padding counts for none.
     table = np.full((-(-len(edges) // LANES), EDGES_PER_COLUMN + 1, LANES), np.inf, dtype)
     for column, edges_of_column in enumerate(edges):
         table[column // LANES, : len(edges_of_column), column % LANES] = edges_of_column
@@ -226,6 +231,7 @@ def _boundaries(group: SetGroup) -> tuple[Ints, Ints]:
     """
     n_classes, n_sets = group.goes_left.shape
     bounded = np.zeros((n_classes + 1, n_sets), bool)
+    # One class more, in no set, so that a set that holds the last class ends too.
     bounded[:-1] = group.goes_left
     place, which = np.nonzero(bounded[1:] ^ bounded[:-1])
     empty = np.setdiff1d(np.arange(n_sets), which)

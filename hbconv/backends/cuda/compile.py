@@ -68,6 +68,7 @@ def compile_kernel(kernel: CudaKernel, architecture: str) -> Compiled:
     options = [*OPTIONS, f"--gpu-architecture={architecture}", *macros(kernel)]
     nvrtc = _Nvrtc(find_nvrtc())
     cache_of_user = Cache.chosen()
+    # All that the code comes from: another version of NVRTC may assemble other code.
     text = repr([nvrtc.version(), options, source_of(kernel)])
     key = hashlib.sha256(text.encode()).hexdigest()
     kept = cache_of_user.read(key)
@@ -117,7 +118,8 @@ class _Nvrtc:
 
     def __init__(self, path: str) -> None:
         self.library = ctypes.CDLL(path)
-        if "/" in path:  # older wheels do not find these beside them
+        # Older wheels do not find these beside them.
+        if "/" in path:
             for builtins in sorted(Path(path).parent.glob(BUILTINS)):
                 ctypes.CDLL(str(builtins), ctypes.RTLD_GLOBAL)
 

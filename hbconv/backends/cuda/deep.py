@@ -141,6 +141,7 @@ def place_pairs(nodes: Nodes) -> PairPlaces:
     turn, n_rest = _turns(nodes, rest)
     place[rest] = 2 * n_takers[nodes.tree[rest]] + 2 + turn
     n_pairs = 2 * n_takers + 2 + n_rest
+    # A sector is two pairs of small nodes, and no tree begins within one.
     ends = np.cumsum(-(-n_pairs // 2) * 4)
     fresh = leaf_counts[inner & ~joined].sum() / leaf_counts[inner].sum()
     return PairPlaces(place, np.append(0, ends[:-1]), int(ends[-1]), float(fresh))
@@ -207,6 +208,7 @@ def _words(
     flags |= np.where(nodes.is_test[left + 1], 0, RIGHT_IS_LEAF)
     branch = forest.feature.data[test].astype(np.int64) << FLAG_BITS | flags
     words[slots[inner], parts] = branch << bits | pairs.place[inner]
+    # No value is <= NaN, and the flag sends NaN right: so all rows reach the root's slot.
     words[pairs.first, :parts] = np.full(1, np.nan, dtype).view(np.uint32)
     flags = MISSING_RIGHT | np.where(nodes.is_test[nodes.first[:-1]], 0, RIGHT_IS_LEAF)
     words[pairs.first, parts] = flags << bits

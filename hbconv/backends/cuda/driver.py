@@ -53,6 +53,7 @@ class DriverLauncher:
         """Return what puts a kernel on a stream; a thread loads what it launches."""
         _open_context(self.device)
         function = _load(launch.kernel, self.architecture, self.device, launch.shared_bytes)
+        # Looked up once, since a launch is on the hot path of each call.
         launch_kernel = _driver().cuLaunchKernel
         threads = launch.threads
         shared_bytes = launch.shared_bytes
@@ -88,6 +89,7 @@ def _load(kernel: CudaKernel, architecture: str, device: int, shared_bytes: int)
     code = compile_kernel(kernel, architecture).code
     call_driver("cuModuleLoadData", ctypes.byref(module), code)
     call_driver("cuModuleGetFunction", ctypes.byref(function), module, kernel.name.encode())
+    # Beyond 48 KiB the driver refuses a launch that was not announced.
     if shared_bytes > UNASKED_SHARED_BYTES:
         size = ctypes.c_int(shared_bytes)
         call_driver("cuFuncSetAttribute", function, ctypes.c_int(MAX_DYNAMIC_SHARED_SIZE), size)
@@ -155,6 +157,7 @@ class DriverDevice:
         self._device = ctypes.c_int()
         self._context = ctypes.c_void_p()
         call_driver("cuDeviceGet", ctypes.byref(self._device), ctypes.c_int(number))
+        # Kept for the process: all users of the device share this context, such as torch.
         call_driver("cuDevicePrimaryCtxRetain", ctypes.byref(self._context), self._device)
         major, minor = self._attribute(MAJOR), self._attribute(MINOR)
         processors = self._attribute(PROCESSORS)

@@ -15,6 +15,7 @@ __all__ = ["make_few"]
 CHUNK = 4096
 """Trees whose terms lie in shared memory at once."""
 MAX_THREADS = 512
+# Flags stand above the 30 bits of a feature.
 MISSING_RIGHT = 1 << 30
 CATEGORY = 1 << 31
 
@@ -53,6 +54,7 @@ def _words(forest: Forest, nodes: Nodes, dtype: str) -> npt.NDArray[np.uint32]:
     inner = nodes.is_test
     test = nodes.child[inner]
     thresholds = forest.less_equal_thresholds(dtype)[test]
+    # int64 first: ~leaf is negative, and keeps its low 32 bits as uint32.
     words = np.zeros((len(inner), 4), np.int64)
     parts = thresholds.view(np.uint32).reshape(len(test), -1)
     words[inner, : parts.shape[1]] = parts

@@ -56,7 +56,8 @@ class PreparedLaunches(threading.local):
         values = dict.fromkeys(("n", *names), 0) | dict(fixed)
         arguments = [str(a) for launch in plan.launches for a in launch.arguments]
         values |= {a: int(a) for a in arguments if a not in values}
-        self._values = (ctypes.c_int64 * len(values))(*values.values())  # an int: the lower half
+        # A kernel's int reads the lower half of its slot: hosts of CUDA are little-endian.
+        self._values = (ctypes.c_int64 * len(values))(*values.values())
         self._given = slice(0, 1 + len(names))
         first = ctypes.addressof(self._values)
         places = {name: first + SLOT * i for i, name in enumerate(values)}

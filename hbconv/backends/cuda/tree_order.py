@@ -99,6 +99,7 @@ def order_trees(forest: Forest, scores: bool) -> TreeOrder:
         leaves = np.arange(forest.n_leaves, dtype=np.int32)
         ends = np.array([0, forest.n_trees], np.int32)
         return TreeOrder(number, ends, leaves, np.zeros(1, np.int32), apart=True)
+    # Stable: the trees of an output keep their order, and so its sum keeps its last bits.
     number = np.argsort(forest.target.data, kind="stable").astype(np.int32)
     counts = np.bincount(forest.target.data, minlength=forest.n_outputs)
     of_output = np.append(0, np.cumsum(counts)).astype(np.int32)
@@ -200,6 +201,7 @@ def order_nodes(forest: Forest, trees: npt.NDArray[np.int32]) -> Nodes:
     while len(child):  # 1
         inner = np.flatnonzero(child >= 0)
         levels.append((child, tree))
+        # A leaf leads to itself, so that walks of a fixed number of steps stay there.
         below = np.arange(len(child)) + count
         count += len(child)
         below[inner] = count + 2 * np.arange(len(inner))
@@ -215,6 +217,7 @@ def _by_tree(
     levels: list[tuple[Ints, Ints]], left: list[Ints], depth: npt.NDArray[np.int32]
 ) -> Nodes:
     child, tree = (np.concatenate(parts) for parts in zip(*levels, strict=True))
+    # Stable, so that the levels of a tree and its siblings stay in their order.
     order = np.argsort(tree, kind="stable")  # 2
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
@@ -282,6 +285,7 @@ def chunk_columns(
     if end is None:
         return None
     chunk = np.searchsorted(end, tree, side="right")
+    # One number for chunk and column, so that one sort finds the columns of all chunks.
     picked, place = np.unique(chunk * n_columns + column, return_inverse=True)
     first = np.searchsorted(picked, np.arange(len(end) + 1) * n_columns)
     return ColumnChunks(
@@ -298,6 +302,8 @@ def _ends(
     ends: list[int] = []
     held: set[int] = set()
     for number, columns in enumerate(np.split(pairs % n_columns, starts)):
+        # Greedy: trees must stay in their order, so a chunk ends only where the next tree does not
+        # fit.
         held = held.union(columns.tolist())
         if len(held) > room:
             if len(columns) > room:

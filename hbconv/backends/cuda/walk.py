@@ -123,6 +123,7 @@ def _trees(
     """
     values = np.zeros(len(nodes.child), trees.values.dtype)
     values[~nodes.is_test] = trees.values[~nodes.child[~nodes.is_test]]
+    # Values of 32 bits have no high words.
     parts = (_words(nodes, cutoffs, chunks), *tables_of_values(values).values())[: 1 + trees.words]
     quads = -(-np.diff(nodes.first) // QUAD)
     first = np.append(0, np.cumsum(quads * len(parts)))
@@ -140,6 +141,8 @@ def _words(nodes: Nodes, cutoffs: Cutoffs, chunks: ColumnChunks) -> npt.NDArray[
     A leaf leads to its own place, into which no code carries.
     """
     inner = nodes.is_test
+    # Bits 0 to 7 take the sum of code and 256 - cutoff, 8 to 23 name the left child, 24 to 31 a
+    # column.
     words = (nodes.left - nodes.first[nodes.tree]) << 8
     words[inner] += 256 - cutoffs.cutoff[nodes.child[inner]]
     words[inner] |= chunks.place << 24

@@ -88,9 +88,8 @@ class Onnx(Backend):
 
         try:
             return OnnxArtifact(files["model.onnx"], target)
-        except (
-            Exception
-        ) as error:  # each kind of damage has its own class in ONNX Runtime, with no common base
+        # Each kind of damage has its own class in ONNX Runtime, with no common base.
+        except Exception as error:
             raise StoreError(f"ONNX Runtime cannot read the stored model: {error}") from error
 
 

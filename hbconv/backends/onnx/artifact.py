@@ -43,9 +43,8 @@ class OnnxArtifact(Artifact):
             self.session = onnxruntime.InferenceSession(
                 model, options, providers=["CPUExecutionProvider"]
             )
-        except (
-            Exception
-        ) as error:  # ONNX Runtime has its own classes of errors, with no public base
+        # ONNX Runtime has its own classes of errors, with no public base.
+        except Exception as error:
             raise BackendError(
                 f"ONNX Runtime does not take the program: {error}. "
                 "Use another backend, such as backend='torch'."

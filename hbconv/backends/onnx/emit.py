@@ -110,6 +110,7 @@ def iterate(w: GraphWriter, state: Tensor, given: Tensor, body: TensorProgram, s
     inner = w.inner()
     step, go_on, before = (inner.fresh(hint) for hint in ("step", "go_on", "state"))
     after = emit_program(inner, body, {"state": before, "given": given.name})["state"]
+    # NaN equals nothing, itself included, so it would keep the loop going to its last step.
     same = inner.node(
         "Or", inner.node("Equal", before, after.name), inner.node("IsNaN", after.name)
     )
@@ -164,6 +165,7 @@ def one_hot(b: Builder, codes: Value, sizes: Value, **attributes: Any) -> Value:
         return DECOMPOSITIONS["one_hot"](b, codes, sizes, **attributes)
     parts = []
     for column, count in enumerate(counts):
+        # The last row, of zeros, is for codes that are none of the column's.
         units = np.concatenate([np.eye(count), np.zeros((1, count))]).astype(dtype)
         code = b.take(codes, [column])
         is_unit = (code >= b.constant(0, "int32")) & (code < b.constant(count, "int32"))

@@ -165,9 +165,8 @@ def _write_output(w: GraphWriter, name: str, output: Output, value: Tensor, pass
     elif output.dtype is not None and output.dtype != dtype:
         data, dtype = w.cast(data, output.dtype), output.dtype
     shape = _shape(output, value)
-    target = w.node(
-        "Add", w.constant([0, *shape], "int64"), passed
-    )  # a zero in the target shape of Reshape means "as before"
+    # A zero in the target shape of Reshape means "as before".
+    target = w.node("Add", w.constant([0, *shape], "int64"), passed)
     w.output(w.named_node(name, "Reshape", data, target), dtype, shape, _returns(output))
 
 

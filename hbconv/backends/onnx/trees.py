@@ -121,6 +121,7 @@ def _row(forest: Forest) -> _Array:
 
 def tree_scores(w: GraphWriter, x: Tensor, forest: Forest, strategy: str) -> str:  # noqa: ARG001
     """Write the sums of scalar leaves."""
+    # Sums of the operator begin at zero, so starts of zero need no tree.
     started = np.flatnonzero(forest.start.data)
     values = np.concatenate([forest.start.data[started], forest.values.data[:, 0]])
     targets = np.concatenate(
@@ -174,7 +175,8 @@ def _tree_ensemble(
     thresholds = np.concatenate([forest.less_equal_thresholds(x.dtype), zeros])
     tensors = {
         "nodes_splits": thresholds.astype(x.dtype),
-        "nodes_modes": np.zeros(len(left), np.uint8),  # 0 is x <= split
+        # Mode 0 is x <= split.
+        "nodes_modes": np.zeros(len(left), np.uint8),
         "leaf_weights": np.concatenate([values, values[leaves]]).astype(x.dtype),
     }
     attributes = {name: array.astype(np.int64).tolist() for name, array in lists.items()}
@@ -209,7 +211,9 @@ def count_tree_work(forest: Forest, dtype: str) -> Work:
     trees = Work(
         operators=1,
         visits=visits,
-        sums=forest.n_trees if forest.n_outputs > 1 else 0,  # one output has a loop of its own
+        # ONNX Runtime has a loop of its own for one output, where sums cost nothing beside the
+        # visits.
+        sums=forest.n_trees if forest.n_outputs > 1 else 0,
         tables=NODE_BYTES * forest.n_tests,
     )
     return total_work([trees, *_table_works(forest, dtype)])

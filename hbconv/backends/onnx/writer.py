@@ -81,6 +81,7 @@ class GraphWriter:
 
     def node(self, operator: str, *inputs: str, **attributes: Any) -> str:
         """Append a core operator and return its result's name."""
+        # Attributes may be lists or protobuf messages, which do not hash.
         key = (operator, inputs, repr(attributes))
         if key not in self._known:
             self._known[key] = self.named_node(

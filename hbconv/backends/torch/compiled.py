@@ -25,6 +25,7 @@ IF_ASKED = "env_var_value != nullptr && env_var_value[0] != '0'"
 PORTABLE = {"cpp.march": "x86-64-v3", "cpp.simdlen": 256}
 """Code that all processors with AVX2 run, wherever it was compiled. Before 2.13, torch knows no
 ``cpp.march`` and compiles for the processor that is here."""
+# Torch's class is changed while a file is compiled, so one thread at a time may compile.
 _compiling = Lock()
 
 

@@ -92,20 +92,24 @@ class DeviceCalls:
         slots = self._take_slots()
         outputs: list[npt.NDArray[Any]] = []
         for number, start in enumerate(range(0, rows, chunk)):
+            # The results of a slot's last chunk are taken before its memory is written again.
             slot = slots[number % 2]
             self._finish(slot, outputs)
             slot.rows = slice(start, min(start + chunk, rows))
             self._start(slot, arrays, chunk)
+            # Shapes and dtypes of the outputs are known when the first chunk is computed.
             if not outputs:
                 outputs = [_empty(result, rows) for result in slot.results]
         for slot in slots:
             self._finish(slot, outputs)
-        self._slots.append(slots)  # not reached after an error, whose copies may still run
+        # Not reached after an error, whose copies may still run.
+        self._slots.append(slots)
         return outputs
 
     def _take_slots(self) -> tuple[_Slot, _Slot]:
         """Return slots that no other call uses."""
         try:
+            # A deque's pop is atomic, so threads need no lock to share the slots.
             return self._slots.pop()
         except IndexError:
             return _Slot(self._streams.stream()), _Slot(self._streams.stream())
@@ -118,7 +122,8 @@ class DeviceCalls:
             for place, array in enumerate(arrays):
                 source = torch.from_numpy(array[slot.rows])
                 pinned = self._pinned_memory(slot, place, source, chunk)[:count]
-                pinned.copy_(source)  # by all threads of torch: one of them takes 10 GB/s
+                # By all threads of torch: one of them takes 10 GB/s.
+                pinned.copy_(source)
                 inputs.append(pinned.to(self._streams.device, non_blocking=True))
             slot.results = []
             for place, result in enumerate(self._call(inputs), len(arrays)):
@@ -220,7 +225,8 @@ class Graphs:
             return None
         with graph.lock:
             for memory, tensor in zip(graph.inputs, inputs, strict=True):
-                memory.narrow(0, 0, rows).copy_(tensor)  # what lies behind is old
+                # Rows behind these are of an earlier call; nothing reads what becomes of them.
+                memory.narrow(0, 0, rows).copy_(tensor)
             graph.replay()
             return [take(output.narrow(0, 0, rows)) for output in graph.outputs]
 
@@ -229,10 +235,13 @@ class Graphs:
         stream = self._streams.current()
         if stream is None:
             return None
+        # Powers of two keep the graphs few: at most as many rows again are computed for nothing.
         bucket = 1 << max(rows - 1, 0).bit_length()
         key = (stream, bucket)
+        # Read without the lock: an entry is written once, and stays.
         if key in self._graphs:
             return self._graphs[key]
+        # Threads may lose a count here, which delays a capture by a call.
         self._seen[key] += 1
         if self._seen[key] < CALLS_BEFORE_CAPTURE or os.environ.get(VARIABLE) == "0":
             return None
@@ -254,7 +263,8 @@ class Graphs:
             try:
                 outputs, replay, n_bytes = self._streams.capture(run, self._bytes_left)
             except (RuntimeError, BackendError) as error:
-                log_no_graph(bucket, str(error))  # such as operators that wait for the host
+                # Such as operators that wait for the host.
+                log_no_graph(bucket, str(error))
                 return None
         self._bytes_left -= n_bytes
         return _Graph(memory, outputs, replay)
@@ -334,11 +344,13 @@ class Cuda:
         # Where a capture fails, torch leaves its stream the current one: the outer block does not.
         caller = torch.cuda.current_stream(self.device)
         with CAPTURING, torch.cuda.device(self.device), self.on(caller):
-            run()  # loads kernels and makes tables, which no capture may
+            # Loads kernels and makes tables, which no capture may.
+            run()
             captured = torch.cuda.graph(
                 graph,
                 stream=_stream_of_captures(self.device, caller.cuda_stream),
-                capture_error_mode="thread_local",  # threads may go on to use the device
+                # Other threads may go on to use the device.
+                capture_error_mode="thread_local",
             )
             with captured:
                 before = torch.cuda.memory_reserved(self.device)
@@ -347,7 +359,8 @@ class Cuda:
             if n_bytes > room:
                 del outputs
                 graph.reset()
-                torch.cuda.empty_cache()  # else torch keeps the memory, for no one
+                # Else torch keeps the memory, for no one.
+                torch.cuda.empty_cache()
                 raise RuntimeError(f"it would keep {n_bytes:,} bytes of the device")
         return outputs, graph.replay, n_bytes
 

@@ -246,6 +246,7 @@ class AnswerModule(nn.Module):
         values = (results,) if isinstance(results, Tensor) else results
         count = len(self.answers)
         answers = [answer(value) for answer, value in zip(self.answers, values, strict=False)]
+        # A check may look at several columns, and refuses a row if one of them is wrong.
         refused = [flags.any(1, keepdim=True) for flags in values[count:]]
         return (*answers, torch.cat(refused, 1)) if refused else tuple(answers)
 

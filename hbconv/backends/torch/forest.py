@@ -104,6 +104,7 @@ class ScoreSums(nn.Module):
         if self.width > 1:
             start = self.start.repeat(terms.shape[1] // self.width)
             return add_in_turn(torch.cat([start.unsqueeze(0), terms])).view(-1, self.width)
+        # Stable: the trees of an output keep their order, and so its sum keeps its last bits.
         terms_of_outputs = torch.split(
             terms.index_select(0, self.target.argsort(stable=True)), self.trees
         )
@@ -116,6 +117,7 @@ class ScoreSums(nn.Module):
     def _add_each(self, at: Tensor, terms: list[Tensor]) -> Tensor:
         """Add up the terms of each output."""
         rows = at.shape[1] if at.dim() == 2 else 1
+        # index_add at index 0 adds one row of terms after another, on the CPU.
         first = torch.zeros_like(self.target)
         starts = torch.split(self.start.unsqueeze(1).expand(-1, rows), 1)
         sums = [
@@ -187,6 +189,7 @@ class ForestModule(nn.Module):
         threshold: npt.NDArray[Any],
     ) -> None:
         super().__init__()
+        # The others read the splits of a first level, which single leaves lack.
         one, many = NATIVE[strategy if forest.n_tests else "select"]
         make_output = partial(ScoreSums, forest) if scores else LeafNumbers
         trees = many(forest, column, threshold, make_output)
@@ -202,6 +205,7 @@ class ForestModule(nn.Module):
 
         A tracer or compiler sees one module that takes any number of rows.
         """
+        # at_most writes into memory that it is given, which autograd does not allow.
         x = x.detach() if x.requires_grad else x
         output: Tensor
         if torch.compiler.is_compiling() or torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]

@@ -115,7 +115,8 @@ class PlacedKernels:
         self._scratch = tuple(scratch.values())
         fixed = {name: table.data_ptr() for name, table in tables.items()}
         names = (*inputs, *results, *scratch)
-        with self._launcher.opened():  # kernels are loaded into the current device
+        # Kernels are loaded into the current device.
+        with self._launcher.opened():
             self._launches = PreparedLaunches(plan, names, fixed, self._launcher)
 
     def __call__(self, n_rows: int, inputs: Sequence[Tensor]) -> list[Tensor]:
@@ -147,11 +148,13 @@ def takes_launches(x: Tensor) -> bool:
     """
     return (
         x.is_cuda
-        and torch.version.cuda is not None  # devices of other makers say is_cuda too
+        # Devices of other makers say is_cuda too.
+        and torch.version.cuda is not None
         and not torch.compiler.is_compiling()
         and type(x) is Tensor
         and not _len_torch_dispatch_stack()
-        and not is_functorch_wrapped_tensor(x)  # of vmap and torch.func: it has no memory
+        # Tensors of vmap and torch.func have no memory of their own.
+        and not is_functorch_wrapped_tensor(x)
         and not torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
     )
 
@@ -169,6 +172,7 @@ class PlacedTables:
     def _on(self, device: torch.device, table: Any) -> Tensor:
         """Return a table's copy. The table is kept beside it, so that no other has its number."""
         key = id(table), device
+        # Two threads may both copy a table; setdefault lets both have the first copy.
         _, tensor = self._held.get(key) or self._held.setdefault(
             key, (table, to_tensor(table).to(device))
         )
@@ -187,6 +191,7 @@ NAMES = {torch.float32: "float32", torch.float64: "float64"}
 def pairwise_on_device(x: Tensor, points: Tensor, kind: str, p: float) -> Tensor:
     """Compute primitive ``pairwise``: (rows, points) for x (rows, k) and points (points, k)."""
     if len(x) > MAX_ROWS:
+        # Kernels number rows by int32.
         parts = torch.split(x, MAX_ROWS)
         return torch.cat([pairwise_on_device(part, points, kind, p) for part in parts])
     n_points, n_features = points.shape

@@ -45,6 +45,8 @@ class LoopModule(torch.nn.Module):
         for _ in range(self.steps):
             before = state
             state = self.body(before, given)
+            # torch.equal calls NaN different, so a state with NaN runs all steps, to the same
+            # result.
             if stops and torch.equal(before, state):
                 break
         return state
@@ -115,6 +117,7 @@ class TensorModule(torch.nn.Module):
 
     def forward(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
         """Compute the outputs; raise InputError for an input of another dtype or width."""
+        # In a trace, checks in Python run once, for the example alone.
         if not torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
             for tensor, declared in zip(inputs, self.inputs, strict=True):
                 _check(tensor, declared)
@@ -128,6 +131,7 @@ class TensorModule(torch.nn.Module):
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> TensorModule:
         def move(tensor: Tensor) -> Tensor:
+            # fn moves and converts at once; where it converted, only its device is taken.
             moved = fn(tensor)
             return moved if moved.dtype == tensor.dtype else tensor.to(moved.device)
 

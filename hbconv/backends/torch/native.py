@@ -67,6 +67,7 @@ def torch_headers() -> Path:
         Torch has no stable ABI, or came without the files.
     """
     headers = Path(torch.__file__).parent / "include"
+    # torch.__version__ compares by its numbers, not as text: 2.9 is before 2.10.
     if torch.__version__ < FIRST_TORCH or not (headers / "torch/csrc/stable/library.h").is_file():
         raise MissingPackageError(
             "A torch operator needs torch 2.10 or later and its header files, which torch "

@@ -135,9 +135,11 @@ def prepare_points(points: _Array, k: int) -> tuple[_Array, ...]:
         weights = -2.0 * _in_runs(apart, k, 0.0).reshape(-1, n_columns).T
         return centre, weights, _in_runs((apart**2).sum(axis=1), k, np.inf)
     boxed = n_columns <= MAX_BOXED_FEATURES and n_points > 2 * _few(n_columns) * SIZE
+    # A box bounds distances by differences, and inf - inf is NaN.
     if not boxed or not np.isfinite(points).all():
         return (_in_runs(points, k, np.inf),)
     places = _boxes(points, np.arange(n_points))
+    # Points at infinity fill boxes up: they come after all others, and k real ones are found first.
     held = np.full((len(places), n_columns, SIZE), np.inf, points.dtype)
     positions = np.zeros((len(places), SIZE), np.int64)
     for box, chosen in enumerate(places):
@@ -167,6 +169,7 @@ def _boxes(points: _Array, chosen: npt.NDArray[np.intp]) -> list[npt.NDArray[np.
     if len(chosen) <= SIZE:
         return [chosen]
     held = points[chosen]
+    # Cuts along the longest side keep boxes round, so that a row is near to few of them.
     longest = np.argmax(held.max(axis=0) - held.min(axis=0))
     ordered = chosen[np.argsort(held[:, longest], kind="stable")]
     middle = -(-len(chosen) // SIZE) // 2 * SIZE
@@ -185,6 +188,7 @@ def _search(
 ) -> Tensor:
     """Search a few boxes for all rows, many for those that are not settled, else all points."""
     few = _few(x.shape[1])
+    # Devices would wait for the host's look at the rows that are not settled.
     if not x.is_cpu or k >= few * held.shape[2]:
         return _search_all(x, points, k)
     beyond = _squares_to_boxes(x, low, high)
@@ -206,17 +210,20 @@ def _search_boxes(
 
     Where the next of the points found is as near as the last, their order is not known.
     """
+    # One box more: no point that is left out is nearer than that box.
     squares, boxes = torch.topk(beyond, count + 1, dim=1, largest=False)
     inside = held[boxes[:, :count]]
     total = torch.square(inside[:, :, 0] - x[:, 0, None, None])
     for column in range(1, x.shape[1]):
         total += torch.square(inside[:, :, column] - x[:, column, None, None])
+    # One point more shows whether the last of the k is tied.
     values, where = torch.topk(total.flatten(1), k + 1, dim=1, largest=False)
     last = values[:, k - 1]
     settled = (last < squares[:, count]) & (last < values[:, k])
     at = where[:, :k]
     size = held.shape[2]
     box = boxes.gather(1, torch.div(at, size, rounding_mode="floor"))
+    # By position first: the stable sort by value then keeps ties in the order of the points.
     positions, order = torch.sort(places[box, at % size], dim=1)
     return _in_order(values[:, :k].gather(1, order), positions), settled
 

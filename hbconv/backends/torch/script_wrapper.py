@@ -3,6 +3,7 @@
 All of it is TorchScript, so that a file needs torch alone.
 """
 
+# TorchScript needs annotations that are types: no annotations from __future__ in this file.
 import operator
 from typing import Any
 
@@ -112,6 +113,7 @@ class _TextColumn(nn.Module):
     def __init__(self, codes: dict[str, int]) -> None:
         super().__init__()
         self.codes = codes
+        # An empty buffer follows the module to its device, which a script cannot ask otherwise.
         self.register_buffer("device", torch.zeros(0))
 
     def forward(self, texts: list[str]) -> Tensor:
@@ -139,5 +141,6 @@ class _Checks(nn.Module):
 
     def forward(self, refused: Tensor) -> None:
         if bool(refused.any()):
+            # argmax does not take bools.
             first = int(refused.any(0).int().argmax())
             raise ValueError(self.messages[first])

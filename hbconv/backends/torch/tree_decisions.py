@@ -66,6 +66,7 @@ def number_thresholds(
     end = np.searchsorted(column, column, side="right")
     missing = np.isnan(threshold)
     real = end - np.bincount(column, missing).astype(np.int64)[column]
+    # From the largest down: a value that is at most a threshold is at most all larger ones too.
     turn = np.maximum(real - 1 - np.arange(len(column)), 0)
     part = -(turn // most)
     _, ranked = np.unique(np.stack([column, part]), axis=1, return_inverse=True)
@@ -118,12 +119,14 @@ class Ranks(nn.Module):
         real = number <= most
         count = np.bincount(ranked[real], minlength=len(source))
         single = np.flatnonzero(count <= 1)
+        # The bits of a count are the steps of a binary search among as many edges.
         steps = np.frexp(count)[1]
         by_steps = np.argsort(-steps, kind="stable")
         several = by_steps[count[by_steps] > 1]
         self.sizes = [int((steps[several] > step).sum()) for step in range(steps.max())]
         first = np.zeros(len(source), np.int64)
         first[several] = np.cumsum(1 << steps[several]) - (1 << steps[several])
+        # No value is <= NaN, so a search never steps over padding.
         edges = np.full(int((1 << steps[several]).sum()), np.nan, threshold.dtype)
         searched = real & (count > 1)[ranked]
         edges[first[ranked[searched]] + number[searched] - 1] = threshold[searched]
@@ -202,6 +205,7 @@ class DistinctSplits(nn.Module):
 
     def __init__(self, column: npt.NDArray[np.int32], threshold: npt.NDArray[Any]) -> None:
         super().__init__()
+        # The last split is for leaves: no value is <= NaN, so it never holds.
         columns = np.append(column, 0)
         thresholds = np.append(threshold, np.array(np.nan, threshold.dtype))
         order = np.lexsort((thresholds, columns))
@@ -269,6 +273,7 @@ class RankedDecisions(DistinctSplits):
         """
         ranked, number = number_thresholds(column, threshold, MAX_RANK)
         self.ranks = Ranks(ranked, number, column, threshold, MAX_RANK, LEAST_BYTE, torch.int8)
+        # Padding needs a rank that no value has, so it never holds.
         place, columns, table = _segments(ranked, number, MAX_RANK + 1)
         least = torch.tensor(table + LEAST_BYTE).to(torch.int8).unsqueeze(2)
         self.register_buffer("column", torch.tensor(columns, dtype=torch.int64))

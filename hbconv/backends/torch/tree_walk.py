@@ -60,6 +60,7 @@ class NodeSplits(DistinctSplits):
     def forward(self, x: Tensor) -> Tensor:
         """Return the integers of values: (n_rows, ranked columns) for x (columns, n_rows)."""
         ranks = self.ranks(x).to(self.dtype).bitwise_left_shift_(self.column_bits)
+        # All ones in the low bits, so that an equal rank holds whatever column the node names.
         values: Tensor = ranks.bitwise_or_(self.last_column).t().contiguous()
         return values
 
@@ -93,11 +94,13 @@ class WalkManyRows(nn.Module):
     def forward(self, x: Tensor, unbounded: bool = False) -> Tensor:
         """Return the output for x (columns, n_rows); ``unbounded`` allows any number of rows."""
         values = self.splits(x).flatten()
+        # Rows come in chunks whose places int32 numbers, unless a trace leaves their number open.
         kind = torch.int64 if unbounded else torch.int32
         first = torch.arange(x.shape[1], dtype=kind, device=x.device) * self.splits.width
         roots = self.nodes[: self.n_trees].unsqueeze(1)
         last_column = self.splits.last_column
         read = (roots & last_column) + first
+        # A node's integer is at most a value's exactly where its rank is.
         left = at_most(roots, values.index_select(0, read.flatten()).view(read.shape))
         at = left.add_(self.child[: self.n_trees].unsqueeze(1)).flatten()
         first = first.expand(self.n_trees, -1).flatten()
@@ -201,12 +204,15 @@ def _walk(
             count = int(torch.count_nonzero(walks))
             if count == 0:
                 break
+            # Fewer than a quarter who leave are not worth the copies of those who walk on; not
+            # measured.
             if 4 * count < 3 * at.shape[0]:
                 on = torch.nonzero(walks).view(-1)
                 groups.append(at)
                 walking.append(on)
                 first = first.index_select(0, on)
                 at = at.index_select(0, on)
+    # TorchScript's zip has no strict=.
     for group, on in zip(groups[::-1], walking[::-1]):  # noqa: B905
         at = group.scatter_(0, on, at)
     return at

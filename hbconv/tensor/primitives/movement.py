@@ -66,6 +66,7 @@ def infer_expand(x: TensorType, value: TensorType) -> TensorType:
 
 def expand(x: NumpyArray, value: NumpyArray) -> NumpyArray:
     """Repeat a constant for each row."""
+    # No copy: all rows are one memory, which numpy makes read-only.
     return np.broadcast_to(value, (len(x), *value.shape))
 
 
@@ -100,6 +101,8 @@ def iterate(state: NumpyArray, given: NumpyArray, body: TensorProgram, steps: in
     for _ in range(steps):
         before = state
         state = evaluate(body, {"state": before, "given": given})["state"]
+        # NaN equals nothing, itself included, so without equal_nan such a state would run all
+        # steps.
         if np.array_equal(before, state, equal_nan=True):
             break
     return state
@@ -193,6 +196,7 @@ def infer_bucketize(x: TensorType, edges: TensorType, right: bool) -> TensorType
 def bucketize(x: NumpyArray, edges: NumpyArray, right: bool) -> NumpyArray:
     """Count, for each column, the edges at or below x."""
     side: Literal["left", "right"] = "right" if right else "left"
+    # searchsorted puts NaN behind all numbers, so an x that is NaN counts all real edges.
     counts = [np.searchsorted(e[~np.isnan(e)], x[:, j], side=side) for j, e in enumerate(edges)]
     if not counts:
         return np.zeros(x.shape, np.int32)
@@ -214,6 +218,7 @@ def infer_scatter(tokens: TensorType, weights: TensorType, width: int) -> Tensor
 def scatter(tokens: NumpyArray, weights: NumpyArray, width: int) -> NumpyArray:
     """Add one weight after another; one more column takes the weights of no column."""
     out = np.zeros((len(tokens), width + 1), weights.dtype)
+    # Indexing with += would add once where a token is twice in one row; add.at adds each, in order.
     np.add.at(out, (np.arange(len(tokens))[:, None], tokens), weights)
     return out[:, :width]
 

@@ -149,6 +149,7 @@ class Heap:
         Most are not below the largest held. Those are left out by blocks, each twice as long as
         the one before.
         """
+        # While the heap has free places, the first k values enter, whatever they are.
         start, size = 0, len(self.values) if self.values[0] == inf else BLOCK
         while start < len(values):
             block = values[start : start + size]
@@ -162,10 +163,13 @@ class Heap:
     def push(self, value: float, number: int) -> None:
         """Put a value in the place of the largest, and let it sink below larger ones."""
         values, numbers = self.values, self.numbers
+        # scikit-learn's heap_push also returns at equality, so of equal values the first ones stay.
         if value >= values[0]:
             return
         place, size = 0, len(values)
         while (child := 2 * place + 1) < size:
+            # Of equal children the left one moves up, as in scikit-learn: it decides which is
+            # dropped next.
             if child + 1 < size and values[child + 1] > values[child]:
                 child += 1
             if value >= values[child]:
@@ -178,6 +182,7 @@ class Heap:
 def sort_pairs(values: list[float], numbers: list[int]) -> list[int]:
     """Return the numbers in the order into which scikit-learn sorts the values."""
     pairs = list(zip(values, numbers, strict=True))
+    # Depth from which heapsort takes over, as in scikit-learn's _sorting.pyx.
     _introsort(pairs, 0, len(pairs), 2 * int(log2(len(pairs))))
     return [number for _, number in pairs]
 
@@ -195,6 +200,7 @@ def _introsort(pairs: Pairs, start: int, end: int, depth: int) -> None:
         pivot = _partition(pairs, start, end)
         _introsort(pairs, start, pivot, depth)
         start = pivot + 1
+    # Python's sort is stable, as insertion is, so equal values keep their order.
     pairs[start:end] = sorted(pairs[start:end], key=_value)
 
 
