@@ -37,7 +37,7 @@ def find_backend(name: str) -> Backend:
     OptionError
         There is none; the message has the nearest names.
     MissingPackageError
-        It stands on a package that is not installed.
+        It needs a package that is not installed.
     """
     if name not in backend_names():
         raise unknown("backend", name, backend_names())

@@ -70,7 +70,7 @@ class Artifact(ABC):
     def run(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
         """Compute the outputs, in the program's order, for inputs of any length.
 
-        Their values may lie in any order, as those of a table by columns do.
+        Their memory may have any order: that of a table may be by columns.
         """
 
     sizes: tuple[int, ...] = ()
@@ -80,11 +80,11 @@ class Artifact(ABC):
     """
 
     def for_rows(self, rows: int) -> Artifact:  # noqa: ARG002
-        """Return what runs so many rows: the artifact itself, unless it has variants."""
+        """Return what runs this number of rows: the artifact itself, unless it has variants."""
         return self
 
     def bind(self, rows: int) -> Bound | None:  # noqa: ARG002
-        """Bind to buffers for up to so many rows; return None if that saves no time."""
+        """Bind to buffers for up to this number of rows; return None if that saves no time."""
         return None
 
     def files(self) -> dict[str, bytes]:
@@ -114,7 +114,7 @@ class KernelReport:
     bytes_read, bytes_written : int
         Bytes per row of the input columns in use, and of the outputs.
     table_bytes : int
-        Bytes of constants. A tile reads at most so many: a walk skips splits that no row reaches.
+        Bytes of constants. A tile reads these at most: a walk skips splits that no row reaches.
     scratch_bytes : int
         Bytes of the values of one tile.
     trees : tuple of str
@@ -227,7 +227,7 @@ class Backend(ABC):
         return 0
 
     def takes_tensors(self, target: Target) -> bool:  # noqa: ARG002
-        """Whether its artifacts ``compute`` tensors of torch where they lie."""
+        """Whether its artifacts ``compute`` tensors of torch on their device."""
         return False
 
     def report(self, program: TensorProgram, target: Target) -> KernelReport | DeviceReport:  # noqa: ARG002

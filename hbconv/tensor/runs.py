@@ -24,7 +24,7 @@ REPEATS = 8
 
 
 def find_repeats(indices: npt.NDArray[Any], extent: int) -> Runs:
-    """Return each position and how often it comes at once; none where that is seldom.
+    """Return each position and how often it is repeated; nothing where that is seldom.
 
     One-hot encoders take each code once for each category.
 

@@ -92,8 +92,8 @@ def write_interaction_matrices(
     place = pairs.places(width)
     output = count * np.arange(outputs)[:, None, None]
     places = np.where(place < 0, count * outputs, place + output)  # 1
-    beside = b.take(b.concat(parts), places.ravel())
-    sums = b.reduce("reduce_sum", b.reshape(beside, outputs * width, width), axis=1)
+    off_diagonal = b.take(b.concat(parts), places.ravel())
+    sums = b.reduce("reduce_sum", b.reshape(off_diagonal, outputs * width, width), axis=1)
     places[:, np.arange(width), np.arange(width)] = (
         count * outputs + 1 + np.arange(outputs * width).reshape(outputs, width)
     )

@@ -346,7 +346,7 @@ class FeaturePairs:
     first, second : int array, shape (n_pairs,)
         Features of each pair, the smaller one first.
     test, above : int array, shape (n_meetings,)
-        Two tests of one way on different features; those of a test stand together, in its order.
+        Two tests of one way on different features; those of a test are neighbours, in its order.
     from_left : bool array, shape (n_meetings,)
         Whether the way goes left at the upper test.
     pair : int array, shape (n_meetings,)
@@ -361,7 +361,7 @@ class FeaturePairs:
     pair: IntArray
 
     def places(self, width: int) -> IntArray:
-        """Return where pairs stand in a matrix of the features, and -1 elsewhere.
+        """Return the number of each pair in a matrix of the features, and -1 elsewhere.
 
         Examples
         --------
@@ -469,7 +469,7 @@ def pair_sums(covered: CoveredForest, x: npt.NDArray[Any]) -> Floats:
 def interaction_matrices(covered: CoveredForest, x: npt.NDArray[Any]) -> Floats:
     """Return a matrix of the features for each output: (n_rows, n_outputs * width * width).
 
-    Half of what a pair adds stands in either place. The diagonal makes each row add up to the
+    Half of what a pair adds is in either place. The diagonal makes each row add up to the
     contribution of its feature.
     """
     pairs = find_pairs(covered)

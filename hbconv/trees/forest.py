@@ -22,7 +22,7 @@ class CategoryTables:
     """Decisions of categorical splits: a table of bools for each, one after another.
 
     A split with a table reads a code, a whole number from 0. It goes left where
-    ``goes_left[start[table] + min(code, last)]`` holds: the last entry of a table answers for all
+    ``goes_left[start[table] + min(code, last)]`` holds: the last entry of a table is for all
     codes beyond it. The meaning of a code is the reader's choice.
 
     Parameters
@@ -105,8 +105,8 @@ class Forest:
     """A tree ensemble as flat arrays, inner nodes ("tests") and leaves apart.
 
     A child is ``>= 0`` for a test, and ``~leaf`` (negative) for a leaf. Both are numbered over the
-    whole forest. The leaves of a tree are contiguous and stand left to right, tree after tree. So a
-    leaf number minus the tree's first leaf is its left-to-right place.
+    whole forest. The leaves of a tree are contiguous and numbered left to right, tree after tree.
+    So a leaf number minus the tree's first leaf is its left-to-right place.
 
     Parameters
     ----------
@@ -351,7 +351,7 @@ class Forest:
         return replace(self, feature=feature, n_features=len(columns), slopes=slopes)
 
     def of_wider_rows(self, columns: npt.NDArray[Any], n_features: int) -> Forest:
-        """Read the columns where they stand among more features: ``with_features`` undone."""
+        """Read the columns at their places among more features: undo ``with_features``."""
         slopes = self.slopes and replace(
             self.slopes, feature=Array.of(columns[self.slopes.feature.data], np.int32)
         )

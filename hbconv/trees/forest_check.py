@@ -25,7 +25,7 @@ def check_forest(forest: Forest) -> Forest:
     """Return the forest if its arrays fit together.
 
     Afterwards every array has its dtype and length, and each test is reached once, from one root.
-    Leaves stand left to right and contiguous, tree after tree. Features, targets, tables and terms
+    Leaves are contiguous, left to right, tree after tree. Features, targets, tables and terms
     of linear leaves are in range. The time grows with the size alone, not with the depth.
 
     Raises
@@ -83,7 +83,7 @@ def _check_ranges(forest: Forest) -> None:
 def _check_trees(forest: Forest) -> None:
     """Check that children lead to the leaves in their order.
 
-    The leaves stand left to right if one condition holds at each test: the first leaf on the right
+    The leaves are in order if one condition holds at each test: the first leaf on the right
     follows the last one on the left.
     """
     left, right, roots = (

@@ -1,7 +1,7 @@
 """Leaf splits: trees of any shape halved by their leaves, so that few bits name a leaf.
 
-The leaves of a tree stand left to right. A range of neighbouring leaves is split in two between two
-of them, until single leaves are left.
+The leaves of a tree are numbered left to right. A range of neighbouring leaves is split in two
+between two of them, until single leaves are left.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class LeafSplits:
     left, right : int64 (n_ranges,)
         The ranges before and after the split; -1 for a single leaf.
     bits : int64 (n_ranges,)
-        How many tell its leaves apart.
+        How many bits number its leaves.
     root : int64 (n_trees,)
         Range of a tree; -1 for one of a single leaf.
     step_range, step_test, step_either : int64, int64, bool (n_steps,)
@@ -85,7 +85,7 @@ class LeafSplits:
 def split_leaves(forest: Forest) -> LeafSplits:
     """Split all trees of a forest, a level of ranges at a time.
 
-    1. Between leaf ``p - 1`` and leaf p stands one test, whose right subtree begins with leaf p.
+    1. Between leaf ``p - 1`` and leaf p is one test, whose right subtree begins with leaf p.
     2. ``2 ** (b - 1)`` leaves at most may lie on either side, where b bits tell a range apart. Of
        such splits, that at the highest test takes the fewest others to decide.
     3. Sides of one leaf are done.
@@ -93,7 +93,7 @@ def split_leaves(forest: Forest) -> LeafSplits:
     position = forest.leftmost(forest.right.data)  # 1
     test_before = np.full(forest.n_leaves + 1, -1)
     test_before[position] = np.arange(forest.n_tests)
-    # Positions that no test stands before are never the highest.
+    # Positions without a test before them are never the highest.
     depth = np.full(forest.n_leaves + 1, np.iinfo(np.int32).max)
     depth[position] = forest.depth_of_tests
     highest = _Highest(depth)

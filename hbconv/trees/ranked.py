@@ -1,4 +1,4 @@
-"""Ranks: the thresholds of each feature, ascending, and where each split stands among them.
+"""Ranks: the thresholds of each feature, ascending, and the position of each split among them.
 
 A split asks only on which side of a threshold a value lies. So kernels compare small integers: the
 number of thresholds that a value lies right of.
@@ -18,7 +18,7 @@ from hbconv.trees.forest import Forest
 __all__ = ["EDGES_PER_COLUMN", "RankedFeature", "rank_features"]
 
 EDGES_PER_COLUMN = 255
-"""Edges that a column of bytes tells apart: a byte counts from 0 to 255 of them."""
+"""Edges that a column of bytes distinguishes: a byte counts from 0 to 255 of them."""
 
 Ints = npt.NDArray[np.int64]
 

@@ -45,8 +45,8 @@ def find_level_splits(forest: Forest) -> Ints | None:
 def sum_as_leaves(covered: CoveredForest) -> Forest | None:
     """Return a forest whose sums are the contributions; None unless all trees are symmetric.
 
-    A leaf of a symmetric tree tells what all its tests said. So each tree becomes a tree for each
-    feature that it tests, and for each value of a leaf. They differ by their leaves.
+    A leaf of a symmetric tree determines the outcome of all its tests. So each tree becomes a tree
+    for each feature that it tests, and for each value of a leaf. They differ by their leaves.
     """
     forest = covered.forest
     if find_level_splits(forest) is None:

@@ -92,7 +92,7 @@ def _torchscript(model: Exportable, device: str) -> tuple[ModelConfig, dict[str,
 
 
 def _onnx(model: Exportable, device: str) -> tuple[ModelConfig, dict[str, bytes]]:
-    """Return an ONNX file, whose tensors Triton is told of as the file declares them."""
+    """Return an ONNX file, with its tensors as the file declares them."""
     from hbconv.backends.onnx.writer import read_signature
 
     data = model.to_bytes(".onnx")
@@ -103,7 +103,7 @@ def _onnx(model: Exportable, device: str) -> tuple[ModelConfig, dict[str, bytes]
 
 
 def _python(model: Exportable, device: str) -> tuple[ModelConfig, dict[str, bytes]]:
-    """Return the saved model, and the module that answers by it."""
+    """Return the saved model, and the module that runs it."""
     if device != "cpu" and "cuda" not in find_backend(model.backend).devices:
         raise OptionError(
             f"Backend {model.backend!r} does not run on {device!r}. Use device='cpu', or "
@@ -117,7 +117,7 @@ def _python(model: Exportable, device: str) -> tuple[ModelConfig, dict[str, byte
 
 
 def _answer(output: FileOutput) -> TritonTensor:
-    """Return an answer with text labels themselves, not their codes."""
+    """Return an output that holds text labels themselves, not their codes."""
     dtype = "string" if output.classes is not None else output.dtype
     return TritonTensor(output.method, dtype, output.shape)
 

@@ -1,4 +1,4 @@
-"""Run in Triton's python backend: a saved model that answers batches of requests.
+"""Run in Triton's python backend: a saved model that predicts batches of requests.
 
 ``1/model.py`` of an exported repository imports ``TritonPythonModel`` from here.
 """
@@ -23,11 +23,11 @@ __all__ = ["TritonPythonModel"]
 class TritonPythonModel:
     """The class that Triton's python backend makes for each instance of a model.
 
-    A request that the model refuses gets an error, and those in its batch get their answers.
+    A request that the model refuses gets an error, and the others in its batch get their outputs.
     """
 
     def initialize(self, args: dict[str, str]) -> None:
-        """Load ``model.hbc`` beside ``model.py``, for the device of the instance."""
+        """Load ``model.hbc`` next to ``model.py``, for the device of the instance."""
         import triton_python_backend_utils as backend
 
         self.backend = backend

@@ -60,7 +60,7 @@ class RowReader:
     width : int
         Columns of each.
     missing : mapping of str to object
-        What the empty text stands for in each text column that has missing values.
+        Value of the empty text in each text column that has missing values.
     is_sequence : bool
         The model takes a sequence of values, not a table.
     """
@@ -78,7 +78,7 @@ class RowReader:
         Raises
         ------
         BackendError
-            Rows are mappings or sequences, or a column tells None from NaN.
+            Rows are mappings or sequences, or a column distinguishes None from NaN.
         """
         _require_texts(model)
         is_sequence = model.schema.conventions.takes_column
@@ -89,7 +89,7 @@ class RowReader:
 
     @property
     def tensors(self) -> tuple[TritonTensor, ...]:
-        """The inputs as Triton is told of them."""
+        """The inputs as they are declared to Triton."""
         pairs = zip(self.names, self.dtypes, strict=True)
         return tuple(TritonTensor(name, dtype, (self.width,)) for name, dtype in pairs)
 
@@ -123,7 +123,7 @@ def _require_texts(model: Exportable) -> None:
 
 
 def _missing(model: Exportable) -> dict[str, object]:
-    """Return what the empty text stands for, by column: None or NaN, as the vocabulary knows."""
+    """Return the value of the empty text by column: None or NaN, as in the vocabulary."""
     read: dict[str, list[Vocabulary]] = {}
     for node in topological(model.parsed.roots):
         if isinstance(node, Codes) and isinstance(node.vocabulary, Vocabulary):
@@ -132,7 +132,7 @@ def _missing(model: Exportable) -> dict[str, object]:
     for name, vocabularies in read.items():
         require_one_meaning(vocabularies, name)
         for vocabulary in vocabularies:
-            # Refuses what one text cannot tell.
+            # Refuses what one text cannot distinguish.
             text_codes(vocabulary, name)
             if "" not in vocabulary.values and {vocabulary.none, vocabulary.nan} != {-1}:
                 meanings[name] = None
@@ -140,10 +140,10 @@ def _missing(model: Exportable) -> dict[str, object]:
 
 
 def answer_array(model: Exportable, method: str, rows: Any, dtype: Any) -> npt.NDArray[Any]:
-    """Return the answer of a method as one array of the dtype that Triton was told of.
+    """Return the output of a method as one array of the dtype that Triton expects.
 
-    Lists of arrays stand side by side, sparse matrices are dense, and a single row that is flat has
-    two dimensions.
+    Lists of arrays are joined side by side, sparse matrices are dense, and a single row that is
+    flat has two dimensions.
     """
     answer = getattr(model, method)(rows)
     if isinstance(answer, list):

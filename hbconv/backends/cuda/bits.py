@@ -132,7 +132,7 @@ class TreePrograms:
     def words(self, place: Ints, lanes: int) -> npt.NDArray[np.uint32]:
         """Return the words of the kernel: offsets of the planes, and flags.
 
-        The planes of a word's column lie at a place among those of its chunk. A cutoff ``16 h + l``
+        The planes of a word's column are at a place among those of its chunk. A cutoff ``16 h + l``
         reads high planes h and h + 1, and low plane l. All codes are below high plane 15 or 16.
         """
         plane = 4 * lanes
@@ -262,7 +262,7 @@ def _full_ranges(splits: LeafSplits, roots: Ints, bits: int) -> Ints:
 
 
 def _expand(counts: Ints) -> tuple[Ints, Ints]:
-    """Repeat each entry so many times: which entry, and how many of it were before.
+    """Repeat each entry ``counts`` times: return which entry, and how many of it were before.
 
     Examples
     --------

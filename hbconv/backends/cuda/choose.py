@@ -70,7 +70,7 @@ __all__ = ["Candidate", "TreeKernels", "refuse"]
 
 # Wide tiles read each program for more rows, narrow ones leave room for more columns.
 LANES = (32, 16)
-# A node of `few` has its flags in bits 30 and 31, beside the feature.
+# A node of `few` has its flags in bits 30 and 31, above the feature.
 MAX_NODES_OF_FEW = 1 << 30
 MAX_RESIDENT = 32
 """Blocks that a multiprocessor keeps at most."""
@@ -83,7 +83,7 @@ STEPS = tuple(int(2 ** (i / 4)) for i in range(8, 81))
 """Rows for which forms are compared, 4 to 1,048,576: the best of the most takes all beyond."""
 # Chosen, not measured.
 WORTH = 1.15
-"""A form stays where another is less than so many times as fast: each takes time to compile."""
+"""A form stays unless another one is this many times as fast: each takes time to compile."""
 
 
 def refuse(forest: Forest) -> str:
@@ -119,11 +119,11 @@ class Candidate:
     chunks: int = 1
 
     def fits(self, n_rows: int) -> bool:
-        """Whether memory allows the terms of so many rows; whole trees have none."""
+        """Whether memory allows the terms of ``n_rows`` rows; whole trees have none."""
         return self.slices == 1 or n_rows <= self.kernel.plan.rows_at_once
 
     def seconds(self, n_rows: int, device: Device) -> float:
-        """Predict the seconds of so many rows, for as many at a time as memory allows."""
+        """Predict the seconds of ``n_rows`` rows, which run in as large parts as memory allows."""
         calls, rest = divmod(n_rows, self.kernel.plan.rows_at_once)
         full = add_seconds(self.turns, self.kernel.plan.rows_at_once, device)
         return calls * full + (add_seconds(self.turns, rest, device) if rest else 0.0)
@@ -172,7 +172,7 @@ class TreeKernels:
         self.trees = order_trees(forest, scores and not self.adds_vectors)
 
     def choose(self, n_rows: int) -> Candidate:
-        """Return the form that is predicted fastest for so many rows."""
+        """Return the form that is predicted fastest for ``n_rows`` rows."""
         return self.forms[bisect_left(self.limits, n_rows)]
 
     @property
@@ -203,7 +203,7 @@ class TreeKernels:
         return tuple(forms), tuple(limits)
 
     def candidates(self) -> Iterator[Candidate]:
-        """Make the forms that fit the device; a grid has so many passes of `bin`."""
+        """Make the forms that fit the device, and whose passes of `bin` fit a grid."""
         yield self.few
         for candidate in (*self._bits(), *self._walk(), *self._deep()):
             if candidate.kernel.plan.launches[0].grid.passes <= MAX_PASSES:

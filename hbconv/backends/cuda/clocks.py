@@ -51,20 +51,20 @@ ISSUED_PER_CUTOFF, INTEGER_PER_CUTOFF, SHARED_PER_CUTOFF = 17.8, 9.4, 4.2
 ISSUED_PER_LISTED, INTEGER_PER_LISTED = 6, 2
 """More instructions of a cutoff where a test may have several."""
 ISSUED_PER_TREE, INTEGER_PER_TREE, SHARED_PER_TREE = 263, 87, 67
-"""Those of a tree beside its cutoffs and joins; SHARED_PER_TREE for values of one word."""
+"""Those of a tree besides its cutoffs and joins; SHARED_PER_TREE for values of one word."""
 CONFLICTS_OF_HALVES = 1.5
-"""Reads of two half warps, whose planes may lie in the same banks."""
+"""Reads of two half warps, whose planes may be in the same banks."""
 BINNING = 13 / 32
 """Clocks of a value, the bits of its code included: 52 warp instructions for 32 columns."""
 ISSUED_PER_PLANES, INTEGER_PER_PLANES, SHARED_PER_PLANES = 120, 75, 31
-"""Those of the bits of 32 columns and 32 rows, where a chunk of trees reads them anew."""
+"""Those of the bits of 32 columns and 32 rows, where a chunk of trees reads them again."""
 LATENCY_PER_CUTOFF = 65
 LATENCY_PER_GROUP = 500
 LATENCY_PER_PLANES = 700
-"""Clocks of a cutoff, of a group of trees beside its cutoffs, and of planes that a team writes."""
+"""Clocks of a cutoff, of a group of trees besides its cutoffs, and of planes that a team writes."""
 ISSUED_PER_LEVEL, INTEGER_PER_LEVEL, SHARED_PER_LEVEL = 6.3, 3.1, 2.35
 ISSUED_PER_WALK, INTEGER_PER_WALK, SHARED_PER_VALUE = 8.0, 4.0, 2.6
-"""Warp instructions of a level, and of a tree beside its levels; reads of each word of a value."""
+"""Warp instructions of a level, and of a tree besides its levels; reads of each word of a value."""
 SHARED_AT_TOP = 0.6
 """Reads of each of the first two levels, whose nodes and codes serve eight rows."""
 LATENCY_PER_LEVEL = 100
@@ -78,7 +78,7 @@ LATENCY_PER_COPY = 300
 WALK_THREADS, DEEP_THREADS = 768, 1024
 """Threads of a multiprocessor whose registers fit."""
 RESERVED_BYTES = 1 << 10
-"""Shared memory that a block takes beside its own."""
+"""Shared memory that a block takes on top of its own."""
 ISSUED_PER_BRANCH, INTEGER_PER_BRANCH = 19, 12.5
 """Warp instructions of a level of a tree of any depth."""
 FIRST_CACHE_BYTES = 29 << 10
@@ -117,7 +117,7 @@ class Device:
     hertz: float = 1.755e9
 
     def blocks(self, shared_bytes: int, most: int) -> int:
-        """Count the blocks of so much shared memory that a multiprocessor keeps, at most some."""
+        """Count the blocks of this much shared memory that a multiprocessor keeps, up to some."""
         all_bytes = self.shared_bytes + RESERVED_BYTES
         return min(most, all_bytes // (shared_bytes + RESERVED_BYTES))
 
@@ -272,7 +272,7 @@ def deep_clocks(
     1. As many rows reach a leaf as another, so what share of them reads a level is counted.
     2. A level comes from the first cache if it fits, with those above it.
     3. A sector holds two pairs of small nodes, and brings some from the second cache ahead.
-    4. A warp goes on until the last row of its threads is at a leaf.
+    4. A warp continues until the last row of its threads is at a leaf.
     """
     widths = nodes.widths
     leaves = widths - np.append(widths[1:], np.zeros_like(widths[:1]), axis=0) // 2
@@ -338,7 +338,7 @@ TERMS_RESIDENT = 3
 LEAF_LATENCY = 350
 """Clocks of a leaf whose vector is looked up: four at once wait twice for memory."""
 TERM_BYTES_PER_CLOCK = 18
-"""Bytes of terms for a multiprocessor: they lie in the second cache in part."""
+"""Bytes of terms for a multiprocessor: part of them is in the second cache."""
 
 
 @dataclass(frozen=True)
@@ -388,7 +388,7 @@ def time_binning(launch: Launch, n_columns: int) -> Turns:
 
 
 def time_trees(rows: int, trees: TreeOrder, clocks: Clocks, teams: int, taken: float) -> Turns:
-    """Predict a kernel whose block takes some rows, and so many trees at once in teams."""
+    """Predict a kernel whose block takes some rows, and ``teams`` trees at once."""
     n_trees = len(trees.number)
     groups = -(-n_trees // teams)
     own_groups = -(-n_trees // (trees.slices * teams))
@@ -416,6 +416,6 @@ def time_terms(trees: TreeOrder) -> Turns:
 
 
 def time_vectors(forest: Forest) -> Turns:
-    """Predict kernel ``vectors``: each leaf's number comes first, then a value of its own."""
+    """Predict kernel ``vectors``: each leaf's number is read first, then its value."""
     latency = forest.n_trees * LEAF_LATENCY
     return Turns(256, 0.0, latency, forest.n_outputs, 8, 256 * forest.n_trees * (4 + 32))

@@ -114,7 +114,7 @@ def split_columns(forest: Forest, dtype: str) -> tuple[CodeColumns, Cutoffs]:
     """Make columns in which each test has one cutoff.
 
     1. If no code of NaN does for all tests of a feature, it has columns for either side.
-    2. Each set of categories has a column: 0 in the set, 1 beside it.
+    2. Each set of categories has a column: 0 in the set, 1 outside of it.
     """
     writer = _Writer(forest, dtype)
     for feature in writer.features:
@@ -198,8 +198,8 @@ def _add_sets(writer: _Writer) -> None:
     numbers = np.zeros(sets.count + 1, np.int64)
     done = 0
     for group in sets.groups:
-        for beside in (~group.goes_left.T).astype(np.uint8):
-            numbers[done] = writer.categories(group.feature, beside[group.class_of])
+        for outside in (~group.goes_left.T).astype(np.uint8):
+            numbers[done] = writer.categories(group.feature, outside[group.class_of])
             done += 1
     tests = np.flatnonzero(writer.forest.on_category)
     writer.ask(tests, numbers[sets.of_test[tests]], 1)
@@ -242,7 +242,7 @@ THREADS = 256
 ROWS = 8 * THREADS // 32
 """Rows of a block's first turn: 8 a warp, so that few rows are spread over many blocks."""
 SHARED_BYTES = 228 << 10
-"""Shared memory of a multiprocessor of an H100: so many blocks stay there, and take more turns."""
+"""Shared memory of a multiprocessor of an H100: blocks that fit it stay, and take more turns."""
 
 
 def bin_values(columns: CodeColumns, n_features: int) -> PlannedKernels:

@@ -118,7 +118,7 @@ class _Nvrtc:
 
     def __init__(self, path: str) -> None:
         self.library = ctypes.CDLL(path)
-        # Older wheels do not find these beside them.
+        # Older wheels do not find these in their own folder.
         if "/" in path:
             for builtins in sorted(Path(path).parent.glob(BUILTINS)):
                 ctypes.CDLL(str(builtins), ctypes.RTLD_GLOBAL)

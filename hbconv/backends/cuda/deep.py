@@ -30,7 +30,7 @@ THREADS = (256, 128, 64)
 LEFT_IS_LEAF, RIGHT_IS_LEAF, MISSING_RIGHT = 1, 2, 4
 FLAG_BITS = 3
 BRANCH_BITS = 32
-"""Flags of a branch, which stand between its pair and its feature."""
+"""Flags of a branch, which are between its pair and its feature."""
 
 Ints = npt.NDArray[np.int64]
 
@@ -71,7 +71,7 @@ def node_bytes(dtype: str) -> int:
 def pair_bits(forest: Forest, nodes: Nodes, dtype: str) -> int | None:
     """Return the bits that name a pair of a tree; None where the kernel does not take the forest.
 
-    It compares with thresholds alone, so it takes no categories, and no threshold NaN beside which
+    It compares with thresholds alone, so it takes no categories, and no threshold NaN where
     NaN goes left. A branch names feature and pair.
     """
     never = np.isnan(forest.less_equal_thresholds(dtype)) & forest.default_left.data

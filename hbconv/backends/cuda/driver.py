@@ -182,7 +182,7 @@ class DriverDevice:
 
     @contextmanager
     def opened(self) -> Iterator[Launcher]:
-        """Make the device's context this thread's own meanwhile."""
+        """Make the device's context that of this thread, for the block."""
         before = ctypes.c_void_p()
         call_driver("cuCtxPushCurrent_v2", self._context)
         try:

@@ -13,9 +13,9 @@ from hbconv.trees.forest import Forest
 __all__ = ["make_few"]
 
 CHUNK = 4096
-"""Trees whose terms lie in shared memory at once."""
+"""Trees whose terms are in shared memory at once."""
 MAX_THREADS = 512
-# Flags stand above the 30 bits of a feature.
+# Flags are above the 30 bits of a feature.
 MISSING_RIGHT = 1 << 30
 CATEGORY = 1 << 31
 
@@ -72,7 +72,7 @@ def _add_categories(
     place: npt.NDArray[np.int64],
     test: npt.NDArray[np.int64],
 ) -> None:
-    """Write where the decisions of categorical tests lie, and the last category of each."""
+    """Write where the decisions of categorical tests begin, and the last category of each."""
     if not forest.tables:
         return
     listed = forest.on_category[test]

@@ -73,7 +73,5 @@ class OnnxArtifact(Artifact):
         return {"model.onnx": self.model}
 
     def _run(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
-        answers = self.session.run(
-            self.outputs, {name: contiguous(x) for name, x in inputs.items()}
-        )
-        return dict(zip(self.outputs, answers, strict=True))
+        values = self.session.run(self.outputs, {name: contiguous(x) for name, x in inputs.items()})
+        return dict(zip(self.outputs, values, strict=True))

@@ -173,7 +173,7 @@ def _write_output(w: GraphWriter, name: str, output: Output, value: Tensor, pass
 def _decode(w: GraphWriter, codes: str, classes: Array | tuple[Array, ...]) -> tuple[str, str]:
     """Read labels at the codes; return the value and its dtype.
 
-    Labels of several columns stand in one tensor, so they must be of one kind.
+    Labels of several columns are in one tensor, so they must be of one kind.
     """
     tables = [
         labels(table.data) for table in (classes if isinstance(classes, tuple) else (classes,))
@@ -194,7 +194,7 @@ def _decode(w: GraphWriter, codes: str, classes: Array | tuple[Array, ...]) -> t
 
 
 def _shape(output: Output, value: Tensor) -> tuple[int, ...]:
-    """Return the shape of a row's answer."""
+    """Return the shape of a row's output."""
     if output.is_vector:
         return ()
     return output.form.shape if isinstance(output.form, Cube) else value.shape

@@ -212,7 +212,7 @@ def sort(w: GraphWriter, x: Tensor, axis: int) -> str:
 
 
 def topk(w: GraphWriter, x: Tensor, k: int) -> str:
-    """Find the positions of the smallest entries; the first of equals stands first.
+    """Find the positions of the smallest entries; the first of equals comes first.
 
     NaN comes last. In float64, NaN becomes infinity, and infinity the largest finite number. No
     float32 is that number, and no distance in float64 gets so large.

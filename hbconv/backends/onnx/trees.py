@@ -187,12 +187,12 @@ def _tree_ensemble(
 
 
 def _shift_leaves(children: _Array, n_leaves: int) -> _Array:
-    """Renumber the leaves (negative) to follow so many others."""
+    """Renumber the leaves (negative) to follow ``n_leaves`` others."""
     return np.where(children < 0, children - n_leaves, children)
 
 
 NODE_BYTES = 80
-"""Bytes of a split, and of the leaf that comes with it."""
+"""Bytes of a split and of a leaf: a tree has one leaf more than it has splits."""
 MISSING_VISITS = 1.2
 """Visits that a split costs where any split sends NaN to its left: each asks for NaN.
 
@@ -211,7 +211,7 @@ def count_tree_work(forest: Forest, dtype: str) -> Work:
     trees = Work(
         operators=1,
         visits=visits,
-        # ONNX Runtime has a loop of its own for one output, where sums cost nothing beside the
+        # ONNX Runtime has a loop of its own for one output, where sums cost nothing on top of the
         # visits.
         sums=forest.n_trees if forest.n_outputs > 1 else 0,
         tables=NODE_BYTES * forest.n_tests,

@@ -173,7 +173,7 @@ def threads(count: int) -> Iterator[None]:
     """Let this thread's operators use ``count`` threads, and restore its former number.
 
     Torch keeps a number for each thread that has run an operator, so other threads keep theirs.
-    Only a thread that runs its first operator meanwhile starts with ``count``.
+    Only a thread that runs its first operator in the block starts with ``count``.
     """
     before = torch.get_num_threads()
     if before == count:

@@ -96,7 +96,7 @@ def _explain(error: Exception) -> HbconvError:
 
 @contextmanager
 def _without_warnings() -> Iterator[None]:
-    """Let torch not tell the user what is deprecated within torch."""
+    """Hide warnings of torch about its own deprecated functions."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -106,7 +106,7 @@ def _without_warnings() -> Iterator[None]:
 def _check_inputs() -> Iterator[None]:
     """Let compiled code look at its inputs in each call.
 
-    By itself it does so only where ``AOTI_RUNTIME_CHECK_INPUTS`` is set, and answers anything for
+    By itself it does so only where ``AOTI_RUNTIME_CHECK_INPUTS`` is set, and returns anything for
     rows of another dtype, width or order in memory.
     """
     from torch._inductor.codecache import AotCodeCompiler

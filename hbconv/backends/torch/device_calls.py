@@ -30,7 +30,7 @@ CHUNK_BYTES = 16 << 20
 """Bytes of a chunk's inputs and outputs, which are pinned. A device takes 300 us for the copy, and
 Python 70 us for the calls."""
 PAGEABLE_BYTES = 1 << 20
-"""Bytes up to which an array is copied from where it lies, by one thread of the driver."""
+"""Bytes up to which an array is copied from its own memory, by one thread of the driver."""
 LEAST_ROWS = 4096
 """Rows of a chunk at least: wide rows are few of a chunk's bytes."""
 
@@ -162,7 +162,7 @@ GRAPH_ROWS = 16_384
 network of two layers, 10,000 rows took 499 us on an H200, and its products by hand 137."""
 DIRECT_OPERATORS = 5
 """Operators up to which a program is launched directly. As counted, the host takes 3 to 5 us for an
-operator or a kernel. A replay takes 6, and 14 more to copy rows to it and an answer from it."""
+operator or a kernel. A replay takes 6, and 14 more to copy rows to it and outputs from it."""
 CALLS_BEFORE_CAPTURE = 3
 """A bucket of rows that came so often is worth the memory of a graph."""
 MAX_GRAPHS = 64
@@ -192,7 +192,7 @@ class Graphs:
     """The graphs of a program, by the caller's stream and the power of two of rows.
 
     A stream does one thing after another. So a graph's memory is written again only after the
-    answer of the call before was copied, also where the caller waits for nothing.
+    outputs of the call before were copied, also where the caller waits for nothing.
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ class Graphs:
         self._lock = Lock()
 
     def answer(self, inputs: Sequence[Tensor], take: Callable[[Tensor], T]) -> list[T] | None:
-        """Return what is taken of each output; None where no graph computes so many rows.
+        """Return what is taken of each output; None where no graph computes this number of rows.
 
         Parameters
         ----------
@@ -251,7 +251,7 @@ class Graphs:
         return self._graphs.get(key)
 
     def _capture(self, inputs: Sequence[Tensor], bucket: int) -> _Graph | None:
-        """Capture a call of so many rows; None, with a line in the log, where that fails."""
+        """Capture a call of ``bucket`` rows; None, with a line in the log, where that fails."""
         device = self._streams.device
         # No call may write to memory of inference mode outside of it.
         with torch.inference_mode(False), torch.no_grad():
@@ -369,7 +369,7 @@ class Cuda:
 def _stream_of_captures(device: torch.device, caller: int) -> Any:  # noqa: ARG001  (a key)
     """Return the stream that calls of a caller's stream are captured on.
 
-    Torch's own lies on the device that captured first. Graphs of one stream share memory of cuBLAS,
+    Torch's own is on the device that captured first. Graphs of one stream share memory of cuBLAS,
     so they must not run at the same time, as those of one caller do not. Torch hands out 32 streams
     in turn; those of another priority are handed to no chunk, whose work would be captured too.
     """

@@ -80,7 +80,7 @@ class DeviceTrees(nn.Module):
         return output
 
     def compute(self, x: Tensor, device: Device) -> Tensor:
-        """Call the kernels that are predicted fastest for so many rows."""
+        """Call the kernels that are predicted fastest for this number of rows."""
         kernels = self._find_kernels(device)
         candidate = kernels.choose(len(x))
         rows = candidate.kernel.plan.rows_at_once

@@ -54,7 +54,7 @@ __all__ = [
 
 NO_SUCH_CODE = "a code of a text is in no vocabulary"
 INTERFACE = "hbconv.json"
-"""Name of the extra file that tells the interface."""
+"""Name of the extra file that holds the interface."""
 
 
 def export_torchscript(graph: Graph, target: Target) -> bytes:
@@ -82,7 +82,7 @@ def save_torchscript(
     Parameters
     ----------
     program : nn.Module
-        It returns an answer for each method; then which rows are refused, if there are messages.
+        It returns an output for each method; then which rows are refused, if there are messages.
     interface : Interface
     lowered : Lowered
         Tells which text columns the program's codes are of.
@@ -113,7 +113,7 @@ def export_program(graph: Graph, target: Target) -> bytes:
 def export_with_interface(
     graph: Graph, target: Target
 ) -> tuple[torch.export.ExportedProgram, Interface]:
-    """Return the program of the answers behind their checks, and what it takes and returns."""
+    """Return the program of the outputs behind their checks, and its interface."""
     lowered = lower_with_checks(graph, target)
     interface = Interface.of(graph, lowered, inputs_with_codes(lowered, graph))
     module = _module(graph, target, lowered, interface)
@@ -138,7 +138,7 @@ def extra_files(interface: Interface, more: Mapping[str, str]) -> dict[str, str]
 
 
 def read_interface(data: bytes) -> dict[str, Any]:
-    """Return what a TorchScript file tells of itself."""
+    """Return the interface that a TorchScript file holds."""
     files = {INTERFACE: ""}
     load(io.BytesIO(data), _extra_files=files)
     interface: dict[str, Any] = json.loads(files[INTERFACE])
@@ -154,10 +154,10 @@ def _module(graph: Graph, target: Target, lowered: Lowered, interface: Interface
 
 
 class Answering(Protocol):
-    """A module of a tuple of answers."""
+    """A module that returns a tuple of outputs."""
 
     def __call__(self, *inputs: Tensor) -> tuple[Tensor, ...]:
-        """Compute the answers."""
+        """Compute the outputs."""
 
     def example(self) -> tuple[Tensor, ...]:
         """Return inputs of two rows, for a tracer."""
@@ -206,7 +206,7 @@ class CheckedModule(nn.Module):
         self.codes = codes
 
     def forward(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
-        """Compute the answers, and refuse rows; one answer is not a tuple."""
+        """Compute the outputs, and refuse rows; one output is not a tuple."""
         for tensor in inputs:
             torch.ops.aten._assert_tensor_metadata(tensor, None, None, tensor.dtype)  # noqa: SLF001
         self.codes(inputs)
@@ -222,9 +222,9 @@ class CheckedModule(nn.Module):
 
 
 class AnswerModule(nn.Module):
-    """A program with its answers in the source's dtypes and shapes, as exported files hold it.
+    """A program with its outputs in the source's dtypes and shapes, as exported files hold it.
 
-    ``forward`` returns a tuple: an answer for each output, then a bool matrix (n_rows, n_checks)
+    ``forward`` returns a tuple: a tensor for each output, then a bool matrix (n_rows, n_checks)
     that says which rows each check refuses. There is no matrix where there are no checks.
 
     Parameters
@@ -241,7 +241,7 @@ class AnswerModule(nn.Module):
         self.answers = nn.ModuleList(_Answer(output, declared) for output, declared in outputs)
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
-        """Compute the answers for the program's inputs."""
+        """Compute the outputs for the program's inputs."""
         results = self.program(*inputs)
         values = (results,) if isinstance(results, Tensor) else results
         count = len(self.answers)

@@ -127,7 +127,7 @@ def sort(x: Tensor, dim: int) -> Tensor:
 
 def bucketize(x: Tensor, edges: Tensor, counts: Tensor, right: bool) -> Tensor:
     """Count edges at or below x, padding not counted."""
-    # An x that is infinite or NaN lies behind the padding too, which does not count.
+    # An x that is infinite or NaN is behind the padding too, which does not count.
     return torch.minimum(torch.searchsorted(edges, x.t().contiguous(), right=right).t(), counts)
 
 

@@ -93,7 +93,7 @@ class PlacedKernels:
     inputs : sequence of str
         Names of the tensors that a call gives.
     results : mapping of str to (torch.dtype, tuple of int)
-        Buffers that a call returns: their dtypes and shapes, where -1 stands for the rows.
+        Buffers that a call returns: their dtypes and shapes, where -1 is the number of rows.
     tables : mapping of str to Tensor
         On the device.
     device : torch.device
@@ -120,7 +120,7 @@ class PlacedKernels:
             self._launches = PreparedLaunches(plan, names, fixed, self._launcher)
 
     def __call__(self, n_rows: int, inputs: Sequence[Tensor]) -> list[Tensor]:
-        """Compute the results for tensors of so many rows."""
+        """Compute the results for tensors of ``n_rows`` rows."""
         results = [
             torch.empty([n_rows if n < 0 else n for n in shape], dtype=dtype, device=self._device)
             for dtype, shape in self._results
@@ -170,7 +170,7 @@ class PlacedTables:
         return {name: self._on(device, kernels.tables[name]) for name in kernels.plan.tables}
 
     def _on(self, device: torch.device, table: Any) -> Tensor:
-        """Return a table's copy. The table is kept beside it, so that no other has its number."""
+        """Return a table's copy. The table is kept with it, so that no other table gets its id."""
         key = id(table), device
         # Two threads may both copy a table; setdefault lets both have the first copy.
         _, tensor = self._held.get(key) or self._held.setdefault(

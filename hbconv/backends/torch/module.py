@@ -298,7 +298,7 @@ def _cpu_trees(op: Op, dtype: str) -> torch.nn.Module:
 
 
 def _device_trees(op: Op, dtype: str) -> torch.nn.Module:
-    """Write a forest for a CUDA device, beside its strategy's plain operators."""
+    """Write a forest for a CUDA device, together with its strategy's plain operators."""
     forest = op.attributes["forest"]
     b = Builder()
     x = b.input("x", dtype, forest.n_features)

@@ -1,4 +1,4 @@
-"""Files for torch whose program is one operator: the compiled kernel, in a library beside the file.
+"""Files for torch whose program is one operator: the compiled kernel, in a library next to it.
 
 Torch knows the operator once ``torch.ops.load_library`` has loaded the library.
 """
@@ -55,7 +55,7 @@ class NativeOperator(Protocol):
 
     @property
     def outputs(self) -> tuple[FileOutput, ...]:
-        """The answer of each method."""
+        """The output of each method."""
 
 
 def torch_headers() -> Path:
@@ -84,7 +84,7 @@ def export_native(
     Parameters
     ----------
     graph : Graph
-        The methods that the operator answers.
+        The methods that the operator computes.
     target : Target
     operator : NativeOperator
     suffix : {".pt", ".pt2"}
@@ -104,7 +104,7 @@ def export_native(
 
 
 class _OperatorModule(nn.Module):
-    """Calls the operator, and returns a tuple of its answers.
+    """Calls the operator, and returns a tuple of its outputs.
 
     The operator has no derivative. Answers for detached inputs require no gradient, so that to go
     backward through one is an error.
@@ -129,14 +129,14 @@ class _OperatorModule(nn.Module):
 
 @contextmanager
 def _declare(operator: NativeOperator) -> Iterator[None]:
-    """Let torch know the operator by its schema and the shapes of its answers, for a while.
+    """Let torch know the operator by its schema and the shapes of its outputs, for the block.
 
     The library itself may be for another machine, and could never be unloaded. But where this
     process has loaded a library of the same content, torch knows the operator already, and lacks
     its shapes alone: those of the library are of a known number of rows.
     """
 
-    def answers(*inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
+    def compute_shapes(*inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
         rows = inputs[0].shape[0]
         outputs = tuple(
             inputs[0].new_empty((rows, *output.shape), dtype=getattr(torch, output.dtype))
@@ -149,6 +149,6 @@ def _declare(operator: NativeOperator) -> Iterator[None]:
     with scope as library:
         if not is_loaded:
             library.define(operator.schema)
-            library.impl(operator.name, answers, "CPU")
-        library.impl(operator.name, answers, "Meta")
+            library.impl(operator.name, compute_shapes, "CPU")
+        library.impl(operator.name, compute_shapes, "Meta")
         yield

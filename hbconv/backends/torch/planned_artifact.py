@@ -38,7 +38,7 @@ class ChosenKernels(Protocol):
         """Each output's memory, and its type."""
 
     def choose(self, n_rows: int) -> PlannedKernels:
-        """Return all kernels for so many rows."""
+        """Return all kernels for ``n_rows`` rows."""
 
 
 class PlannedArtifact(Artifact):

@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 MAX_RANK = 254
-"""Thresholds that one column of bytes tells apart. The next rank is one that no value has."""
+"""Thresholds that one column of bytes distinguishes. No value has the next rank."""
 LEAST_BYTE = -128
 """The byte of rank 0: torch compares signed bytes into signed bytes."""
 
@@ -78,7 +78,7 @@ class Ranks(nn.Module):
 
     A column of one threshold is compared with it. Others are searched, all at once and without
     branches: torch's own search takes ten times as long, as a processor cannot predict where it
-    turns. The columns with the most thresholds stand first, so each step of the search takes those
+    turns. The columns with the most thresholds come first, so each step of the search takes those
     that need it. NaN has rank 0.
 
     Parameters
@@ -89,7 +89,7 @@ class Ranks(nn.Module):
     most : int
         Largest rank.
     least : int
-        What stands for rank 0.
+        Integer of rank 0.
     dtype : torch.dtype
         Signed integers that hold ``least + most + 1``.
     """

@@ -34,7 +34,7 @@ COLUMN_BITS = 16
 WIDE_COLUMN_BITS = 32
 """The same where there are more columns: nodes are int64 then."""
 MAX_WIDE_RANK = (1 << 15) - 2
-"""Thresholds that one column of ranks tells apart. The next rank is one that no value has."""
+"""Thresholds that one column of ranks distinguishes. No value has the next rank."""
 
 STOP_SHARE = 0.6
 """A stop is made where this share of those who walked on from the last one is still to walk."""

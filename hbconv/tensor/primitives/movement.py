@@ -141,8 +141,8 @@ def lookup(table: NumpyArray, index: NumpyArray) -> NumpyArray:
 def infer_lookup_codes(table: TensorType, codes: TensorType, sizes: tuple[int, ...]) -> TensorType:
     """Type ``lookup_codes(table, codes, sizes)``: the entry of each column's own table.
 
-    The tables of ``sizes`` entries stand one after another in a constant, (size, *entry). The first
-    entry of each is for the code -1, the next for 0; codes are of shape (n_rows, width).
+    The tables of ``sizes`` entries are stored one after another in a constant, (size, *entry). The
+    first entry of each is for the code -1, the next for 0; codes are of shape (n_rows, width).
     """
     require(not table.rows and len(table.shape) >= 1, f"lookup_codes in {table}")
     fits = codes.rows and codes.dtype == "int32" and codes.shape == (len(sizes),)
@@ -206,12 +206,12 @@ def bucketize(x: NumpyArray, edges: NumpyArray, right: bool) -> NumpyArray:
 def infer_scatter(tokens: TensorType, weights: TensorType, width: int) -> TensorType:
     """Type ``scatter(tokens, weights, width)``: zeros, plus each weight at its token's column.
 
-    The token ``width`` stands for no column.
+    The token ``width`` is for no column.
     """
-    beside = f"tokens {tokens} beside weights {weights}"
-    require(tokens.rows and weights.rows and tokens.dtype == "int32", beside)
-    require(len(tokens.shape) == 1 and tokens.shape == weights.shape, beside)
-    require(weights.dtype in (*FLOATS, *INTS), beside)
+    message = f"tokens {tokens} beside weights {weights}"
+    require(tokens.rows and weights.rows and tokens.dtype == "int32", message)
+    require(len(tokens.shape) == 1 and tokens.shape == weights.shape, message)
+    require(weights.dtype in (*FLOATS, *INTS), message)
     return TensorType(weights.dtype, (width,))
 
 

@@ -94,7 +94,7 @@ def pairwise(x: NumpyArray, points: NumpyArray, kind: str, p: float) -> NumpyArr
 def infer_nearest(x: TensorType, points: TensorType, k: int) -> TensorType:
     """Type ``nearest(x, points, k)``: indices of the k constant points nearest to each row.
 
-    The distance is the sum of squared differences. The nearest stands first; ties keep the order
+    The distance is the sum of squared differences. The nearest comes first; ties keep the order
     of the points.
     """
     return infer_topk(infer_pairwise(x, points, "square", 2.0), k)
@@ -108,7 +108,7 @@ def nearest(x: NumpyArray, points: NumpyArray, k: int) -> NumpyArray:
 def infer_embedding_sum(tokens: TensorType, weights: TensorType, table: TensorType) -> TensorType:
     """Type ``embedding_sum(tokens, weights, table)``: the weighted sum of rows of a table.
 
-    The tokens are row numbers of the constant table; each has a weight beside it.
+    The tokens are row numbers of the constant table; each has a weight at its position.
     """
     same_dtype(weights, table)
     require(
@@ -228,7 +228,7 @@ def sort(x: NumpyArray, axis: int) -> NumpyArray:
 def infer_topk(x: TensorType, k: int) -> TensorType:
     """Type ``topk(x, k)``: indices of the k smallest entries of (n_rows, width).
 
-    The smallest stands first; ties keep their order.
+    The smallest comes first; ties keep their order.
     """
     require(len(x.shape) == 1 and 0 < k <= x.shape[0], f"topk({k}) of {x}")
     return TensorType("int32", (k,))

@@ -24,8 +24,8 @@ Parts = tuple[tuple[int, int], ...]
 def infer_heap_search(x: TensorType, k: int, parts: Parts) -> TensorType:
     """Type ``heap_search(x, k, parts)``: indices of the k smallest entries of (n_rows, width).
 
-    A heap meets the entries in their order. Or one meets those of each part ``(start, end)``, and
-    another one what theirs hold.
+    A heap is offered the entries in their order. With parts ``(start, end)``, each part has a heap,
+    and another heap is offered what these hold.
     """
     fits = x.rows and x.dtype in FLOATS and len(x.shape) == 1 and 0 < k <= x.shape[0]
     require(fits, f"heap_search({k}) of {x}")
@@ -62,8 +62,8 @@ def infer_tree_search(
 ) -> TensorType:
     """Type ``tree_search(x, bounds, order, starts, k, prunes)``: as ``heap_search``, leaf by leaf.
 
-    Node i has the sides 2 i + 1 and 2 i + 2; ``bounds`` tell the nearer one, whose leaves are met
-    first. All leaves stand on the last level; leaf i holds the entries ``order[starts[i]:starts[i +
+    Node i has the sides 2 i + 1 and 2 i + 2; the one with the lower bound is visited
+    first. All leaves are on the last level; leaf i holds the entries ``order[starts[i]:starts[i +
     1]]``. If it ``prunes``, nodes whose bound is above all that the heap holds are left out.
     """
     fits = x.rows and x.dtype in FLOATS and len(x.shape) == 1 and 0 < k <= x.shape[0]
