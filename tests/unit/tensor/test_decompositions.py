@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from graphlib import TopologicalSorter
+from typing import ClassVar
+
 import pytest
 from primitive_cases import CASES, Case, equal, same_bits
 
-from hbconv.backends.base import Artifact, Backend
+from hbconv.backends.base import MAX_DEPTH, Artifact, Backend
 from hbconv.backends.reference import ReferenceArtifact, evaluate
+from hbconv.errors import BackendError
 from hbconv.target import Target
-from hbconv.tensor import PRIMITIVES, TensorProgram
+from hbconv.tensor import PRIMITIVES, Builder, TensorProgram
 from hbconv.tensor.decompositions import DECOMPOSITIONS, EXACT, rewrite_program
 from hbconv.trees import contributions
 
@@ -78,3 +82,36 @@ def test_the_core_is_small() -> None:
 def test_every_rule_has_a_case() -> None:
     assert {run.values[0].primitive for run in DECOMPOSED} == RULES.keys()
     assert EXACT.keys() <= DECOMPOSITIONS.keys() <= PRIMITIVES.keys()
+
+
+def test_no_rules_form_a_circle() -> None:
+    """However few primitives a backend emits, rewriting ends."""
+    writes: dict[str, set[str]] = {name: set() for name in RULES}
+    for run in DECOMPOSED:
+        case, dtype = run.values
+        program = case.program(dtype)
+        written = rewrite_program(program, {case.primitive: RULES[case.primitive]})
+        writes[case.primitive] |= written.primitives - program.primitives
+    order = list(TopologicalSorter(writes).static_order())
+    depth = dict.fromkeys(order, 0)
+    for name in order:
+        depth[name] = 1 + max((depth[n] for n in writes.get(name, ())), default=-1)
+    assert max(depth.values()) < MAX_DEPTH
+
+
+def test_a_backend_has_the_last_word() -> None:
+    """What it emits or refuses is not rewritten, and its own rules come before those of all."""
+
+    class Particular(Smallest):
+        emits = CORE | {"relu"}
+        refuses: ClassVar = {"sort": "it has no order"}
+        rewrites: ClassVar = {"neg": RULES["abs"]}
+
+    rules = Particular().rules
+    assert not {"relu", "sort"} & rules.keys()
+    assert rules["neg"] is RULES["abs"]
+    assert rules["abs"] is RULES["abs"]
+    b = Builder()
+    program = b.program({"y": b.reduce("sort", b.input("x", "float32", 3))})
+    with pytest.raises(BackendError, match="it has no order"):
+        Particular().compile(program, Target())
