@@ -3,8 +3,8 @@
     taskset -c 0 python benchmarks/forms.py [--json FILE]
 
 - runs: a ``take`` copies runs of neighbours, or reads each position (``hbconv/tensor/runs.py``),
-- tables: codes are compared with each entry, or look it up (``backends/onnx/rewrites.py``),
-- missing: splits that never send NaN to their left, beside splits that may (``onnx/tree_work.py``).
+- tables: codes are compared with each entry, or look it up (``backends/onnx/emit.py``),
+- missing: splits that never send NaN to their left, beside splits that may (``onnx/trees.py``).
 
 A figure is a ratio of least processor times: above 1, the first form is the faster one.
 """
@@ -30,10 +30,10 @@ from regret_forests import Shape, train
 from timing import machine, versions
 
 from hbconv.array import Array
-from hbconv.backends.onnx.rewrites import REWRITES
+from hbconv.backends.onnx import BACKEND
 from hbconv.target import Target
 from hbconv.tensor import Builder, TensorProgram
-from hbconv.tensor.code_tables import compare_small_tables
+from hbconv.tensor.decompositions import compare_small_tables
 
 Figure = dict[str, Any]
 ALWAYS, NEVER = 0, float("inf")
@@ -89,7 +89,7 @@ def compared(size: int) -> float:
 
     def seconds(most: int) -> float:
         form = compare_small_tables(most, of_all_entries=True)
-        with patch.dict(REWRITES, lookup_codes=form):
+        with patch.dict(BACKEND.rules, lookup_codes=form):
             return least_seconds(program(), Target("onnx"), ROWS)
 
     return seconds(0) / seconds(size)

@@ -37,7 +37,7 @@ def find_backend(name: str) -> Backend:
     OptionError
         There is none; the message has the nearest names.
     MissingPackageError
-        It stands on a package that is not installed.
+        It needs a package that is not installed.
     """
     if name not in backend_names():
         raise unknown("backend", name, backend_names())
@@ -45,6 +45,7 @@ def find_backend(name: str) -> Backend:
         backend: Backend = importlib.import_module(f"{__name__}.{name}").BACKEND
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
+        # A module of hbconv that is missing is a fault, and no package to install.
         if package in ("", "hbconv"):
             raise
         raise MissingPackageError(

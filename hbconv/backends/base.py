@@ -1,4 +1,4 @@
-"""The protocol of backends: tables of primitives emitted, rewritten and refused."""
+"""What a backend is: the primitives that it emits, its artifacts, and its reports of kernels."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import importlib.util
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -14,17 +15,28 @@ import numpy.typing as npt
 import hbconv.trees  # noqa: F401 - the tables of backends name the primitives that it defines
 from hbconv.errors import BackendError, MissingPackageError
 from hbconv.target import Target
-from hbconv.tensor import ProgramTypes, TensorProgram, Value, verify_program
+from hbconv.tensor import ProgramTypes, TensorProgram, verify_program
 
 if TYPE_CHECKING:
-    from hbconv.backends.cuda.device_report import DeviceReport
     from hbconv.cost_model import Work
+    from hbconv.tensor.decompositions import Rule
     from hbconv.trees.forest import Forest
     from hbconv.trees.strategy import Refusal
 
-__all__ = ["SEARCHES_REFUSED", "Artifact", "Backend", "KernelReport", "contiguous"]
+__all__ = [
+    "SEARCHES_REFUSED",
+    "Artifact",
+    "Backend",
+    "DeviceReport",
+    "KernelReport",
+    "LaunchReport",
+    "contiguous",
+]
 
 Arrays = Mapping[str, npt.NDArray[Any]]
+
+MAX_DEPTH = 8
+"""Times that a program is rewritten, so that its primitives are those of the backend."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +70,7 @@ class Artifact(ABC):
     def run(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
         """Compute the outputs, in the program's order, for inputs of any length.
 
-        Their values may lie in any order, as those of a table by columns do.
+        Their memory may have any order: that of a table may be by columns.
         """
 
     sizes: tuple[int, ...] = ()
@@ -68,11 +80,11 @@ class Artifact(ABC):
     """
 
     def for_rows(self, rows: int) -> Artifact:  # noqa: ARG002
-        """Return what runs so many rows: the artifact itself, unless it has variants."""
+        """Return what runs this number of rows: the artifact itself, unless it has variants."""
         return self
 
     def bind(self, rows: int) -> Bound | None:  # noqa: ARG002
-        """Bind to buffers for up to so many rows; return None if that saves no time."""
+        """Bind to buffers for up to this number of rows; return None if that saves no time."""
         return None
 
     def files(self) -> dict[str, bytes]:
@@ -102,7 +114,7 @@ class KernelReport:
     bytes_read, bytes_written : int
         Bytes per row of the input columns in use, and of the outputs.
     table_bytes : int
-        Bytes of constants. A tile reads at most so many: a walk skips splits that no row reaches.
+        Bytes of constants. A tile reads these at most: a walk skips splits that no row reaches.
     scratch_bytes : int
         Bytes of the values of one tile.
     trees : tuple of str
@@ -152,10 +164,11 @@ class Backend(ABC):
     emits : mapping or frozenset
         Primitives that it emits: a table of functions, or names.
     rewrites : mapping of str to function
-        Primitives written as others first: ``function(builder, *operands, **attributes)``.
+        Primitives written as others in a way of its own, because that is faster there:
+        ``function(builder, *operands, **attributes)``.
     refuses : mapping of str to str
         Primitives that it cannot run, each with the reason. A primitive in none of the three tables
-        fails a test.
+        is written by its shared decomposition; one that has none fails a test.
     devices : tuple of str
         Kinds of devices that it runs on.
     finds_devices : tuple of str
@@ -174,7 +187,7 @@ class Backend(ABC):
     runs_stored: ClassVar[bool] = False
     stored_with: ClassVar[tuple[str, ...]] = ()
     emits: ClassVar[Mapping[str, Any] | frozenset[str]]
-    rewrites: ClassVar[Mapping[str, Callable[..., Value]]] = {}
+    rewrites: ClassVar[Mapping[str, Rule]] = {}
     refuses: ClassVar[Mapping[str, str]] = {}
     devices: ClassVar[tuple[str, ...]] = ("cpu",)
     finds_devices: ClassVar[tuple[str, str]] = ("torch", "torch with CUDA")
@@ -214,7 +227,7 @@ class Backend(ABC):
         return 0
 
     def takes_tensors(self, target: Target) -> bool:  # noqa: ARG002
-        """Whether its artifacts ``compute`` tensors of torch where they lie."""
+        """Whether its artifacts ``compute`` tensors of torch on their device."""
         return False
 
     def report(self, program: TensorProgram, target: Target) -> KernelReport | DeviceReport:  # noqa: ARG002
@@ -258,6 +271,7 @@ class Backend(ABC):
                 f"Backend {self.name!r} cannot run {primitive!r}: {reason}. "
                 "Use another backend, such as backend='torch'."
             )
+        # A rule that writes a wrong type is found here, not by an error of a compiler.
         return verify_program(program)
 
     def status(self, program: TensorProgram, target: Target) -> str:
@@ -276,15 +290,26 @@ class Backend(ABC):
         return "native" if program.primitives <= rewritten.primitives else "lowered"
 
     def _rewritten(self, program: TensorProgram, target: Target) -> TensorProgram:
-        from hbconv.tensor.rewrite import rewrite_program
+        from hbconv.tensor.decompositions import rewrite_program
         from hbconv.trees.strategy import lower_trees
 
         program = lower_trees(program, self.native_trees(target))
-        for _ in range(8):
-            if not program.primitives & self.rewrites.keys():
+        # Rules write each other's primitives 5 deep; a backend's own might do so in a circle.
+        for _ in range(MAX_DEPTH):
+            if not program.primitives & self.rules.keys():
                 break
-            program = rewrite_program(program, self.rewrites)
+            program = rewrite_program(program, self.rules)
         return program
+
+    @cached_property
+    def rules(self) -> Mapping[str, Rule]:
+        """The rules of the primitives that it writes as others: its own, else those of all."""
+        from hbconv.tensor.decompositions import DECOMPOSITIONS
+        from hbconv.trees import contributions
+
+        shared = {**DECOMPOSITIONS, **contributions.DECOMPOSITIONS}
+        done = {*self.emits, *self.refuses}
+        return {n: rule for n, rule in shared.items() if n not in done} | dict(self.rewrites)
 
     def _missing(self, program: TensorProgram) -> list[str]:
         return sorted(program.primitives - set(self.emits))
@@ -304,4 +329,78 @@ def contiguous(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
     Some runtimes demand all three.
     """
+    # Arrays of users may be read-only or unaligned views, such as columns of a record array.
     return np.require(x, requirements=["C", "A", "W"])
+
+
+@dataclass(frozen=True)
+class LaunchReport:
+    """One kernel.
+
+    Parameters
+    ----------
+    kernel : str
+        Its name and constants.
+    bytes_moved : float
+        Bytes of a row that it reads and writes, without tables.
+    registers, stack_bytes, shared_bytes : int
+        Of a thread, of a thread, and of a block.
+    clocks : float
+        Predicted clocks a row and multiprocessor.
+    limit : str
+        What takes them; empty where a later kernel counts them.
+    """
+
+    kernel: str
+    bytes_moved: float
+    registers: int
+    stack_bytes: int
+    shared_bytes: int
+    clocks: float
+    limit: str
+
+    def __str__(self) -> str:
+        clocks = f"predicted {self.clocks:,.1f} clocks a row, limited by {self.limit}"
+        return (
+            f"  {self.kernel}: {self.bytes_moved:,.0f} bytes of a row moved; "
+            f"{self.registers} registers and {self.stack_bytes:,} bytes of stack a thread, "
+            f"{self.shared_bytes:,} bytes of shared memory a block; "
+            f"{clocks if self.limit else 'clocks counted with the kernel after it'}"
+        )
+
+
+@dataclass(frozen=True)
+class DeviceReport:
+    """A program on a CUDA device, for batches.
+
+    Parameters
+    ----------
+    device : str
+        Architecture that it is compiled for.
+    launches : tuple of LaunchReport
+    bytes_read, bytes_written, bytes_between : float
+        Bytes of a row: of the inputs, of the outputs, and of values between kernels.
+    table_bytes : int
+        Bytes of constants.
+    """
+
+    device: str
+    launches: tuple[LaunchReport, ...]
+    bytes_read: int
+    bytes_written: int
+    bytes_between: float
+    table_bytes: int
+
+    @property
+    def clocks(self) -> float:
+        """Predicted clocks a row and multiprocessor, of all launches."""
+        return sum(launch.clocks for launch in self.launches)
+
+    def __str__(self) -> str:
+        count = len(self.launches)
+        launches = "1 launch" if count == 1 else f"{count} launches"
+        clocks = f"predicted {self.clocks:,.1f} clocks a row and multiprocessor; none was measured"
+        read = f"{self.bytes_read:,} bytes of a row read, {self.bytes_written:,} written"
+        rest = f"{self.bytes_between:,.0f} between launches; {self.table_bytes:,} bytes of tables"
+        lines = [f"{launches} for {self.device}, {clocks}", f"{read}, {rest}"]
+        return "\n".join([*lines, *map(str, self.launches)])

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from hbconv.backends.base import Arrays, Artifact, Backend
 from hbconv.target import Target
 from hbconv.tensor import PRIMITIVES, TensorProgram
-from hbconv.tensor.evaluate import evaluate
+from hbconv.tensor.program import evaluate
 from hbconv.trees.strategy import strategies
 
 __all__ = ["Reference", "ReferenceArtifact", "evaluate"]
@@ -28,11 +28,11 @@ class ReferenceArtifact(Artifact):
     def run(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
         """Evaluate the program; what it passes on unchanged is copied, as on other backends."""
         values = evaluate(self.program, inputs)
-        return {name: _own(value, inputs) for name, value in values.items()}
+        return {name: _copy_if_shared(value, inputs) for name, value in values.items()}
 
 
-def _own(value: npt.NDArray[Any], inputs: Arrays) -> npt.NDArray[Any]:
-    shared = any(np.may_share_memory(value, given) for given in inputs.values())
+def _copy_if_shared(value: npt.NDArray[Any], inputs: Arrays) -> npt.NDArray[Any]:
+    shared = any(np.may_share_memory(value, x) for x in inputs.values())
     return value.copy() if shared else value
 
 

@@ -25,8 +25,7 @@ from hbconv.containers.schema import Schema, Type
 
 if TYPE_CHECKING:
     from hbconv.containers.interval import Interval
-    from hbconv.tensor.builder import Builder, Value
-    from hbconv.tensor.sparse_rows import SparseRows
+    from hbconv.tensor.builder import Builder, SparseRows, Value
 
 __all__ = [
     "NODES",

@@ -17,7 +17,7 @@ from hbconv.cost_model import Work, count_work, find_prices
 from hbconv.lower import lower
 from hbconv.target import Target
 from hbconv.tensor import Op, OpKind, TensorProgram
-from hbconv.tensor.rewrite import rewrite_program
+from hbconv.tensor.decompositions import rewrite_program
 from hbconv.trees.forest import Forest
 from hbconv.trees.strategy import Refusal, find_strategy, strategies
 
@@ -72,7 +72,7 @@ def source_seconds(program: TensorProgram, target: Target) -> dict[str, float]:
 
 def _with_tables_written(program: TensorProgram, backend: Backend) -> TensorProgram:
     """Write look-ups of codes as the backend does: it compares or reads, by the size of tables."""
-    written = {n: f for n, f in backend.rewrites.items() if n in ("lookup_codes", "one_hot")}
+    written = {n: f for n, f in backend.rules.items() if n in ("lookup_codes", "one_hot")}
     return rewrite_program(program, written) if program.primitives & written.keys() else program
 
 

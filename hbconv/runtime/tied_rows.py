@@ -35,7 +35,7 @@ from hbconv.runtime.outputs.tensors import from_array, on_host
 from hbconv.runtime.row_artifact import Variant
 from hbconv.target import Target
 from hbconv.tensor import TensorProgram
-from hbconv.tensor.evaluate import evaluate
+from hbconv.tensor.program import evaluate
 
 if TYPE_CHECKING:
     from hbconv.pipeline import Compilation

@@ -1,6 +1,6 @@
 """The tensor DAG: what every container lowers to and every backend takes."""
 
-from hbconv.tensor.builder import Builder, Value
+from hbconv.tensor.builder import Builder, SparseRows, Value
 from hbconv.tensor.primitives import ELEMENTWISE, PRIMITIVES, OpKind, Primitive
 from hbconv.tensor.program import (
     Constant,
@@ -11,7 +11,6 @@ from hbconv.tensor.program import (
     show_program,
     verify_program,
 )
-from hbconv.tensor.sparse_rows import SparseRows
 from hbconv.tensor.types import TensorType
 
 __all__ = [

@@ -1,9 +1,12 @@
-"""Builder: writes a TensorProgram; lowerings read like numpy."""
+"""Builder: writes a TensorProgram; lowerings read like numpy.
+
+A ``Value`` has all entries of its rows, and ``SparseRows`` their nonzeros alone.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +18,7 @@ from hbconv.tensor.primitive import PRIMITIVES
 from hbconv.tensor.program import Constant, Input, Instruction, Op, TensorProgram, renumber
 from hbconv.tensor.types import TensorType
 
-__all__ = ["Builder", "Value"]
+__all__ = ["Builder", "SparseRows", "Value"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +89,7 @@ class Builder:
         self.precision = precision
         self.source = ""
         self._instructions: list[Instruction] = []
-        self._known: dict[Any, Value] = {}
+        self._values: dict[Any, Value] = {}
 
     def dtype(self, name: str) -> str:
         """Dtype to use where the source model uses the named one."""
@@ -115,18 +118,21 @@ class Builder:
         kind = PRIMITIVES[primitive].infer(*(v.type for v in operands), **attributes)
         first = self._instructions[operands[0].index]
         if isinstance(first, Constant) and not kind.rows:
+            # The meaning of a primitive expects an axis of rows, which a constant lacks.
             return self.constant(
                 PRIMITIVES[primitive].evaluate(first.value.data[None], **attributes)[0]
             )
         indexes = tuple(v.index for v in operands)
-        known = (
+        key = (
             primitive,
             indexes,
+            # A program holds dicts, so it does not hash; bodies that are equal but not one object
+            # stay apart.
             tuple((k, id(v) if isinstance(v, TensorProgram) else v) for k, v in attributes.items()),
         )
-        return self._append(Op(primitive, indexes, kind, attributes, self.source), known)
+        return self._append(Op(primitive, indexes, kind, attributes, self.source), key)
 
-    def known(self, x: Value) -> npt.NDArray[Any]:
+    def array_of(self, x: Value) -> npt.NDArray[Any]:
         """Return the value of a constant."""
         instruction = self._instructions[x.index]
         if not isinstance(instruction, Constant):
@@ -138,6 +144,7 @@ class Builder:
         needed = {v.index for v in outputs.values()} | {
             i for i, x in enumerate(self._instructions) if isinstance(x, Input)
         }
+        # Operands precede their use, so one pass from the end finds all that is needed.
         for index in range(len(self._instructions) - 1, -1, -1):
             instruction = self._instructions[index]
             if index in needed and isinstance(instruction, Op):
@@ -146,11 +153,11 @@ class Builder:
         kept = tuple(renumber(self._instructions[old], position) for old in position)
         return TensorProgram(kept, {name: position[v.index] for name, v in outputs.items()})
 
-    def _append(self, instruction: Instruction, known: Any) -> Value:
-        if known not in self._known:
-            self._known[known] = Value(self, len(self._instructions), instruction.type)
+    def _append(self, instruction: Instruction, key: Any) -> Value:
+        if key not in self._values:
+            self._values[key] = Value(self, len(self._instructions), instruction.type)
             self._instructions.append(instruction)
-        return self._known[known]
+        return self._values[key]
 
     # Shorthands for the primitives that are not operators.
 
@@ -237,3 +244,62 @@ class Builder:
             ),
         )
         return self.op("iterate", state, given, body=inner.program({"state": after}), steps=steps)
+
+
+@dataclass(frozen=True, eq=False)
+class SparseRows:
+    """Rows of ``width`` columns, as the columns of nonzeros (tokens) and their values (weights).
+
+    Parameters
+    ----------
+    tokens : Value of int32, shape (n_rows, m)
+        Column of each nonzero. A row of fewer than m is padded with ``width``, which is no column.
+    weights : Value, shape (n_rows, m)
+        Zero for padding.
+    width : int
+        Number of columns.
+    """
+
+    tokens: Value
+    weights: Value
+    width: int
+
+    @property
+    def dtype(self) -> str:
+        """Dtype of the weights."""
+        return self.weights.dtype
+
+    def with_weights(self, weights: Value) -> SparseRows:
+        """Return rows with other values in the same columns."""
+        return replace(self, weights=weights)
+
+    def at_tokens(
+        self, b: Builder, columns: npt.NDArray[Any], none: float, dtype: str | None = None
+    ) -> Value:
+        """Read one constant for each nonzero from a vector over the columns.
+
+        Padding reads ``none``.
+        """
+        # The token of padding is the width, so it reads the entry behind those of the columns.
+        table = np.append(columns, np.asarray(none, columns.dtype))
+        return b.lookup(b.constant(table, dtype), self.tokens)
+
+    def selected(self, b: Builder, columns: npt.NDArray[np.integer[Any]]) -> SparseRows | None:
+        """Select columns: renumber their nonzeros, and turn all others into padding.
+
+        Return None if a column is selected twice.
+        """
+        width = len(columns)
+        if len(np.unique(columns)) < width:
+            return None
+        # One entry more for the token of padding, which becomes that of the new width.
+        names = np.full(self.width + 1, width, np.int32)
+        names[columns] = np.arange(width)
+        tokens = b.lookup(b.constant(names), self.tokens)
+        padding = b.op("eq", tokens, b.constant(width, "int32"))
+        weights = b.where(padding, b.constant(0, self.dtype), self.weights)
+        return SparseRows(tokens, weights, width)
+
+    def written_out(self, b: Builder) -> Value:
+        """Return the dense rows."""
+        return b.op("scatter", self.tokens, self.weights, width=self.width)

@@ -1,8 +1,8 @@
 """The table of primitives: name, type rule, meaning in numpy, and traits of each.
 
 A value is ``(n_rows, *shape)``; the number of rows is never known. A constant has no rows and
-broadcasts: its rank is at most that of the static shape beside it. Axes count static dimensions:
-axis 0 is the first dimension after the rows.
+broadcasts: its rank is at most that of the other operand's static shape. Axes count static
+dimensions: axis 0 is the first dimension after the rows.
 
 Operands never mix dtypes: conversions are explicit ``cast``s. NaN behaves as in numpy: ``lt`` and
 ``le`` are False, ``minimum`` and ``reduce_max`` propagate it. ``int32`` is the dtype of indices and
@@ -60,7 +60,7 @@ class Primitive:
         ``evaluate(*arrays, **attributes)`` is its meaning, in numpy.
     kind : OpKind
     may_alias : bool
-        Whether the result may lie in the memory of the last operand.
+        Whether the result may share the memory of the last operand.
     """
 
     name: str

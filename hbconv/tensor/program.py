@@ -1,16 +1,18 @@
 """TensorProgram: a flat list of primitives in SSA form, which every backend takes.
 
-How long the values of a program are alive.
-
-Check that a TensorProgram is well formed.
+Functions show it, check it, run it by the meaning of its primitives, and find how long its values
+are alive.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.errors import VerificationError
@@ -24,6 +26,7 @@ __all__ = [
     "Op",
     "ProgramTypes",
     "TensorProgram",
+    "evaluate",
     "last_uses",
     "renumber",
     "show_program",
@@ -172,6 +175,7 @@ def last_uses(program: TensorProgram) -> dict[int, int]:
     >>> last_uses(b.program({"y": -(x + x)}))
     {0: 1, 1: 2, 2: 3}
     """
+    # Later positions overwrite earlier ones, so the last use is left.
     last = {
         operand: position
         for position, op in enumerate(program.instructions)
@@ -234,3 +238,30 @@ def _verify_op(program: TensorProgram, position: int, op: Op) -> None:
 def _require(condition: bool, position: int, what: str) -> None:
     if not condition:
         raise VerificationError(f"instruction %{position}: {what}")
+
+
+Rounding = Callable[[Op, Sequence[npt.NDArray[Any]], npt.NDArray[Any]], npt.NDArray[Any]]
+"""Takes an operation, its operands and its value; returns a value rounded otherwise."""
+
+
+def evaluate(
+    program: TensorProgram,
+    inputs: Mapping[str, npt.NDArray[Any]],
+    rounding: Rounding | None = None,
+) -> dict[str, npt.NDArray[Any]]:
+    """Compute the outputs in numpy, an instruction at a time, and round otherwise if asked."""
+    values: list[npt.NDArray[Any]] = []
+    # Infinities and NaN of an overflow or a zero division are part of the meaning, not a fault.
+    with np.errstate(all="ignore"):
+        for instruction in program.instructions:
+            if isinstance(instruction, Input):
+                # The order in memory would choose the order of sums.
+                values.append(np.ascontiguousarray(inputs[instruction.name]))
+            elif isinstance(instruction, Constant):
+                values.append(instruction.value.data)
+            else:
+                operands = [values[i] for i in instruction.operands]
+                meaning = PRIMITIVES[instruction.primitive].evaluate
+                value = meaning(*operands, **instruction.attributes)
+                values.append(rounding(instruction, operands, value) if rounding else value)
+    return {name: values[index] for name, index in program.outputs.items()}

@@ -24,7 +24,7 @@ REPEATS = 8
 
 
 def find_repeats(indices: npt.NDArray[Any], extent: int) -> Runs:
-    """Return each position and how often it comes at once; none where that is seldom.
+    """Return each position and how often it is repeated; nothing where that is seldom.
 
     One-hot encoders take each code once for each category.
 
@@ -36,6 +36,7 @@ def find_repeats(indices: npt.NDArray[Any], extent: int) -> Runs:
     ()
     """
     positions = np.where(indices < 0, indices + extent, indices)
+    # No position is -1, so the first one begins a run.
     starts = np.flatnonzero(np.diff(positions, prepend=-1))
     if not len(starts) or len(positions) < REPEATS * len(starts):
         return ()
@@ -58,6 +59,7 @@ def find_few_runs(indices: npt.NDArray[Any], extent: int) -> Runs:
     ()
     """
     positions = np.where(indices < 0, indices + extent, indices)
+    # No position is the one after -2, so the first one begins a run.
     starts = np.flatnonzero(np.diff(positions, prepend=-2) != 1)
     if not len(starts) or len(positions) < LENGTH * len(starts) ** 2:
         return ()

@@ -43,7 +43,7 @@ from hbconv.runtime.inputs.read import read_table
 from hbconv.runtime.inputs.table import Table
 from hbconv.sources.verification import TOLERANCE, coarsest, compare, plain
 from hbconv.tensor import PRIMITIVES, Op, OpKind
-from hbconv.tensor.evaluate import evaluate
+from hbconv.tensor.program import evaluate
 from hbconv.testing.outcomes import Kind, form, parts
 from hbconv.testing.watch import Call
 

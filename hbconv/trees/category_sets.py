@@ -1,6 +1,6 @@
 """Category sets: the sets of codes that splits of a feature ask for, each one once.
 
-Splits often ask for equal sets, and sets seldom tell many codes apart. So a group of sets of one
+Splits often ask for equal sets, and sets seldom distinguish many codes. So a group of sets of one
 feature maps codes to classes, few enough for a byte, and a class decides each set.
 """
 
@@ -18,7 +18,7 @@ from hbconv.trees.forest import CategoryTables, Forest
 __all__ = ["MAX_CLASSES", "CategorySets", "SetGroup", "find_sets"]
 
 MAX_CLASSES = 256
-"""Classes of codes that a byte tells apart."""
+"""Classes of codes that a byte distinguishes."""
 MAX_SETS_PER_GROUP = 1024
 """What is computed from all pairs of sets stays small."""
 
@@ -89,7 +89,7 @@ class CategorySets:
     ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
         """Return what all sets decide for a class, as bytes, class after class.
 
-        The second array tells where each group's first class begins.
+        The second array has the position of each group's first class.
         """
         decisions = [
             np.where(group.goes_left, left, right).astype(np.uint8).ravel() for group in self.groups
@@ -116,7 +116,7 @@ def find_sets(forest: Forest) -> CategorySets:
     n_sets = 0
     for feature in np.unique(feature_of_table[used]):
         tables = used[feature_of_table[used] == feature]
-        for same, group in _grouped(forest.tables, int(feature), tables):
+        for same, group in _group_sets(forest.tables, int(feature), tables):
             sizes = [len(equal) for equal in same]
             set_of_table[np.concatenate(same)] = n_sets + np.repeat(np.arange(len(same)), sizes)
             groups.append(group)
@@ -125,10 +125,10 @@ def find_sets(forest: Forest) -> CategorySets:
     return CategorySets(tuple(groups), of_test)
 
 
-def _grouped(
+def _group_sets(
     tables: CategoryTables, feature: int, numbers: Ints
 ) -> Iterator[tuple[list[list[int]], SetGroup]]:
-    """Yield the groups of a feature, with the tables that each of their sets stands for."""
+    """Yield the groups of a feature, with the tables of each of their sets."""
     equal: dict[bytes, list[int]] = {}
     for table in numbers.tolist():
         entries = slice(tables.start.data[table], tables.start.data[table + 1])
@@ -141,7 +141,7 @@ def _grouped(
 def _split(
     tables: CategoryTables, feature: int, sets: list[list[int]]
 ) -> Iterator[tuple[list[list[int]], SetGroup]]:
-    """Halve sets that tell more classes apart than a byte does: one set alone has two."""
+    """Halve groups of more classes than a byte distinguishes: one set alone has two."""
     group = _group(tables, feature, np.array([same[0] for same in sets]))
     if len(group.goes_left) <= MAX_CLASSES:
         yield sets, group
@@ -164,8 +164,13 @@ def _group(tables: CategoryTables, feature: int, numbers: Ints) -> SetGroup:
     codes = np.unique(np.append(code[decided != beyond], sizes.max()))
     goes_left = tables.decide(numbers, codes[:, None])  # 2
     _, first, classes = np.unique(
-        np.packbits(goes_left, axis=1), axis=0, return_index=True, return_inverse=True
+        # Eight tables a byte: rows of bytes sort faster than rows of bools.
+        np.packbits(goes_left, axis=1),
+        axis=0,
+        return_index=True,
+        return_inverse=True,
     )
+    # The last code lies beyond the ends of all tables, as all codes do that no table singles out.
     class_of = np.full(sizes.max() + 1, classes.ravel()[-1])
     class_of[codes] = classes.ravel()
     return SetGroup(feature, class_of.astype(np.uint8), goes_left[first])

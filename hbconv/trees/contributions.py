@@ -5,18 +5,18 @@ Every leaf counts for every row. So the work is that of all leaves, as wide as t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from hbconv.tensor.builder import Builder, Value
-from hbconv.trees.covered_forest import CoveredForest, gauss_legendre
-from hbconv.trees.feature_pairs import find_pairs
+from hbconv.tensor.decompositions import Rule
+from hbconv.trees.covered_forest import CoveredForest, find_pairs, gauss_legendre
 from hbconv.trees.splits import prepare_splits
 
-__all__ = ["write_contributions", "write_interaction_matrices", "write_interactions"]
+__all__ = ["DECOMPOSITIONS", "write_interaction_matrices"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -40,8 +40,9 @@ def write_contributions(b: Builder, x: Value, covered: CoveredForest) -> Value:
     feature = ways.feature.ravel()
     leaf = np.tile(np.arange(ways.edge.shape[1]), ways.edge.shape[0])
     used = np.unique(feature[feature >= 0])
-    sums = _summed(b, _total(counts), covered, feature, leaf)  # 2, 3
+    sums = _sum_by_key(b, _total(counts), covered, feature, leaf)  # 2, 3
     none = b.op("expand", x, b.constant(np.zeros(1)))
+    # Features that no tree tests read the zero behind the sums.
     place = np.full((outputs, width), len(used) * outputs)
     place[:, used] = np.arange(outputs)[:, None] + outputs * np.arange(len(used))
     return b.take(b.concat([*sums, none]), place.ravel()) + b.constant(covered.start)
@@ -69,7 +70,7 @@ def write_interactions(b: Builder, x: Value, covered: CoveredForest) -> Value:
         flat = b.reshape(gain, ways.edge.size)
         counts.append(b.take(flat, entries[0]) * b.take(flat, entries[1]) * b.take(product, leaf))
     key = pairs.places(covered.n_features)[features[0, some], features[1, some]]
-    sums = b.concat(_summed(b, _total(counts), covered, key, leaf))
+    sums = b.concat(_sum_by_key(b, _total(counts), covered, key, leaf))
     return b.take(sums, np.arange(len(pairs.first) * outputs).reshape(-1, outputs).T.ravel())
 
 
@@ -91,8 +92,8 @@ def write_interaction_matrices(
     place = pairs.places(width)
     output = count * np.arange(outputs)[:, None, None]
     places = np.where(place < 0, count * outputs, place + output)  # 1
-    beside = b.take(b.concat(parts), places.ravel())
-    sums = b.reduce("reduce_sum", b.reshape(beside, outputs * width, width), axis=1)
+    off_diagonal = b.take(b.concat(parts), places.ravel())
+    sums = b.reduce("reduce_sum", b.reshape(off_diagonal, outputs * width, width), axis=1)
     places[:, np.arange(width), np.arange(width)] = (
         count * outputs + 1 + np.arange(outputs * width).reshape(outputs, width)
     )
@@ -164,7 +165,7 @@ def _walk_up(covered: CoveredForest) -> tuple[Ints, Ints]:
     return np.concatenate(leaves), np.concatenate(edges)
 
 
-def _passed(b: Builder, x: Value, covered: CoveredForest) -> Value:
+def _write_passed(b: Builder, x: Value, covered: CoveredForest) -> Value:
     """Tell whether a row passes all tests of an edge's feature down to the edge; then True.
 
     Tests on a feature that has been tested n times follow those with n - 1 such tests above.
@@ -202,14 +203,14 @@ def _at_nodes(
 
     They are of the shapes (most features, n_leaves) and (n_leaves,).
     """
-    passed = b.reshape(b.take(_passed(b, x, covered), ways.edge.ravel()), *ways.edge.shape)
+    passed = b.reshape(b.take(_write_passed(b, x, covered), ways.edge.ravel()), *ways.edge.shape)
     share = ways.share
     for t, weight in zip(*gauss_legendre(covered.paths.nodes), strict=True):
-        known = (1 - t) * share + t
-        factors = b.where(passed, b.constant(known), b.constant((1 - t) * share))
+        factor = (1 - t) * share + t
+        factors = b.where(passed, b.constant(factor), b.constant((1 - t) * share))
         product = b.reduce("reduce_prod", factors) * b.constant(float(weight))
         lost = np.full(share.shape, -1 / (1 - t))
-        yield b.where(passed, b.constant((1 - share) / known), b.constant(lost)), product
+        yield b.where(passed, b.constant((1 - share) / factor), b.constant(lost)), product
 
 
 def _total(counts: list[Value]) -> Value:
@@ -219,15 +220,15 @@ def _total(counts: list[Value]) -> Value:
     return total
 
 
-def _summed(
+def _sum_by_key(
     b: Builder, counts: Value, covered: CoveredForest, key: Ints, leaf: Ints
 ) -> list[Value]:
     """Add up the counts of each key, negative ones left out, times the values of the leaves."""
     values = _values(covered)
     sums = []
     for each in np.unique(key[key >= 0]):
-        own = np.flatnonzero(key == each)
-        sums.append(b.matmul(b.take(counts, own), b.constant(values[leaf[own]])))
+        places = np.flatnonzero(key == each)
+        sums.append(b.matmul(b.take(counts, places), b.constant(values[leaf[places]])))
     return sums
 
 
@@ -240,3 +241,10 @@ def _values(covered: CoveredForest) -> Floats:
     target = np.repeat(forest.target.data, np.diff(forest.first_leaf.data))
     spread: Floats = values * (target[:, None] == np.arange(forest.n_outputs))
     return spread
+
+
+DECOMPOSITIONS: Mapping[str, Rule] = {
+    "tree_contributions": write_contributions,
+    "tree_interactions": write_interactions,
+}
+"""The rule of each primitive that has no kernel on most backends."""

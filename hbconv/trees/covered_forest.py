@@ -1,15 +1,18 @@
-"""CoveredForest: a forest with the shares of its training rows, and what each feature adds.
+"""CoveredForest: a forest with the shares of its training rows, and what its features add.
 
 What a feature adds to a raw score is its Shapley value among the features of a tree: Lundberg et
 al., "Consistent individualized feature attribution for tree ensembles" (2018), "path-dependent".
 A tree that does not know a feature takes both branches, and weighs them by the training rows.
+
+What two features add together is their Shapley interaction index ("SHAP interaction values" in
+the same article).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,7 +21,15 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.trees.forest import Forest
 
-__all__ = ["CoveredForest", "TestPaths", "gauss_legendre"]
+__all__ = [
+    "CoveredForest",
+    "TestPaths",
+    "count_pairs",
+    "find_pairs",
+    "gauss_legendre",
+    "interaction_matrices",
+    "pair_sums",
+]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -74,8 +85,8 @@ class CoveredForest:
         shares = np.concatenate([self.left_share.data, self.right_share.data])
         if not ((shares >= 0) & (shares <= 1)).all():
             return "has a share of rows that is not between 0 and 1"
-        known = (self.feature.data >= 0) & (self.feature.data < self.n_features)
-        return None if known.all() else f"is about a feature that is none of {self.n_features}"
+        is_feature = (self.feature.data >= 0) & (self.feature.data < self.n_features)
+        return None if is_feature.all() else f"is about a feature that is none of {self.n_features}"
 
     @cached_property
     def start(self) -> Floats:
@@ -106,9 +117,9 @@ class CoveredForest:
         forest = self.forest
         test = np.tile(np.arange(forest.n_tests), len(x))
         goes_left = forest.decide(test, x[:, forest.feature.data].ravel())
-        found = self.of_decisions(goes_left.reshape(len(x), forest.n_tests))
+        gains = self.of_decisions(goes_left.reshape(len(x), forest.n_tests))
         total = np.tile(self.start, (len(x), 1))
-        np.add.at(total.T, self.columns.T.ravel(), found.reshape(self.columns.size, len(x)))
+        np.add.at(total.T, self.columns.T.ravel(), gains.reshape(self.columns.size, len(x)))
         return total
 
     def of_decisions(self, goes_left: Bools) -> Floats:
@@ -135,11 +146,11 @@ class CoveredForest:
         -------
         array of float64, shape (n_values, n_tests, n_rows)
         """
-        found = np.zeros((self.forest.values.shape[1], *goes_left.T.shape))
+        total = np.zeros((self.forest.values.shape[1], *goes_left.T.shape))
         for weight, gains, sums in self.at_nodes(goes_left):
-            for gain, own in zip(gains, sums, strict=True):
-                found += weight * gain * own
-        return found
+            for gain, leaf_sum in zip(gains, sums, strict=True):
+                total += weight * gain * leaf_sum
+        return total
 
     def at_nodes(
         self, goes_left: Bools
@@ -219,6 +230,7 @@ class TestPaths:
     @property
     def nodes(self) -> int:
         """Nodes of the rule that is exact for all trees."""
+        # A rule of n nodes is exact up to degree 2 n - 1, and the integrand has degree k - 1.
         return max(1, -(-int(self.counts.max(initial=1)) // 2))
 
     def open_tests(self, decided: Bools) -> Bools:
@@ -237,9 +249,9 @@ class TestPaths:
             np.where(
                 open_,
                 ((1 - t) * share[:, None] + t * passed) / before[:, None],
-                own[:, None],
+                own_share[:, None],
             )
-            for share, own, passed in (
+            for share, own_share, passed in (
                 (self.left, self.left_share, decided),
                 (self.right, self.right_share, ~decided),
             )
@@ -252,6 +264,7 @@ class TestPaths:
         left, right = (
             open_
             * (
+                # Nodes of the rule lie inside of (0, 1), so 1 - t is never zero.
                 np.where(passed, ((1 - share) / self._factor(share, t))[:, None], -1 / (1 - t))
                 - before[:, None]
             )
@@ -262,12 +275,14 @@ class TestPaths:
     @staticmethod
     def _factor(share: Floats, t: float) -> Floats:
         """Return the factor of a feature whose tests a row passes."""
+        # t is above 0, so factors can be divided by even where no training row passed.
         return (1 - t) * share + t
 
 
 def gauss_legendre(nodes: int) -> tuple[Floats, Floats]:
     """Return nodes and weights of the rule on [0, 1]."""
     t, weight = np.polynomial.legendre.leggauss(nodes)
+    # leggauss is of the interval [-1, 1].
     return (t + 1) / 2, weight / 2
 
 
@@ -290,10 +305,10 @@ def _sums(
 ) -> Floats:
     """Return the sums of the leaves under children: (n_values, n_children, n_rows)."""
     inner = children >= 0
-    found = np.empty((values.shape[1], *below.shape))
-    found[:, inner] = sums[0][:, children[inner]] + sums[1][:, children[inner]]
-    found[:, ~inner] = values[~children[~inner]].T[:, :, None] * below[~inner]
-    return found
+    below_children = np.empty((values.shape[1], *below.shape))
+    below_children[:, inner] = sums[0][:, children[inner]] + sums[1][:, children[inner]]
+    below_children[:, ~inner] = values[~children[~inner]].T[:, :, None] * below[~inner]
+    return below_children
 
 
 def _levels(forest: Forest) -> list[Ints]:
@@ -311,8 +326,158 @@ def _same_above(
     side = from_left.copy()
     going = np.flatnonzero(above >= 0)
     while len(going):
+        # Each turn climbs one test, with those that have met none of their feature so far.
         going = going[feature[above[going]] != feature[going]]
         side[going] = from_left[above[going]]
         above[going] = parent[above[going]]
         going = going[above[going] >= 0]
     return above, side
+
+
+IntArray = npt.NDArray[np.integer[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class FeaturePairs:
+    """The pairs of features that some way to a leaf tests, and of their tests.
+
+    Parameters
+    ----------
+    first, second : int array, shape (n_pairs,)
+        Features of each pair, the smaller one first.
+    test, above : int array, shape (n_meetings,)
+        Two tests of one way on different features; those of a test are neighbours, in its order.
+    from_left : bool array, shape (n_meetings,)
+        Whether the way goes left at the upper test.
+    pair : int array, shape (n_meetings,)
+        Pair of their features.
+    """
+
+    first: IntArray
+    second: IntArray
+    test: IntArray
+    above: IntArray
+    from_left: Bools
+    pair: IntArray
+
+    def places(self, width: int) -> IntArray:
+        """Return the number of each pair in a matrix of the features, and -1 elsewhere.
+
+        Examples
+        --------
+        >>> of = np.array
+        >>> none = of([], int)
+        >>> FeaturePairs(of([0, 1]), of([1, 2]), none, none, none, none).places(3)
+        array([[-1,  0, -1],
+               [ 0, -1,  1],
+               [-1,  1, -1]])
+        """
+        places = np.full((width, width), -1)
+        places[self.first, self.second] = np.arange(len(self.first))
+        places[self.second, self.first] = np.arange(len(self.first))
+        return places
+
+
+def count_pairs(covered: CoveredForest) -> int:
+    """Count the pairs of features, in memory that their tests do not multiply."""
+    return len(_pair_keys(covered))
+
+
+# Types, tables and kernels of a forest ask for the same pairs, one after another.
+@lru_cache(maxsize=2)
+def find_pairs(covered: CoveredForest) -> FeaturePairs:
+    """Walk up from all tests, and note the tests above each that are on other features."""
+    keys = _pair_keys(covered)
+    none: IntArray = np.empty(0, np.int32)
+    met: list[tuple[IntArray, IntArray, Bools, IntArray]] = [
+        (none, none, none.astype(np.bool_), none)
+    ]
+    for test, above, from_left in _meetings(covered):
+        # int32 halves the memory of the meetings, of which deep trees have many.
+        pair = np.searchsorted(keys, _keys(covered, test, above)).astype(np.int32)
+        met.append((test, above, from_left, pair))
+    test, above, from_left, pair = (np.concatenate(arrays) for arrays in zip(*met, strict=True))
+    order = np.argsort(test, kind="stable")
+    first, second = np.divmod(keys, max(covered.n_features, 1))
+    return FeaturePairs(first, second, test[order], above[order], from_left[order], pair[order])
+
+
+@lru_cache(maxsize=2)
+def _pair_keys(covered: CoveredForest) -> npt.NDArray[np.int64]:
+    """Return the key of each pair of features that meet, ascending."""
+    keys = np.empty(0, np.int64)
+    for test, above, _ in _meetings(covered):
+        # One distance of levels at a time: memory grows with the pairs, not with their meetings.
+        keys = np.union1d(keys, _keys(covered, test, above))
+    return keys
+
+
+def _keys(covered: CoveredForest, test: IntArray, above: IntArray) -> npt.NDArray[np.int64]:
+    feature = covered.feature.data
+    first = np.minimum(feature[test], feature[above])
+    second = np.maximum(feature[test], feature[above])
+    keys: npt.NDArray[np.int64] = first.astype(np.int64) * covered.n_features + second
+    return keys
+
+
+def _meetings(covered: CoveredForest) -> Iterator[tuple[IntArray, IntArray, Bools]]:
+    """Yield tests, tests above them on other features, and whether the way goes left there.
+
+    All that are one level apart come first, then those of two levels, and so on.
+    """
+    parent, from_left = covered.forest.parents
+    feature = covered.feature.data
+    parent = parent.astype(np.int32)
+    test = np.flatnonzero(parent >= 0).astype(np.int32)
+    above = parent[test]
+    side = from_left[test]
+    while len(test):
+        differ = feature[test] != feature[above]
+        yield test[differ], above[differ], side[differ]
+        higher = parent[above] >= 0
+        test = test[higher]
+        side = from_left[above[higher]]
+        above = parent[above[higher]]
+
+
+def pair_sums(covered: CoveredForest, x: npt.NDArray[Any]) -> Floats:
+    """Return what each pair of features adds to each output: (n_rows, n_outputs * n_pairs).
+
+    For a leaf of value v, and with the names of ``CoveredForest.of_decisions``, that is
+
+        v (o_i - z_i) (o_j - z_j) integral over t in [0, 1] of product over k of (1-t) z_k + t o_k
+
+    over the other features k of its way. So it is the sum over pairs of tests, one above the
+    other, of what the lower one adds times the gain of the upper one. All backends must meet this
+    definition.
+    """
+    forest = covered.forest
+    pairs = find_pairs(covered)
+    test = np.tile(np.arange(forest.n_tests), len(x))
+    goes_left = forest.decide(test, x[:, forest.feature.data].ravel())
+    shape = (forest.n_outputs, len(pairs.first), len(x))
+    total = np.zeros(shape)
+    output = forest.target.data[forest.tree_of_tests[pairs.test]]
+    for weight, gains, sums in covered.at_nodes(goes_left.reshape(len(x), forest.n_tests)):
+        gain = np.where(pairs.from_left[:, None], gains[0][pairs.above], gains[1][pairs.above])
+        for value, (left, right) in enumerate(zip(*sums, strict=True)):
+            lower = (gains[0] * left + gains[1] * right)[pairs.test]
+            np.add.at(total, (output + value, pairs.pair), weight * lower * gain)
+    return total.reshape(shape[0] * shape[1], len(x)).T
+
+
+def interaction_matrices(covered: CoveredForest, x: npt.NDArray[Any]) -> Floats:
+    """Return a matrix of the features for each output: (n_rows, n_outputs * width * width).
+
+    Half of what a pair adds is in either place. The diagonal makes each row add up to the
+    contribution of its feature.
+    """
+    pairs = find_pairs(covered)
+    outputs, width = covered.shape
+    halves = pair_sums(covered, x).reshape(len(x), outputs, len(pairs.first)) / 2
+    matrices = np.zeros((len(x), outputs, width, width))
+    matrices[:, :, pairs.first, pairs.second] = halves
+    matrices[:, :, pairs.second, pairs.first] = halves
+    alone = covered.contributions(x).reshape(len(x), outputs, width) - matrices.sum(axis=3)
+    matrices[:, :, np.arange(width), np.arange(width)] = alone
+    return matrices.reshape(len(x), outputs * width * width)

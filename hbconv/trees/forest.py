@@ -1,4 +1,7 @@
-"""Forest: the one flat-array form that every tree ensemble becomes."""
+"""Forest: the one flat-array form that every tree ensemble becomes, and parts of it.
+
+A part keeps some trees or some outputs; each sum has its own terms in its own order.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 
-__all__ = ["CategoryTables", "Forest", "Slopes"]
+__all__ = ["CategoryTables", "Forest", "Slopes", "keep_outputs", "keep_trees"]
 
 
 @dataclass(frozen=True)
@@ -19,7 +22,7 @@ class CategoryTables:
     """Decisions of categorical splits: a table of bools for each, one after another.
 
     A split with a table reads a code, a whole number from 0. It goes left where
-    ``goes_left[start[table] + min(code, last)]`` holds: the last entry of a table answers for all
+    ``goes_left[start[table] + min(code, last)]`` holds: the last entry of a table is for all
     codes beyond it. The meaning of a code is the reader's choice.
 
     Parameters
@@ -102,8 +105,8 @@ class Forest:
     """A tree ensemble as flat arrays, inner nodes ("tests") and leaves apart.
 
     A child is ``>= 0`` for a test, and ``~leaf`` (negative) for a leaf. Both are numbered over the
-    whole forest. The leaves of a tree are contiguous and stand left to right, tree after tree. So a
-    leaf number minus the tree's first leaf is its left-to-right place.
+    whole forest. The leaves of a tree are contiguous and numbered left to right, tree after tree.
+    So a leaf number minus the tree's first leaf is its left-to-right place.
 
     Parameters
     ----------
@@ -198,6 +201,7 @@ class Forest:
     def depth_of_tests(self) -> npt.NDArray[np.int32]:
         """Number of tests above each test."""
         depth = np.zeros(self.n_tests, np.int32)
+        # A level of all trees at a time: the numpy calls grow with the depth, not with the tests.
         level = self.roots.data[self.roots.data >= 0]
         while len(level):
             children = np.concatenate([self.left.data[level], self.right.data[level]])
@@ -277,11 +281,14 @@ class Forest:
         with np.errstate(over="ignore"):
             rounded = exact.astype(dtype)
             down = np.nextafter(rounded, np.array(-np.inf, dtype))
+        # Both are exact in float64, so this tells which way the threshold was rounded.
         above = rounded.astype(np.float64) > exact.astype(np.float64)
+        # No value is <= NaN.
         never = np.array(np.nan, dtype)
         if not self.strict:
             return np.where(self.on_category, never, np.where(above, down, rounded))
         below = np.where(rounded.astype(np.float64) >= exact.astype(np.float64), down, rounded)
+        # The number below -inf is -inf again, which x = -inf would reach.
         return np.where(self.on_category | (exact == -np.inf), never, below)
 
     def leaves(self, x: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
@@ -344,7 +351,7 @@ class Forest:
         return replace(self, feature=feature, n_features=len(columns), slopes=slopes)
 
     def of_wider_rows(self, columns: npt.NDArray[Any], n_features: int) -> Forest:
-        """Read the columns where they stand among more features: ``with_features`` undone."""
+        """Read the columns at their places among more features: undo ``with_features``."""
         slopes = self.slopes and replace(
             self.slopes, feature=Array.of(columns[self.slopes.feature.data], np.int32)
         )
@@ -365,3 +372,95 @@ class Forest:
             coefficient=Array.of(self.slopes.coefficient, dtype),
         )
         return replace(self, values=values, start=start, slopes=slopes)
+
+
+Ints = npt.NDArray[np.integer[Any]]
+Bools = npt.NDArray[np.bool_]
+
+
+def keep_outputs(forest: Forest, outputs: Ints) -> Forest:
+    """Return the forest that computes only these outputs, in this order, none of them twice.
+
+    Vector leaves lose entries. Scalar leaves go with their trees.
+
+    Examples
+    --------
+    >>> none, leaf = Array.of([], "int32"), Array.of([0, 0], "int32")
+    >>> forest = Forest(none, Array([]), Array.of([], "bool"), none, none,
+    ...                 Array.of([-1, -2], "int32"), Array.of([0, 1, 2], "int32"),
+    ...                 Array([[5.0], [7.0]]), Array.of([0, 1], "int32"), Array([0.0, 0.5]), False,
+    ...                 2, leaf)
+    >>> second = keep_outputs(forest, np.array([1]))
+    >>> second.values, second.target, second.start
+    ([[7.]], [0], [0.5])
+    """
+    start = Array(forest.start.data[outputs])
+    if forest.values.shape[1] > 1:
+        return replace(forest, values=Array(forest.values.data[:, outputs]), start=start)
+    fewer = keep_trees(forest, np.flatnonzero(np.isin(forest.target.data, outputs)))
+    place = np.zeros(forest.n_outputs, np.int32)
+    place[outputs] = np.arange(len(outputs))
+    return replace(fewer, target=Array(place[fewer.target.data]), start=start)
+
+
+def keep_trees(forest: Forest, trees: Ints) -> Forest:
+    """Return the forest of these trees alone, which ascend; their outputs and names stay."""
+    kept = np.zeros(forest.n_trees, np.bool_)
+    kept[trees] = True
+    tests = kept[forest.tree_of_tests]
+    leaves = np.repeat(kept, np.diff(forest.first_leaf.data))
+    counts = np.diff(forest.first_leaf.data)[kept]
+    return replace(
+        forest,
+        feature=Array(forest.feature.data[tests]),
+        threshold=Array(forest.threshold.data[tests]),
+        default_left=Array(forest.default_left.data[tests]),
+        left=_renumber(forest.left.data[tests], tests, leaves),
+        right=_renumber(forest.right.data[tests], tests, leaves),
+        roots=_renumber(forest.roots.data[kept], tests, leaves),
+        first_leaf=Array.of(np.append(0, np.cumsum(counts)), np.int32),
+        values=Array(forest.values.data[leaves]),
+        target=Array(forest.target.data[kept]),
+        leaf_id=Array(forest.leaf_id.data[leaves]),
+        tables=forest.tables and _tables_of(forest.tables, tests),
+        slopes=forest.slopes and _slopes_of(forest.slopes, leaves),
+    )
+
+
+def _renumber(children: Ints, tests: Bools, leaves: Bools) -> Array:
+    """Children by the numbers that their tests and leaves get."""
+    # One entry more: children of the other kind look it up, and np.where drops what they read.
+    test = np.append(np.cumsum(tests) - 1, 0)
+    leaf = np.append(np.cumsum(leaves) - 1, 0)
+    inner = children >= 0
+    places = np.where(
+        inner, test[np.where(inner, children, -1)], ~leaf[np.where(inner, -1, ~children)]
+    )
+    return Array.of(places, np.int32)
+
+
+def _tables_of(tables: CategoryTables, tests: Bools) -> CategoryTables | None:
+    """Keep the tables that a kept test has; None where no test has any."""
+    of_test = tables.of_test.data[tests]
+    kept = np.unique(of_test[of_test >= 0])
+    if not len(kept):
+        return None
+    sizes = np.diff(tables.start.data)
+    entries = np.repeat(np.isin(np.arange(tables.count), kept), sizes)
+    return CategoryTables(
+        Array.of(np.where(of_test >= 0, np.searchsorted(kept, of_test), -1), np.int32),
+        Array.of(np.append(0, np.cumsum(sizes[kept])), np.int32),
+        Array(tables.goes_left.data[entries]),
+    )
+
+
+def _slopes_of(slopes: Slopes, leaves: Bools) -> Slopes:
+    """Keep the linear models of the kept leaves."""
+    counts = np.diff(slopes.start.data)
+    terms = np.repeat(leaves, counts)
+    return Slopes(
+        Array(slopes.constant.data[leaves]),
+        Array.of(np.append(0, np.cumsum(counts[leaves])), np.int32),
+        Array(slopes.feature.data[terms]),
+        Array(slopes.coefficient.data[terms]),
+    )

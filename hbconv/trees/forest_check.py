@@ -25,7 +25,7 @@ def check_forest(forest: Forest) -> Forest:
     """Return the forest if its arrays fit together.
 
     Afterwards every array has its dtype and length, and each test is reached once, from one root.
-    Leaves stand left to right and contiguous, tree after tree. Features, targets, tables and terms
+    Leaves are contiguous, left to right, tree after tree. Features, targets, tables and terms
     of linear leaves are in range. The time grows with the size alone, not with the depth.
 
     Raises
@@ -83,15 +83,17 @@ def _check_ranges(forest: Forest) -> None:
 def _check_trees(forest: Forest) -> None:
     """Check that children lead to the leaves in their order.
 
-    The leaves stand left to right if one condition holds at each test: the first leaf on the right
+    The leaves are in order if one condition holds at each test: the first leaf on the right
     follows the last one on the left.
     """
     left, right, roots = (
         a.data.astype(np.int64) for a in (forest.left, forest.right, forest.roots)
     )
     children = np.concatenate([left, right, roots])
+    # First of all: a child out of range would raise IndexError below, or wrap around if negative.
     _require(_within(children, -forest.n_leaves, forest.n_tests), "a child does not exist")
     reached = np.bincount(children[children >= 0], minlength=forest.n_tests)
+    # Reached once each, and no cycle: that makes trees.
     _require(bool((reached == 1).all()), "a test is reached more than once, or never")
     _follow(_parents(left, right))
 
@@ -179,13 +181,14 @@ def _check_offsets(start: Array, entries: int, name: str) -> None:
         start.data[0] == 0 and start.data[-1] == entries,
         f"{name} does not cover its {entries} entries",
     )
+    # In int32 the difference of hostile offsets could wrap around to a positive one.
     _require(bool((np.diff(start.data.astype(np.int64)) >= 0).all()), f"{name} falls")
 
 
 def _of_length(length: int, arrays: dict[str, Array], *dtypes: str) -> None:
     for name, array in arrays.items():
-        found = _length(array, name, *dtypes)
-        _require(found == length, f"{name} has {found} entries, not {length}")
+        actual = _length(array, name, *dtypes)
+        _require(actual == length, f"{name} has {actual} entries, not {length}")
 
 
 def _length(array: Array, name: str, *dtypes: str) -> int:

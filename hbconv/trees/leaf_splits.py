@@ -1,7 +1,7 @@
 """Leaf splits: trees of any shape halved by their leaves, so that few bits name a leaf.
 
-The leaves of a tree stand left to right. A range of neighbouring leaves is split in two between two
-of them, until single leaves are left.
+The leaves of a tree are numbered left to right. A range of neighbouring leaves is split in two
+between two of them, until single leaves are left.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class LeafSplits:
     left, right : int64 (n_ranges,)
         The ranges before and after the split; -1 for a single leaf.
     bits : int64 (n_ranges,)
-        How many tell its leaves apart.
+        How many bits number its leaves.
     root : int64 (n_trees,)
         Range of a tree; -1 for one of a single leaf.
     step_range, step_test, step_either : int64, int64, bool (n_steps,)
@@ -63,6 +63,8 @@ class LeafSplits:
     @cached_property
     def parent(self) -> Ints:
         """The range that each is a side of; -1 for that of a tree."""
+        # Sides of a single leaf are -1: they write to the entry behind the last one, which is
+        # dropped.
         parent = np.full(len(self.first) + 1, -1)
         parent[self.left] = parent[self.right] = np.arange(len(self.first))
         return parent[:-1]
@@ -74,6 +76,7 @@ class LeafSplits:
         """
         bit = 1 << (self.bits - 1)
         change = np.zeros(n_leaves + 1, np.int64)
+        # A difference array: one cumsum then adds each bit to all leaves from first to split.
         np.add.at(change, self.first, bit)
         np.subtract.at(change, self.split, bit)
         return np.cumsum(change)[:-1]
@@ -82,7 +85,7 @@ class LeafSplits:
 def split_leaves(forest: Forest) -> LeafSplits:
     """Split all trees of a forest, a level of ranges at a time.
 
-    1. Between leaf ``p - 1`` and leaf p stands one test, whose right subtree begins with leaf p.
+    1. Between leaf ``p - 1`` and leaf p is one test, whose right subtree begins with leaf p.
     2. ``2 ** (b - 1)`` leaves at most may lie on either side, where b bits tell a range apart. Of
        such splits, that at the highest test takes the fewest others to decide.
     3. Sides of one leaf are done.
@@ -90,6 +93,7 @@ def split_leaves(forest: Forest) -> LeafSplits:
     position = forest.leftmost(forest.right.data)  # 1
     test_before = np.full(forest.n_leaves + 1, -1)
     test_before[position] = np.arange(forest.n_tests)
+    # Positions without a test before them are never the highest.
     depth = np.full(forest.n_leaves + 1, np.iinfo(np.int32).max)
     depth[position] = forest.depth_of_tests
     highest = _Highest(depth)
@@ -98,6 +102,7 @@ def split_leaves(forest: Forest) -> LeafSplits:
     levels = []
     count = len(first)
     while len(first):  # 2
+        # frexp counts the bits of a number exactly, where log2 may round up to the next power.
         half = 1 << (np.frexp(last - first - 1)[1].astype(np.int64) - 1)
         split = highest.between(
             np.maximum(first + 1, last - half), np.minimum(last - 1, first + half)
@@ -109,13 +114,13 @@ def split_leaves(forest: Forest) -> LeafSplits:
         first = side_first
         last = side_last
         count += len(first)
-    first, split, last, left, right = _joined(levels)
+    first, split, last, left, right = _join(levels)
     steps = _steps(forest, position, test_before, highest, (first, split, last))
     bits = _bits([len(level[0]) for level in levels], left, right)
     return LeafSplits(first, split, last, test_before[split], left, right, bits, root, *steps)
 
 
-def _joined(levels: list[tuple[Ints, ...]]) -> tuple[Ints, ...]:
+def _join(levels: list[tuple[Ints, ...]]) -> tuple[Ints, ...]:
     none = (np.zeros(0, np.int64),) * 5
     return tuple(np.concatenate(column) for column in zip(none, *levels, strict=True))
 
@@ -132,6 +137,7 @@ def _bits(levels: list[int], left: Ints, right: Ints) -> Ints:
     end = len(left)
     for size in reversed(levels):
         here = slice(end - size, end)
+        # Index -1, a single leaf, reads the zero behind the last range.
         bits[here] = np.maximum(bits[left[here]], bits[right[here]]) + 1
         end -= size
     return bits[:-1]
@@ -153,14 +159,14 @@ def _steps(
     top = highest.between(first + 1, last - 1)
     at = split.copy()
     climbing = np.arange(len(split))
-    found = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, bool))]
+    steps = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, bool))]
     while len(climbing := climbing[at[climbing] != top[climbing]]):
         below = test_before[at[climbing]]
         test = above[below]
         at[climbing] = position[test]
         inside = (position[test] > first[climbing]) & (position[test] < last[climbing])
-        found.append((climbing[inside], test[inside], ~from_left[below][inside]))
-    of_range, tests, either = (np.concatenate(columns) for columns in zip(*found, strict=True))
+        steps.append((climbing[inside], test[inside], ~from_left[below][inside]))
+    of_range, tests, either = (np.concatenate(columns) for columns in zip(*steps, strict=True))
     order = np.argsort(of_range, kind="stable")
     return of_range[order], tests[order], either[order]
 
@@ -174,6 +180,7 @@ class _Highest:
 
     def between(self, low: Ints, high: Ints) -> Ints:
         """Return the position from low to high, both in the range."""
+        # Two windows of the largest power of two in the range cover it; they may overlap.
         size = np.frexp(high - low + 1)[1].astype(np.int64) - 1
         while len(self.ranges) <= size.max(initial=0):
             self._double()

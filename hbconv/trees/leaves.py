@@ -67,6 +67,7 @@ def _linear(slopes: Slopes, leaves: Value, x: Value, plain: Value, b: Builder) -
 
 def _sum_terms(forest: Forest, terms: Value, b: Builder) -> Value:
     """Add one value of each tree, (n_rows, trees), to the outputs that the trees belong to."""
+    # Stable: the trees of an output keep their order, and so its sum keeps its last bits.
     trees = np.argsort(forest.target.data, kind="stable")
     counts = np.bincount(forest.target.data, minlength=forest.n_outputs)
     if len(set(counts.tolist())) == 1:
@@ -74,11 +75,11 @@ def _sum_terms(forest: Forest, terms: Value, b: Builder) -> Value:
         return _ordered_sum(
             b.reshape(b.take(terms, turns.ravel()), *turns.shape), forest.start.data, b
         )
-    own = [b.take(terms, part) for part in np.split(trees, np.cumsum(counts)[:-1])]
+    terms_of_outputs = [b.take(terms, part) for part in np.split(trees, np.cumsum(counts)[:-1])]
     return b.concat(
         [
             _ordered_sum(b.reshape(t, *t.shape, 1), forest.start.data[k : k + 1], b)
-            for k, t in enumerate(own)
+            for k, t in enumerate(terms_of_outputs)
         ]
     )
 

@@ -2,8 +2,7 @@
 
 from hbconv.tensor.primitive import OpKind, define
 from hbconv.tensor.types import FLOATS, NumpyArray, TensorType, require
-from hbconv.trees.covered_forest import CoveredForest
-from hbconv.trees.feature_pairs import count_pairs, interaction_matrices, pair_sums
+from hbconv.trees.covered_forest import CoveredForest, count_pairs, interaction_matrices, pair_sums
 from hbconv.trees.forest import Forest
 
 __all__: list[str] = []
@@ -67,7 +66,7 @@ def tree_interactions(x: NumpyArray, covered: CoveredForest) -> NumpyArray:
 def infer_tree_interaction_matrices(x: TensorType, covered: CoveredForest) -> TensorType:
     """Type ``tree_interaction_matrices(x, covered)``: a matrix of the features an output, float64.
 
-    What each feature adds alone stands in the diagonal, and the expected value is last.
+    What each feature adds alone is in the diagonal, and the expected value is last.
     """
     infer_tree_scores(x, covered.forest, "any")
     outputs, width = covered.shape

@@ -1,4 +1,4 @@
-"""Ranks: the thresholds of each feature, ascending, and where each split stands among them.
+"""Ranks: the thresholds of each feature, ascending, and the position of each split among them.
 
 A split asks only on which side of a threshold a value lies. So kernels compare small integers: the
 number of thresholds that a value lies right of.
@@ -18,7 +18,7 @@ from hbconv.trees.forest import Forest
 __all__ = ["EDGES_PER_COLUMN", "RankedFeature", "rank_features"]
 
 EDGES_PER_COLUMN = 255
-"""Edges that a column of bytes tells apart: a byte counts from 0 to 255 of them."""
+"""Edges that a column of bytes distinguishes: a byte counts from 0 to 255 of them."""
 
 Ints = npt.NDArray[np.int64]
 
@@ -87,10 +87,11 @@ def rank_features(forest: Forest, dtype: str) -> list[RankedFeature]:
     order = np.argsort(forest.feature.data[splits], kind="stable")
     features, start = np.unique(forest.feature.data[splits][order], return_index=True)
     ranked = []
-    for number, own in zip(features, np.split(order, start)[1:], strict=True):
-        edges, rank = _rank(thresholds[own])
-        to_left = forest.default_left.data[splits[own]]
-        ranked.append(RankedFeature(int(number), splits[own], rank, to_left, edges))
+    # The first start is 0, so the first part is empty.
+    for number, of_feature in zip(features, np.split(order, start)[1:], strict=True):
+        edges, rank = _rank(thresholds[of_feature])
+        to_left = forest.default_left.data[splits[of_feature]]
+        ranked.append(RankedFeature(int(number), splits[of_feature], rank, to_left, edges))
     return ranked
 
 
@@ -98,5 +99,6 @@ def _rank(thresholds: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Ints]:
     """Return the edges, and the position of each threshold among them."""
     never = np.isnan(thresholds)
     edges = np.unique(thresholds[~never])
+    # An edge NaN in front moves all others up by one.
     rank = np.where(never, 0, np.searchsorted(edges, thresholds) + never.any())
     return np.concatenate([np.full(int(never.any()), np.nan, edges.dtype), edges]), rank

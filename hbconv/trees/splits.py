@@ -83,6 +83,7 @@ def prepare_threshold_splits(forest: Forest, x: Value, b: Builder) -> Splits:
     used = np.unique(rule)
     columns = b.concat([_apply(rule_used, x, b) for rule_used in used])
     column = forest.feature.data + forest.n_features * np.searchsorted(used, rule)
+    # Such a column holds -inf or +inf, and 0 lies between them.
     threshold = np.where(rule == IS_NAN, np.zeros_like(threshold), threshold)
     return Splits(columns, column.astype(np.int32), threshold)
 
@@ -96,7 +97,8 @@ def _apply(rule: int, x: Value, b: Builder) -> Value:
     return b.where(missing, lowest, x if rule == NAN_IS_LOW else b.constant(np.inf, x.dtype))
 
 
-@lru_cache(maxsize=1)  # all strategies ask this of one forest, one after another
+# All strategies ask this of one forest, one after another.
+@lru_cache(maxsize=1)
 def find_nan_rules(forest: Forest, dtype: str) -> tuple[npt.NDArray[Any], npt.NDArray[np.int_]]:
     """Find how the splits of each column decide NaN.
 
@@ -120,6 +122,7 @@ def find_nan_rules(forest: Forest, dtype: str) -> tuple[npt.NDArray[Any], npt.ND
     only_missing = to_left & forest.strict & (forest.threshold.data == -np.inf)
     least = np.full(forest.n_features, np.inf, dtype)  # 1
     largest = np.full(forest.n_features, -np.inf, dtype)
+    # fmin and fmax ignore NaN, which is a threshold that no number passes.
     np.fmin.at(least, feature[to_left], threshold[to_left])
     np.fmax.at(largest, feature[~to_left], threshold[~to_left])
     alone = ~np.isin(features, feature[~to_left])
@@ -154,6 +157,7 @@ def with_tables_as_columns(forest: Forest) -> Forest:
         return forest
     listed = forest.on_category
     feature = np.where(listed, forest.n_features + forest.tables.of_test.data, forest.feature.data)
+    # The columns hold 0 for left and 1 for right: x < 1 and x <= 0 both mean left.
     between = 1.0 if forest.strict else 0.0
     return replace(
         forest,

@@ -12,7 +12,7 @@ from hbconv.cost_model import Work
 from hbconv.names import unknown
 from hbconv.target import Target
 from hbconv.tensor import Builder, TensorProgram, Value
-from hbconv.tensor.rewrite import rewrite_program
+from hbconv.tensor.decompositions import rewrite_program
 from hbconv.trees.contributions import write_interaction_matrices
 from hbconv.trees.covered_forest import CoveredForest
 from hbconv.trees.forest import Forest
@@ -104,4 +104,5 @@ def lower_trees(program: TensorProgram, native: frozenset[str]) -> TensorProgram
         "tree_contributions": tree_contributions,
         "tree_interaction_matrices": interaction_matrices,
     }
+    # A program without trees is not written again.
     return rewrite_program(program, rules) if program.primitives & rules.keys() else program

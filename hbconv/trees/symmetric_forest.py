@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.trees.covered_forest import CoveredForest
-from hbconv.trees.forest import Forest
-from hbconv.trees.forest_parts import keep_trees
+from hbconv.trees.forest import Forest, keep_trees
 
 __all__ = ["find_level_splits", "sum_as_leaves"]
 
@@ -30,13 +29,14 @@ def find_level_splits(forest: Forest) -> Ints | None:
     if not forest.n_tests:
         return None
     level = forest.tree_of_tests.astype(np.int64) * forest.depth + forest.depth_of_tests
-    levels, first, own, counts = np.unique(
+    levels, first, level_of_test, counts = np.unique(
         level, return_index=True, return_inverse=True, return_counts=True
     )
-    told = [forest.feature, forest.threshold, forest.default_left]
+    arrays = [forest.feature, forest.threshold, forest.default_left]
     if forest.tables:
-        told.append(forest.tables.of_test)
-    alike = all((of_split.data == of_split.data[first][own]).all() for of_split in told)
+        arrays.append(forest.tables.of_test)
+    alike = all((of_split.data == of_split.data[first][level_of_test]).all() for of_split in arrays)
+    # A level that lacks a split has a leaf above it, and the tree is not symmetric.
     full = (counts == 2 ** (levels % forest.depth)).all()
     return first if alike and full else None
 
@@ -45,20 +45,21 @@ def find_level_splits(forest: Forest) -> Ints | None:
 def sum_as_leaves(covered: CoveredForest) -> Forest | None:
     """Return a forest whose sums are the contributions; None unless all trees are symmetric.
 
-    A leaf of a symmetric tree tells what all its tests said. So each tree becomes a tree for each
-    feature that it tests, and for each value of a leaf. They differ by their leaves.
+    A leaf of a symmetric tree determines the outcome of all its tests. So each tree becomes a tree
+    for each feature that it tests, and for each value of a leaf. They differ by their leaves.
     """
     forest = covered.forest
     if find_level_splits(forest) is None:
         return None
     size = 2**forest.depth
+    # A tree of so many leaves has about as many tests, each of which is decided for every leaf.
     trees = max(1, MAX_DECISIONS // (size * size))
     parts = [
         _part(covered, np.arange(first, min(first + trees, forest.n_trees)), size)
         for first in range(0, forest.n_trees, trees)
     ]
     tree, column, leaves = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    return _repeated(forest, tree, column, leaves, covered.start)
+    return _repeat_trees(forest, tree, column, leaves, covered.start)
 
 
 def _part(covered: CoveredForest, trees: Ints, size: int) -> tuple[Ints, Ints, Floats]:
@@ -77,16 +78,19 @@ def _part(covered: CoveredForest, trees: Ints, size: int) -> tuple[Ints, Ints, F
     )
     depth = np.log2(np.diff(forest.first_leaf.data)).astype(np.int64)
     below = depth[forest.tree_of_tests] - 1 - forest.depth_of_tests
-    found = part.of_decisions(np.arange(size)[:, None] >> below & 1 == 0)
-    width = found.shape[0]
+    # The bits of a leaf's number spell its path: 0 where the row went left.
+    sums = part.of_decisions(np.arange(size)[:, None] >> below & 1 == 0)
+    width = sums.shape[0]
     key = forest.tree_of_tests[:, None] * (part.start.size) + part.columns
     keys, place = np.unique(key.T, return_inverse=True)
     leaves = np.zeros((len(keys), size))
-    np.add.at(leaves, place.ravel(), found.reshape(width * forest.n_tests, size))
+    np.add.at(leaves, place.ravel(), sums.reshape(width * forest.n_tests, size))
     return trees[keys // part.start.size], keys % part.start.size, leaves
 
 
-def _repeated(forest: Forest, tree: Ints, column: Ints, leaves: Floats, start: Floats) -> Forest:
+def _repeat_trees(
+    forest: Forest, tree: Ints, column: Ints, leaves: Floats, start: Floats
+) -> Forest:
     """Write the given trees, some of them several times, with leaves and columns of their own."""
     first_leaf = forest.first_leaf.data.astype(np.int64)
     sizes = np.diff(first_leaf)
@@ -99,11 +103,12 @@ def _repeated(forest: Forest, tree: Ints, column: Ints, leaves: Floats, start: F
     copy = np.repeat(np.arange(len(tree)), sizes[tree] - 1)
     test = order[first_test[tree][copy] + np.arange(len(copy)) - new_test[copy]]
 
-    def moved(children: npt.NDArray[np.int32]) -> Array:
-        own = children[test]
-        inner = own >= 0
-        tests = new_test[copy] + rank[own * inner]
-        ends = new_leaf[copy] + ~own - first_leaf[tree[copy]]
+    def move(children: npt.NDArray[np.int32]) -> Array:
+        places = children[test]
+        inner = places >= 0
+        # Leaves are negative places: times 0 they read entry 0, which np.where drops.
+        tests = new_test[copy] + rank[places * inner]
+        ends = new_leaf[copy] + ~places - first_leaf[tree[copy]]
         return Array.of(np.where(inner, tests, ~ends), np.int32)
 
     roots = np.where(sizes[tree] > 1, new_test, ~new_leaf[:-1])
@@ -116,8 +121,8 @@ def _repeated(forest: Forest, tree: Ints, column: Ints, leaves: Floats, start: F
         feature=Array(forest.feature.data[test]),
         threshold=Array(forest.threshold.data[test]),
         default_left=Array(forest.default_left.data[test]),
-        left=moved(forest.left.data),
-        right=moved(forest.right.data),
+        left=move(forest.left.data),
+        right=move(forest.right.data),
         roots=Array.of(roots, np.int32),
         first_leaf=Array.of(new_leaf, np.int32),
         values=Array(leaves[held][:, None]),

@@ -1,6 +1,6 @@
 """Write a model into a repository, for one of three backends of Triton.
 
-A model's folder in a repository: complete or absent, and one more version where it exists.
+A model's folder there is complete or absent; where it exists, it gets one more version.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from hbconv.backends import find_backend
 from hbconv.errors import OptionError, StoreError
 from hbconv.interface import Interface, lower_with_checks
 from hbconv.names import unknown
-from hbconv.triton.exportable import Exportable
-from hbconv.triton.rows import ModelConfig, RowReader, TritonTensor
+from hbconv.triton.rows import Exportable, ModelConfig, RowReader, TritonTensor
 
 if TYPE_CHECKING:
     from hbconv.interface import FileOutput
@@ -78,23 +77,23 @@ def _torchscript(model: Exportable, device: str) -> tuple[ModelConfig, dict[str,
     from hbconv.backends.torch.export import INTERFACE, read_interface
 
     data = model.to_bytes(".pt", device)
-    told = read_interface(data)
+    interface = read_interface(data)
     inputs = [
         TritonTensor(i["name"], i["dtype"], () if i["dtype"] == "string" else (len(i["columns"]),))
-        for i in told["inputs"]
+        for i in interface["inputs"]
     ]
     outputs = [
         TritonTensor(f"{output['method']}__{number}", output["dtype"], tuple(output["shape"]))
-        for number, output in enumerate(told["outputs"])
+        for number, output in enumerate(interface["outputs"])
     ]
-    parameters = {"INFERENCE_MODE": "true", INTERFACE: json.dumps(told, ensure_ascii=False)}
+    parameters = {"INFERENCE_MODE": "true", INTERFACE: json.dumps(interface, ensure_ascii=False)}
     config = ModelConfig("pytorch", tuple(inputs), tuple(outputs), device, parameters)
     return config, {"model.pt": data}
 
 
 def _onnx(model: Exportable, device: str) -> tuple[ModelConfig, dict[str, bytes]]:
-    """Return an ONNX file, whose tensors Triton is told of as the file declares them."""
-    from hbconv.backends.onnx.signature import read_signature
+    """Return an ONNX file, with its tensors as the file declares them."""
+    from hbconv.backends.onnx.writer import read_signature
 
     data = model.to_bytes(".onnx")
     inputs, outputs = (
@@ -104,7 +103,7 @@ def _onnx(model: Exportable, device: str) -> tuple[ModelConfig, dict[str, bytes]
 
 
 def _python(model: Exportable, device: str) -> tuple[ModelConfig, dict[str, bytes]]:
-    """Return the saved model, and the module that answers by it."""
+    """Return the saved model, and the module that runs it."""
     if device != "cpu" and "cuda" not in find_backend(model.backend).devices:
         raise OptionError(
             f"Backend {model.backend!r} does not run on {device!r}. Use device='cpu', or "
@@ -118,7 +117,7 @@ def _python(model: Exportable, device: str) -> tuple[ModelConfig, dict[str, byte
 
 
 def _answer(output: FileOutput) -> TritonTensor:
-    """Return an answer with text labels themselves, not their codes."""
+    """Return an output that holds text labels themselves, not their codes."""
     dtype = "string" if output.classes is not None else output.dtype
     return TritonTensor(output.method, dtype, output.shape)
 
@@ -170,6 +169,7 @@ def add_version(repository: Path, name: str, config: str, files: Mapping[str, by
             _write(folder / "1", files)
         return model / "1"
     _require_same_config(model, config)
+    # Triton serves the largest number, so a new version takes over from those before.
     version = 1 + max((int(p.name) for p in model.iterdir() if p.name.isdecimal()), default=0)
     with _appearing_folder(model / str(version)) as folder:
         _write(folder, files)
@@ -177,8 +177,8 @@ def add_version(repository: Path, name: str, config: str, files: Mapping[str, by
 
 
 def _require_same_config(model: Path, config: str) -> None:
-    found = model / CONFIG
-    if not found.is_file() or found.read_text(encoding="utf-8") != config:
+    stored = model / CONFIG
+    if not stored.is_file() or stored.read_text(encoding="utf-8") != config:
         raise StoreError(
             f"{model} exists, and its {CONFIG} is another one: it has other inputs, outputs or "
             "settings. Remove the folder, or give the model another name."
@@ -200,8 +200,10 @@ def _appearing_folder(path: Path) -> Iterator[Path]:
     temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
     try:
         yield temporary
+        # mkdtemp lets only the owner in, and the server may run as another user.
         temporary.chmod(0o755)
         temporary.rename(path)
+    # Ctrl-C too must not leave half a model behind.
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise

@@ -1,4 +1,4 @@
-"""Run in Triton's python backend: a saved model that answers batches of requests.
+"""Run in Triton's python backend: a saved model that predicts batches of requests.
 
 ``1/model.py`` of an exported repository imports ``TritonPythonModel`` from here.
 """
@@ -23,11 +23,11 @@ __all__ = ["TritonPythonModel"]
 class TritonPythonModel:
     """The class that Triton's python backend makes for each instance of a model.
 
-    A request that the model refuses gets an error, and those in its batch get their answers.
+    A request that the model refuses gets an error, and the others in its batch get their outputs.
     """
 
     def initialize(self, args: dict[str, str]) -> None:
-        """Load ``model.hbc`` beside ``model.py``, for the device of the instance."""
+        """Load ``model.hbc`` next to ``model.py``, for the device of the instance."""
         import triton_python_backend_utils as backend
 
         self.backend = backend
@@ -45,10 +45,10 @@ class TritonPythonModel:
     def execute(self, requests: list[Any]) -> list[Any]:
         """Answer requests together, or each by itself where the model refuses one of them."""
         try:
-            given = [self._given(request) for request in requests]
+            inputs = [self._inputs(request) for request in requests]
             methods = sorted({m for request in requests for m in request.requested_output_names()})
-            counts = np.cumsum([len(next(iter(rows.values()))) for rows in given])
-            joined = {name: np.concatenate([g[name] for g in given]) for name in given[0]}
+            counts = np.cumsum([len(next(iter(rows.values()))) for rows in inputs])
+            joined = {name: np.concatenate([g[name] for g in inputs]) for name in inputs[0]}
             answers = self._answers(joined, methods)
         except (HbconvError, ValueError) as error:
             if len(requests) == 1:
@@ -57,16 +57,17 @@ class TritonPythonModel:
         parts = {m: np.split(values, counts[:-1]) for m, values in answers.items()}
         return [self._response(request, parts, i) for i, request in enumerate(requests)]
 
-    def _given(self, request: Any) -> dict[str, npt.NDArray[Any]]:
+    def _inputs(self, request: Any) -> dict[str, npt.NDArray[Any]]:
         get = self.backend.get_input_tensor_by_name
         return {name: get(request, name).as_numpy() for name in self.reader.names}
 
     def _answers(
-        self, given: dict[str, npt.NDArray[Any]], methods: list[str]
+        self, inputs: dict[str, npt.NDArray[Any]], methods: list[str]
     ) -> dict[str, npt.NDArray[Any]]:
         with warnings.catch_warnings():
+            # A server has no user to warn, and each batch would repeat the warning.
             warnings.simplefilter("ignore")
-            rows = self.reader.read(given)
+            rows = self.reader.read(inputs)
             return {
                 method: answer_array(self.model, method, rows, self.dtypes[method])
                 for method in methods

@@ -1,6 +1,6 @@
-"""Between Triton's tensors and a Model: its columns on the way in, its answers on the way out.
+"""Between Triton's tensors and a Model: its columns on the way in, its outputs on the way out.
 
-``config.pbtxt``: what Triton must know of a model, as the text form of a protobuf message.
+``ModelConfig`` is what Triton must know of a model, and writes ``config.pbtxt``.
 """
 
 from __future__ import annotations
@@ -8,18 +8,40 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.containers import Codes, Entries, Vocabulary, topological
+from hbconv.containers import Codes, Entries, Graph, Schema, Vocabulary, topological
 from hbconv.containers.extractors import Texts
 from hbconv.errors import BackendError
 from hbconv.interface import require_one_meaning, text_codes
-from hbconv.triton.exportable import Exportable
+from hbconv.runtime.programs import Programs
+from hbconv.target import Target
 
-__all__ = ["MATRIX", "ModelConfig", "RowReader", "TritonTensor", "answer_array"]
+__all__ = ["MATRIX", "Exportable", "ModelConfig", "RowReader", "TritonTensor", "answer_array"]
+
+
+class Exportable(Protocol):
+    """A ``hbconv.Model``."""
+
+    parsed: Graph
+    dtypes: tuple[str, ...]
+    target: Target
+    programs: Programs
+
+    @property
+    def schema(self) -> Schema:
+        """The input columns."""
+
+    @property
+    def backend(self) -> str:
+        """Name of its backend."""
+
+    def to_bytes(self, suffix: str = ".hbc", device: str = "cpu") -> bytes:
+        """Return what a file of that suffix holds."""
+
 
 MATRIX = "X"
 """Name of the input that holds all columns, where they are numbers of one dtype."""
@@ -38,7 +60,7 @@ class RowReader:
     width : int
         Columns of each.
     missing : mapping of str to object
-        What the empty text stands for in each text column that has missing values.
+        Value of the empty text in each text column that has missing values.
     is_sequence : bool
         The model takes a sequence of values, not a table.
     """
@@ -56,7 +78,7 @@ class RowReader:
         Raises
         ------
         BackendError
-            Rows are mappings or sequences, or a column tells None from NaN.
+            Rows are mappings or sequences, or a column distinguishes None from NaN.
         """
         _require_texts(model)
         is_sequence = model.schema.conventions.takes_column
@@ -67,21 +89,21 @@ class RowReader:
 
     @property
     def tensors(self) -> tuple[TritonTensor, ...]:
-        """The inputs as Triton is told of them."""
+        """The inputs as they are declared to Triton."""
         pairs = zip(self.names, self.dtypes, strict=True)
         return tuple(TritonTensor(name, dtype, (self.width,)) for name, dtype in pairs)
 
-    def read(self, given: dict[str, npt.NDArray[Any]]) -> Any:
+    def read(self, tensors: dict[str, npt.NDArray[Any]]) -> Any:
         """Return a matrix, a table of columns, or a sequence of values.
 
         Parameters
         ----------
-        given : mapping of str to array
+        tensors : mapping of str to array
             Of shape (n_rows, width); texts are bytes.
         """
         if self.names == (MATRIX,):
-            return given[MATRIX][:, 0] if self.is_sequence else given[MATRIX]
-        columns = {name: self._column(name, values[:, 0]) for name, values in given.items()}
+            return tensors[MATRIX][:, 0] if self.is_sequence else tensors[MATRIX]
+        columns = {name: self._column(name, values[:, 0]) for name, values in tensors.items()}
         return columns[self.names[0]] if self.is_sequence else columns
 
     def _column(self, name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -89,7 +111,7 @@ class RowReader:
             return values
         missing = self.missing.get(name, "")
         texts = [value.decode() or missing for value in values.tolist()]
-        return np.array([*texts, None], object)[:-1]
+        return np.array(texts, object)
 
 
 def _require_texts(model: Exportable) -> None:
@@ -101,26 +123,27 @@ def _require_texts(model: Exportable) -> None:
 
 
 def _missing(model: Exportable) -> dict[str, object]:
-    """Return what the empty text stands for, by column: None or NaN, as the vocabulary knows."""
+    """Return the value of the empty text by column: None or NaN, as in the vocabulary."""
     read: dict[str, list[Vocabulary]] = {}
     for node in topological(model.parsed.roots):
         if isinstance(node, Codes) and isinstance(node.vocabulary, Vocabulary):
             read.setdefault(model.schema.names[node.column], []).append(node.vocabulary)
-    found: dict[str, object] = {}
+    meanings: dict[str, object] = {}
     for name, vocabularies in read.items():
         require_one_meaning(vocabularies, name)
-        for known in vocabularies:
-            text_codes(known, name)  # refuses what one text cannot tell
-            if "" not in known.values and {known.none, known.nan} != {-1}:
-                found[name] = None
-    return found
+        for vocabulary in vocabularies:
+            # Refuses what one text cannot distinguish.
+            text_codes(vocabulary, name)
+            if "" not in vocabulary.values and {vocabulary.none, vocabulary.nan} != {-1}:
+                meanings[name] = None
+    return meanings
 
 
 def answer_array(model: Exportable, method: str, rows: Any, dtype: Any) -> npt.NDArray[Any]:
-    """Return the answer of a method as one array of the dtype that Triton was told of.
+    """Return the output of a method as one array of the dtype that Triton expects.
 
-    Lists of arrays stand side by side, sparse matrices are dense, and a single row that is flat has
-    two dimensions.
+    Lists of arrays are joined side by side, sparse matrices are dense, and a single row that is
+    flat has two dimensions.
     """
     answer = getattr(model, method)(rows)
     if isinstance(answer, list):

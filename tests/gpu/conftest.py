@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from hbconv.backends.cuda.device_memory import count_devices
+from hbconv.backends.cuda.driver import count_devices
 from hbconv.errors import BackendError
 
 HERE = Path(__file__).parent

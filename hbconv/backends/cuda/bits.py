@@ -11,9 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.backends.cuda.binning import bin_values
-from hbconv.backends.cuda.chunks import ColumnChunks, chunk_columns
-from hbconv.backends.cuda.columns import ALL, CodeColumns, Cutoffs
+from hbconv.backends.cuda.columns import ALL, CodeColumns, Cutoffs, bin_values
 from hbconv.backends.cuda.plan import (
     Buffer,
     CudaKernel,
@@ -23,7 +21,7 @@ from hbconv.backends.cuda.plan import (
     PlannedKernels,
     Tables,
 )
-from hbconv.backends.cuda.tree_order import TreeOrder, tables_of_values
+from hbconv.backends.cuda.tree_order import ColumnChunks, TreeOrder, chunk_columns, tables_of_values
 from hbconv.trees.forest import Forest
 from hbconv.trees.leaf_splits import LeafSplits
 
@@ -45,6 +43,7 @@ THREADS = 512
 PLANES_PER_COLUMN = 32
 ZEROS_PLANE, ONES_PLANE = 0, 16
 """Planes of a column; the others are those below each value of its two digits."""
+# Offsets of planes are multiples of 4 below 2 GB: their low two bits and the top one are free.
 MORE, CONTINUED, EITHER = 1, 2, 1 << 31
 """Flags of a cutoff."""
 
@@ -133,17 +132,21 @@ class TreePrograms:
     def words(self, place: Ints, lanes: int) -> npt.NDArray[np.uint32]:
         """Return the words of the kernel: offsets of the planes, and flags.
 
-        The planes of a word's column lie at a place among those of its chunk. A cutoff ``16 h + l``
+        The planes of a word's column are at a place among those of its chunk. A cutoff ``16 h + l``
         reads high planes h and h + 1, and low plane l. All codes are below high plane 15 or 16.
         """
         plane = 4 * lanes
+        # Word w of a column is stored at w ^ place % lanes, so that no two lanes meet in a bank
+        # (bits.cu).
         base = place * PLANES_PER_COLUMN * plane + 4 * (place % lanes)
+        # A code has two digits of base 16: "below 16 h + l" is below h, or below h + 1 and below l.
         everything = self.cutoff == ALL
         high = np.where(everything, ONES_PLANE - 1, self.cutoff // 16)
         digit = self.cutoff % 16
         low = np.where(everything, ONES_PLANE, np.where(digit > 0, ONES_PLANE + digit, ZEROS_PLANE))
         first = base + high * plane | self.flags
         second = base + low * plane | np.where(self.either, EITHER, 0)
+        # Two words of 32 bits, which the kernel reads at once.
         return np.stack([first, second], axis=1).astype(np.uint32)
 
 
@@ -158,8 +161,9 @@ def write_programs(
     """
     ranges = _full_ranges(splits, splits.root[trees], bits).ravel()  # 1
     steps = np.bincount(splits.step_range, minlength=len(splits.bits))
+    # Index -1, an empty half, reads what is appended.
     n_tests = np.where(ranges >= 0, 1 + np.append(steps, 0)[ranges], 1)  # 2
-    at, turn = _expanded(n_tests)
+    at, turn = _expand(n_tests)
     step = np.append(np.cumsum(steps) - steps, 0)[ranges][at] + turn - 1
     is_step = turn > 0
     test = np.where(ranges >= 0, np.append(splits.test, -1)[ranges], -1)[at]
@@ -168,7 +172,7 @@ def write_programs(
     either[is_step] = splits.step_either[step[is_step]]
     last = turn == n_tests[at] - 1
     counts = np.append(np.diff(cutoffs.start), 1)[test]  # 3
-    of_test, nth = _expanded(counts)
+    of_test, nth = _expand(counts)
     word = np.append(cutoffs.start[:-1], len(cutoffs.cutoff))[test][of_test] + nth
     continued = nth < counts[of_test] - 1
     more = continued | ~last[of_test]
@@ -257,12 +261,12 @@ def _full_ranges(splits: LeafSplits, roots: Ints, bits: int) -> Ints:
     return np.concatenate([*sides, np.where(full, roots, -1)[:, None]], axis=1)
 
 
-def _expanded(counts: Ints) -> tuple[Ints, Ints]:
-    """Repeat each entry so many times: which entry, and how many of it were before.
+def _expand(counts: Ints) -> tuple[Ints, Ints]:
+    """Repeat each entry ``counts`` times: return which entry, and how many of it were before.
 
     Examples
     --------
-    >>> _expanded(np.array([2, 1]))
+    >>> _expand(np.array([2, 1]))
     (array([0, 0, 1]), array([0, 1, 0]))
     """
     which = np.repeat(np.arange(len(counts)), counts)

@@ -1,4 +1,7 @@
-"""Choose the kernels of a forest: for each number of rows, those predicted to be done first."""
+"""Choose the kernels of a forest: for each number of rows, those predicted to be done first.
+
+Kernels that add up what these find, terms and leaves of vectors, are planned here too.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,22 @@ from hbconv.backends.cuda.bits import (
     tabulate_bits,
     write_programs,
 )
-from hbconv.backends.cuda.chunks import ColumnChunks
 from hbconv.backends.cuda.clocks import (
+    BITS_TAKEN,
+    DEEP_TAKEN,
+    WALK_TAKEN,
     Clocks,
     Device,
+    Turns,
+    add_seconds,
     bits_clocks,
     deep_clocks,
     few_clocks,
+    time_binning,
+    time_few,
+    time_terms,
+    time_trees,
+    time_vectors,
     walk_clocks,
 )
 from hbconv.backends.cuda.columns import join_columns, split_columns
@@ -34,22 +46,15 @@ from hbconv.backends.cuda.deep import (
 )
 from hbconv.backends.cuda.few import make_few
 from hbconv.backends.cuda.launch import MAX_PASSES
-from hbconv.backends.cuda.leaf_sums import add_terms, add_vectors
-from hbconv.backends.cuda.nodes import Nodes, order_nodes
-from hbconv.backends.cuda.plan import CudaKernel, PlannedKernels
-from hbconv.backends.cuda.times import (
-    BITS_TAKEN,
-    DEEP_TAKEN,
-    WALK_TAKEN,
-    Turns,
-    add_seconds,
-    time_binning,
-    time_few,
-    time_terms,
-    time_trees,
-    time_vectors,
+from hbconv.backends.cuda.plan import Buffer, CudaKernel, Grid, Launch, LaunchPlan, PlannedKernels
+from hbconv.backends.cuda.tree_order import (
+    NAMES,
+    ColumnChunks,
+    Nodes,
+    TreeOrder,
+    order_nodes,
+    order_trees,
 )
-from hbconv.backends.cuda.tree_order import TreeOrder, order_trees
 from hbconv.backends.cuda.walk import (
     MAX_NODES,
     THREADS,
@@ -63,17 +68,22 @@ from hbconv.trees.leaf_splits import split_leaves
 
 __all__ = ["Candidate", "TreeKernels", "refuse"]
 
+# Wide tiles read each program for more rows, narrow ones leave room for more columns.
 LANES = (32, 16)
+# A node of `few` has its flags in bits 30 and 31, above the feature.
 MAX_NODES_OF_FEW = 1 << 30
 MAX_RESIDENT = 32
 """Blocks that a multiprocessor keeps at most."""
+# What slices gain is predicted; no device has measured it.
 SLICES = (2, 4, 8, 16, 32, 64)
 TREES_OF_SLICE = 8
 """Trees worth a block of `walk`: one of depth 8 takes a third of what its codes do."""
+# Four steps to each power of two: sizes between are at most a fifth apart.
 STEPS = tuple(int(2 ** (i / 4)) for i in range(8, 81))
 """Rows for which forms are compared, 4 to 1,048,576: the best of the most takes all beyond."""
+# Chosen, not measured.
 WORTH = 1.15
-"""A form stays where another is less than so many times as fast: each takes time to compile."""
+"""A form stays unless another one is this many times as fast: each takes time to compile."""
 
 
 def refuse(forest: Forest) -> str:
@@ -109,11 +119,11 @@ class Candidate:
     chunks: int = 1
 
     def fits(self, n_rows: int) -> bool:
-        """Whether memory allows the terms of so many rows; whole trees have none."""
+        """Whether memory allows the terms of ``n_rows`` rows; whole trees have none."""
         return self.slices == 1 or n_rows <= self.kernel.plan.rows_at_once
 
     def seconds(self, n_rows: int, device: Device) -> float:
-        """Predict the seconds of so many rows, for as many at a time as memory allows."""
+        """Predict the seconds of ``n_rows`` rows, which run in as large parts as memory allows."""
         calls, rest = divmod(n_rows, self.kernel.plan.rows_at_once)
         full = add_seconds(self.turns, self.kernel.plan.rows_at_once, device)
         return calls * full + (add_seconds(self.turns, rest, device) if rest else 0.0)
@@ -162,7 +172,7 @@ class TreeKernels:
         self.trees = order_trees(forest, scores and not self.adds_vectors)
 
     def choose(self, n_rows: int) -> Candidate:
-        """Return the form that is predicted fastest for so many rows."""
+        """Return the form that is predicted fastest for ``n_rows`` rows."""
         return self.forms[bisect_left(self.limits, n_rows)]
 
     @property
@@ -193,7 +203,7 @@ class TreeKernels:
         return tuple(forms), tuple(limits)
 
     def candidates(self) -> Iterator[Candidate]:
-        """Make the forms that fit the device; a grid has so many passes of `bin`."""
+        """Make the forms that fit the device, and whose passes of `bin` fit a grid."""
         yield self.few
         for candidate in (*self._bits(), *self._walk(), *self._deep()):
             if candidate.kernel.plan.launches[0].grid.passes <= MAX_PASSES:
@@ -208,7 +218,7 @@ class TreeKernels:
         (launch,) = kernel.plan.launches
         resident = min(MAX_RESIDENT, self.device.threads // launch.threads)
         turns = time_few(nodes, clocks, self.trees.outputs, resident)
-        return self._added(Candidate(kernel, clocks, (turns,)), self.trees)
+        return self._with_sums(Candidate(kernel, clocks, (turns,)), self.trees)
 
     @cached_property
     def _nodes(self) -> Nodes:
@@ -273,14 +283,14 @@ class TreeKernels:
         for trees in self._orders(TREES_OF_SLICE):
             kernel = make_deep(self.forest, trees, self.dtype, bits, shape, tables)
             turns = time_trees(shape.rows, trees, clocks, 1, DEEP_TAKEN)
-            yield self._added(Candidate(kernel, clocks, (turns,), trees.slices), trees)
+            yield self._with_sums(Candidate(kernel, clocks, (turns,), trees.slices), trees)
 
     def _orders(self, teams: int) -> Iterator[TreeOrder]:
         """Yield the trees whole, then in slices of more trees than a block takes at once."""
         yield self.trees
         for slices in SLICES:
             if slices == SLICES[0] or slices * teams < 2 * self.forest.n_trees:
-                yield self.trees.sliced(slices)
+                yield self.trees.slice_trees(slices)
 
     def _batch(
         self,
@@ -295,10 +305,10 @@ class TreeKernels:
         binning = time_binning(kernel.plan.launches[0], n_columns)
         whole = clocks.after_binning(n_columns)
         count = len(chunks.end)
-        made = Candidate(kernel, whole, (binning, turns), trees.slices, count)
-        return self._added(made, trees)
+        candidate = Candidate(kernel, whole, (binning, turns), trees.slices, count)
+        return self._with_sums(candidate, trees)
 
-    def _added(self, form: Candidate, trees: TreeOrder) -> Candidate:
+    def _with_sums(self, form: Candidate, trees: TreeOrder) -> Candidate:
         """Let a form add up what it found, where its kernel does not."""
         if self.adds_vectors:
             kernel = add_vectors(form.kernel, self.forest)
@@ -316,3 +326,43 @@ class TreeKernels:
             for n, form in zip(self.limits, few, strict=True)
         ]
         return "\n".join([*lines, f"beyond: {last}" if few else str(last)])
+
+
+THREADS_OF_VECTORS = 256
+ROWS_OF_TERMS = 32
+THREADS_OF_TERMS = 32 * 9
+"""Rows of a block, so that few rows are spread over many multiprocessors, and its warps."""
+CHUNK_OF_TERMS = 128
+
+
+def add_terms(terms: PlannedKernels, trees: TreeOrder) -> PlannedKernels:
+    """Return the kernels that write each tree's term, then the one that adds them in order."""
+    tables = {"term_output": trees.of_output, "term_start": trees.start}
+    dtype = trees.values.dtype.name
+    launch = Launch(
+        CudaKernel("terms", (("SUM", NAMES[dtype]),)),
+        ("terms", "n", trees.outputs, *tables, "out"),
+        Grid(ROWS_OF_TERMS, trees.outputs),
+        THREADS_OF_TERMS,
+        2 * CHUNK_OF_TERMS * ROWS_OF_TERMS * trees.values.itemsize,
+    )
+    out = Buffer(dtype, 1, 1, trees.outputs)
+    return terms.renamed({"out": "terms"}).then(
+        LaunchPlan((launch,), (("out", out),), tuple(tables)), tables
+    )
+
+
+def add_vectors(leaves: PlannedKernels, forest: Forest) -> PlannedKernels:
+    """Return the kernels that find leaves, then the one that adds up their vectors."""
+    tables = {"vectors": forest.values.data, "vector_start": forest.start.data}
+    launch = Launch(
+        CudaKernel("vectors", (("SUM", NAMES[forest.accumulate]),)),
+        ("leaves", "n", forest.n_trees, forest.n_outputs, *tables, "out"),
+        Grid(THREADS_OF_VECTORS, forest.n_outputs),
+        THREADS_OF_VECTORS,
+        0,
+    )
+    out = Buffer(forest.accumulate, 1, 1, forest.n_outputs)
+    return leaves.renamed({"out": "leaves"}).then(
+        LaunchPlan((launch,), (("out", out),), tuple(tables)), tables
+    )

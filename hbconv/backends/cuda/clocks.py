@@ -1,31 +1,40 @@
-"""Clocks: what each kernel is predicted to cost a multiprocessor, from counted instructions.
+"""Predict kernels: cycles of a multiprocessor from counted instructions, and seconds from those.
 
-The counts are of the machine code for cc 9.0, and of what a multiprocessor does in a clock. An H200
-took longer: ``times`` says how much.
+Instructions are counted in the machine code for cc 9.0. An H200 took more cycles for some kernels
+(docs/figures/gpu.json): constants named ``TAKEN`` say how many times as many. What sliced trees and
+their terms take was counted, and never measured.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from hbconv.backends.cuda.bits import BitsShape, TreePrograms
-from hbconv.backends.cuda.chunks import ColumnChunks
 from hbconv.backends.cuda.deep import DeepShape, PairPlaces
-from hbconv.backends.cuda.nodes import Nodes
-from hbconv.backends.cuda.tree_order import TreeOrder
+from hbconv.backends.cuda.plan import Launch
+from hbconv.backends.cuda.tree_order import ColumnChunks, Nodes, TreeOrder
 from hbconv.backends.cuda.walk import WalkShape
+from hbconv.trees.forest import Forest
 
 __all__ = [
     "A100",
     "H100",
     "Clocks",
     "Device",
+    "Turns",
+    "add_seconds",
     "bits_clocks",
     "deep_clocks",
     "few_clocks",
     "memory_clocks",
+    "time_binning",
+    "time_few",
+    "time_terms",
+    "time_trees",
+    "time_vectors",
     "walk_clocks",
 ]
 
@@ -42,20 +51,20 @@ ISSUED_PER_CUTOFF, INTEGER_PER_CUTOFF, SHARED_PER_CUTOFF = 17.8, 9.4, 4.2
 ISSUED_PER_LISTED, INTEGER_PER_LISTED = 6, 2
 """More instructions of a cutoff where a test may have several."""
 ISSUED_PER_TREE, INTEGER_PER_TREE, SHARED_PER_TREE = 263, 87, 67
-"""Those of a tree beside its cutoffs and joins; SHARED_PER_TREE for values of one word."""
+"""Those of a tree besides its cutoffs and joins; SHARED_PER_TREE for values of one word."""
 CONFLICTS_OF_HALVES = 1.5
-"""Reads of two half warps, whose planes may lie in the same banks."""
+"""Reads of two half warps, whose planes may be in the same banks."""
 BINNING = 13 / 32
 """Clocks of a value, the bits of its code included: 52 warp instructions for 32 columns."""
 ISSUED_PER_PLANES, INTEGER_PER_PLANES, SHARED_PER_PLANES = 120, 75, 31
-"""Those of the bits of 32 columns and 32 rows, where a chunk of trees reads them anew."""
+"""Those of the bits of 32 columns and 32 rows, where a chunk of trees reads them again."""
 LATENCY_PER_CUTOFF = 65
 LATENCY_PER_GROUP = 500
 LATENCY_PER_PLANES = 700
-"""Clocks of a cutoff, of a group of trees beside its cutoffs, and of planes that a team writes."""
+"""Clocks of a cutoff, of a group of trees besides its cutoffs, and of planes that a team writes."""
 ISSUED_PER_LEVEL, INTEGER_PER_LEVEL, SHARED_PER_LEVEL = 6.3, 3.1, 2.35
 ISSUED_PER_WALK, INTEGER_PER_WALK, SHARED_PER_VALUE = 8.0, 4.0, 2.6
-"""Warp instructions of a level, and of a tree beside its levels; reads of each word of a value."""
+"""Warp instructions of a level, and of a tree besides its levels; reads of each word of a value."""
 SHARED_AT_TOP = 0.6
 """Reads of each of the first two levels, whose nodes and codes serve eight rows."""
 LATENCY_PER_LEVEL = 100
@@ -69,7 +78,7 @@ LATENCY_PER_COPY = 300
 WALK_THREADS, DEEP_THREADS = 768, 1024
 """Threads of a multiprocessor whose registers fit."""
 RESERVED_BYTES = 1 << 10
-"""Shared memory that a block takes beside its own."""
+"""Shared memory that a block takes on top of its own."""
 ISSUED_PER_BRANCH, INTEGER_PER_BRANCH = 19, 12.5
 """Warp instructions of a level of a tree of any depth."""
 FIRST_CACHE_BYTES = 29 << 10
@@ -108,7 +117,7 @@ class Device:
     hertz: float = 1.755e9
 
     def blocks(self, shared_bytes: int, most: int) -> int:
-        """Count the blocks of so much shared memory that a multiprocessor keeps, at most some."""
+        """Count the blocks of this much shared memory that a multiprocessor keeps, up to some."""
         all_bytes = self.shared_bytes + RESERVED_BYTES
         return min(most, all_bytes // (shared_bytes + RESERVED_BYTES))
 
@@ -143,6 +152,7 @@ class Clocks:
     @property
     def total(self) -> float:
         """Clocks of what limits."""
+        # Pipes work at the same time, so the busiest one limits.
         return max(self._pipes.values())
 
     @property
@@ -190,7 +200,9 @@ def bits_clocks(
     """Predict kernel ``bits``."""
     cutoffs = len(programs.cutoff)
     n_trees = len(programs.counts)
+    # A join of b bits selects b - 1 planes; there are 2 ** (bits - b) of them in a tree.
     joins = sum((1 << shape.bits - b) * (b - 1) for b in range(1, shape.bits + 1)) * n_trees
+    # Columns that several chunks read are read again by each of them.
     again = (len(chunks.column) - n_columns) * ROWS / WARP**2
     more_issued = ISSUED_PER_LISTED * lists
     more_integer = INTEGER_PER_LISTED * lists
@@ -229,6 +241,7 @@ def walk_clocks(nodes: Nodes, chunks: ColumnChunks, shape: WalkShape, device: De
     """Predict kernel ``walk``."""
     levels = int(nodes.depth.sum())
     n_trees = len(nodes.depth)
+    # Each column of a chunk is copied into the block's memory once.
     copies = len(chunks.column)
     words = len(nodes.child) * (1 + shape.words) * WARP / shape.rows
     top = int(np.minimum(nodes.depth, 2).sum())
@@ -259,7 +272,7 @@ def deep_clocks(
     1. As many rows reach a leaf as another, so what share of them reads a level is counted.
     2. A level comes from the first cache if it fits, with those above it.
     3. A sector holds two pairs of small nodes, and brings some from the second cache ahead.
-    4. A warp goes on until the last row of its threads is at a leaf.
+    4. A warp continues until the last row of its threads is at a leaf.
     """
     widths = nodes.widths
     leaves = widths - np.append(widths[1:], np.zeros_like(widths[:1]), axis=0) // 2
@@ -293,6 +306,7 @@ def few_clocks(nodes: Nodes) -> Clocks:
     leaf = ~nodes.is_test
     leaves = np.bincount(nodes.tree[leaf])
     reads = np.bincount(nodes.tree[leaf], nodes.level[leaf]) / leaves
+    # A node of `few` is four words.
     near = 16 * len(leaf) <= NEAR_BYTES
     each = CLOCKS_PER_NEAR_READ if near else CLOCKS_PER_READ
     return Clocks(0.0, 0.0, 0.0, each * float(reads.sum()))
@@ -301,3 +315,107 @@ def few_clocks(nodes: Nodes) -> Clocks:
 def memory_clocks(bytes_per_row: float) -> float:
     """Predict a kernel that does little with what it reads and writes."""
     return bytes_per_row / BYTES_PER_CLOCK
+
+
+LAUNCH = 6000
+"""Clocks of one launch more: the host's work, and the end of the kernel before."""
+BITS_TAKEN, BINNING_TAKEN = 1.5, 2.5
+"""Clocks that an H200 took for each one that was counted."""
+WALK_TAKEN, DEEP_TAKEN = 1.3, 1.3
+"""As much is guessed: both were never measured."""
+BEGINNING = 3000
+"""Clocks until a block of many trees has its planes or codes, and the first trees."""
+EDGES_LATENCY = 2500
+"""Clocks until a block has its edges, and a value its code."""
+ROW_LATENCY = 1500
+READ_LATENCY = 250
+TERM_LATENCY = 15
+"""Clocks of a row of ``few`` at least, of a node from the second cache, of a term in turn."""
+TERMS_LATENCY, ADD_LATENCY = 700, 13
+"""Clocks until the first terms are there, and of each: the machine code waits 12.4 for it."""
+TERMS_RESIDENT = 3
+"""Blocks of ``terms`` whose shared memory a multiprocessor has."""
+LEAF_LATENCY = 350
+"""Clocks of a leaf whose vector is looked up: four at once wait twice for memory."""
+TERM_BYTES_PER_CLOCK = 18
+"""Bytes of terms for a multiprocessor: part of them is in the second cache."""
+
+
+@dataclass(frozen=True)
+class Turns:
+    """Blocks of a launch, which take turns on the multiprocessors.
+
+    Parameters
+    ----------
+    rows : int
+        Rows of a block.
+    busy, latency : float
+        Clocks of a block: those of its busiest pipe, and those that it takes at least.
+    slices : int
+        Blocks for the same rows.
+    resident : int
+        Blocks that a multiprocessor keeps at once.
+    bytes_moved : float
+        Bytes of terms that a block reads or writes, while it does the rest.
+    """
+
+    rows: int
+    busy: float
+    latency: float = 0.0
+    slices: int = 1
+    resident: int = 1
+    bytes_moved: float = 0.0
+
+    def clocks(self, n_rows: int, processors: int) -> float:
+        """Count the clocks of the multiprocessor that has most blocks, or those of the memory."""
+        blocks = -(-n_rows // self.rows) * self.slices
+        most = -(-blocks // processors)
+        moved = blocks * self.bytes_moved / (TERM_BYTES_PER_CLOCK * processors)
+        return max(most * self.busy, -(-most // self.resident) * self.latency, moved)
+
+
+def add_seconds(turns: Iterable[Turns], n_rows: int, device: Device) -> float:
+    """Predict the seconds of launches, one after another."""
+    clocks = (LAUNCH + each.clocks(n_rows, device.processors) for each in turns)
+    return sum(clocks) / device.hertz
+
+
+def time_binning(launch: Launch, n_columns: int) -> Turns:
+    """Predict kernel ``bin``."""
+    grid = launch.grid
+    busy = grid.rows * n_columns / grid.passes * BINNING * BINNING_TAKEN
+    return Turns(grid.rows, busy, EDGES_LATENCY, grid.passes, grid.per_processor)
+
+
+def time_trees(rows: int, trees: TreeOrder, clocks: Clocks, teams: int, taken: float) -> Turns:
+    """Predict a kernel whose block takes some rows, and ``teams`` trees at once."""
+    n_trees = len(trees.number)
+    groups = -(-n_trees // teams)
+    own_groups = -(-n_trees // (trees.slices * teams))
+    share = own_groups / groups
+    busy = BEGINNING + clocks.total * rows * taken * share
+    alone = BEGINNING + clocks.latency * clocks.resident * rows * share
+    written = rows * n_trees / trees.slices * trees.values.itemsize if trees.apart else 0.0
+    return Turns(rows, busy, alone, trees.slices, clocks.resident, written)
+
+
+def time_few(nodes: Nodes, clocks: Clocks, n_outputs: int, resident: int) -> Turns:
+    """Predict kernel ``few``: a row waits for its reads, then for its additions."""
+    n_trees = len(nodes.depth)
+    waits = ROW_LATENCY + int(nodes.depth.max(initial=0)) * READ_LATENCY * -(-n_trees // 512)
+    waits += -(-n_trees // n_outputs) * TERM_LATENCY
+    return Turns(1, clocks.total, waits, resident=resident)
+
+
+def time_terms(trees: TreeOrder) -> Turns:
+    """Predict kernel ``terms``."""
+    n_trees = len(trees.number) / trees.outputs
+    latency = TERMS_LATENCY + n_trees * ADD_LATENCY
+    read = 32 * n_trees * trees.values.itemsize
+    return Turns(32, 0.0, latency, trees.outputs, TERMS_RESIDENT, read)
+
+
+def time_vectors(forest: Forest) -> Turns:
+    """Predict kernel ``vectors``: each leaf's number is read first, then its value."""
+    latency = forest.n_trees * LEAF_LATENCY
+    return Turns(256, 0.0, latency, forest.n_outputs, 8, 256 * forest.n_trees * (4 + 32))

@@ -12,11 +12,10 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 from hbconv.backends.cuda.plan import CudaKernel
-from hbconv.backends.cuda.source import macros, source_of
 from hbconv.cache import Cache
 from hbconv.errors import BackendError
 
-__all__ = ["Compiled", "compile_kernel", "find_nvrtc", "nvrtc_version"]
+__all__ = ["Compiled", "compile_kernel", "find_nvrtc", "macros", "nvrtc_version", "source_of"]
 
 WHEEL_FOLDERS = ("cu13/lib", "cuda_nvrtc/lib")
 """Where wheels of CUDA 13 and 12 put their libraries, below ``nvidia``."""
@@ -47,8 +46,8 @@ class Compiled:
         return self._number(r"(\d+) bytes stack frame")
 
     def _number(self, pattern: str) -> int:
-        found = re.search(pattern, self.log)
-        return int(found[1]) if found else 0
+        match = re.search(pattern, self.log)
+        return int(match[1]) if match else 0
 
 
 @lru_cache(maxsize=256)
@@ -69,6 +68,7 @@ def compile_kernel(kernel: CudaKernel, architecture: str) -> Compiled:
     options = [*OPTIONS, f"--gpu-architecture={architecture}", *macros(kernel)]
     nvrtc = _Nvrtc(find_nvrtc())
     cache_of_user = Cache.chosen()
+    # All that the code comes from: another version of NVRTC may assemble other code.
     text = repr([nvrtc.version(), options, source_of(kernel)])
     key = hashlib.sha256(text.encode()).hexdigest()
     kept = cache_of_user.read(key)
@@ -102,8 +102,8 @@ def find_nvrtc() -> str:
 
 
 def _wheels() -> Iterator[Path]:
-    found = importlib.util.find_spec("nvidia")
-    for root in (found and found.submodule_search_locations) or ():
+    package = importlib.util.find_spec("nvidia")
+    for root in (package and package.submodule_search_locations) or ():
         for folder in WHEEL_FOLDERS:
             yield from sorted(Path(root, folder).glob("libnvrtc.so.*"))
 
@@ -118,7 +118,8 @@ class _Nvrtc:
 
     def __init__(self, path: str) -> None:
         self.library = ctypes.CDLL(path)
-        if "/" in path:  # older wheels do not find these beside them
+        # Older wheels do not find these in their own folder.
+        if "/" in path:
             for builtins in sorted(Path(path).parent.glob(BUILTINS)):
                 ctypes.CDLL(str(builtins), ctypes.RTLD_GLOBAL)
 
@@ -134,8 +135,8 @@ class _Nvrtc:
             ctypes.byref(program), source.encode(), name.encode(), 0, None, None
         )
         try:
-            given = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
-            status = self.library.nvrtcCompileProgram(program, len(options), given)
+            arguments = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
+            status = self.library.nvrtcCompileProgram(program, len(options), arguments)
             log = self._read(program, "ProgramLog").rstrip(b"\0")
             if status:
                 raise BackendError(
@@ -153,3 +154,31 @@ class _Nvrtc:
         buffer = ctypes.create_string_buffer(size.value)
         getattr(self.library, f"nvrtcGet{what}")(program, buffer)
         return buffer.raw
+
+
+FOLDER = Path(__file__).parent / "kernels"
+
+
+def source_of(kernel: CudaKernel) -> str:
+    """Return the source of a kernel: its own, or that of its file."""
+    return kernel.text or _file(kernel.name)
+
+
+@cache
+def _file(name: str) -> str:
+    """Read the file of a kernel, after what all kernels use."""
+    return "".join(
+        f'#line 1 "{file}"\n{(FOLDER / file).read_text(encoding="utf-8")}'
+        for file in ("common.cuh", f"{name}.cu")
+    )
+
+
+def macros(kernel: CudaKernel) -> list[str]:
+    """Return the options that define a kernel's constants.
+
+    Examples
+    --------
+    >>> macros(CudaKernel("bin", (("INPUT", "float"),)))
+    ['-DINPUT=float']
+    """
+    return [f"-D{name}={value}" for name, value in kernel.constants]

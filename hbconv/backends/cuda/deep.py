@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.cuda.bits import out_buffer
-from hbconv.backends.cuda.nodes import Nodes
 from hbconv.backends.cuda.plan import CudaKernel, Grid, Launch, LaunchPlan, PlannedKernels, Tables
-from hbconv.backends.cuda.tree_order import NAMES, TreeOrder
+from hbconv.backends.cuda.tree_order import NAMES, Nodes, TreeOrder
 from hbconv.trees.forest import Forest
 
 __all__ = [
@@ -31,7 +30,7 @@ THREADS = (256, 128, 64)
 LEFT_IS_LEAF, RIGHT_IS_LEAF, MISSING_RIGHT = 1, 2, 4
 FLAG_BITS = 3
 BRANCH_BITS = 32
-"""Flags of a branch, which stand between its pair and its feature."""
+"""Flags of a branch, which are between its pair and its feature."""
 
 Ints = npt.NDArray[np.int64]
 
@@ -72,7 +71,7 @@ def node_bytes(dtype: str) -> int:
 def pair_bits(forest: Forest, nodes: Nodes, dtype: str) -> int | None:
     """Return the bits that name a pair of a tree; None where the kernel does not take the forest.
 
-    It compares with thresholds alone, so it takes no categories, and no threshold NaN beside which
+    It compares with thresholds alone, so it takes no categories, and no threshold NaN where
     NaN goes left. A branch names feature and pair.
     """
     never = np.isnan(forest.less_equal_thresholds(dtype)) & forest.default_left.data
@@ -105,13 +104,13 @@ class PairPlaces:
 
     def slots(self, nodes: Nodes) -> Ints:
         """Return the place of each node in the table."""
-        found = np.empty(len(nodes.child), np.int64)
-        found[nodes.first[:-1]] = self.first + 1
+        slots = np.empty(len(nodes.child), np.int64)
+        slots[nodes.first[:-1]] = self.first + 1
         inner = nodes.is_test
         left = self.first[nodes.tree[inner]] + 2 * self.place[inner]
-        found[nodes.left[inner]] = left
-        found[nodes.left[inner] + 1] = left + 1
-        return found
+        slots[nodes.left[inner]] = left
+        slots[nodes.left[inner] + 1] = left + 1
+        return slots
 
 
 def place_pairs(nodes: Nodes) -> PairPlaces:
@@ -142,6 +141,7 @@ def place_pairs(nodes: Nodes) -> PairPlaces:
     turn, n_rest = _turns(nodes, rest)
     place[rest] = 2 * n_takers[nodes.tree[rest]] + 2 + turn
     n_pairs = 2 * n_takers + 2 + n_rest
+    # A sector is two pairs of small nodes, and no tree begins within one.
     ends = np.cumsum(-(-n_pairs // 2) * 4)
     fresh = leaf_counts[inner & ~joined].sum() / leaf_counts[inner].sum()
     return PairPlaces(place, np.append(0, ends[:-1]), int(ends[-1]), float(fresh))
@@ -208,6 +208,7 @@ def _words(
     flags |= np.where(nodes.is_test[left + 1], 0, RIGHT_IS_LEAF)
     branch = forest.feature.data[test].astype(np.int64) << FLAG_BITS | flags
     words[slots[inner], parts] = branch << bits | pairs.place[inner]
+    # No value is <= NaN, and the flag sends NaN right: so all rows reach the root's slot.
     words[pairs.first, :parts] = np.full(1, np.nan, dtype).view(np.uint32)
     flags = MISSING_RIGHT | np.where(nodes.is_test[nodes.first[:-1]], 0, RIGHT_IS_LEAF)
     words[pairs.first, parts] = flags << bits

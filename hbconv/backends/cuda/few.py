@@ -6,16 +6,16 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.cuda.bits import out_buffer
-from hbconv.backends.cuda.nodes import Nodes
 from hbconv.backends.cuda.plan import CudaKernel, Grid, Launch, LaunchPlan, PlannedKernels
-from hbconv.backends.cuda.tree_order import NAMES, TreeOrder
+from hbconv.backends.cuda.tree_order import NAMES, Nodes, TreeOrder
 from hbconv.trees.forest import Forest
 
 __all__ = ["make_few"]
 
 CHUNK = 4096
-"""Trees whose terms lie in shared memory at once."""
+"""Trees whose terms are in shared memory at once."""
 MAX_THREADS = 512
+# Flags are above the 30 bits of a feature.
 MISSING_RIGHT = 1 << 30
 CATEGORY = 1 << 31
 
@@ -54,6 +54,7 @@ def _words(forest: Forest, nodes: Nodes, dtype: str) -> npt.NDArray[np.uint32]:
     inner = nodes.is_test
     test = nodes.child[inner]
     thresholds = forest.less_equal_thresholds(dtype)[test]
+    # int64 first: ~leaf is negative, and keeps its low 32 bits as uint32.
     words = np.zeros((len(inner), 4), np.int64)
     parts = thresholds.view(np.uint32).reshape(len(test), -1)
     words[inner, : parts.shape[1]] = parts
@@ -71,7 +72,7 @@ def _add_categories(
     place: npt.NDArray[np.int64],
     test: npt.NDArray[np.int64],
 ) -> None:
-    """Write where the decisions of categorical tests lie, and the last category of each."""
+    """Write where the decisions of categorical tests begin, and the last category of each."""
     if not forest.tables:
         return
     listed = forest.on_category[test]

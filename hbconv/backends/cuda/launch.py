@@ -35,7 +35,7 @@ class Launcher(Protocol):
 
 
 class PreparedLaunches(threading.local):
-    """The launches of a plan, whose arguments lie in memory that a call writes in place.
+    """The launches of a plan, whose arguments are memory that a call writes in place.
 
     Kernels, sizes, numbers and tables are the same in all calls, so a launch takes 1 us of Python.
     The driver has read the arguments when a launch returns. Each thread has memory of its own.
@@ -56,7 +56,8 @@ class PreparedLaunches(threading.local):
         values = dict.fromkeys(("n", *names), 0) | dict(fixed)
         arguments = [str(a) for launch in plan.launches for a in launch.arguments]
         values |= {a: int(a) for a in arguments if a not in values}
-        self._values = (ctypes.c_int64 * len(values))(*values.values())  # an int: the lower half
+        # A kernel's int reads the lower half of its slot: hosts of CUDA are little-endian.
+        self._values = (ctypes.c_int64 * len(values))(*values.values())
         self._given = slice(0, 1 + len(names))
         first = ctypes.addressof(self._values)
         places = {name: first + SLOT * i for i, name in enumerate(values)}
@@ -64,7 +65,7 @@ class PreparedLaunches(threading.local):
         self._kernels = [self._prepare(launch, places) for launch in plan.launches]
 
     def _prepare(self, launch: Launch, places: Mapping[str, int]) -> tuple[Run, Grid, int, Any]:
-        """Return a kernel, its grid, its passes, and where its arguments lie."""
+        """Return a kernel, its grid, its passes, and the addresses of its arguments."""
         addresses = [places[str(a)] for a in launch.arguments]
         arguments = (ctypes.c_void_p * len(addresses))(*addresses)
         passes = min(launch.grid.passes, MAX_PASSES)

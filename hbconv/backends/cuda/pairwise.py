@@ -18,7 +18,7 @@ def plan_pairwise(dtype: str, kind: str, p: float, n_features: int, n_points: in
     """Return the launch that writes ``"out"`` (rows, points) from ``"x"`` and ``"points"``.
 
     A thread adds up the terms of a row and a point in the features' order, as the reference does.
-    So only powers may differ from its answer.
+    So only powers may differ from its results.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ Tables = Mapping[str, npt.NDArray[Any]]
 BUFFER_BYTES = 1 << 30
 """Bytes of buffers; more rows come in chunks."""
 GROUP = 32
-"""Rows whose codes of a column lie together: a chunk has a multiple."""
+"""Rows whose codes of a column are stored together: a chunk has a multiple."""
 MAX_ROWS = 1 << 30
 """Rows that kernels number."""
 
@@ -117,11 +117,11 @@ class Buffer:
     trailing: int
 
     def shape(self, n_rows: int) -> tuple[int, int]:
-        """Return the shape for so many rows."""
+        """Return the shape for a number of rows."""
         return self.leading, -(-n_rows // self.rows_per_unit) * self.trailing
 
     def n_bytes(self, n_rows: int) -> int:
-        """Return the bytes for so many rows."""
+        """Return the bytes for a number of rows."""
         leading, width = self.shape(n_rows)
         return leading * width * np.dtype(self.dtype).itemsize
 

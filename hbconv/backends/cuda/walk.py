@@ -7,13 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.backends.cuda.binning import bin_values
 from hbconv.backends.cuda.bits import out_buffer
-from hbconv.backends.cuda.chunks import ColumnChunks, chunk_columns
-from hbconv.backends.cuda.columns import CodeColumns, Cutoffs
-from hbconv.backends.cuda.nodes import Nodes
+from hbconv.backends.cuda.columns import CodeColumns, Cutoffs, bin_values
 from hbconv.backends.cuda.plan import CudaKernel, Grid, Launch, LaunchPlan, PlannedKernels, Tables
-from hbconv.backends.cuda.tree_order import TreeOrder, tables_of_values
+from hbconv.backends.cuda.tree_order import (
+    ColumnChunks,
+    Nodes,
+    TreeOrder,
+    chunk_columns,
+    tables_of_values,
+)
 from hbconv.trees.forest import Forest
 
 __all__ = ["MAX_NODES", "THREADS", "WalkShape", "chunk_walk", "make_walk", "tabulate_walk"]
@@ -120,6 +123,7 @@ def _trees(
     """
     values = np.zeros(len(nodes.child), trees.values.dtype)
     values[~nodes.is_test] = trees.values[~nodes.child[~nodes.is_test]]
+    # Values of 32 bits have no high words.
     parts = (_words(nodes, cutoffs, chunks), *tables_of_values(values).values())[: 1 + trees.words]
     quads = -(-np.diff(nodes.first) // QUAD)
     first = np.append(0, np.cumsum(quads * len(parts)))
@@ -137,6 +141,8 @@ def _words(nodes: Nodes, cutoffs: Cutoffs, chunks: ColumnChunks) -> npt.NDArray[
     A leaf leads to its own place, into which no code carries.
     """
     inner = nodes.is_test
+    # Bits 0 to 7 take the sum of code and 256 - cutoff, 8 to 23 name the left child, 24 to 31 a
+    # column.
     words = (nodes.left - nodes.first[nodes.tree]) << 8
     words[inner] += 256 - cutoffs.cutoff[nodes.child[inner]]
     words[inner] |= chunks.place << 24

@@ -9,10 +9,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from hbconv.backends.base import SEARCHES_REFUSED, Artifact, Backend
-from hbconv.backends.onnx.emit import EMITS, emit_model
-from hbconv.backends.onnx.rewrites import REWRITES
-from hbconv.backends.onnx.tree_work import count_tree_work
-from hbconv.backends.onnx.trees import fit_trees, tree_remarks
+from hbconv.backends.onnx.emit import EMITS, REWRITES, emit_model
+from hbconv.backends.onnx.trees import count_tree_work, fit_trees, tree_remarks
 from hbconv.errors import MissingPackageError, StoreError
 from hbconv.trees.strategy import lower_trees, strategies
 
@@ -46,11 +44,11 @@ class Onnx(Backend):
         super().require_packages()
         import onnxruntime
 
-        found = onnxruntime.__version__
-        if tuple(map(int, found.split(".")[:2])) < OLDEST_RUNTIME:
+        installed = onnxruntime.__version__
+        if tuple(map(int, installed.split(".")[:2])) < OLDEST_RUNTIME:
             needed = ".".join(map(str, OLDEST_RUNTIME))
             raise MissingPackageError(
-                f"Backend 'onnx' needs onnxruntime {needed} or later (found {found}), "
+                f"Backend 'onnx' needs onnxruntime {needed} or later (found {installed}), "
                 "since older ones misread trees. Install with: pip install 'hbconv[onnx]'"
             )
 
@@ -90,9 +88,8 @@ class Onnx(Backend):
 
         try:
             return OnnxArtifact(files["model.onnx"], target)
-        except (
-            Exception
-        ) as error:  # each kind of damage has its own class in ONNX Runtime, with no common base
+        # Each kind of damage has its own class in ONNX Runtime, with no common base.
+        except Exception as error:
             raise StoreError(f"ONNX Runtime cannot read the stored model: {error}") from error
 
 

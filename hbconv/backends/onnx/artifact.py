@@ -43,9 +43,8 @@ class OnnxArtifact(Artifact):
             self.session = onnxruntime.InferenceSession(
                 model, options, providers=["CPUExecutionProvider"]
             )
-        except (
-            Exception
-        ) as error:  # ONNX Runtime has its own classes of errors, with no public base
+        # ONNX Runtime has its own classes of errors, with no public base.
+        except Exception as error:
             raise BackendError(
                 f"ONNX Runtime does not take the program: {error}. "
                 "Use another backend, such as backend='torch'."
@@ -74,7 +73,5 @@ class OnnxArtifact(Artifact):
         return {"model.onnx": self.model}
 
     def _run(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
-        answers = self.session.run(
-            self.outputs, {name: contiguous(x) for name, x in inputs.items()}
-        )
-        return dict(zip(self.outputs, answers, strict=True))
+        values = self.session.run(self.outputs, {name: contiguous(x) for name, x in inputs.items()})
+        return dict(zip(self.outputs, values, strict=True))

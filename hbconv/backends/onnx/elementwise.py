@@ -1,7 +1,4 @@
-"""Emit elementwise primitives that take more than one operator.
-
-Emit distances between rows and constant points, and the points nearest to each row.
-"""
+"""Emit functions of entries that take several operators, distances, and nearest points."""
 
 from __future__ import annotations
 
@@ -60,6 +57,7 @@ def circular(operator: str, quarter: int) -> Callable[..., str]:
     def emit(w: GraphWriter, x: Tensor) -> str:
         wide = w.cast(x.name, "float64")
         quarters, rest = _quarter_turns(w, wide)
+        # Mod of ints takes the sign of its divisor, so negative quarter turns count right.
         place = w.node(
             "Mod",
             w.node("Add", w.cast(quarters, "int64"), w.constant(quarter, "int64")),
@@ -110,6 +108,7 @@ def _quarter_turns(w: GraphWriter, x: str) -> tuple[str, str]:
     """
     quarters = w.node("Round", w.node("Mul", x, w.constant(2 / np.pi, "float64")))
     rest = x
+    # A Fraction of 50 digits: each part is cut off exactly, and the next one continues it.
     left = _QUARTER_TURN
     for bits in (30, 60, 90, 120):
         part = left // Fraction(1, 2**bits) * Fraction(1, 2**bits)

@@ -1,7 +1,4 @@
-"""Write the exported file: named inputs, text, checks, labels and metadata in one ONNX graph.
-
-Text in the graph: columns to codes on the way in.
-"""
+"""Write the exported file: named inputs, text, checks, labels and metadata in one ONNX graph."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ if TYPE_CHECKING:
     from hbconv.containers import Codes, Graph, Output, Schema
     from hbconv.target import Target
 
-__all__ = ["MISSING", "checked", "export_model"]
+__all__ = ["MISSING", "check_model", "export_model"]
 
 MATRIX = "X"
 
@@ -60,10 +57,12 @@ def export_model(graph: Graph, target: Target, backend: Backend) -> bytes:
     passed = _checks(w, list(zip(refused.values(), messages.values(), strict=True)))
     for name, output in graph.outputs.items():
         _write_output(w, name, output, values[name], passed)
-    return checked(w.model(graph.traits.estimator or "model", _describe(graph), _metadata(graph)))
+    return check_model(
+        w.model(graph.traits.estimator or "model", _describe(graph), _metadata(graph))
+    )
 
 
-def checked(model: bytes) -> bytes:
+def check_model(model: bytes) -> bytes:
     """Return a model that ONNX's own checker accepts, so that a runtime loads it."""
     try:
         onnx.checker.check_model(model)
@@ -166,16 +165,15 @@ def _write_output(w: GraphWriter, name: str, output: Output, value: Tensor, pass
     elif output.dtype is not None and output.dtype != dtype:
         data, dtype = w.cast(data, output.dtype), output.dtype
     shape = _shape(output, value)
-    target = w.node(
-        "Add", w.constant([0, *shape], "int64"), passed
-    )  # a zero in the target shape of Reshape means "as before"
+    # A zero in the target shape of Reshape means "as before".
+    target = w.node("Add", w.constant([0, *shape], "int64"), passed)
     w.output(w.named_node(name, "Reshape", data, target), dtype, shape, _returns(output))
 
 
 def _decode(w: GraphWriter, codes: str, classes: Array | tuple[Array, ...]) -> tuple[str, str]:
     """Read labels at the codes; return the value and its dtype.
 
-    Labels of several columns stand in one tensor, so they must be of one kind.
+    Labels of several columns are in one tensor, so they must be of one kind.
     """
     tables = [
         labels(table.data) for table in (classes if isinstance(classes, tuple) else (classes,))
@@ -196,7 +194,7 @@ def _decode(w: GraphWriter, codes: str, classes: Array | tuple[Array, ...]) -> t
 
 
 def _shape(output: Output, value: Tensor) -> tuple[int, ...]:
-    """Return the shape of a row's answer."""
+    """Return the shape of a row's output."""
     if output.is_vector:
         return ()
     return output.form.shape if isinstance(output.form, Cube) else value.shape

@@ -1,7 +1,4 @@
-"""Emit primitives that move entries, and matrix products.
-
-Emit primitives that work along an axis: reductions, running sums, order.
-"""
+"""Emit primitives that move entries or work along an axis: products, reductions, order."""
 
 from __future__ import annotations
 
@@ -78,6 +75,7 @@ def _slice(w: GraphWriter, x: Tensor, axis: int, first: int, last: int) -> str:
 
 def gather(w: GraphWriter, x: Tensor, index: Tensor) -> str:
     """Read each row at its own positions."""
+    # GatherElements needs an index of as many axes as x has.
     flat = write_reshape(w, index.name, "int32", (int(np.prod(index.shape)),))
     return write_reshape(w, w.node("GatherElements", x.name, flat, axis=1), x.dtype, index.shape)
 
@@ -121,7 +119,8 @@ def reshape(w: GraphWriter, x: Tensor, shape: tuple[int, ...]) -> str:
 
 def write_reshape(w: GraphWriter, name: str, dtype: str, shape: tuple[int, ...]) -> str:
     """Reshape the static dimensions of a value of some dtype."""
-    if 0 in shape:  # a zero in the target shape of Reshape means "as before"
+    # A zero in the target shape of Reshape means "as before".
+    if 0 in shape:
         return write_expand(w, name, w.constant(np.zeros(shape), dtype), shape)
     return w.node("Reshape", name, w.constant([0, *shape], "int64"))
 
@@ -150,11 +149,11 @@ def extreme(operator: str) -> Callable[..., str]:
     """Write a maximum or minimum that is NaN where there is one: ONNX Runtime's ignores NaN."""
 
     def emit(w: GraphWriter, x: Tensor, axis: int) -> str:
-        found = _reduce(w, operator, x.name, axis)
+        largest = _reduce(w, operator, x.name, axis)
         return (
-            found
+            largest
             if not x.dtype.startswith("float")
-            else w.node("Where", _any_nan(w, x, axis), w.constant(np.nan, x.dtype), found)
+            else w.node("Where", _any_nan(w, x, axis), w.constant(np.nan, x.dtype), largest)
         )
 
     return emit
@@ -179,6 +178,7 @@ def argmax(w: GraphWriter, x: Tensor, axis: int) -> str:
 
 def ordered_sum(w: GraphWriter, x: Tensor, axis: int) -> str:
     """Take the last of the running sums: CumSum adds one entry after another."""
+    # There is no last running sum of no terms, and ReduceSum of none is 0.
     if x.shape[axis] == 0:
         return _reduce(w, "ReduceSum", x.name, axis)
     return w.node(
@@ -203,6 +203,7 @@ def sort(w: GraphWriter, x: Tensor, axis: int) -> str:
         return _smallest(w, x, size, axis)[0]
     infinite = w.node("Where", w.node("IsNaN", x.name), w.constant(np.inf, x.dtype), x.name)
     count = w.node("ReduceSum", _nan_counts(w, x), w.constant([axis + 1], "int64"), keepdims=1)
+    # A count plus its place is above zero at the last places, as many as there are NaN.
     place = np.arange(1 - size, 1, dtype=np.int32).reshape(-1, *(1 for _ in x.shape[axis + 1 :]))
     missing = w.node("Greater", w.node("Add", count, w.constant(place)), w.constant(0, "int32"))
     nan = w.constant(np.nan, x.dtype)
@@ -211,7 +212,7 @@ def sort(w: GraphWriter, x: Tensor, axis: int) -> str:
 
 
 def topk(w: GraphWriter, x: Tensor, k: int) -> str:
-    """Find the positions of the smallest entries; the first of equals stands first.
+    """Find the positions of the smallest entries; the first of equals comes first.
 
     NaN comes last. In float64, NaN becomes infinity, and infinity the largest finite number. No
     float32 is that number, and no distance in float64 gets so large.
@@ -225,6 +226,7 @@ def topk(w: GraphWriter, x: Tensor, k: int) -> str:
             "Where", w.node("IsNaN", x.name), w.constant(np.inf, "float64"), below_infinity
         )
         key = replace(x, name=ordered, type=replace(x.type, dtype="float64"))
+    # TopK promises the lower index first among equals, so ties keep their order.
     return w.cast(_smallest(w, key, k, axis=0)[1], "int32")
 
 
@@ -235,6 +237,7 @@ def _smallest(w: GraphWriter, x: Tensor, k: int, axis: int) -> tuple[str, str]:
 
 def bucketize(w: GraphWriter, x: Tensor, edges: Tensor, right: bool) -> str:
     """Count the edges at or below x; if x is NaN, count all real edges."""
+    # Edges that are NaN are padding: nothing is at or above them.
     reached = w.node(
         "GreaterOrEqual" if right else "Greater",
         write_reshape(w, x.name, x.dtype, (*x.shape, 1)),

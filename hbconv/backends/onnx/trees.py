@@ -1,4 +1,4 @@
-"""Trees as the operator ``ai.onnx.ml.TreeEnsemble``, exactly.
+"""Trees as the operator ``ai.onnx.ml.TreeEnsemble``, exactly, and the work that it takes.
 
 The operator computes thresholds, leaf values and sums in the dtype of its input. In one thread,
 ONNX Runtime adds the trees in their order, starting from zero. So a start value is a first tree of
@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from hbconv.cost_model import Work, count_work, total_work
 from hbconv.errors import BackendError
-from hbconv.tensor.rewrite import rewrite_program
+from hbconv.tensor import Builder, Op, OpKind
+from hbconv.tensor.decompositions import rewrite_program
+from hbconv.trees.forest import Forest
 from hbconv.trees.leaves import sum_leaves
 from hbconv.trees.splits import decide_tables, with_tables_as_columns
 
@@ -22,7 +25,14 @@ if TYPE_CHECKING:
     from hbconv.tensor import Builder, TensorProgram, Value
     from hbconv.trees.forest import Forest
 
-__all__ = ["fit_trees", "tree_leaves", "tree_remarks", "tree_scores", "without_tables"]
+__all__ = [
+    "count_tree_work",
+    "fit_trees",
+    "tree_leaves",
+    "tree_remarks",
+    "tree_scores",
+    "without_tables",
+]
 
 SUM = 1
 MAX_DEPTH = 1000
@@ -95,13 +105,13 @@ SINGLE = "Trees of a single leaf have a test in TreeEnsemble, both sides of whic
 
 def tree_remarks(forest: Forest) -> tuple[str, ...]:
     """List the parts of a forest that the operator cannot hold, and what replaces them."""
-    found = {
+    remarks = {
         CATEGORIES: forest.tables,
         VECTORS: forest.values.shape[1] > 1,
         LINEAR: forest.slopes,
         SINGLE: forest.n_tests and (forest.roots.data < 0).any(),
     }
-    return tuple(remark for remark, holds in found.items() if holds)
+    return tuple(remark for remark, holds in remarks.items() if holds)
 
 
 def _row(forest: Forest) -> _Array:
@@ -111,6 +121,7 @@ def _row(forest: Forest) -> _Array:
 
 def tree_scores(w: GraphWriter, x: Tensor, forest: Forest, strategy: str) -> str:  # noqa: ARG001
     """Write the sums of scalar leaves."""
+    # Sums of the operator begin at zero, so starts of zero need no tree.
     started = np.flatnonzero(forest.start.data)
     values = np.concatenate([forest.start.data[started], forest.values.data[:, 0]])
     targets = np.concatenate(
@@ -143,14 +154,14 @@ def _tree_ensemble(
     from onnx import numpy_helper
 
     n_starts = len(values) - forest.n_leaves  # 1
-    roots = np.concatenate([~np.arange(n_starts), _shifted(forest.roots.data, n_starts)])
+    roots = np.concatenate([~np.arange(n_starts), _shift_leaves(forest.roots.data, n_starts)])
     single = np.flatnonzero(roots < 0)  # 2
     leaves = ~roots[single]
     zeros = np.zeros(len(single))
     copies = ~(len(values) + np.arange(len(single)))
     roots[single] = forest.n_tests + np.arange(len(single))
-    left = np.concatenate([_shifted(forest.left.data, n_starts), ~leaves])
-    right = np.concatenate([_shifted(forest.right.data, n_starts), copies])
+    left = np.concatenate([_shift_leaves(forest.left.data, n_starts), ~leaves])
+    right = np.concatenate([_shift_leaves(forest.right.data, n_starts), copies])
     lists = {
         "tree_roots": roots,
         "nodes_featureids": np.concatenate([forest.feature.data, zeros]),
@@ -164,7 +175,8 @@ def _tree_ensemble(
     thresholds = np.concatenate([forest.less_equal_thresholds(x.dtype), zeros])
     tensors = {
         "nodes_splits": thresholds.astype(x.dtype),
-        "nodes_modes": np.zeros(len(left), np.uint8),  # 0 is x <= split
+        # Mode 0 is x <= split.
+        "nodes_modes": np.zeros(len(left), np.uint8),
         "leaf_weights": np.concatenate([values, values[leaves]]).astype(x.dtype),
     }
     attributes = {name: array.astype(np.int64).tolist() for name, array in lists.items()}
@@ -174,6 +186,45 @@ def _tree_ensemble(
     )
 
 
-def _shifted(children: _Array, n_leaves: int) -> _Array:
-    """Renumber the leaves (negative) to follow so many others."""
+def _shift_leaves(children: _Array, n_leaves: int) -> _Array:
+    """Renumber the leaves (negative) to follow ``n_leaves`` others."""
     return np.where(children < 0, children - n_leaves, children)
+
+
+NODE_BYTES = 80
+"""Bytes of a split and of a leaf: a tree has one leaf more than it has splits."""
+MISSING_VISITS = 1.2
+"""Visits that a split costs where any split sends NaN to its left: each asks for NaN.
+
+Measured on four forests: 1.02 to 1.12 on rows without NaN, 1.06 to 1.23 where 5 % are NaN.
+"""
+
+
+def count_tree_work(forest: Forest, dtype: str) -> Work:
+    """Count the splits that a row visits, and the operators that decide its category sets.
+
+    A row turns to either side alike, so it visits a split of depth d in one case of ``2 ** d``.
+    """
+    visits = float(np.exp2(-forest.depth_of_tests.astype(np.float64)).sum())
+    if np.any(forest.default_left.data & ~forest.on_category):
+        visits *= MISSING_VISITS
+    trees = Work(
+        operators=1,
+        visits=visits,
+        # ONNX Runtime has a loop of its own for one output, where sums cost nothing on top of the
+        # visits.
+        sums=forest.n_trees if forest.n_outputs > 1 else 0,
+        tables=NODE_BYTES * forest.n_tests,
+    )
+    return total_work([trees, *_table_works(forest, dtype)])
+
+
+def _table_works(forest: Forest, dtype: str) -> list[Work]:
+    """Count every operator that is written where tests are on categories."""
+    if not forest.tables:
+        return []
+    b = Builder()
+    x, _ = without_tables(b, b.input("x", dtype, forest.n_features), forest)
+    program = b.program({"x": x})
+    operators = (i for i in program.instructions if isinstance(i, Op))
+    return [count_work(program, op) for op in operators if op.kind is not OpKind.VIEW]

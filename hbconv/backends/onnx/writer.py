@@ -1,4 +1,4 @@
-"""GraphWriter: collects the nodes and constants of an ONNX graph."""
+"""GraphWriter: collects nodes and constants of an ONNX graph; and what a file declares."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hbconv.array import Array
 from hbconv.errors import BackendError
 from hbconv.tensor import TensorType
 
-__all__ = ["DTYPES", "GraphWriter", "Tensor"]
+__all__ = ["DTYPES", "GraphWriter", "Tensor", "read_signature"]
 
 ML = "ai.onnx.ml"
 OPSET, ML_OPSET, IR_VERSION = 20, 5, 10
@@ -81,6 +81,7 @@ class GraphWriter:
 
     def node(self, operator: str, *inputs: str, **attributes: Any) -> str:
         """Append a core operator and return its result's name."""
+        # Attributes may be lists or protobuf messages, which do not hash.
         key = (operator, inputs, repr(attributes))
         if key not in self._known:
             self._known[key] = self.named_node(
@@ -238,3 +239,23 @@ def too_large() -> BackendError:
         "The model takes more than 2 GB, which one ONNX file cannot hold. "
         "Use another backend, such as backend='torch'."
     )
+
+
+Signature = list[tuple[str, str, tuple[int, ...]]]
+"""Name, dtype, and shape of one row of each tensor."""
+
+
+def read_signature(model: bytes) -> tuple[Signature, Signature]:
+    """Return the inputs and the outputs of a model whose first dimension is the rows."""
+    graph = onnx.load_model_from_string(model).graph
+    return _tensors(graph.input), _tensors(graph.output)
+
+
+def _tensors(values: list[onnx.ValueInfoProto]) -> Signature:
+    names = {code: name for name, code in DTYPES.items()}
+    tensors = []
+    for value in values:
+        kind = value.type.tensor_type
+        shape = tuple(dim.dim_value for dim in kind.shape.dim[1:])
+        tensors.append((value.name, names[kind.elem_type], shape))
+    return tensors

@@ -20,16 +20,13 @@ from torch import Tensor
 from hbconv.backends.base import SEARCHES_REFUSED, Arrays, Artifact, Backend, Bound, contiguous
 from hbconv.backends.torch.device_calls import Cuda, DeviceCalls, Streams
 from hbconv.backends.torch.device_trees import remark_kernels
-from hbconv.backends.torch.forest import NATIVE
+from hbconv.backends.torch.forest import NATIVE, count_tree_work
 from hbconv.backends.torch.functions import FUNCTIONS
 from hbconv.backends.torch.module import TensorModule, own_dtypes
-from hbconv.backends.torch.tree_work import count_tree_work
 from hbconv.cost_model import Work
 from hbconv.errors import BackendError
 from hbconv.target import Target
-from hbconv.tensor import ProgramTypes, TensorProgram, TensorType, Value
-from hbconv.tensor.code_tables import read_tables
-from hbconv.trees.contributions import write_contributions, write_interactions
+from hbconv.tensor import ProgramTypes, TensorProgram, TensorType
 from hbconv.trees.forest import Forest
 from hbconv.trees.strategy import Refusal, find_strategy, strategies
 
@@ -74,6 +71,7 @@ class TorchArtifact(Artifact):
         self._device, self._threads = find_device(target), target.threads
         self._inputs = dict(types.inputs)
         self._outputs = dict(types.outputs)
+        # On a device, graphs serve small batches instead.
         self.sizes = (BOUND_ROWS,) if self._device.type == "cpu" else ()
         self._dtypes = [getattr(torch, kind.dtype) for kind in self._outputs.values()]
         self._calls: DeviceCalls | None = None
@@ -81,7 +79,8 @@ class TorchArtifact(Artifact):
             streams = Cuda(self._device)
         if streams is not None:
             if isinstance(module, TensorModule):
-                self.call = module.body.forward  # inputs fit: not to look at them saves 3 us
+                # Inputs fit: not to look at them again saves 3 us.
+                self.call = module.body.forward
             bytes_out = sum(kind.row_bytes for kind in self._outputs.values())
             operators = count_operators(module)
             self._calls = DeviceCalls(streams, self._typed_results, operators, bytes_out)
@@ -99,18 +98,18 @@ class TorchArtifact(Artifact):
     def compute(self, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Compute the outputs as ``run`` does, for tensors on the device, where they stay."""
         tensors = [inputs[name].to(self._device) for name in self._inputs]
-        found: Sequence[Tensor]
+        outputs: Sequence[Tensor]
         if self._calls is not None:
-            found = self._calls.compute(tensors)
+            outputs = self._calls.compute(tensors)
         else:
             with threads(self._threads):
-                found = self._typed_results(tensors)
-        return dict(zip(self._outputs, found, strict=True))
+                outputs = self._typed_results(tensors)
+        return dict(zip(self._outputs, outputs, strict=True))
 
     def _on_cpu(self, arrays: list[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
         with threads(self._threads):
             results = self._results([torch.from_numpy(array) for array in arrays])
-        return [found.numpy() for found in results]
+        return [result.numpy() for result in results]
 
     def _results(self, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
         with own_dtypes(self._device.type):
@@ -149,6 +148,7 @@ def count_operators(module: Any) -> int:
     if isinstance(module, TensorModule):
         called = [node for node in module.body.graph.nodes if node.op.startswith("call_")]
         return OPERATORS_EACH * len(called)
+    # Operators of a trace are not counted: any number is worth a graph.
     return 0 if module.inlined_graph.findNode("aten::equal") else sys.maxsize
 
 
@@ -164,6 +164,7 @@ def keep_memory() -> None:
     block at the top of the heap if it exceeds twice the largest block mapped and freed so far. The
     largest that counts is 32 MB. Nothing is written to the block, so it takes no physical memory.
     """
+    # Just below malloc's DEFAULT_MMAP_THRESHOLD_MAX, with room for the block's own header.
     torch.empty((32 << 20) - (64 << 10), dtype=torch.uint8)
 
 
@@ -172,7 +173,7 @@ def threads(count: int) -> Iterator[None]:
     """Let this thread's operators use ``count`` threads, and restore its former number.
 
     Torch keeps a number for each thread that has run an operator, so other threads keep theirs.
-    Only a thread that runs its first operator meanwhile starts with ``count``.
+    Only a thread that runs its first operator in the block starts with ``count``.
     """
     before = torch.get_num_threads()
     if before == count:
@@ -237,11 +238,6 @@ class Torch(Backend):
     extra = "torch"
     stored_with = ("torch",)
     emits = frozenset({*FUNCTIONS, "iterate", "tree_scores", "tree_leaves"})
-    rewrites: ClassVar[Mapping[str, Callable[..., Value]]] = {
-        "lookup_codes": read_tables,
-        "tree_contributions": write_contributions,
-        "tree_interactions": write_interactions,
-    }
     refuses: ClassVar[Mapping[str, str]] = SEARCHES_REFUSED
     devices = ("cpu", "cuda")
     plans_by_rows = True
@@ -254,8 +250,8 @@ class Torch(Backend):
         """
         if target.device == "cpu":
             return frozenset(NATIVE)
-        own = target.strategy is None and self.name == Torch.name
-        return frozenset(strategies()) if own else frozenset()
+        by_kernels = target.strategy is None and self.name == Torch.name
+        return frozenset(strategies()) if by_kernels else frozenset()
 
     def refuse_trees(self, strategy: str, forest: Forest, target: Target) -> Refusal | None:
         """Refuse a forest that takes too much memory, as the strategy itself does."""

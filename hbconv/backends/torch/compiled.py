@@ -25,6 +25,7 @@ IF_ASKED = "env_var_value != nullptr && env_var_value[0] != '0'"
 PORTABLE = {"cpp.march": "x86-64-v3", "cpp.simdlen": 256}
 """Code that all processors with AVX2 run, wherever it was compiled. Before 2.13, torch knows no
 ``cpp.march`` and compiles for the processor that is here."""
+# Torch's class is changed while a file is compiled, so one thread at a time may compile.
 _compiling = Lock()
 
 
@@ -41,10 +42,10 @@ def export_compiled(graph: Graph, target: Target) -> bytes:
     _require_device(target)
     exported, interface = export_with_interface(graph, target)
     program = move_to_device_pass(exported, target.device)
-    told = extra_files(interface, {})
-    with TemporaryDirectory() as folder, _compiling, _without_warnings(), _checked_inputs():
+    metadata = extra_files(interface, {})
+    with TemporaryDirectory() as folder, _compiling, _without_warnings(), _check_inputs():
         path = Path(folder, "model.pt2")
-        _compile(program, path, {**_processor(), "aot_inductor.metadata": told})
+        _compile(program, path, {**_processor(), "aot_inductor.metadata": metadata})
         return path.read_bytes()
 
 
@@ -62,8 +63,8 @@ def _processor() -> dict[str, Any]:
 
     if torch.backends.cpu.get_cpu_capability() not in ("AVX2", "AVX512"):
         return {}
-    known = config.get_config_copy()
-    return {name: value for name, value in PORTABLE.items() if name in known}
+    options = config.get_config_copy()
+    return {name: value for name, value in PORTABLE.items() if name in options}
 
 
 def _compile(program: Any, path: Path, options: dict[str, Any]) -> None:
@@ -95,24 +96,24 @@ def _explain(error: Exception) -> HbconvError:
 
 @contextmanager
 def _without_warnings() -> Iterator[None]:
-    """Let torch not tell the user what is deprecated within torch."""
+    """Hide warnings of torch about its own deprecated functions."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
 
 @contextmanager
-def _checked_inputs() -> Iterator[None]:
+def _check_inputs() -> Iterator[None]:
     """Let compiled code look at its inputs in each call.
 
-    By itself it does so only where ``AOTI_RUNTIME_CHECK_INPUTS`` is set, and answers anything for
+    By itself it does so only where ``AOTI_RUNTIME_CHECK_INPUTS`` is set, and returns anything for
     rows of another dtype, width or order in memory.
     """
     from torch._inductor.codecache import AotCodeCompiler
 
     compile_code = AotCodeCompiler.compile
 
-    def checked(graph: Any, wrapper: str, *rest: Any, **options: Any) -> Any:
+    def compile_checked(graph: Any, wrapper: str, *rest: Any, **options: Any) -> Any:
         if IF_ASKED not in wrapper:
             raise BackendError(
                 f"The code that torch {torch.__version__} compiles does not check its inputs. "
@@ -120,7 +121,7 @@ def _checked_inputs() -> Iterator[None]:
             )
         return compile_code(graph, wrapper.replace(IF_ASKED, "true"), *rest, **options)
 
-    setattr(AotCodeCompiler, "compile", checked)  # noqa: B010  (a class method, to type checkers)
+    setattr(AotCodeCompiler, "compile", compile_checked)  # noqa: B010  (a class method, to type checkers)
     try:
         yield
     finally:

@@ -1,11 +1,8 @@
 """Calls of a device: tensors stay there, host arrays are copied, and small batches are graphs.
 
 Large host arrays come in chunks, on two streams. A chunk is copied into pinned memory, so that the
-device takes it while it computes another one.
-
-Calls captured as CUDA graphs: a small batch that comes again is one launch.
-
-Streams, pinned memory and graphs of a CUDA device, as calls need them.
+device takes it while it computes another one. A small batch that comes again is captured as a CUDA
+graph, and is one launch from then on.
 """
 
 from __future__ import annotations
@@ -33,7 +30,7 @@ CHUNK_BYTES = 16 << 20
 """Bytes of a chunk's inputs and outputs, which are pinned. A device takes 300 us for the copy, and
 Python 70 us for the calls."""
 PAGEABLE_BYTES = 1 << 20
-"""Bytes up to which an array is copied from where it lies, by one thread of the driver."""
+"""Bytes up to which an array is copied from its own memory, by one thread of the driver."""
 LEAST_ROWS = 4096
 """Rows of a chunk at least: wide rows are few of a chunk's bytes."""
 
@@ -73,8 +70,8 @@ class DeviceCalls:
 
     def compute(self, tensors: Sequence[Tensor]) -> Sequence[Tensor]:
         """Return the outputs for tensors on the device, as new tensors."""
-        found = None if self._graphs is None else self._graphs.answer(tensors, Tensor.clone)
-        return self._call(tensors) if found is None else found
+        outputs = None if self._graphs is None else self._graphs.answer(tensors, Tensor.clone)
+        return self._call(tensors) if outputs is None else outputs
 
     def run(self, arrays: Arrays) -> list[npt.NDArray[Any]]:
         """Return the outputs for C-contiguous arrays."""
@@ -83,32 +80,36 @@ class DeviceCalls:
         if rows > max(LEAST_ROWS, PAGEABLE_BYTES // bytes_in):
             chunk = CHUNK_BYTES // (bytes_in + self._bytes_out)
             return self._in_chunks(arrays, rows, max(LEAST_ROWS, chunk))
-        given = [torch.from_numpy(array) for array in arrays]
-        found = None if self._graphs is None else self._graphs.answer(given, to_host)
-        if found is None:
-            there = [tensor.to(self._streams.device) for tensor in given]
-            found = [to_host(tensor) for tensor in self._call(there)]
-        return found
+        inputs = [torch.from_numpy(array) for array in arrays]
+        outputs = None if self._graphs is None else self._graphs.answer(inputs, to_host)
+        if outputs is None:
+            on_device = [tensor.to(self._streams.device) for tensor in inputs]
+            outputs = [to_host(tensor) for tensor in self._call(on_device)]
+        return outputs
 
     def _in_chunks(self, arrays: Arrays, rows: int, chunk: int) -> list[npt.NDArray[Any]]:
         """Compute chunks on two streams in turn: one is copied while the other computes."""
         slots = self._take_slots()
         outputs: list[npt.NDArray[Any]] = []
         for number, start in enumerate(range(0, rows, chunk)):
+            # The results of a slot's last chunk are taken before its memory is written again.
             slot = slots[number % 2]
             self._finish(slot, outputs)
             slot.rows = slice(start, min(start + chunk, rows))
             self._start(slot, arrays, chunk)
+            # Shapes and dtypes of the outputs are known when the first chunk is computed.
             if not outputs:
                 outputs = [_empty(result, rows) for result in slot.results]
         for slot in slots:
             self._finish(slot, outputs)
-        self._slots.append(slots)  # not reached after an error, whose copies may still run
+        # Not reached after an error, whose copies may still run.
+        self._slots.append(slots)
         return outputs
 
     def _take_slots(self) -> tuple[_Slot, _Slot]:
         """Return slots that no other call uses."""
         try:
+            # A deque's pop is atomic, so threads need no lock to share the slots.
             return self._slots.pop()
         except IndexError:
             return _Slot(self._streams.stream()), _Slot(self._streams.stream())
@@ -117,24 +118,25 @@ class DeviceCalls:
         """Let a stream copy, compute and copy back, without waiting for it."""
         count = slot.rows.stop - slot.rows.start
         with self._streams.on(slot.stream):
-            given = []
+            inputs = []
             for place, array in enumerate(arrays):
                 source = torch.from_numpy(array[slot.rows])
-                pinned = self._pinned(slot, place, source, chunk)[:count]
-                pinned.copy_(source)  # by all threads of torch: one of them takes 10 GB/s
-                given.append(pinned.to(self._streams.device, non_blocking=True))
+                pinned = self._pinned_memory(slot, place, source, chunk)[:count]
+                # By all threads of torch: one of them takes 10 GB/s.
+                pinned.copy_(source)
+                inputs.append(pinned.to(self._streams.device, non_blocking=True))
             slot.results = []
-            for place, found in enumerate(self._call(given), len(arrays)):
-                pinned = self._pinned(slot, place, found, chunk)[:count]
-                slot.results.append(pinned.copy_(found, non_blocking=True))
+            for place, result in enumerate(self._call(inputs), len(arrays)):
+                pinned = self._pinned_memory(slot, place, result, chunk)[:count]
+                slot.results.append(pinned.copy_(result, non_blocking=True))
 
-    def _pinned(self, slot: _Slot, place: int, like: Tensor, chunk: int) -> Tensor:
+    def _pinned_memory(self, slot: _Slot, place: int, like: Tensor, chunk: int) -> Tensor:
         """Return a slot's memory for an input or an output, made once."""
-        found = slot.pinned.get(place)
-        if found is None or len(found) < chunk:
+        memory = slot.pinned.get(place)
+        if memory is None or len(memory) < chunk:
             shape = (chunk, *like.shape[1:])
-            found = slot.pinned[place] = self._streams.pinned(shape, like.dtype)
-        return found
+            memory = slot.pinned[place] = self._streams.pinned(shape, like.dtype)
+        return memory
 
     def _finish(self, slot: _Slot, outputs: list[npt.NDArray[Any]]) -> None:
         """Wait for a stream, and take its results."""
@@ -160,7 +162,7 @@ GRAPH_ROWS = 16_384
 network of two layers, 10,000 rows took 499 us on an H200, and its products by hand 137."""
 DIRECT_OPERATORS = 5
 """Operators up to which a program is launched directly. As counted, the host takes 3 to 5 us for an
-operator or a kernel. A replay takes 6, and 14 more to copy rows to it and an answer from it."""
+operator or a kernel. A replay takes 6, and 14 more to copy rows to it and outputs from it."""
 CALLS_BEFORE_CAPTURE = 3
 """A bucket of rows that came so often is worth the memory of a graph."""
 MAX_GRAPHS = 64
@@ -190,7 +192,7 @@ class Graphs:
     """The graphs of a program, by the caller's stream and the power of two of rows.
 
     A stream does one thing after another. So a graph's memory is written again only after the
-    answer of the call before was copied, also where the caller waits for nothing.
+    outputs of the call before were copied, also where the caller waits for nothing.
 
     Parameters
     ----------
@@ -207,60 +209,65 @@ class Graphs:
         self._bytes_left = MAX_BYTES
         self._lock = Lock()
 
-    def answer(self, given: Sequence[Tensor], take: Callable[[Tensor], T]) -> list[T] | None:
-        """Return what is taken of each output; None where no graph computes so many rows.
+    def answer(self, inputs: Sequence[Tensor], take: Callable[[Tensor], T]) -> list[T] | None:
+        """Return what is taken of each output; None where no graph computes this number of rows.
 
         Parameters
         ----------
-        given : sequence of Tensor
+        inputs : sequence of Tensor
             Of the host or of the device.
         take : callable
             Copies an output, which the next call writes over.
         """
-        rows = len(given[0])
-        graph = self._find(given, rows) if rows <= GRAPH_ROWS else None
+        rows = len(inputs[0])
+        graph = self._find(inputs, rows) if rows <= GRAPH_ROWS else None
         if graph is None:
             return None
         with graph.lock:
-            for memory, tensor in zip(graph.inputs, given, strict=True):
-                memory.narrow(0, 0, rows).copy_(tensor)  # what lies behind is old
+            for memory, tensor in zip(graph.inputs, inputs, strict=True):
+                # Rows behind these are of an earlier call; nothing reads what becomes of them.
+                memory.narrow(0, 0, rows).copy_(tensor)
             graph.replay()
             return [take(output.narrow(0, 0, rows)) for output in graph.outputs]
 
-    def _find(self, given: Sequence[Tensor], rows: int) -> _Graph | None:
+    def _find(self, inputs: Sequence[Tensor], rows: int) -> _Graph | None:
         """Return the graph of a bucket of rows, captured when it has come often enough."""
         stream = self._streams.current()
         if stream is None:
             return None
+        # Powers of two keep the graphs few: at most as many rows again are computed for nothing.
         bucket = 1 << max(rows - 1, 0).bit_length()
         key = (stream, bucket)
+        # Read without the lock: an entry is written once, and stays.
         if key in self._graphs:
             return self._graphs[key]
+        # Threads may lose a count here, which delays a capture by a call.
         self._seen[key] += 1
         if self._seen[key] < CALLS_BEFORE_CAPTURE or os.environ.get(VARIABLE) == "0":
             return None
         with self._lock:
             if key not in self._graphs and len(self._graphs) < MAX_GRAPHS:
-                self._graphs[key] = self._captured(given, bucket)
+                self._graphs[key] = self._capture(inputs, bucket)
         return self._graphs.get(key)
 
-    def _captured(self, given: Sequence[Tensor], bucket: int) -> _Graph | None:
-        """Capture a call of so many rows; None, with a line in the log, where that fails."""
+    def _capture(self, inputs: Sequence[Tensor], bucket: int) -> _Graph | None:
+        """Capture a call of ``bucket`` rows; None, with a line in the log, where that fails."""
         device = self._streams.device
         # No call may write to memory of inference mode outside of it.
         with torch.inference_mode(False), torch.no_grad():
-            inputs = [
+            memory = [
                 torch.zeros(bucket, *tensor.shape[1:], dtype=tensor.dtype, device=device)
-                for tensor in given
+                for tensor in inputs
             ]
-            run = partial(self._call, inputs)
+            run = partial(self._call, memory)
             try:
                 outputs, replay, n_bytes = self._streams.capture(run, self._bytes_left)
             except (RuntimeError, BackendError) as error:
-                log_no_graph(bucket, str(error))  # such as operators that wait for the host
+                # Such as operators that wait for the host.
+                log_no_graph(bucket, str(error))
                 return None
         self._bytes_left -= n_bytes
-        return _Graph(inputs, outputs, replay)
+        return _Graph(memory, outputs, replay)
 
 
 CAPTURING = Lock()
@@ -337,29 +344,32 @@ class Cuda:
         # Where a capture fails, torch leaves its stream the current one: the outer block does not.
         caller = torch.cuda.current_stream(self.device)
         with CAPTURING, torch.cuda.device(self.device), self.on(caller):
-            run()  # loads kernels and makes tables, which no capture may
+            # Loads kernels and makes tables, which no capture may.
+            run()
             captured = torch.cuda.graph(
                 graph,
                 stream=_stream_of_captures(self.device, caller.cuda_stream),
-                capture_error_mode="thread_local",  # threads may go on to use the device
+                # Other threads may go on to use the device.
+                capture_error_mode="thread_local",
             )
             with captured:
                 before = torch.cuda.memory_reserved(self.device)
-                found = run()
+                outputs = run()
                 n_bytes = torch.cuda.memory_reserved(self.device) - before
             if n_bytes > room:
-                del found
+                del outputs
                 graph.reset()
-                torch.cuda.empty_cache()  # else torch keeps the memory, for no one
+                # Else torch keeps the memory, for no one.
+                torch.cuda.empty_cache()
                 raise RuntimeError(f"it would keep {n_bytes:,} bytes of the device")
-        return found, graph.replay, n_bytes
+        return outputs, graph.replay, n_bytes
 
 
 @cache
 def _stream_of_captures(device: torch.device, caller: int) -> Any:  # noqa: ARG001  (a key)
     """Return the stream that calls of a caller's stream are captured on.
 
-    Torch's own lies on the device that captured first. Graphs of one stream share memory of cuBLAS,
+    Torch's own is on the device that captured first. Graphs of one stream share memory of cuBLAS,
     so they must not run at the same time, as those of one caller do not. Torch hands out 32 streams
     in turn; those of another priority are handed to no chunk, whose work would be captured too.
     """

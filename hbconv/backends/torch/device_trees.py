@@ -80,7 +80,7 @@ class DeviceTrees(nn.Module):
         return output
 
     def compute(self, x: Tensor, device: Device) -> Tensor:
-        """Call the kernels that are predicted fastest for so many rows."""
+        """Call the kernels that are predicted fastest for this number of rows."""
         kernels = self._find_kernels(device)
         candidate = kernels.choose(len(x))
         rows = candidate.kernel.plan.rows_at_once
@@ -91,8 +91,8 @@ class DeviceTrees(nn.Module):
     def run(self, x: Tensor, candidate: Candidate) -> Tensor:
         """Call some kernels for rows that fit their memory."""
         placed = self._placed.get((candidate, x.device)) or self._place(candidate, x.device)
-        (found,) = placed(x.shape[0], (x,))
-        return found if self.scores else found.t().to(torch.int64)
+        (values,) = placed(x.shape[0], (x,))
+        return values if self.scores else values.t().to(torch.int64)
 
     def _find_kernels(self, device: Device) -> TreeKernels:
         """Return the kernels for a device. To look them up by the forest takes 10 us."""
@@ -107,8 +107,8 @@ class DeviceTrees(nn.Module):
         shape = (-1, self.forest.n_outputs) if self.scores else (buffer.leading, -1)
         results = {"out": (getattr(torch, buffer.dtype), shape)}
         tables = self._tables.of(kernel, device)
-        made = PlacedKernels(kernel.plan, ("x",), results, tables, device)
-        return self._placed.setdefault((candidate, device), made)
+        kernels = PlacedKernels(kernel.plan, ("x",), results, tables, device)
+        return self._placed.setdefault((candidate, device), kernels)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the tables on devices out: they are made again."""

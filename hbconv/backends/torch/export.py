@@ -1,8 +1,7 @@
 """Files that run with torch alone: TorchScript, and programs of ``torch.export``.
 
-Each holds the model's answers behind its checks, and tells its interface in an extra file.
-
-A program's values as the answers of the source model, computed by torch alone.
+Each returns what the source model does, behind its checks, and holds its interface in an extra
+file.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ __all__ = [
 
 NO_SUCH_CODE = "a code of a text is in no vocabulary"
 INTERFACE = "hbconv.json"
-"""Name of the extra file that tells the interface."""
+"""Name of the extra file that holds the interface."""
 
 
 def export_torchscript(graph: Graph, target: Target) -> bytes:
@@ -83,7 +82,7 @@ def save_torchscript(
     Parameters
     ----------
     program : nn.Module
-        It returns an answer for each method; then which rows are refused, if there are messages.
+        It returns an output for each method; then which rows are refused, if there are messages.
     interface : Interface
     lowered : Lowered
         Tells which text columns the program's codes are of.
@@ -114,7 +113,7 @@ def export_program(graph: Graph, target: Target) -> bytes:
 def export_with_interface(
     graph: Graph, target: Target
 ) -> tuple[torch.export.ExportedProgram, Interface]:
-    """Return the program of the answers behind their checks, and what it takes and returns."""
+    """Return the program of the outputs behind their checks, and its interface."""
     lowered = lower_with_checks(graph, target)
     interface = Interface.of(graph, lowered, inputs_with_codes(lowered, graph))
     module = _module(graph, target, lowered, interface)
@@ -139,11 +138,11 @@ def extra_files(interface: Interface, more: Mapping[str, str]) -> dict[str, str]
 
 
 def read_interface(data: bytes) -> dict[str, Any]:
-    """Return what a TorchScript file tells of itself."""
-    told = {INTERFACE: ""}
-    load(io.BytesIO(data), _extra_files=told)
-    found: dict[str, Any] = json.loads(told[INTERFACE])
-    return found
+    """Return the interface that a TorchScript file holds."""
+    files = {INTERFACE: ""}
+    load(io.BytesIO(data), _extra_files=files)
+    interface: dict[str, Any] = json.loads(files[INTERFACE])
+    return interface
 
 
 def _module(graph: Graph, target: Target, lowered: Lowered, interface: Interface) -> AnswerModule:
@@ -155,10 +154,10 @@ def _module(graph: Graph, target: Target, lowered: Lowered, interface: Interface
 
 
 class Answering(Protocol):
-    """A module of a tuple of answers."""
+    """A module that returns a tuple of outputs."""
 
     def __call__(self, *inputs: Tensor) -> tuple[Tensor, ...]:
-        """Compute the answers."""
+        """Compute the outputs."""
 
     def example(self) -> tuple[Tensor, ...]:
         """Return inputs of two rows, for a tracer."""
@@ -180,9 +179,9 @@ class CodeBounds(nn.Module):
 
     def __init__(self, inputs: Sequence[FileInput]) -> None:
         super().__init__()
-        self.place = next((i for i, given in enumerate(inputs) if given.vocabularies), None)
-        known = () if self.place is None else inputs[self.place].vocabularies
-        ends = [max(codes.values(), default=-1) + 1 for codes in known]
+        self.place = next((i for i, declared in enumerate(inputs) if declared.vocabularies), None)
+        vocabularies = () if self.place is None else inputs[self.place].vocabularies
+        ends = [max(codes.values(), default=-1) + 1 for codes in vocabularies]
         self.ends: Tensor
         self.register_buffer("ends", torch.tensor(ends, dtype=torch.int64))
 
@@ -207,14 +206,14 @@ class CheckedModule(nn.Module):
         self.codes = codes
 
     def forward(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
-        """Compute the answers, and refuse rows; one answer is not a tuple."""
+        """Compute the outputs, and refuse rows; one output is not a tuple."""
         for tensor in inputs:
             torch.ops.aten._assert_tensor_metadata(tensor, None, None, tensor.dtype)  # noqa: SLF001
         self.codes(inputs)
-        found: tuple[Tensor, ...] = self.module(*inputs)
-        answers = found[:-1] if self.messages else found
+        results: tuple[Tensor, ...] = self.module(*inputs)
+        answers = results[:-1] if self.messages else results
         for number, message in enumerate(self.messages):
-            refuse(found[-1][:, number].any(), message)
+            refuse(results[-1][:, number].any(), message)
         return answers[0] if len(answers) == 1 else answers
 
     def example(self) -> tuple[Tensor, ...]:
@@ -223,9 +222,9 @@ class CheckedModule(nn.Module):
 
 
 class AnswerModule(nn.Module):
-    """A program with its answers in the source's dtypes and shapes, as exported files hold it.
+    """A program with its outputs in the source's dtypes and shapes, as exported files hold it.
 
-    ``forward`` returns a tuple: an answer for each output, then a bool matrix (n_rows, n_checks)
+    ``forward`` returns a tuple: a tensor for each output, then a bool matrix (n_rows, n_checks)
     that says which rows each check refuses. There is no matrix where there are no checks.
 
     Parameters
@@ -239,14 +238,15 @@ class AnswerModule(nn.Module):
     def __init__(self, program: TensorModule, outputs: list[tuple[Output, FileOutput]]) -> None:
         super().__init__()
         self.program = program
-        self.answers = nn.ModuleList(_Answer(output, told) for output, told in outputs)
+        self.answers = nn.ModuleList(_Answer(output, declared) for output, declared in outputs)
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
-        """Compute the answers for the program's inputs."""
-        found = self.program(*inputs)
-        values = (found,) if isinstance(found, Tensor) else found
+        """Compute the outputs for the program's inputs."""
+        results = self.program(*inputs)
+        values = (results,) if isinstance(results, Tensor) else results
         count = len(self.answers)
         answers = [answer(value) for answer, value in zip(self.answers, values, strict=False)]
+        # A check may look at several columns, and refuses a row if one of them is wrong.
         refused = [flags.any(1, keepdim=True) for flags in values[count:]]
         return (*answers, torch.cat(refused, 1)) if refused else tuple(answers)
 
@@ -261,15 +261,15 @@ class _Answer(nn.Module):
     labels: Tensor
     starts: Tensor
 
-    def __init__(self, output: Output, told: FileOutput) -> None:
+    def __init__(self, output: Output, declared: FileOutput) -> None:
         super().__init__()
-        self.dtype: torch.dtype = getattr(torch, told.dtype)
-        self.shape = told.shape
+        self.dtype: torch.dtype = getattr(torch, declared.dtype)
+        self.shape = declared.shape
         tables = label_tables(output)
         self.decodes = tables is not None
         if tables is not None:
             starts = np.cumsum([0, *(len(table) for table in tables[:-1])])
-            flat = np.concatenate([table.astype(told.dtype) for table in tables])
+            flat = np.concatenate([table.astype(declared.dtype) for table in tables])
             self.register_buffer("labels", torch.tensor(flat))
             self.register_buffer("starts", torch.tensor(starts))
 

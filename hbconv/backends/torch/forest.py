@@ -1,4 +1,7 @@
-"""A forest as a torch module: prepared columns, trees for one row or many, sums in order."""
+"""A forest as a torch module: prepared columns, trees for one row or many, sums in order.
+
+``count_tree_work`` counts what these modules do, as the cost model prices it.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,15 @@ import torch
 from torch import Tensor, nn
 
 from hbconv.backends.torch.nearest import add_in_turn, adds_on_cpu
+from hbconv.backends.torch.tree_decisions import SEGMENT_SPLITS
 from hbconv.backends.torch.tree_select import SelectManyRows, SelectOneRow
-from hbconv.backends.torch.tree_traversal import TraverseManyRows, TraverseOneRow
-from hbconv.backends.torch.tree_walk import WalkManyRows, WalkOneRow
+from hbconv.backends.torch.tree_traversal import TOP_LEVELS, TraverseManyRows, TraverseOneRow
+from hbconv.backends.torch.tree_walk import BYTES_PER_WALK, WalkManyRows, WalkOneRow, expected_walks
+from hbconv.cost_model import Work
 from hbconv.target import Target
 from hbconv.trees.forest import Forest
 
-__all__ = ["NATIVE", "ForestModule"]
+__all__ = ["NATIVE", "ForestModule", "count_tree_work"]
 
 NATIVE: dict[str, tuple[Any, Any]] = {
     "select": (SelectOneRow, SelectManyRows),
@@ -99,14 +104,20 @@ class ScoreSums(nn.Module):
         if self.width > 1:
             start = self.start.repeat(terms.shape[1] // self.width)
             return add_in_turn(torch.cat([start.unsqueeze(0), terms])).view(-1, self.width)
-        own = torch.split(terms.index_select(0, self.target.argsort(stable=True)), self.trees)
+        # Stable: the trees of an output keep their order, and so its sum keeps its last bits.
+        terms_of_outputs = torch.split(
+            terms.index_select(0, self.target.argsort(stable=True)), self.trees
+        )
         first = torch.split(self.start.unsqueeze(1).expand(-1, terms.shape[1]), 1)
-        sums = [add_in_turn(torch.cat(parts)) for parts in zip(first, own, strict=True)]
+        sums = [
+            add_in_turn(torch.cat(parts)) for parts in zip(first, terms_of_outputs, strict=True)
+        ]
         return torch.stack(sums, 1)
 
     def _add_each(self, at: Tensor, terms: list[Tensor]) -> Tensor:
         """Add up the terms of each output."""
         rows = at.shape[1] if at.dim() == 2 else 1
+        # index_add at index 0 adds one row of terms after another, on the CPU.
         first = torch.zeros_like(self.target)
         starts = torch.split(self.start.unsqueeze(1).expand(-1, rows), 1)
         sums = [
@@ -178,6 +189,7 @@ class ForestModule(nn.Module):
         threshold: npt.NDArray[Any],
     ) -> None:
         super().__init__()
+        # The others read the splits of a first level, which single leaves lack.
         one, many = NATIVE[strategy if forest.n_tests else "select"]
         make_output = partial(ScoreSums, forest) if scores else LeafNumbers
         trees = many(forest, column, threshold, make_output)
@@ -193,6 +205,7 @@ class ForestModule(nn.Module):
 
         A tracer or compiler sees one module that takes any number of rows.
         """
+        # at_most writes into memory that it is given, which autograd does not allow.
         x = x.detach() if x.requires_grad else x
         output: Tensor
         if torch.compiler.is_compiling() or torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
@@ -201,10 +214,117 @@ class ForestModule(nn.Module):
             output = self.one(x)
         else:
             chunks = torch.split(x, self.rows if x.is_cpu else self.rows_on_device)
-            found = [self.many(chunk) for chunk in chunks]
-            output = found[0] if len(found) == 1 else torch.cat(found)
+            outputs = [self.many(chunk) for chunk in chunks]
+            output = outputs[0] if len(outputs) == 1 else torch.cat(outputs)
         return output
 
     def example(self) -> Tensor:
         """Return two rows, for a tracer."""
         return torch.zeros(2, self.width, dtype=self.dtype, device=next(self.buffers()).device)
+
+
+WORD_BYTES = 4
+PLACE_BYTES = 8
+"""Bytes of a position that torch reads at."""
+NARROW_LEAVES = 256
+"""Leaves of a tree that a byte can number."""
+
+
+def count_tree_work(strategy: str, forest: Forest, dtype: str, rows: int) -> Work:
+    """Count the work of a module of ``torch.forest``, for one row or for many.
+
+    Elementwise words are decisions, takes are bytes of codes copied and selected, and visits are
+    steps at computed positions.
+    """
+    if not forest.n_tests:
+        return Work(operators=4, sums=forest.n_trees)
+    if strategy == "select":
+        return _select_one(forest, dtype) if rows == 1 else _select_many(forest, dtype)
+    if strategy == "tree_traversal":
+        return _walk_nodes(forest, dtype)
+    return _walk_one(forest, dtype) if rows == 1 else _walk_many(forest, dtype)
+
+
+def _words(dtype: str) -> float:
+    return np.dtype(dtype).itemsize / WORD_BYTES
+
+
+def _count_decided(forest: Forest, dtype: str) -> int:
+    """Count the distinct splits, a column at a time filled up to whole segments."""
+    segments = -(-forest.count_thresholds(dtype) // SEGMENT_SPLITS)
+    return int(segments.sum()) * SEGMENT_SPLITS
+
+
+def _sums(forest: Forest) -> int:
+    return forest.n_trees * forest.values.shape[1]
+
+
+def _select_one(forest: Forest, dtype: str) -> Work:
+    """Decide all splits, then read the successor once a level."""
+    return Work(
+        operators=12 + forest.depth,
+        elementwise=4 * forest.n_tests + forest.n_tests * _words(dtype),
+        visits=forest.n_trees * forest.depth,
+        tables=4 * (3 * forest.n_tests + 2 * forest.n_leaves),
+        sums=_sums(forest),
+    )
+
+
+def _select_many(forest: Forest, dtype: str) -> Work:
+    """Decide the distinct splits, and select leaf codes level by level."""
+    widest = int(np.bincount(forest.depth_of_tests).max())
+    largest = int(np.diff(forest.first_leaf.data).max())
+    code = 1 if largest <= NARROW_LEAVES else WORD_BYTES
+    decided = _count_decided(forest, dtype)
+    return Work(
+        operators=30 + 9 * forest.depth,
+        elementwise=decided * _words(dtype),
+        takes=code * (forest.n_tests + forest.depth * largest),
+        tables=8 * forest.n_leaves,
+        temporaries=5 * decided + 5 * widest * code + 16 * forest.n_trees,
+        columns=forest.n_features * _words(dtype),
+        sums=_sums(forest),
+    )
+
+
+def _walk_one(forest: Forest, dtype: str) -> Work:
+    """Decide the distinct splits, and read two tables a level."""
+    return Work(
+        operators=10 + 4 * forest.depth,
+        elementwise=_count_decided(forest, dtype) * _words(dtype),
+        visits=forest.n_trees * forest.depth,
+        tables=PLACE_BYTES * (forest.n_trees << forest.depth),
+        sums=_sums(forest),
+    )
+
+
+def _walk_many(forest: Forest, dtype: str) -> Work:
+    """Decide the distinct splits, select down the top levels, and step down those below."""
+    top = min(TOP_LEVELS, forest.depth)
+    copied = forest.n_trees * ((1 << top) - 1)
+    decided = _count_decided(forest, dtype)
+    return Work(
+        operators=30 + 3 * top + 6 * (forest.depth - top),
+        elementwise=decided * _words(dtype),
+        takes=copied,
+        visits=forest.n_trees * (forest.depth - top),
+        tables=PLACE_BYTES * (forest.n_trees << forest.depth),
+        temporaries=5 * decided + 2 * copied + 16 * forest.n_trees,
+        columns=forest.n_features * _words(dtype),
+        sums=_sums(forest),
+    )
+
+
+def _walk_nodes(forest: Forest, dtype: str) -> Work:
+    """Rank the columns, and step down until the leaf is reached."""
+    thresholds = forest.count_thresholds(dtype)
+    searched = np.ceil(np.log2(1 + thresholds)).sum()
+    return Work(
+        operators=40 + 9 * forest.depth,
+        elementwise=float(searched) * _words(dtype),
+        visits=float(expected_walks(forest).sum()),
+        tables=2 * WORD_BYTES * 2 * forest.n_tests,
+        temporaries=BYTES_PER_WALK * forest.n_trees,
+        columns=forest.n_features * _words(dtype),
+        sums=_sums(forest),
+    )

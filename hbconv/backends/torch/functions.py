@@ -11,8 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from hbconv.backends.torch.device_pairwise import pairwise_on_device
-from hbconv.backends.torch.launches import takes_launches
+from hbconv.backends.torch.launches import pairwise_on_device, takes_launches
 from hbconv.backends.torch.nearest import (
     cumsum,
     nearest,
@@ -69,6 +68,7 @@ PAIRWISE: dict[str, Callable[[Tensor, Tensor, float], Tensor]] = {
         (x == 0) & (y == 0), 0, (x - y).abs() / (x.abs() + y.abs())
     ),
     "chi_square": lambda x, y, p: torch.where(x + y == 0, 0, torch.square(x - y) / (x + y)),
+    # Without limits given, nan_to_num_ would also replace infinities, by the largest numbers.
     "present": lambda x, y, p: (x - y).square_().nan_to_num_(0.0, math.inf, -math.inf),
 }
 """Terms of a feature, which change no tensor but their own."""
@@ -80,7 +80,8 @@ def pairwise(x: Tensor, points: Tensor, kind: str, p: float) -> Tensor:
     Tensors are written over: fresh ones for each step took 3 to 6 times as long on a CPU.
     """
     if takes_launches(x) and not (x.requires_grad and torch.is_grad_enabled()):
-        return pairwise_on_device(x, points, kind, p)  # which has no gradient
+        # Its kernel has no gradient.
+        return pairwise_on_device(x, points, kind, p)
     total = x.new_zeros(x.shape[0], points.shape[0])
     for feature, values in enumerate(points.unbind(1)):
         term = PAIRWISE[kind](x[:, feature : feature + 1], values, p)
@@ -95,6 +96,7 @@ def take(x: Tensor, indices: Tensor, dim: int) -> Tensor:
 
 def gather(x: Tensor, index: Tensor) -> Tensor:
     """Read each row at its own positions."""
+    # unsqueeze gives an index without static axes the second one that gather needs.
     return x.gather(1, index.unsqueeze(-1).flatten(1)).reshape(index.shape)
 
 
@@ -125,6 +127,7 @@ def sort(x: Tensor, dim: int) -> Tensor:
 
 def bucketize(x: Tensor, edges: Tensor, counts: Tensor, right: bool) -> Tensor:
     """Count edges at or below x, padding not counted."""
+    # An x that is infinite or NaN is behind the padding too, which does not count.
     return torch.minimum(torch.searchsorted(edges, x.t().contiguous(), right=right).t(), counts)
 
 
@@ -133,6 +136,7 @@ def embedding_sum(tokens: Tensor, weights: Tensor, table: Tensor) -> Tensor:
 
     The wrapper in ``torch.nn`` reads sizes, which would fix them in a trace.
     """
+    # A bag for each row, which begins where the row's tokens do.
     bags = torch.arange(tokens.shape[0], device=tokens.device) * tokens.shape[1]
     return torch.embedding_bag(
         table, tokens.reshape(-1), bags, mode=0, per_sample_weights=weights.reshape(-1)
@@ -146,10 +150,11 @@ def scatter(tokens: Tensor, weights: Tensor, width: int) -> Tensor:
 
 def one_hot(codes: Tensor, first: Tensor, size: Tensor, width: int, dtype: str) -> Tensor:
     """Write ones into zeros: no temporary is as wide as the result."""
-    known = (codes >= 0) & (codes < size)
-    at = first + torch.where(known, codes, 0)
+    is_code = (codes >= 0) & (codes < size)
+    # A code that is none writes a zero to its first column, where one is anyway.
+    at = first + torch.where(is_code, codes, 0)
     zeros = torch.zeros(codes.shape[0], width, dtype=DTYPES[dtype], device=codes.device)
-    return zeros.scatter_(1, at, known.to(zeros.dtype))
+    return zeros.scatter_(1, at, is_code.to(zeros.dtype))
 
 
 def prepare_sizes(

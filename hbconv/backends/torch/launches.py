@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,7 +17,8 @@ from torch._C._functorch import is_functorch_wrapped_tensor
 from hbconv.backends.cuda.clocks import Device
 from hbconv.backends.cuda.driver import DriverLauncher
 from hbconv.backends.cuda.launch import Launcher, PreparedLaunches
-from hbconv.backends.cuda.plan import LaunchPlan, PlannedKernels
+from hbconv.backends.cuda.pairwise import plan_pairwise
+from hbconv.backends.cuda.plan import MAX_ROWS, LaunchPlan, PlannedKernels
 
 __all__ = [
     "PlacedKernels",
@@ -25,6 +26,7 @@ __all__ = [
     "architecture_of",
     "describe_device",
     "find_launcher",
+    "pairwise_on_device",
     "takes_launches",
 ]
 
@@ -63,11 +65,11 @@ def find_launcher(device: torch.device) -> OpenedLauncher:
 @cache
 def describe_device(device: torch.device) -> Device:
     """Return the sizes of a CUDA device."""
-    found = torch.cuda.get_device_properties(device)
+    properties = torch.cuda.get_device_properties(device)
     return Device(
-        found.multi_processor_count,
-        found.shared_memory_per_block_optin,  # type: ignore[attr-defined]
-        found.max_threads_per_multi_processor,
+        properties.multi_processor_count,
+        properties.shared_memory_per_block_optin,  # type: ignore[attr-defined]
+        properties.max_threads_per_multi_processor,
     )
 
 
@@ -91,7 +93,7 @@ class PlacedKernels:
     inputs : sequence of str
         Names of the tensors that a call gives.
     results : mapping of str to (torch.dtype, tuple of int)
-        Buffers that a call returns: their dtypes and shapes, where -1 stands for the rows.
+        Buffers that a call returns: their dtypes and shapes, where -1 is the number of rows.
     tables : mapping of str to Tensor
         On the device.
     device : torch.device
@@ -113,11 +115,12 @@ class PlacedKernels:
         self._scratch = tuple(scratch.values())
         fixed = {name: table.data_ptr() for name, table in tables.items()}
         names = (*inputs, *results, *scratch)
-        with self._launcher.opened():  # kernels are loaded into the current device
+        # Kernels are loaded into the current device.
+        with self._launcher.opened():
             self._launches = PreparedLaunches(plan, names, fixed, self._launcher)
 
-    def __call__(self, n_rows: int, given: Sequence[Tensor]) -> list[Tensor]:
-        """Compute the results for tensors of so many rows."""
+    def __call__(self, n_rows: int, inputs: Sequence[Tensor]) -> list[Tensor]:
+        """Compute the results for tensors of ``n_rows`` rows."""
         results = [
             torch.empty([n_rows if n < 0 else n for n in shape], dtype=dtype, device=self._device)
             for dtype, shape in self._results
@@ -128,8 +131,8 @@ class PlacedKernels:
         for buffer in self._scratch:
             ends.append(ends[-1] + -(-buffer.n_bytes(n_rows) // ALIGNMENT) * ALIGNMENT)
         # Kernels read memory, not what a view makes of it: another order, or minus signs.
-        given = [tensor.resolve_neg().contiguous() for tensor in given]
-        addresses = [tensor.data_ptr() for tensor in (*given, *results)]
+        inputs = [tensor.resolve_neg().contiguous() for tensor in inputs]
+        addresses = [tensor.data_ptr() for tensor in (*inputs, *results)]
         if self._scratch:
             scratch = torch.empty(ends[-1], dtype=torch.uint8, device=self._device)
             addresses += [scratch.data_ptr() + start for start in ends[:-1]]
@@ -145,11 +148,13 @@ def takes_launches(x: Tensor) -> bool:
     """
     return (
         x.is_cuda
-        and torch.version.cuda is not None  # devices of other makers say is_cuda too
+        # Devices of other makers say is_cuda too.
+        and torch.version.cuda is not None
         and not torch.compiler.is_compiling()
         and type(x) is Tensor
         and not _len_torch_dispatch_stack()
-        and not is_functorch_wrapped_tensor(x)  # of vmap and torch.func: it has no memory
+        # Tensors of vmap and torch.func have no memory of their own.
+        and not is_functorch_wrapped_tensor(x)
         and not torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
     )
 
@@ -165,8 +170,9 @@ class PlacedTables:
         return {name: self._on(device, kernels.tables[name]) for name in kernels.plan.tables}
 
     def _on(self, device: torch.device, table: Any) -> Tensor:
-        """Return a table's copy. The table is kept beside it, so that no other has its number."""
+        """Return a table's copy. The table is kept with it, so that no other table gets its id."""
         key = id(table), device
+        # Two threads may both copy a table; setdefault lets both have the first copy.
         _, tensor = self._held.get(key) or self._held.setdefault(
             key, (table, to_tensor(table).to(device))
         )
@@ -175,5 +181,28 @@ class PlacedTables:
 
 def to_tensor(table: Any) -> Tensor:
     """Return a table as a tensor: torch cannot index uint32, but keeps its bits in int32."""
-    own = np.ascontiguousarray(table)
-    return torch.tensor(own.view(np.int32) if own.dtype == np.uint32 else own)
+    array = np.ascontiguousarray(table)
+    return torch.tensor(array.view(np.int32) if array.dtype == np.uint32 else array)
+
+
+NAMES = {torch.float32: "float32", torch.float64: "float64"}
+
+
+def pairwise_on_device(x: Tensor, points: Tensor, kind: str, p: float) -> Tensor:
+    """Compute primitive ``pairwise``: (rows, points) for x (rows, k) and points (points, k)."""
+    if len(x) > MAX_ROWS:
+        # Kernels number rows by int32.
+        parts = torch.split(x, MAX_ROWS)
+        return torch.cat([pairwise_on_device(part, points, kind, p) for part in parts])
+    n_points, n_features = points.shape
+    placed = _place_pairwise(x.dtype, kind, p, n_features, n_points, x.device)
+    (distances,) = placed(x.shape[0], (x.contiguous(), points.contiguous()))
+    return distances
+
+
+@lru_cache(maxsize=256)
+def _place_pairwise(
+    dtype: torch.dtype, kind: str, p: float, n_features: int, n_points: int, device: torch.device
+) -> PlacedKernels:
+    plan = plan_pairwise(NAMES[dtype], kind, p, n_features, n_points)
+    return PlacedKernels(plan, ("x", "points"), {"out": (dtype, (-1, n_points))}, {}, device)

@@ -17,7 +17,6 @@ from hbconv.backends.cuda.choose import refuse
 from hbconv.backends.torch.device_trees import DeviceTrees
 from hbconv.backends.torch.forest import ForestModule
 from hbconv.backends.torch.functions import DTYPES, FUNCTIONS, PREPARED
-from hbconv.backends.torch.loop import LoopModule, make_example
 from hbconv.errors import InputError
 from hbconv.tensor import PRIMITIVES, Builder, Constant, Input, Op, TensorProgram
 from hbconv.tensor.program import Instruction
@@ -25,7 +24,51 @@ from hbconv.tensor.runs import Runs, find_few_runs, find_repeats
 from hbconv.trees.splits import Splits, prepare_splits
 from hbconv.trees.strategy import lower_trees
 
-__all__ = ["TensorModule", "own_dtypes"]
+__all__ = ["LoopModule", "TensorModule", "make_example", "own_dtypes"]
+
+
+class LoopModule(torch.nn.Module):
+    """A program repeated on its own result, until nothing changes.
+
+    A tracer sees all steps, and so does a CUDA graph: to stop early takes a look from the host.
+    """
+
+    def __init__(self, body: torch.nn.Module, inputs: tuple[Input, ...], steps: int) -> None:
+        super().__init__()
+        self.body = body
+        self.inputs = inputs
+        self.steps = steps
+
+    def forward(self, state: Tensor, given: Tensor) -> Tensor:
+        """Return the last state."""
+        stops = _may_look(state)
+        for _ in range(self.steps):
+            before = state
+            state = self.body(before, given)
+            # torch.equal calls NaN different, so a state with NaN runs all steps, to the same
+            # result.
+            if stops and torch.equal(before, state):
+                break
+        return state
+
+    def example(self) -> tuple[Tensor, ...]:
+        """Return a state and a given matrix of two rows."""
+        return make_example(self, self.inputs)
+
+
+def _may_look(state: Tensor) -> bool:
+    """Whether the host may read what is computed."""
+    if torch.jit.is_tracing() or torch.compiler.is_compiling():  # type: ignore[attr-defined, no-untyped-call]
+        return False
+    return not (state.is_cuda and torch.cuda.is_current_stream_capturing())
+
+
+def make_example(module: torch.nn.Module, inputs: tuple[Input, ...]) -> tuple[Tensor, ...]:
+    """Return inputs of two rows, on the module's device."""
+    device = next((buffer.device for buffer in module.buffers()), torch.device("cpu"))
+    return tuple(
+        torch.zeros(2, *i.type.shape, dtype=DTYPES[i.type.dtype], device=device) for i in inputs
+    )
 
 
 class TensorModule(torch.nn.Module):
@@ -74,6 +117,7 @@ class TensorModule(torch.nn.Module):
 
     def forward(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
         """Compute the outputs; raise InputError for an input of another dtype or width."""
+        # In a trace, checks in Python run once, for the example alone.
         if not torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
             for tensor, declared in zip(inputs, self.inputs, strict=True):
                 _check(tensor, declared)
@@ -87,6 +131,7 @@ class TensorModule(torch.nn.Module):
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> TensorModule:
         def move(tensor: Tensor) -> Tensor:
+            # fn moves and converts at once; where it converted, only its device is taken.
             moved = fn(tensor)
             return moved if moved.dtype == tensor.dtype else tensor.to(moved.device)
 
@@ -98,9 +143,9 @@ def _check(tensor: Tensor, declared: Input) -> None:
     kind = declared.type
     dtypes = {DTYPES[kind.dtype], getattr(torch, kind.dtype)}
     if tensor.dtype not in dtypes or tensor.shape[1:] != kind.shape:
-        given = f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"
+        actual = f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"
         raise InputError(
-            f"Input {declared.name!r} is {given}; the module was compiled for {kind}, "
+            f"Input {declared.name!r} is {actual}; the module was compiled for {kind}, "
             "where n is any number of rows."
         )
 
@@ -134,7 +179,7 @@ class _FxWriter:
     def body(self) -> fx.GraphModule:
         for position, instruction in enumerate(self.program.instructions):
             self.nodes.append(self.write(f"c{position}", instruction))
-        results = [self.own(index) for index in self.program.outputs.values()]
+        results = [self.output(index) for index in self.program.outputs.values()]
         self.graph.output(results[0] if len(results) == 1 else tuple(results))
         self.graph.eliminate_dead_code(
             is_impure_node=lambda node: node.op in ("placeholder", "output")
@@ -160,19 +205,19 @@ class _FxWriter:
             )
             return self.graph.call_module(f"trees_{name}", (self.nodes[instruction.operands[0]],))
         if isinstance(instruction, Op) and (runs := self.runs(instruction)):
-            return self.copied(instruction, runs)
+            return self.write_runs(instruction, runs)
         if isinstance(instruction, Op) and (repeats := self.repeats(instruction)):
-            return self.repeated(instruction, repeats)
+            return self.write_repeats(instruction, repeats)
         if isinstance(instruction, Op):
             attributes = dict(_torch_attribute(*item) for item in instruction.attributes.items())
             return self.graph.call_function(
                 FUNCTIONS[instruction.primitive], self.operands(name, instruction), attributes
             )
-        given = self.graph.placeholder(instruction.name)
+        placeholder = self.graph.placeholder(instruction.name)
         return (
-            self.graph.call_method("to", (given, torch.int64))
+            self.graph.call_method("to", (placeholder, torch.int64))
             if instruction.type.dtype == "int32"
-            else given
+            else placeholder
         )
 
     def loop(self, body: TensorProgram, steps: int) -> LoopModule:
@@ -187,7 +232,7 @@ class _FxWriter:
         x = self.program.instructions[op.operands[0]].type
         return find_few_runs(indices.value.data, x.shape[op.attributes["axis"]])
 
-    def copied(self, op: Op, runs: Runs) -> fx.Node:
+    def write_runs(self, op: Op, runs: Runs) -> fx.Node:
         """Copy one run after another."""
         dim = op.attributes["axis"] + 1
         x = self.nodes[op.operands[0]]
@@ -202,7 +247,7 @@ class _FxWriter:
             return ()
         return find_repeats(indices.value.data, x.shape[0])
 
-    def repeated(self, op: Op, repeats: Runs) -> fx.Node:
+    def write_repeats(self, op: Op, repeats: Runs) -> fx.Node:
         """Copy one column after another, each as often as it comes."""
         x = self.nodes[op.operands[0]]
         columns = [self.graph.call_function(torch.narrow, (x, 1, at, 1)) for at, _ in repeats]
@@ -224,7 +269,7 @@ class _FxWriter:
         self.root.register_buffer(name, torch.tensor(array, dtype=DTYPES[array.dtype.name]))
         return self.graph.get_attr(name)
 
-    def own(self, index: int) -> fx.Node:
+    def output(self, index: int) -> fx.Node:
         """Return the node of an output, copied if it may lie in memory of an input or constant."""
         origin = self.program.instructions[index]
         while isinstance(origin, Op) and PRIMITIVES[origin.primitive].may_alias:
@@ -253,7 +298,7 @@ def _cpu_trees(op: Op, dtype: str) -> torch.nn.Module:
 
 
 def _device_trees(op: Op, dtype: str) -> torch.nn.Module:
-    """Write a forest for a CUDA device, beside its strategy's plain operators."""
+    """Write a forest for a CUDA device, together with its strategy's plain operators."""
     forest = op.attributes["forest"]
     b = Builder()
     x = b.input("x", dtype, forest.n_features)

@@ -1,4 +1,4 @@
-"""Files for torch whose program is one operator: the compiled kernel, in a library beside the file.
+"""Files for torch whose program is one operator: the compiled kernel, in a library next to it.
 
 Torch knows the operator once ``torch.ops.load_library`` has loaded the library.
 """
@@ -55,7 +55,7 @@ class NativeOperator(Protocol):
 
     @property
     def outputs(self) -> tuple[FileOutput, ...]:
-        """The answer of each method."""
+        """The output of each method."""
 
 
 def torch_headers() -> Path:
@@ -67,6 +67,7 @@ def torch_headers() -> Path:
         Torch has no stable ABI, or came without the files.
     """
     headers = Path(torch.__file__).parent / "include"
+    # torch.__version__ compares by its numbers, not as text: 2.9 is before 2.10.
     if torch.__version__ < FIRST_TORCH or not (headers / "torch/csrc/stable/library.h").is_file():
         raise MissingPackageError(
             "A torch operator needs torch 2.10 or later and its header files, which torch "
@@ -83,7 +84,7 @@ def export_native(
     Parameters
     ----------
     graph : Graph
-        The methods that the operator answers.
+        The methods that the operator computes.
     target : Target
     operator : NativeOperator
     suffix : {".pt", ".pt2"}
@@ -92,7 +93,7 @@ def export_native(
     """
     lowered = lower_with_checks(graph, target)
     module = _OperatorModule(operator).eval()
-    with _DECLARING, _declared(operator), torch.no_grad():
+    with _DECLARING, _declare(operator), torch.no_grad():
         if suffix == ".pt2":
             interface = Interface.of(graph, lowered, inputs_with_codes(lowered, graph))
             exported = export_module(CheckedModule(module, [], CodeBounds(())))
@@ -103,7 +104,7 @@ def export_native(
 
 
 class _OperatorModule(nn.Module):
-    """Calls the operator, and returns a tuple of its answers.
+    """Calls the operator, and returns a tuple of its outputs.
 
     The operator has no derivative. Answers for detached inputs require no gradient, so that to go
     backward through one is an error.
@@ -115,39 +116,39 @@ class _OperatorModule(nn.Module):
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         run = getattr(getattr(torch.ops, self.operator.namespace), self.operator.name)
-        found = run(*(given.detach() for given in inputs))
-        return (found,) if isinstance(found, Tensor) else tuple(found)
+        outputs = run(*(x.detach() for x in inputs))
+        return (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
 
     def example(self, rows: int = 2) -> tuple[Tensor, ...]:
         """Return inputs for a tracer. A loaded operator may refuse rows, but never no rows."""
         return tuple(
-            torch.zeros(rows, len(given.columns), dtype=getattr(torch, given.dtype))
-            for given in self.operator.inputs
+            torch.zeros(rows, len(declared.columns), dtype=getattr(torch, declared.dtype))
+            for declared in self.operator.inputs
         )
 
 
 @contextmanager
-def _declared(operator: NativeOperator) -> Iterator[None]:
-    """Let torch know the operator by its schema and the shapes of its answers, for a while.
+def _declare(operator: NativeOperator) -> Iterator[None]:
+    """Let torch know the operator by its schema and the shapes of its outputs, for the block.
 
     The library itself may be for another machine, and could never be unloaded. But where this
     process has loaded a library of the same content, torch knows the operator already, and lacks
     its shapes alone: those of the library are of a known number of rows.
     """
 
-    def answers(*inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
+    def compute_shapes(*inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
         rows = inputs[0].shape[0]
-        found = tuple(
-            inputs[0].new_empty((rows, *told.shape), dtype=getattr(torch, told.dtype))
-            for told in operator.outputs
+        outputs = tuple(
+            inputs[0].new_empty((rows, *output.shape), dtype=getattr(torch, output.dtype))
+            for output in operator.outputs
         )
-        return found[0] if len(found) == 1 else found
+        return outputs[0] if len(outputs) == 1 else outputs
 
-    known = hasattr(getattr(torch.ops, operator.namespace), operator.name)
+    is_loaded = hasattr(getattr(torch.ops, operator.namespace), operator.name)
     scope = torch.library._scoped_library(operator.namespace, "FRAGMENT")  # noqa: SLF001
     with scope as library:
-        if not known:
+        if not is_loaded:
             library.define(operator.schema)
-            library.impl(operator.name, answers, "CPU")
-        library.impl(operator.name, answers, "Meta")
+            library.impl(operator.name, compute_shapes, "CPU")
+        library.impl(operator.name, compute_shapes, "Meta")
         yield

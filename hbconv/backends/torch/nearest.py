@@ -1,11 +1,11 @@
-"""The nearest constant points, on torch: in blocks if they have few columns, else by a product.
+"""The nearest constant points and ordered sums, on torch.
 
 Points of few columns are cut into boxes at their medians, as the leaves of a k-d tree are
 (J. L. Bentley, "Multidimensional binary search trees used for associative searching", 1975). No
 point of a box is nearer than its faces. So the points of the nearest boxes decide, unless the
-last of the k found lies beyond the next box.
+last of the k found lies beyond the next box. Points of many columns are found by a product.
 
-Sums of one term after another, on the CPU and on devices: the plain ones take any order.
+Ordered sums add one term after another, on the CPU and on devices; torch's own take any order.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from hbconv.backends.torch.device_pairwise import pairwise_on_device
 from hbconv.backends.torch.jit import script
-from hbconv.backends.torch.launches import takes_launches
+from hbconv.backends.torch.launches import pairwise_on_device, takes_launches
 
 __all__ = [
     "add_in_turn",
@@ -109,11 +108,11 @@ def nearest(x: Tensor, *points: Tensor, k: int) -> Tensor:
         return _smallest(squares.reshape(-1, *norms.shape), k)
     if takes_launches(x):
         each = points[0].flatten(0, -2)
-        return _among(pairwise_on_device(x, each, "square", 2.0), points[0], k)
+        return _find_among(pairwise_on_device(x, each, "square", 2.0), points[0], k)
     if len(points) == 1 or torch.compiler.is_compiling():
         return _search_all(x, points[0], k)
     traced = torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
-    search: Callable[..., Tensor] = _scripted() if traced else _search
+    search: Callable[..., Tensor] = _script_search() if traced else _search
     return search(x, *points, k, MANY)
 
 
@@ -136,9 +135,11 @@ def prepare_points(points: _Array, k: int) -> tuple[_Array, ...]:
         weights = -2.0 * _in_runs(apart, k, 0.0).reshape(-1, n_columns).T
         return centre, weights, _in_runs((apart**2).sum(axis=1), k, np.inf)
     boxed = n_columns <= MAX_BOXED_FEATURES and n_points > 2 * _few(n_columns) * SIZE
+    # A box bounds distances by differences, and inf - inf is NaN.
     if not boxed or not np.isfinite(points).all():
         return (_in_runs(points, k, np.inf),)
     places = _boxes(points, np.arange(n_points))
+    # Points at infinity fill boxes up: they come after all others, and k real ones are found first.
     held = np.full((len(places), n_columns, SIZE), np.inf, points.dtype)
     positions = np.zeros((len(places), SIZE), np.int64)
     for box, chosen in enumerate(places):
@@ -168,6 +169,7 @@ def _boxes(points: _Array, chosen: npt.NDArray[np.intp]) -> list[npt.NDArray[np.
     if len(chosen) <= SIZE:
         return [chosen]
     held = points[chosen]
+    # Cuts along the longest side keep boxes round, so that a row is near to few of them.
     longest = np.argmax(held.max(axis=0) - held.min(axis=0))
     ordered = chosen[np.argsort(held[:, longest], kind="stable")]
     middle = -(-len(chosen) // SIZE) // 2 * SIZE
@@ -186,18 +188,19 @@ def _search(
 ) -> Tensor:
     """Search a few boxes for all rows, many for those that are not settled, else all points."""
     few = _few(x.shape[1])
+    # Devices would wait for the host's look at the rows that are not settled.
     if not x.is_cpu or k >= few * held.shape[2]:
         return _search_all(x, points, k)
     beyond = _squares_to_boxes(x, low, high)
-    found, settled = _search_boxes(x, beyond, held, places, k, few)
+    nearest_points, settled = _search_boxes(x, beyond, held, places, k, few)
     rest = torch.nonzero(~settled).view(-1)
     if rest.shape[0] > 0 and low.shape[1] > 2 * many:
         again, settled = _search_boxes(x[rest], beyond[rest], held, places, k, many)
-        found.index_copy_(0, rest, again)
+        nearest_points.index_copy_(0, rest, again)
         rest = rest[~settled]
     if rest.shape[0] > 0:
-        found.index_copy_(0, rest, _search_all(x[rest], points, k))
-    return found
+        nearest_points.index_copy_(0, rest, _search_all(x[rest], points, k))
+    return nearest_points
 
 
 def _search_boxes(
@@ -207,17 +210,20 @@ def _search_boxes(
 
     Where the next of the points found is as near as the last, their order is not known.
     """
+    # One box more: no point that is left out is nearer than that box.
     squares, boxes = torch.topk(beyond, count + 1, dim=1, largest=False)
     inside = held[boxes[:, :count]]
     total = torch.square(inside[:, :, 0] - x[:, 0, None, None])
     for column in range(1, x.shape[1]):
         total += torch.square(inside[:, :, column] - x[:, column, None, None])
+    # One point more shows whether the last of the k is tied.
     values, where = torch.topk(total.flatten(1), k + 1, dim=1, largest=False)
     last = values[:, k - 1]
     settled = (last < squares[:, count]) & (last < values[:, k])
     at = where[:, :k]
     size = held.shape[2]
     box = boxes.gather(1, torch.div(at, size, rounding_mode="floor"))
+    # By position first: the stable sort by value then keeps ties in the order of the points.
     positions, order = torch.sort(places[box, at % size], dim=1)
     return _in_order(values[:, :k].gather(1, order), positions), settled
 
@@ -244,10 +250,10 @@ def _search_all(x: Tensor, points: Tensor, k: int) -> Tensor:
     total = x.new_zeros((x.shape[0], each.shape[0]))
     for column in range(each.shape[1]):
         total += torch.square(x[:, column, None] - each[:, column])
-    return _among(total, points, k)
+    return _find_among(total, points, k)
 
 
-def _among(total: Tensor, points: Tensor, k: int) -> Tensor:
+def _find_among(total: Tensor, points: Tensor, k: int) -> Tensor:
     """Find the k smallest of the distances to all points, which may come in runs."""
     if points.dim() == 2:
         return topk(total, k)
@@ -255,7 +261,7 @@ def _among(total: Tensor, points: Tensor, k: int) -> Tensor:
 
 
 @cache
-def _scripted() -> Any:
+def _script_search() -> Any:
     """Return the search with its choices, which a trace keeps."""
     return script(_search)
 

@@ -38,7 +38,7 @@ class ChosenKernels(Protocol):
         """Each output's memory, and its type."""
 
     def choose(self, n_rows: int) -> PlannedKernels:
-        """Return all kernels for so many rows."""
+        """Return all kernels for ``n_rows`` rows."""
 
 
 class PlannedArtifact(Artifact):
@@ -72,40 +72,40 @@ class PlannedArtifact(Artifact):
         """Compute the outputs: large batches in chunks, small ones as graphs."""
         arrays = [contiguous(inputs[name]) for name in self.plan.inputs]
         with torch.inference_mode():
-            found = self._calls.run(arrays)
+            outputs = self._calls.run(arrays)
         return {
             name: np.ascontiguousarray(array, dtype=kind.dtype)
-            for array, (name, (_, kind)) in zip(found, self.plan.outputs.items(), strict=True)
+            for array, (name, (_, kind)) in zip(outputs, self.plan.outputs.items(), strict=True)
         }
 
     def compute(self, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Compute the outputs for tensors on the device, where they stay."""
-        found = self._calls.compute([inputs[name].to(self.device) for name in self.plan.inputs])
-        return dict(zip(self.plan.outputs, found, strict=True))
+        outputs = self._calls.compute([inputs[name].to(self.device) for name in self.plan.inputs])
+        return dict(zip(self.plan.outputs, outputs, strict=True))
 
     def _results(self, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Compute tensors in the program's order, for as many rows at a time as memory allows."""
-        given = [
+        inputs = [
             tensor if tensor.dtype == dtype else tensor.to(dtype)
             for tensor, dtype in zip(tensors, self._dtypes, strict=True)
         ]
-        kernels = self.plan.choose(min(given[0].shape[0], MAX_ROWS))
+        kernels = self.plan.choose(min(inputs[0].shape[0], MAX_ROWS))
         rows = kernels.plan.rows_at_once
-        if given[0].shape[0] <= rows:
-            return self._launch(kernels, given)
-        parts = zip(*(torch.split(tensor, rows) for tensor in given), strict=True)
-        found = [self._launch(self.plan.choose(len(part[0])), part) for part in parts]
-        return tuple(map(torch.cat, zip(*found, strict=True)))
+        if inputs[0].shape[0] <= rows:
+            return self._launch(kernels, inputs)
+        parts = zip(*(torch.split(tensor, rows) for tensor in inputs), strict=True)
+        outputs = [self._launch(self.plan.choose(len(part[0])), part) for part in parts]
+        return tuple(map(torch.cat, zip(*outputs, strict=True)))
 
     def _launch(self, kernels: PlannedKernels, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
         placed = self._placed.get(kernels) or self._place(kernels)
         results = placed(tensors[0].shape[0], tensors)
-        found = dict(zip(self._results_of, results, strict=True))
-        return tuple(found[name] for name, _ in self.plan.outputs.values())
+        memory = dict(zip(self._results_of, results, strict=True))
+        return tuple(memory[name] for name, _ in self.plan.outputs.values())
 
     def _place(self, kernels: PlannedKernels) -> PlacedKernels:
         """Put the tables on the device, at the first call."""
         names = [name for name, _ in self.plan.inputs.values()]
         tables = self._tables.of(kernels, self.device)
-        made = PlacedKernels(kernels.plan, names, self._results_of, tables, self.device)
-        return self._placed.setdefault(kernels, made)
+        placed = PlacedKernels(kernels.plan, names, self._results_of, tables, self.device)
+        return self._placed.setdefault(kernels, placed)

@@ -3,6 +3,7 @@
 All of it is TorchScript, so that a file needs torch alone.
 """
 
+# TorchScript needs annotations that are types: no annotations from __future__ in this file.
 import operator
 from typing import Any
 
@@ -35,12 +36,12 @@ def wrap_program(
         What each check says of a row that it refuses.
     """
     writer = _Wrapper()
-    given = writer.read(interface.inputs, coded)
-    found = writer.call("program", program, *given)
+    operands = writer.read(interface.inputs, coded)
+    values = writer.call("program", program, *operands)
     count = len(interface.outputs)
     if messages:
-        writer.call("checks", _Checks(messages), writer.item(found, count))
-    answers = [writer.item(found, number) for number in range(count)]
+        writer.call("checks", _Checks(messages), writer.item(values, count))
+    answers = [writer.item(values, number) for number in range(count)]
     writer.graph.output(answers[0] if count == 1 else tuple(answers))
     scripted: torch.jit.ScriptModule = script(fx.GraphModule(writer.root, writer.graph).eval())
     return scripted
@@ -62,18 +63,18 @@ class _Wrapper:
     def read(self, inputs: tuple[FileInput, ...], coded: list[int]) -> list[fx.Node]:
         """Return what the program takes: the matrices as they are, then the codes side by side."""
         nodes = [self.graph.placeholder(i.name, type_expr=_annotation(i)) for i in inputs]
-        given = list(zip(inputs, nodes, strict=True))
+        arguments = list(zip(inputs, nodes, strict=True))
         matrices = [
-            self.call(f"read_{i.name}", _Matrix(i), node) for i, node in given if not i.is_text
+            self.call(f"read_{i.name}", _Matrix(i), node) for i, node in arguments if not i.is_text
         ]
-        codes = self.encode([(i, node) for i, node in given if i.is_text], coded)
+        codes = self.encode([(i, node) for i, node in arguments if i.is_text], coded)
         if len(matrices) + len(codes) > 1:
             self.call("rows", _SameRows(), [*matrices, *codes])
         return [*matrices, self.graph.call_function(torch.cat, (codes, 1))] if codes else matrices
 
     def encode(self, texts: list[tuple[FileInput, fx.Node]], coded: list[int]) -> list[fx.Node]:
         """Return the columns of codes: those of one text column have its vocabularies in turn."""
-        vocabularies = [iter(given.vocabularies) for given, _ in texts]
+        vocabularies = [iter(declared.vocabularies) for declared, _ in texts]
         modules = [_TextColumn(dict(next(vocabularies[place]))) for place in coded]
         return [
             self.call(f"encode_{number}", module, texts[place][1])
@@ -81,19 +82,19 @@ class _Wrapper:
         ]
 
 
-def _annotation(given: FileInput) -> Any:
-    return list[str] if given.is_text else Tensor
+def _annotation(declared: FileInput) -> Any:
+    return list[str] if declared.is_text else Tensor
 
 
 class _Matrix(nn.Module):
     """A matrix of the dtype and width that the program was made for; others are refused."""
 
-    def __init__(self, given: FileInput) -> None:
+    def __init__(self, declared: FileInput) -> None:
         super().__init__()
-        self.dtype = getattr(torch, given.dtype)
-        self.width = len(given.columns)
+        self.dtype = getattr(torch, declared.dtype)
+        self.width = len(declared.columns)
         self.message = (
-            f"Input {given.name!r} must be a tensor of dtype {given.dtype} and shape "
+            f"Input {declared.name!r} must be a tensor of dtype {declared.dtype} and shape "
             f"(n_rows, {self.width})."
         )
 
@@ -112,11 +113,12 @@ class _TextColumn(nn.Module):
     def __init__(self, codes: dict[str, int]) -> None:
         super().__init__()
         self.codes = codes
+        # An empty buffer follows the module to its device, which a script cannot ask otherwise.
         self.register_buffer("device", torch.zeros(0))
 
     def forward(self, texts: list[str]) -> Tensor:
-        found = [self.codes.get(text, -1) for text in texts]
-        return torch.tensor(found, dtype=torch.int64, device=self.device.device).unsqueeze(1)
+        codes = [self.codes.get(text, -1) for text in texts]
+        return torch.tensor(codes, dtype=torch.int64, device=self.device.device).unsqueeze(1)
 
 
 class _SameRows(nn.Module):
@@ -139,5 +141,6 @@ class _Checks(nn.Module):
 
     def forward(self, refused: Tensor) -> None:
         if bool(refused.any()):
+            # argmax does not take bools.
             first = int(refused.any(0).int().argmax())
             raise ValueError(self.messages[first])

@@ -10,8 +10,7 @@ from torch import Tensor, nn
 
 from hbconv.backends.torch.forest import ForestModule
 from hbconv.backends.torch.jit import script, trace
-from hbconv.backends.torch.loop import LoopModule
-from hbconv.backends.torch.module import TensorModule
+from hbconv.backends.torch.module import LoopModule, TensorModule
 from hbconv.backends.torch.nearest import forms_for
 
 __all__ = ["script_children"]

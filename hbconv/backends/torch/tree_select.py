@@ -9,8 +9,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from hbconv.backends.torch.tree_decisions import MakeOutput, RankedDecisions
-from hbconv.backends.torch.tree_ranks import at_most
+from hbconv.backends.torch.tree_decisions import MakeOutput, RankedDecisions, at_most
 from hbconv.trees.forest import Forest
 
 __all__ = ["SelectManyRows", "SelectOneRow"]
@@ -60,6 +59,8 @@ class SelectOneRow(nn.Module):
         """Return the output for a row (columns,)."""
         left = at_most(x.index_select(0, self.column), self.threshold)
         left = left if left.dtype == self.right.dtype else left.to(self.right.dtype)
+        # right + left * (left child - right child) is exact: float32 holds node numbers up to
+        # 2**24.
         selected = torch.addcmul(self.right, left, self.to_left).to(torch.int32)
         successor = torch.cat([selected, self.ends])
         at = self.roots
@@ -91,6 +92,7 @@ class SelectManyRows(nn.Module):
         self.decisions = RankedDecisions(column, threshold)
         self.depth = forest.depth
         most = int(np.diff(forest.first_leaf.data).max(initial=0))
+        # Numbers from -128 on let int8 hold 256 leaves.
         self.dtype, least = (torch.int8, -128) if most <= 256 else (torch.int32, 0)
         place = np.zeros(forest.n_tests, np.int64)
         below = 0
@@ -101,6 +103,7 @@ class SelectManyRows(nn.Module):
             self.add_module(f"level_{depth}", SelectLevel(level, splits, least, self.dtype))
             place[level.splits] = np.arange(len(level.splits))
             below = len(level.splits)
+            # Levels are computed one after another, so only the widest counts for memory.
             widest = max(widest, below)
         start = forest.first_leaf.data[:-1, None] - least
         codes = torch.arange(least, least + most).to(self.dtype).unsqueeze(1)
@@ -199,5 +202,6 @@ class SelectLevel(nn.Module):
         left = decisions.index_select(0, self.splits)
         to_left = pool.index_select(0, self.left)
         to_right = pool.index_select(0, self.right)
+        # Differences may wrap around in int8, and the sum wraps back: decisions are 0 or 1.
         above = torch.addcmul(to_right, left[: self.above], to_left.sub_(to_right))
         return above, left[self.above :].mul_(self.to_left).add_(self.leaf)

@@ -79,7 +79,9 @@ class TraverseManyRows(nn.Module):
             self.decisions.find(nodes)[:, places].T.ravel()
             for nodes, places in zip(levels, order, strict=False)
         ]
+        # int8 holds the places of the top levels, of which there are 16 at most.
         path = np.repeat(2 * order[-1], forest.n_trees)[:, None].astype(np.int8)
+        # So many places of a tree come before those of the next, on the first level that is walked.
         first = torch.arange(forest.n_trees, dtype=torch.int32).unsqueeze(1) << self.n_top
         self.sizes = [len(places) * forest.n_trees for places in order]
         self.register_buffer("top", torch.tensor(np.concatenate(top), dtype=torch.int64))

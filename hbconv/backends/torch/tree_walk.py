@@ -18,8 +18,13 @@ from torch import Tensor, nn
 
 from hbconv.backends.torch.jit import script
 from hbconv.backends.torch.nearest import adds_on_cpu
-from hbconv.backends.torch.tree_decisions import DistinctSplits, MakeOutput
-from hbconv.backends.torch.tree_ranks import Ranks, at_most, number_thresholds
+from hbconv.backends.torch.tree_decisions import (
+    DistinctSplits,
+    MakeOutput,
+    Ranks,
+    at_most,
+    number_thresholds,
+)
 from hbconv.trees.forest import Forest
 
 __all__ = ["WalkManyRows", "WalkOneRow", "expected_walks"]
@@ -29,7 +34,7 @@ COLUMN_BITS = 16
 WIDE_COLUMN_BITS = 32
 """The same where there are more columns: nodes are int64 then."""
 MAX_WIDE_RANK = (1 << 15) - 2
-"""Thresholds that one column of ranks tells apart. The next rank is one that no value has."""
+"""Thresholds that one column of ranks distinguishes. No value has the next rank."""
 
 STOP_SHARE = 0.6
 """A stop is made where this share of those who walked on from the last one is still to walk."""
@@ -55,6 +60,7 @@ class NodeSplits(DistinctSplits):
     def forward(self, x: Tensor) -> Tensor:
         """Return the integers of values: (n_rows, ranked columns) for x (columns, n_rows)."""
         ranks = self.ranks(x).to(self.dtype).bitwise_left_shift_(self.column_bits)
+        # All ones in the low bits, so that an equal rank holds whatever column the node names.
         values: Tensor = ranks.bitwise_or_(self.last_column).t().contiguous()
         return values
 
@@ -88,11 +94,13 @@ class WalkManyRows(nn.Module):
     def forward(self, x: Tensor, unbounded: bool = False) -> Tensor:
         """Return the output for x (columns, n_rows); ``unbounded`` allows any number of rows."""
         values = self.splits(x).flatten()
+        # Rows come in chunks whose places int32 numbers, unless a trace leaves their number open.
         kind = torch.int64 if unbounded else torch.int32
         first = torch.arange(x.shape[1], dtype=kind, device=x.device) * self.splits.width
         roots = self.nodes[: self.n_trees].unsqueeze(1)
         last_column = self.splits.last_column
         read = (roots & last_column) + first
+        # A node's integer is at most a value's exactly where its rank is.
         left = at_most(roots, values.index_select(0, read.flatten()).view(read.shape))
         at = left.add_(self.child[: self.n_trees].unsqueeze(1)).flatten()
         first = first.expand(self.n_trees, -1).flatten()
@@ -143,7 +151,7 @@ def _stops(walks: npt.NDArray[np.float64]) -> list[int]:
 def _chosen_walk() -> Any:
     """Return the walk with stops, which only the CPU takes: to look at the rows stops a device."""
     traced = torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
-    return _scripted() if traced else _walk
+    return _script_walk() if traced else _walk
 
 
 def _step(
@@ -196,18 +204,21 @@ def _walk(
             count = int(torch.count_nonzero(walks))
             if count == 0:
                 break
+            # Fewer than a quarter who leave are not worth the copies of those who walk on; not
+            # measured.
             if 4 * count < 3 * at.shape[0]:
                 on = torch.nonzero(walks).view(-1)
                 groups.append(at)
                 walking.append(on)
                 first = first.index_select(0, on)
                 at = at.index_select(0, on)
+    # TorchScript's zip has no strict=.
     for group, on in zip(groups[::-1], walking[::-1]):  # noqa: B905
         at = group.scatter_(0, on, at)
     return at
 
 
 @cache
-def _scripted() -> Any:
+def _script_walk() -> Any:
     """Return the walk with its stops, which a trace keeps."""
     return script(_walk)

@@ -15,7 +15,7 @@ from hbconv.target import Target
 from hbconv.tensor import PRIMITIVES, ProgramTypes, TensorProgram
 
 if TYPE_CHECKING:
-    from hbconv.backends.cuda.device_report import DeviceReport
+    from hbconv.backends.base import DeviceReport
     from hbconv.backends.tvm.target.machine import Machine
     from hbconv.backends.tvm.target.schedule import Schedule
     from hbconv.cost_model import Work
@@ -33,7 +33,7 @@ class Tvm(Backend):
     needs = ("tvm", "tvm_ffi", "platformdirs")
     extra = "tvm"
     runs_stored = True
-    emits = frozenset(PRIMITIVES) - frozenset(REWRITES)
+    emits = frozenset(PRIMITIVES) - {"relu", "logsumexp", "lookup_codes", "one_hot"}
     rewrites = REWRITES
     devices = ("cpu", "cuda")
     finds_devices = ("the CUDA driver", "a newer driver")
@@ -51,7 +51,7 @@ class Tvm(Backend):
 
     def cuda_devices(self) -> int:
         """Count the devices that the driver sees."""
-        from hbconv.backends.cuda.device_memory import count_devices
+        from hbconv.backends.cuda.driver import count_devices
 
         return count_devices()
 

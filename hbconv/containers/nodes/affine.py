@@ -18,8 +18,7 @@ from hbconv.containers.nodes.wiring import Select
 from hbconv.containers.schema import Type
 
 if TYPE_CHECKING:
-    from hbconv.tensor.builder import Builder, Value
-    from hbconv.tensor.sparse_rows import SparseRows
+    from hbconv.tensor.builder import Builder, SparseRows, Value
 
 __all__ = ["Affine", "AffineStep", "Normalize"]
 

@@ -17,8 +17,7 @@ from hbconv.containers.vocabulary import misfit_of_groups
 from hbconv.tensor.primitives import PRIMITIVES
 
 if TYPE_CHECKING:
-    from hbconv.tensor.builder import Builder, Value
-    from hbconv.tensor.sparse_rows import SparseRows
+    from hbconv.tensor.builder import Builder, SparseRows, Value
 
 __all__ = ["ArgMax", "Compare", "IsBeyond", "IsNonFinite", "Softmax"]
 

@@ -16,8 +16,7 @@ from hbconv.containers.nodes.wiring import Select
 from hbconv.containers.schema import Type
 
 if TYPE_CHECKING:
-    from hbconv.tensor.builder import Builder, Value
-    from hbconv.tensor.sparse_rows import SparseRows
+    from hbconv.tensor.builder import Builder, SparseRows, Value
 
 __all__ = ["FUNCTIONS", "Clip", "Map", "SoftThreshold"]
 

@@ -20,8 +20,7 @@ from hbconv.containers.node import Node, container
 from hbconv.containers.schema import Type
 
 if TYPE_CHECKING:
-    from hbconv.tensor.builder import Builder, Value
-    from hbconv.tensor.sparse_rows import SparseRows
+    from hbconv.tensor.builder import Builder, SparseRows, Value
 
 __all__ = [
     "Linear",

@@ -12,7 +12,7 @@ from hbconv.array import Array
 from hbconv.containers.interval import LARGEST, Interval, Trend, union
 from hbconv.containers.node import Node, container, one_to_one
 from hbconv.containers.schema import Type, common_dtype
-from hbconv.tensor.sparse_rows import SparseRows
+from hbconv.tensor.builder import SparseRows
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value

@@ -47,7 +47,7 @@ from hbconv.optimize.normal_form.expand import FLOATS, LOOKUPS, LinearPart, Regi
 from hbconv.optimize.normal_form.form import PRODUCTS, LeafWeights, NormalForm
 from hbconv.optimize.normal_form.zeros import HomeZeros, ScalerZeros
 from hbconv.tensor import Builder, Value
-from hbconv.tensor.evaluate import evaluate as run
+from hbconv.tensor.program import evaluate as run
 
 __all__ = ["DerivationJudge", "Derived", "Probe", "derive", "multiplications"]
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.containers import Graph, Node, Select, Together, TreeEnsemble, TreeLeaves, at_step
 from hbconv.optimize.rule import Declined, Derivation
-from hbconv.trees.forest_parts import keep_outputs, keep_trees
+from hbconv.trees.forest import keep_outputs, keep_trees
 
 __all__ = ["find_readers", "narrow_forests", "narrow_together"]
 

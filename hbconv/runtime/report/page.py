@@ -20,8 +20,7 @@ from typing import Any
 
 from hbconv import __version__
 from hbconv.backends import find_backend
-from hbconv.backends.base import KernelReport
-from hbconv.backends.cuda.device_report import DeviceReport
+from hbconv.backends.base import DeviceReport, KernelReport
 from hbconv.containers import Node
 from hbconv.cost_model import CLOCK, OperatorCost, predict
 from hbconv.names import unknown

@@ -42,6 +42,7 @@ def sigmoid(x: NumpyArray) -> NumpyArray:
 
 def erf(x: NumpyArray) -> NumpyArray:
     """Compute the error function."""
+    # numpy has no erf, and scipy would be a dependency for this function alone.
     values: NumpyArray = np.vectorize(math.erf, otypes=[x.dtype])(x)
     return values
 

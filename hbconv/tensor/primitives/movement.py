@@ -1,17 +1,15 @@
-"""Primitives that move entries from positions known when the program is written, or move none.
+"""Primitives that copy or read entries, and ``iterate``, a program repeated on its own result.
 
-The primitive ``iterate``: a program repeated on its own result.
-
-Primitives that read, write or search at positions that the data determine.
+Positions are known when the program is written (``take``), or the data determine them
+(``gather``).
 """
 
 from typing import Literal
 
 import numpy as np
 
-from hbconv.tensor.evaluate import evaluate
 from hbconv.tensor.primitive import OpKind, define
-from hbconv.tensor.program import TensorProgram
+from hbconv.tensor.program import TensorProgram, evaluate
 from hbconv.tensor.types import FLOATS, INTS, NumpyArray, TensorType, require, same_dtype
 
 __all__: list[str] = []
@@ -68,6 +66,7 @@ def infer_expand(x: TensorType, value: TensorType) -> TensorType:
 
 def expand(x: NumpyArray, value: NumpyArray) -> NumpyArray:
     """Repeat a constant for each row."""
+    # No copy: all rows are one memory, which numpy makes read-only.
     return np.broadcast_to(value, (len(x), *value.shape))
 
 
@@ -102,6 +101,8 @@ def iterate(state: NumpyArray, given: NumpyArray, body: TensorProgram, steps: in
     for _ in range(steps):
         before = state
         state = evaluate(body, {"state": before, "given": given})["state"]
+        # NaN equals nothing, itself included, so without equal_nan such a state would run all
+        # steps.
         if np.array_equal(before, state, equal_nan=True):
             break
     return state
@@ -140,8 +141,8 @@ def lookup(table: NumpyArray, index: NumpyArray) -> NumpyArray:
 def infer_lookup_codes(table: TensorType, codes: TensorType, sizes: tuple[int, ...]) -> TensorType:
     """Type ``lookup_codes(table, codes, sizes)``: the entry of each column's own table.
 
-    The tables of ``sizes`` entries stand one after another in a constant, (size, *entry). The first
-    entry of each is for the code -1, the next for 0; codes are of shape (n_rows, width).
+    The tables of ``sizes`` entries are stored one after another in a constant, (size, *entry). The
+    first entry of each is for the code -1, the next for 0; codes are of shape (n_rows, width).
     """
     require(not table.rows and len(table.shape) >= 1, f"lookup_codes in {table}")
     fits = codes.rows and codes.dtype == "int32" and codes.shape == (len(sizes),)
@@ -195,6 +196,7 @@ def infer_bucketize(x: TensorType, edges: TensorType, right: bool) -> TensorType
 def bucketize(x: NumpyArray, edges: NumpyArray, right: bool) -> NumpyArray:
     """Count, for each column, the edges at or below x."""
     side: Literal["left", "right"] = "right" if right else "left"
+    # searchsorted puts NaN behind all numbers, so an x that is NaN counts all real edges.
     counts = [np.searchsorted(e[~np.isnan(e)], x[:, j], side=side) for j, e in enumerate(edges)]
     if not counts:
         return np.zeros(x.shape, np.int32)
@@ -204,18 +206,19 @@ def bucketize(x: NumpyArray, edges: NumpyArray, right: bool) -> NumpyArray:
 def infer_scatter(tokens: TensorType, weights: TensorType, width: int) -> TensorType:
     """Type ``scatter(tokens, weights, width)``: zeros, plus each weight at its token's column.
 
-    The token ``width`` stands for no column.
+    The token ``width`` is for no column.
     """
-    beside = f"tokens {tokens} beside weights {weights}"
-    require(tokens.rows and weights.rows and tokens.dtype == "int32", beside)
-    require(len(tokens.shape) == 1 and tokens.shape == weights.shape, beside)
-    require(weights.dtype in (*FLOATS, *INTS), beside)
+    message = f"tokens {tokens} beside weights {weights}"
+    require(tokens.rows and weights.rows and tokens.dtype == "int32", message)
+    require(len(tokens.shape) == 1 and tokens.shape == weights.shape, message)
+    require(weights.dtype in (*FLOATS, *INTS), message)
     return TensorType(weights.dtype, (width,))
 
 
 def scatter(tokens: NumpyArray, weights: NumpyArray, width: int) -> NumpyArray:
     """Add one weight after another; one more column takes the weights of no column."""
     out = np.zeros((len(tokens), width + 1), weights.dtype)
+    # Indexing with += would add once where a token is twice in one row; add.at adds each, in order.
     np.add.at(out, (np.arange(len(tokens))[:, None], tokens), weights)
     return out[:, :width]
 

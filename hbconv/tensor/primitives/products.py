@@ -1,7 +1,4 @@
-"""Primitives that combine a row with a constant matrix: products, distances, nearest points.
-
-Primitives that combine or sort the entries along one static axis.
-"""
+"""Products of a row and a constant matrix, distances, nearest points; reductions along an axis."""
 
 from collections.abc import Callable
 
@@ -27,6 +24,7 @@ def infer_matmul(x: TensorType, w: TensorType) -> TensorType:
 
 def matmul(x: NumpyArray, w: NumpyArray) -> NumpyArray:
     """Multiply each row by a constant matrix."""
+    # einsum, since numpy's @ would take the rows for the batch.
     return np.asarray(x @ w if x.ndim == 2 else np.einsum("rbk,bkm->rbm", x, w))
 
 
@@ -55,6 +53,7 @@ def infer_pairwise(x: TensorType, points: TensorType, kind: str, p: float) -> Te
 def canberra_term(x: NumpyArray, y: NumpyArray, p: float) -> NumpyArray:  # noqa: ARG001
     """Compute ``|x - y| / (|x| + |y|)``, 0 where both are 0."""
     size = np.abs(x) + np.abs(y)
+    # A size of 1 makes the quotient 0 where both are 0; 0 / 0 would be NaN.
     return np.asarray(np.abs(x - y) / np.where(size == 0, np.ones_like(size), size))
 
 
@@ -95,7 +94,7 @@ def pairwise(x: NumpyArray, points: NumpyArray, kind: str, p: float) -> NumpyArr
 def infer_nearest(x: TensorType, points: TensorType, k: int) -> TensorType:
     """Type ``nearest(x, points, k)``: indices of the k constant points nearest to each row.
 
-    The distance is the sum of squared differences. The nearest stands first; ties keep the order
+    The distance is the sum of squared differences. The nearest comes first; ties keep the order
     of the points.
     """
     return infer_topk(infer_pairwise(x, points, "square", 2.0), k)
@@ -109,7 +108,7 @@ def nearest(x: NumpyArray, points: NumpyArray, k: int) -> NumpyArray:
 def infer_embedding_sum(tokens: TensorType, weights: TensorType, table: TensorType) -> TensorType:
     """Type ``embedding_sum(tokens, weights, table)``: the weighted sum of rows of a table.
 
-    The tokens are row numbers of the constant table; each has a weight beside it.
+    The tokens are row numbers of the constant table; each has a weight at its position.
     """
     same_dtype(weights, table)
     require(
@@ -162,6 +161,7 @@ def reduce_sum(x: NumpyArray, axis: int) -> NumpyArray:
 def ordered_sum(x: NumpyArray, axis: int) -> NumpyArray:
     """Add up from the first entry to the last, one addition after another, in x's dtype."""
     moved = np.moveaxis(x, axis + 1, 0)
+    # From 0.0, not from the first term: so the sum of -0.0 alone is 0.0, and of no terms zero.
     total = np.zeros(moved.shape[1:], x.dtype)
     for part in moved:
         total = total + part
@@ -196,6 +196,7 @@ def argmax(x: NumpyArray, axis: int) -> NumpyArray:
 def logsumexp(x: NumpyArray, axis: int) -> NumpyArray:
     """Compute ``log(sum(exp(x)))``, shifted by the maximum."""
     top = x.max(axis=axis + 1, keepdims=True)
+    # inf - inf would be NaN, so a maximum that is not finite is not subtracted.
     shift = np.where(np.isfinite(top), top, 0)
     total = np.log(np.exp(x - shift).sum(axis=axis + 1))
     return np.asarray(total + shift.squeeze(axis + 1), dtype=x.dtype)
@@ -203,6 +204,7 @@ def logsumexp(x: NumpyArray, axis: int) -> NumpyArray:
 
 def ordered_logsumexp(x: NumpyArray, axis: int) -> NumpyArray:
     """Compute ``log(sum(exp(x)))``, one term after another."""
+    # Pair by pair, as scikit-learn's BaggingClassifier adds the logarithms of its members.
     return np.asarray(np.logaddexp.reduce(x, axis=axis + 1))
 
 
@@ -226,7 +228,7 @@ def sort(x: NumpyArray, axis: int) -> NumpyArray:
 def infer_topk(x: TensorType, k: int) -> TensorType:
     """Type ``topk(x, k)``: indices of the k smallest entries of (n_rows, width).
 
-    The smallest stands first; ties keep their order.
+    The smallest comes first; ties keep their order.
     """
     require(len(x.shape) == 1 and 0 < k <= x.shape[0], f"topk({k}) of {x}")
     return TensorType("int32", (k,))

@@ -1,9 +1,8 @@
 """Searches for the smallest entries as scikit-learn makes them, which decide among equal ones.
 
-The heap and the sort by which scikit-learn keeps the nearest rows, exchange by exchange.
-
-Both move equal values, and which of these the heap drops, and how the sort leaves them, follows
-from the exchanges alone. They are those of its ``utils/_heap.pyx`` and ``utils/_sorting.pyx``.
+The heap keeps the nearest rows, and the sort orders them, exchange by exchange. Both move equal
+values. Which of these the heap drops, and how the sort leaves them, follows from the exchanges
+alone. They are those of scikit-learn's ``utils/_heap.pyx`` and ``utils/_sorting.pyx``.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import numpy.typing as npt
 from hbconv.tensor.primitive import OpKind, define
 from hbconv.tensor.types import FLOATS, NumpyArray, TensorType, require
 
-__all__ = ["Heap", "sorted_pairs"]
+__all__ = ["Heap", "sort_pairs"]
 
 Parts = tuple[tuple[int, int], ...]
 
@@ -25,8 +24,8 @@ Parts = tuple[tuple[int, int], ...]
 def infer_heap_search(x: TensorType, k: int, parts: Parts) -> TensorType:
     """Type ``heap_search(x, k, parts)``: indices of the k smallest entries of (n_rows, width).
 
-    A heap meets the entries in their order. Or one meets those of each part ``(start, end)``, and
-    another one what theirs hold.
+    A heap is offered the entries in their order. With parts ``(start, end)``, each part has a heap,
+    and another heap is offered what these hold.
     """
     fits = x.rows and x.dtype in FLOATS and len(x.shape) == 1 and 0 < k <= x.shape[0]
     require(fits, f"heap_search({k}) of {x}")
@@ -46,11 +45,11 @@ def _by_parts(row: NumpyArray, k: int, parts: Parts) -> list[int]:
     if not parts:
         heap.offer(row, numbers)
     for start, end in parts:
-        own = Heap(k)
-        own.offer(row[start:end], numbers[start:end])
-        for value, number in zip(own.values, own.numbers, strict=True):
+        part = Heap(k)
+        part.offer(row[start:end], numbers[start:end])
+        for value, number in zip(part.values, part.numbers, strict=True):
             heap.push(value, number)
-    return sorted_pairs(heap.values, heap.numbers)
+    return sort_pairs(heap.values, heap.numbers)
 
 
 def infer_tree_search(
@@ -63,8 +62,8 @@ def infer_tree_search(
 ) -> TensorType:
     """Type ``tree_search(x, bounds, order, starts, k, prunes)``: as ``heap_search``, leaf by leaf.
 
-    Node i has the sides 2 i + 1 and 2 i + 2; ``bounds`` tell the nearer one, whose leaves are met
-    first. All leaves stand on the last level; leaf i holds the entries ``order[starts[i]:starts[i +
+    Node i has the sides 2 i + 1 and 2 i + 2; the one with the lower bound is visited
+    first. All leaves are on the last level; leaf i holds the entries ``order[starts[i]:starts[i +
     1]]``. If it ``prunes``, nodes whose bound is above all that the heap holds are left out.
     """
     fits = x.rows and x.dtype in FLOATS and len(x.shape) == 1 and 0 < k <= x.shape[0]
@@ -86,8 +85,10 @@ def tree_search(
     """Search row by row."""
     leaves = np.split(order, starts[1:-1])
     limits = bounds.tolist()
-    found = [_by_leaves(row, low, leaves, k, prunes) for row, low in zip(x, limits, strict=True)]
-    return _rows(found, k)
+    positions = [
+        _by_leaves(row, low, leaves, k, prunes) for row, low in zip(x, limits, strict=True)
+    ]
+    return _rows(positions, k)
 
 
 def _by_leaves(
@@ -96,7 +97,7 @@ def _by_leaves(
     heap = Heap(k)
     for leaf in _leaves_met(bounds, heap, prunes):
         heap.offer(row[leaves[leaf]], leaves[leaf])
-    return sorted_pairs(heap.values, heap.numbers)
+    return sort_pairs(heap.values, heap.numbers)
 
 
 def _leaves_met(bounds: Sequence[float], heap: Heap, prunes: bool) -> Iterator[int]:
@@ -114,8 +115,8 @@ def _leaves_met(bounds: Sequence[float], heap: Heap, prunes: bool) -> Iterator[i
         waiting.extend(sides[::-1] if bounds[sides[0]] <= bounds[sides[1]] else sides)
 
 
-def _rows(found: list[list[int]], k: int) -> NumpyArray:
-    return np.array(found, np.int32).reshape(len(found), k)
+def _rows(positions: list[list[int]], k: int) -> NumpyArray:
+    return np.array(positions, np.int32).reshape(len(positions), k)
 
 
 define("heap_search", infer_heap_search, heap_search, OpKind.REDUCTION)
@@ -148,6 +149,7 @@ class Heap:
         Most are not below the largest held. Those are left out by blocks, each twice as long as
         the one before.
         """
+        # While the heap has free places, the first k values enter, whatever they are.
         start, size = 0, len(self.values) if self.values[0] == inf else BLOCK
         while start < len(values):
             block = values[start : start + size]
@@ -161,10 +163,13 @@ class Heap:
     def push(self, value: float, number: int) -> None:
         """Put a value in the place of the largest, and let it sink below larger ones."""
         values, numbers = self.values, self.numbers
+        # scikit-learn's heap_push also returns at equality, so of equal values the first ones stay.
         if value >= values[0]:
             return
         place, size = 0, len(values)
         while (child := 2 * place + 1) < size:
+            # Of equal children the left one moves up, as in scikit-learn: it decides which is
+            # dropped next.
             if child + 1 < size and values[child + 1] > values[child]:
                 child += 1
             if value >= values[child]:
@@ -174,9 +179,10 @@ class Heap:
         values[place], numbers[place] = value, number
 
 
-def sorted_pairs(values: list[float], numbers: list[int]) -> list[int]:
+def sort_pairs(values: list[float], numbers: list[int]) -> list[int]:
     """Return the numbers in the order into which scikit-learn sorts the values."""
     pairs = list(zip(values, numbers, strict=True))
+    # Depth from which heapsort takes over, as in scikit-learn's _sorting.pyx.
     _introsort(pairs, 0, len(pairs), 2 * int(log2(len(pairs))))
     return [number for _, number in pairs]
 
@@ -194,6 +200,7 @@ def _introsort(pairs: Pairs, start: int, end: int, depth: int) -> None:
         pivot = _partition(pairs, start, end)
         _introsort(pairs, start, pivot, depth)
         start = pivot + 1
+    # Python's sort is stable, as insertion is, so equal values keep their order.
     pairs[start:end] = sorted(pairs[start:end], key=_value)
 
 

@@ -14,7 +14,8 @@ from matrix.compiled import compiled
 from matrix.estimators import first_names
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from hbconv.backends.torch import TensorModule, Torch, loop
+from hbconv.backends.torch import TensorModule, Torch
+from hbconv.backends.torch import module as torch_module
 from hbconv.backends.torch.functions import DTYPES
 from hbconv.containers import Output
 from hbconv.interface import label_tables
@@ -74,7 +75,7 @@ def program_of(case: Case) -> Any:
 @pytest.mark.share("light")
 def test_a_device_runs_it_alone(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Torch, "remarks", lambda self, forest, target: ())
-    monkeypatch.setattr(loop, "_may_look", lambda state: False)
+    monkeypatch.setattr(torch_module, "_may_look", lambda state: False)
     model = compiled(case, "torch")
     if not model.parsed.tensors or model.reads.entries:
         return
@@ -96,7 +97,7 @@ def test_a_device_runs_it_alone(case: Case, monkeypatch: pytest.MonkeyPatch) -> 
 def test_tensors_stay_on_their_device(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where all checks are settled, a copy to the host would fail: it has no values to give."""
     monkeypatch.setattr(Torch, "remarks", lambda self, forest, target: ())
-    monkeypatch.setattr(loop, "_may_look", lambda state: False)
+    monkeypatch.setattr(torch_module, "_may_look", lambda state: False)
     monkeypatch.setattr(TensorReader, "_are_ordinary", lambda self, program, table: True)
     monkeypatch.setattr(TensorReader, "_are_flagged", lambda self, values: False)
     monkeypatch.setattr(TiedRows, "_are_tied", lambda self, tied: False)

@@ -17,7 +17,7 @@ from hbconv.backends.torch.module import TensorModule
 from hbconv.runtime.batching import bytes_per_row
 from hbconv.target import Target
 from hbconv.tensor import Builder, TensorProgram, Value
-from hbconv.tensor.evaluate import evaluate
+from hbconv.tensor.program import evaluate
 
 CASE = next(case for case in CASES if str(case) == "iterate-until done")
 

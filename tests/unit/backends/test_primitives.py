@@ -42,8 +42,9 @@ def test_every_run_has_its_own_name() -> None:
 
 def test_backend_says_what_it_does_with_every_primitive(backend: Backend) -> None:
     """Trees are lowered to the others wherever they are not native."""
-    assert {*backend.emits, *backend.rewrites, *backend.refuses} | TREES == set(PRIMITIVES)
-    assert not set(backend.refuses) & {*backend.emits, *backend.rewrites}
+    assert {*backend.emits, *backend.rules, *backend.refuses} | TREES == set(PRIMITIVES)
+    assert not set(backend.refuses) & {*backend.emits, *backend.rules}
+    assert not set(backend.emits) & set(backend.rules)
 
 
 @pytest.mark.parametrize(("case", "dtype"), RUNS)

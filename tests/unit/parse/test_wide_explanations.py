@@ -14,7 +14,7 @@ from lightgbm import LGBMClassifier
 from sklearn.linear_model import LogisticRegression
 
 import hbconv
-import hbconv.trees.feature_pairs
+import hbconv.trees.covered_forest
 from hbconv.parse.checks import soundness
 
 RANDOM = np.random.default_rng(0)
@@ -96,13 +96,13 @@ def test_pairs_are_found_when_interactions_are_asked(monkeypatch, backend):
     x = rows(6).toarray()
     source = booster().fit(x, Y)
     asked = []
-    meetings = hbconv.trees.feature_pairs._meetings
+    meetings = hbconv.trees.covered_forest._meetings
 
     def watched(covered):
         asked.append(covered)
         return meetings(covered)
 
-    monkeypatch.setattr(hbconv.trees.feature_pairs, "_meetings", watched)
+    monkeypatch.setattr(hbconv.trees.covered_forest, "_meetings", watched)
     model = hbconv.convert(source, backend=backend, sample=x)
     loaded = pickle.loads(pickle.dumps(model))
     loaded.predict(x)

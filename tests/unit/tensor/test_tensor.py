@@ -19,7 +19,7 @@ from hbconv.tensor import (
     show_program,
     verify_program,
 )
-from hbconv.tensor.rewrite import rewrite_program
+from hbconv.tensor.decompositions import rewrite_program
 
 
 def test_arithmetic_reads_like_numpy():

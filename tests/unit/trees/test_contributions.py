@@ -8,7 +8,7 @@ import pytest
 import xgboost
 
 import hbconv
-from hbconv.trees.feature_pairs import find_pairs
+from hbconv.trees.covered_forest import find_pairs
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((200, 4))
@@ -54,7 +54,7 @@ def test_no_load_prepares_what_nobody_asked_for(trusted, tmp_path, monkeypatch):
     source = xgboost.XGBRegressor(n_estimators=3, max_depth=3).fit(X, X[:, 0] * X[:, 1])
     hbconv.convert(source, backend="reference").save(tmp_path / "model.hbc")
     asked = []
-    spied = "hbconv.trees.feature_pairs.find_pairs"
+    spied = "hbconv.trees.covered_forest.find_pairs"
     monkeypatch.setattr(spied, lambda of: asked.append(of) or find_pairs(of))
     model = hbconv.load(tmp_path / "model.hbc", trusted=trusted)
     model.predict(X)

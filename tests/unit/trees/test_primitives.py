@@ -12,7 +12,7 @@ from hbconv.tensor import PRIMITIVES, OpKind
 IN_A_BACKEND = """
 import importlib
 backend = importlib.import_module("hbconv.backends.{}").BACKEND
-print(*sorted(name for name in {} if name in backend.emits or name in backend.rewrites))
+print(*sorted(name for name in {} if name in backend.emits))
 """
 TREES = sorted(
     name for name, p in PRIMITIVES.items() if p.kind in {OpKind.TREES, OpKind.CONTRIBUTIONS}

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from hbconv.backends.base import DeviceReport, LaunchReport
 from hbconv.backends.cuda.clocks import memory_clocks
 from hbconv.backends.cuda.compile import compile_kernel
-from hbconv.backends.cuda.device_report import DeviceReport, LaunchReport
 from hbconv.backends.cuda.plan import Launch
 from hbconv.backends.tvm.cuda.artifact import find_device
 from hbconv.backends.tvm.cuda.plan import DevicePlan, ForestStep, RowStep, plan_program

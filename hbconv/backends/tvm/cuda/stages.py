@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from hbconv.backends.cuda.choose import refuse
 from hbconv.backends.tvm.passes.flag_beyond import drop_unread
 from hbconv.tensor import Builder, Constant, Input, Op, TensorProgram, Value
+from hbconv.tensor.decompositions import rewrite_program
 from hbconv.tensor.program import Instruction, renumber
-from hbconv.tensor.rewrite import rewrite_program
-from hbconv.trees.contributions import write_contributions, write_interactions
+from hbconv.trees.contributions import DECOMPOSITIONS
 from hbconv.trees.forest import Forest
 from hbconv.trees.leaves import sum_leaves
 from hbconv.trees.strategy import find_strategy, lower_trees
@@ -50,8 +50,7 @@ class Stage:
 
 def write_plainly(program: TensorProgram, native: frozenset[str]) -> TensorProgram:
     """Write contributions, which have no kernel here, as plain primitives."""
-    rules = {"tree_contributions": write_contributions, "tree_interactions": write_interactions}
-    return rewrite_program(lower_trees(program, native), rules)
+    return rewrite_program(lower_trees(program, native), DECOMPOSITIONS)
 
 
 def lower_unsplit(program: TensorProgram) -> TensorProgram:

@@ -1,23 +1,19 @@
 """Fuse primitives: steps after a matrix product into it, elementwise primitives into groups.
 
 A product applies a bias or an activation to its totals while they are in registers. A group of
-elementwise primitives of one shape becomes one loop. ``REWRITES`` lowers primitives to others: each
-costs a few more passes over rows that stay in the cache.
+elementwise primitives of one shape becomes one loop.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any
-
-import numpy as np
 
 from hbconv.array import Array
 from hbconv.backends.tvm.passes.outline import is_view
-from hbconv.tensor import Builder, Constant, Op, OpKind, TensorProgram, Value
-from hbconv.tensor.code_tables import compare_codes, compare_small_tables
+from hbconv.tensor import Constant, Op, OpKind, TensorProgram
+from hbconv.tensor.decompositions import Rule, compare_small_tables
 from hbconv.tensor.program import Instruction, renumber
 
 __all__ = ["REWRITES", "SQUARE", "EpilogueStep", "fuse_products", "group_elementwise"]
@@ -93,27 +89,10 @@ def _find_step(
     return (instruction.primitive, constant.value) if isinstance(constant, Constant) else None
 
 
-def relu(b: Builder, x: Value) -> Value:
-    """``maximum(x, 0)``."""
-    return b.op("maximum", x, b.constant(0.0, x.dtype))
-
-
-def logsumexp(b: Builder, x: Value, axis: int) -> Value:
-    """``log(sum(exp(x - top))) + top``; a ``top`` that is not finite is not subtracted."""
-    top = b.reduce("reduce_max", x, axis)
-    # inf - inf would be NaN, so an infinite top is not subtracted.
-    infinite = b.op("isinf", top) | b.op("isnan", top)
-    shift = b.where(infinite, b.constant(np.zeros(()), x.dtype), top)
-    column = b.reshape(shift, *x.shape[:axis], 1, *x.shape[axis + 1 :])
-    return b.op("log", b.reduce("reduce_sum", b.op("exp", x - column), axis)) + shift
-
-
-REWRITES: dict[str, Callable[..., Any]] = {
-    "relu": relu,
-    "logsumexp": logsumexp,
-    "lookup_codes": compare_small_tables(MAX_COMPARED, of_all_entries=False),
-    "one_hot": compare_codes,
+REWRITES: dict[str, Rule] = {
+    "lookup_codes": compare_small_tables(MAX_COMPARED, of_all_entries=False)
 }
+"""Primitives that are written otherwise than by the decompositions of all backends."""
 
 
 def group_elementwise(

@@ -19,7 +19,7 @@ from hbconv.containers import Bins, Codes, Columns, FindCode, HashCodes, Hashes,
 from hbconv.containers.dates import DateCodes
 from hbconv.optimize.rules.move_tests.distinct_tests import Keys, values_of
 from hbconv.tensor import Builder, TensorProgram
-from hbconv.tensor.evaluate import evaluate
+from hbconv.tensor.program import evaluate
 
 __all__ = ["Evaluator", "Function", "Lineage", "Ref", "codes_of", "describe", "dtype_of"]
 

@@ -23,10 +23,10 @@ from hbconv.backends.cuda import choose, launch, plan
 from hbconv.backends.cuda.choose import Candidate, TreeKernels, refuse
 from hbconv.backends.cuda.clocks import A100, H100, Device
 from hbconv.backends.cuda.columns import ALL, join_columns
+from hbconv.backends.cuda.compile import source_of
 from hbconv.backends.cuda.deep import pair_bits, place_pairs
-from hbconv.backends.cuda.nodes import order_nodes
 from hbconv.backends.cuda.plan import CudaKernel
-from hbconv.backends.cuda.source import source_of
+from hbconv.backends.cuda.tree_order import order_nodes
 from hbconv.containers import TreeEnsemble
 from hbconv.parse import parse
 from hbconv.trees.forest import CategoryTables, Forest

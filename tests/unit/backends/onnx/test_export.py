@@ -23,7 +23,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 import hbconv
 from hbconv import __version__
 from hbconv.backends.onnx import export_onnx
-from hbconv.backends.onnx.export import checked
+from hbconv.backends.onnx.export import check_model
 from hbconv.backends.onnx.writer import GraphWriter
 from hbconv.containers import Graph
 from hbconv.errors import BackendError, MissingPackageError
@@ -263,7 +263,7 @@ def test_a_file_that_breaks_the_rules_of_onnx_is_not_written() -> None:
     w = GraphWriter()
     w.output(w.named_node("y", "NoSuchOperator", w.constant([1.0], "float64")), "float64", ())
     with pytest.raises(BackendError, match="breaks a rule of the format"):
-        checked(w.model("m"))
+        check_model(w.model("m"))
 
 
 def test_a_model_without_tensors_is_refused(tmp_path: Any) -> None:

@@ -23,7 +23,7 @@ from hbconv.backends.torch.device_trees import DeviceTrees, find_kernels
 from hbconv.backends.torch.jit import without_deprecation
 from hbconv.target import Target
 from hbconv.tensor import Builder
-from hbconv.tensor.evaluate import evaluate
+from hbconv.tensor.program import evaluate
 from hbconv.trees.strategy import strategies
 
 FOREST = random_forest(np.random.default_rng(1), n_trees=30, max_depth=5, n_outputs=3)

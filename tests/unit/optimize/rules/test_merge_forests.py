@@ -49,7 +49,7 @@ from hbconv.optimize.rule import Declined, Derivation
 from hbconv.optimize.rules.merge_forests import merge_forests
 from hbconv.parse import parse
 from hbconv.target import Target
-from hbconv.trees.forest_parts import keep_trees
+from hbconv.trees.forest import keep_trees
 
 RNG = np.random.default_rng(0)
 SCHEMA = Schema.matrix(5)

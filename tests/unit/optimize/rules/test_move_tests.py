@@ -51,7 +51,7 @@ from hbconv.lower import lower
 from hbconv.optimize.rule import Declined, Derivation
 from hbconv.optimize.rules.move_tests import move_tests
 from hbconv.optimize.rules.move_tests.evaluator import Evaluator
-from hbconv.tensor.evaluate import evaluate
+from hbconv.tensor.program import evaluate
 from hbconv.trees.forest import Forest, Slopes
 from hbconv.trees.forest_check import check_forest
 

@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.tvm.trees.bins.tables import SIGNED_BYTE_BIAS, Bins, make_bins
-from hbconv.trees.covered_forest import CoveredForest, gauss_legendre
-from hbconv.trees.feature_pairs import find_pairs
+from hbconv.trees.covered_forest import CoveredForest, find_pairs, gauss_legendre
 from hbconv.trees.forest import Forest
 
 __all__ = [

@@ -8,7 +8,7 @@ from forests import random_forest
 
 from hbconv.backends.tvm.cuda.stages import FORESTS, cut, lower_unsplit, read_in_place
 from hbconv.tensor import Builder, TensorProgram, Value
-from hbconv.tensor.evaluate import evaluate
+from hbconv.tensor.program import evaluate
 from hbconv.trees.forest import Forest
 
 FOREST = random_forest(np.random.default_rng(0), 5, 3, 3, n_outputs=3)

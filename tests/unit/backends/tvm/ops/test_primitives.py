@@ -502,5 +502,5 @@ def test_values_of_no_columns():
 
 
 def test_every_primitive_is_emitted_or_rewritten():
-    assert BACKEND.emits | set(BACKEND.rewrites) == set(PRIMITIVES)
+    assert BACKEND.emits | set(BACKEND.rules) == set(PRIMITIVES)
     assert not BACKEND.refuses

@@ -16,7 +16,7 @@ from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.target.schedule import FEW
 from hbconv.target import Target
 from hbconv.tensor import Builder
-from hbconv.trees.feature_pairs import find_pairs, pair_sums
+from hbconv.trees.covered_forest import find_pairs, pair_sums
 
 pytestmark = [pytest.mark.usefixtures("vector"), pytest.mark.share("vector")]
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from hbconv.backends.torch.tree_decisions import RankedDecisions
-from hbconv.backends.torch.tree_ranks import MAX_RANK
+from hbconv.backends.torch.tree_decisions import MAX_RANK, RankedDecisions
 from hbconv.backends.torch.tree_walk import COLUMN_BITS, NodeSplits
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from emulated_device import emulate_launches, launched
 
-from hbconv.backends.torch import device_pairwise, functions, nearest
+from hbconv.backends.torch import functions, launches, nearest
 from hbconv.backends.torch.launches import PlacedKernels
 from hbconv.backends.torch.nearest import prepare_points
 from hbconv.tensor.primitives import products
@@ -51,7 +51,7 @@ def test_more_rows_than_a_kernel_numbers_come_in_parts(monkeypatch):
         return call(placed, n_rows, given)
 
     monkeypatch.setattr(PlacedKernels, "__call__", noted)
-    monkeypatch.setattr(device_pairwise, "MAX_ROWS", 20)
+    monkeypatch.setattr(launches, "MAX_ROWS", 20)
     got = functions.pairwise(torch.tensor(X), torch.tensor(POINTS[:70]), "square", 2.0)
     np.testing.assert_array_equal(got, products.pairwise(X, POINTS[:70], "square", 2.0))
     assert counts == [20, 20, 6]

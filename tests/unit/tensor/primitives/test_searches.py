@@ -7,7 +7,7 @@ import pytest
 from sklearn.neighbors._kd_tree import NeighborsHeap64
 from sklearn.utils._sorting import _py_simultaneous_sort
 
-from hbconv.tensor.primitives.searches import Heap, sorted_pairs
+from hbconv.tensor.primitives.searches import Heap, sort_pairs
 
 
 def values(kind: str, size: int) -> np.ndarray:
@@ -49,4 +49,4 @@ def test_the_sort_leaves_equal_values_as_scikit_learn_does(kind, size):
     given = values(kind, size)
     held, numbers = given.copy(), np.arange(size)
     _py_simultaneous_sort(held, numbers, size, use_three_way_partition=False)
-    assert sorted_pairs(given.tolist(), list(range(size))) == numbers.tolist()
+    assert sort_pairs(given.tolist(), list(range(size))) == numbers.tolist()
