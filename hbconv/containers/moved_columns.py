@@ -17,10 +17,11 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers.node import Node, at_step, rewrite, topological
+from hbconv.containers.nodes.column_wise import Select
 from hbconv.containers.nodes.conditions import NoTexts, OnlyNumbers
 from hbconv.containers.nodes.inputs import CleanText, Columns, FillObjects, FromObjects, KeepText
 from hbconv.containers.nodes.missing import Impute
-from hbconv.containers.nodes.wiring import Beside, Cast, Concat, Select
+from hbconv.containers.nodes.wiring import Beside, Cast, Concat
 from hbconv.errors import UnsupportedError
 
 __all__ = [

@@ -33,8 +33,8 @@ __all__ = [
     "Node",
     "at_step",
     "container",
+    "container_base",
     "current_step",
-    "one_to_one",
     "rewrite",
     "topological",
 ]
@@ -77,6 +77,12 @@ def container(cls: type[_N]) -> type[_N]:
     took a tenth of the time in which a fresh process loads a model and answers.
     """
     NODES[cls.__name__] = cls
+    return container_base(cls)
+
+
+@dataclass_transform(frozen_default=True, eq_default=False)
+def container_base(cls: type[_N]) -> type[_N]:
+    """Make a base of container classes, which holds fields that they share."""
     _UNMADE.append(cls)
     return cls
 
@@ -123,6 +129,9 @@ class Node:
 
     starts_as_x: ClassVar[bool] = False
     """Whether it computes in the dtype of x first, and in a wider one of the output then."""
+
+    trends: ClassVar[Trend] = Trend.UNKNOWN
+    """How all output columns go, where one trend holds for all (``trend``)."""
 
     reads_numbers: ClassVar[bool] = False
     """Whether equal numbers of any dtypes give the same output, as they do for a comparison."""
@@ -199,7 +208,7 @@ class Node:
 
     def trend(self, column: int) -> Trend:  # noqa: ARG002
         """Return how an output column goes where the columns that it reads rise."""
-        return Trend.UNKNOWN
+        return self.trends
 
     def breaks(self, column: int) -> npt.NDArray[np.float64]:  # noqa: ARG002
         """Return the values of the column read at which the trend of an output column may break.
@@ -262,12 +271,6 @@ class Node:
 
     def __hash__(self) -> int:
         return hash(self.key)
-
-
-def one_to_one(node: Node) -> tuple[npt.NDArray[np.int32], ...]:
-    """Read column by column: an input of one column stands for all."""
-    places = np.arange(node.type.width, dtype=np.int32)
-    return tuple(places if n.type.width > 1 else np.zeros_like(places) for n in node.inputs)
 
 
 def topological(roots: tuple[Node, ...]) -> list[Node]:

@@ -29,6 +29,7 @@ __all__ = [
     "NamesOut",
     "Schema",
     "Type",
+    "as_float",
     "common_dtype",
     "place",
 ]
@@ -238,6 +239,11 @@ def common_dtype(members: Iterable[tuple[str, bool]]) -> tuple[str, bool]:
         return "string", False
     common = np.result_type(*dtypes).name if dtypes else "float64"
     return ("int64", True) if common == WEAK_INT else (common, False)
+
+
+def as_float(dtype: str) -> str:
+    """Return the float dtype in which numpy computes with numbers of a dtype: float64 for ints."""
+    return dtype if dtype.startswith("float") else "float64"
 
 
 def place(column: int) -> str:

@@ -506,7 +506,7 @@ _THEMES = {
     "trees": "trees",
     "distances": "distances neighbors",
     "decide": "decisions probabilities table_exp",
-    "wiring": "arithmetic conditions elementwise sums wiring",
+    "wiring": "arithmetic column_wise conditions elementwise sums wiring",
 }
 """Kind of the nodes of each file of ``hbconv.containers.nodes``."""
 

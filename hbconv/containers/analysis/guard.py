@@ -34,9 +34,10 @@ from hbconv.containers import (
 )
 from hbconv.containers.interval import FINITE, LARGEST, Interval
 from hbconv.containers.nodes.affine import Affine, AffineStep
+from hbconv.containers.nodes.column_wise import Select
 from hbconv.containers.nodes.elementwise import Map
 from hbconv.containers.nodes.linear import Linear
-from hbconv.containers.nodes.wiring import Cast, Concat, Select
+from hbconv.containers.nodes.wiring import Cast, Concat
 
 __all__ = ["Guard", "find_finite_output", "find_guard", "find_interval", "find_looks"]
 

@@ -25,6 +25,7 @@ from hbconv.containers.nodes.codes import (
     Recode,
     WeightedLookup,
 )
+from hbconv.containers.nodes.column_wise import Select
 from hbconv.containers.nodes.conditions import (
     AreBools,
     Choose,
@@ -111,7 +112,6 @@ from hbconv.containers.nodes.wiring import (
     CastLike,
     Concat,
     ConstantRows,
-    Select,
     Spread,
     Together,
 )

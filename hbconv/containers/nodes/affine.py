@@ -6,16 +6,16 @@ Normalize: rows of norm one.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.array import Array, numbers
+from hbconv.array import Array
 from hbconv.containers.interval import Interval, Trend
-from hbconv.containers.node import Node, container, one_to_one
-from hbconv.containers.nodes.wiring import Select
-from hbconv.containers.schema import Type
+from hbconv.containers.node import Node, container
+from hbconv.containers.nodes.column_wise import ColumnWise, Select, spread_over
+from hbconv.containers.schema import Type, as_float
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
@@ -66,7 +66,7 @@ class AffineStep:
 
 
 @container
-class Affine(Node):
+class Affine(ColumnWise):
     """Add, subtract, multiply and divide by constants, in the source's order.
 
     Each step is rounded to x's dtype, so that the answer is the source's to the last bit. A
@@ -77,15 +77,13 @@ class Affine(Node):
     x: Node
     steps: tuple[AffineStep, ...]
 
+    gives: ClassVar[str] = "float"
+
     @staticmethod
     def of(x: Node, **steps: npt.ArrayLike) -> Affine:
         """``Affine.of(x, sub=mean, div=scale)``: scalars stand for all columns."""
-        width = x.type.width
-        made = tuple(
-            AffineStep(op, Array(np.broadcast_to(numbers(c, np.float64), (width,))))
-            for op, c in steps.items()
-        )
-        return Affine(x, made)
+        constants = ((op, spread_over(x, c, np.float64)) for op, c in steps.items())
+        return Affine(x, tuple(AffineStep(op, constant) for op, constant in constants))
 
     @staticmethod
     def in_place(x: Node, **steps: npt.ArrayLike) -> Affine:
@@ -93,14 +91,8 @@ class Affine(Node):
 
         Every step is wide, and the constants keep their dtypes.
         """
-        width = x.type.width
-        return Affine(
-            x,
-            tuple(
-                AffineStep(op, Array(np.broadcast_to(numbers(c), (width,))), wide=True)
-                for op, c in steps.items()
-            ),
-        )
+        constants = ((op, spread_over(x, c)) for op, c in steps.items())
+        return Affine(x, tuple(AffineStep(op, constant, wide=True) for op, constant in constants))
 
     @property
     def detail(self) -> str:
@@ -137,9 +129,6 @@ class Affine(Node):
         )
         return None if fits else "has a step that is no arithmetic with a constant for each column"
 
-    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
-        return one_to_one(self)
-
     def trend(self, column: int) -> Trend:
         """Rise where the factors are positive, and fall where an odd number is negative."""
         constants = [(step.op, float(step.constant.data[column])) for step in self.steps]
@@ -147,12 +136,6 @@ class Affine(Node):
         if not np.isfinite([c for _, c in constants]).all() or 0.0 in factors:
             return Trend.UNKNOWN
         return Trend.RISES if np.prod(np.sign(factors)) > 0 else Trend.FALLS
-
-    def infer(self) -> Type:
-        return Type(
-            self.x.type.width,
-            self.x.type.dtype if self.x.type.dtype.startswith("float") else "float64",
-        )
 
     def interval(self, *inputs: Interval) -> Interval | None:
         """Bound each step, since a value between two steps may overflow too."""
@@ -214,10 +197,7 @@ class Normalize(Node):
     sparse: bool = False
 
     def infer(self) -> Type:
-        return Type(
-            self.x.type.width,
-            self.x.type.dtype if self.x.type.dtype.startswith("float") else "float64",
-        )
+        return Type(self.x.type.width, as_float(self.x.type.dtype))
 
     def interval(self, *inputs: Interval) -> Interval:
         return inputs[0].within(2.0)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from hbconv.array import Array
 from hbconv.containers.interval import Interval, Trend, union
-from hbconv.containers.node import Node, container, one_to_one
-from hbconv.containers.nodes.wiring import Select
+from hbconv.containers.node import Node, container, container_base
+from hbconv.containers.nodes.column_wise import ColumnWise, PerColumn
 from hbconv.containers.schema import Type
 
 if TYPE_CHECKING:
@@ -21,8 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["Add", "Maximum", "Modulo", "Multiply", "Power", "Quotient", "RowDot"]
 
 
-@dataclass(frozen=True, eq=False)
-class _Combined(Node):
+@container_base
+class _Combined(ColumnWise):
     """Combine nodes from the first to the last, entry by entry, in numpy's common dtype.
 
     A node of one column stands for all columns.
@@ -31,15 +28,6 @@ class _Combined(Node):
     xs: tuple[Node, ...]
 
     primitive: ClassVar[str]
-
-    def narrowed(self, columns: Array) -> Node:
-        width = self.type.width
-        return type(self)(
-            tuple(Select(x, columns) if x.type.width == width else x for x in self.xs)
-        )
-
-    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
-        return one_to_one(self)
 
     def infer(self) -> Type:
         return Type(
@@ -83,29 +71,21 @@ class Maximum(_Combined):
     """The largest; NaN where one is."""
 
     primitive: ClassVar[str] = "maximum"
+    trends: ClassVar[Trend] = Trend.RISES
 
     def interval(self, *inputs: Interval) -> Interval:
         return union(*inputs)
 
-    def trend(self, column: int) -> Trend:  # noqa: ARG002
-        return Trend.RISES
-
 
 @container
-class Power(Node):
+class Power(ColumnWise):
     """``x ** exponent`` entry by entry, in x's dtype (an int x becomes float64)."""
 
     x: Node
     exponent: float
 
-    def narrowed(self, columns: Array) -> Node:
-        return replace(self, x=Select(self.x, columns))
-
-    def infer(self) -> Type:
-        return Type(
-            self.x.type.width,
-            self.x.type.dtype if self.x.type.dtype.startswith("float") else "float64",
-        )
+    gives: ClassVar[str] = "float"
+    inexact: ClassVar[bool] = True
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         x = b.cast(inputs[0], self.type.dtype)
@@ -116,7 +96,7 @@ _SPLITTER = 2.0**27 + 1
 
 
 @container
-class Modulo(Node):
+class Modulo(ColumnWise):
     """Compute ``x - floor(x / period) * period`` column by column, in float64.
 
     The result is exact to the last bit where ``|x| < LIMIT * period``. A period is subtracted in
@@ -124,16 +104,10 @@ class Modulo(Node):
     """
 
     x: Node
-    periods: Array
+    periods: PerColumn
 
     LIMIT: ClassVar[float] = 2.0**26
-
-    def narrowed(self, columns: Array) -> Node:
-        periods = Array(self.periods.data[columns.data])
-        return replace(self, x=Select(self.x, columns), periods=periods)
-
-    def infer(self) -> Type:
-        return Type(self.x.type.width, "float64")
+    gives: ClassVar[str] = "float64"
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         x = b.cast(inputs[0], "float64")

@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers.interval import FINITE, Interval, Trend, largest_constant
-from hbconv.containers.node import Node, container, one_to_one
-from hbconv.containers.nodes.wiring import Select
-from hbconv.containers.schema import Type
+from hbconv.containers.node import Node, container
+from hbconv.containers.nodes.column_wise import ColumnWise, OwnConstants, PerColumn, Select
+from hbconv.containers.schema import Type, as_float
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
@@ -21,7 +21,7 @@ __all__ = ["Bins", "Interpolate", "Polynomial", "SplineBasis"]
 
 
 @container
-class Interpolate(Node):
+class Interpolate(ColumnWise):
     """Interpolate each column linearly through ``values`` at ``knots``.
 
     Beyond the knots the value of the nearest knot holds. It is computed as
@@ -38,20 +38,13 @@ class Interpolate(Node):
     """
 
     x: Node
-    knots: Array
-    values: Array
+    knots: PerColumn
+    values: PerColumn
     closed: str = "left"
 
     @property
     def detail(self) -> str:
         return f"{self.knots.shape[1]} knots, pieces closed on the {self.closed}"
-
-    def narrowed(self, columns: Array) -> Node:
-        knots, values = (Array(table.data[columns.data]) for table in (self.knots, self.values))
-        return replace(self, x=Select(self.x, columns), knots=knots, values=values)
-
-    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
-        return one_to_one(self)
 
     def trend(self, column: int) -> Trend:
         steps = np.diff(self.values.data[column])
@@ -233,7 +226,7 @@ class SplineBasis(Node):
 
 
 @container
-class Polynomial(Node):
+class Polynomial(OwnConstants):
     """Multiply the columns that each term lists, in that order; an int x becomes float64.
 
     Parameters
@@ -243,20 +236,14 @@ class Polynomial(Node):
     """
 
     x: Node
-    terms: Array
+    terms: PerColumn
 
     @property
     def detail(self) -> str:
         return f"degree {self.terms.shape[1]}  width {self.type.width}"
 
-    def narrowed(self, columns: Array) -> Node:
-        return replace(self, terms=Array(self.terms.data[columns.data]))
-
     def infer(self) -> Type:
-        return Type(
-            len(self.terms),
-            self.x.type.dtype if self.x.type.dtype.startswith("float") else "float64",
-        )
+        return Type(len(self.terms), as_float(self.x.type.dtype))
 
     def interval(self, *inputs: Interval) -> Interval | None:
         (x,) = inputs
@@ -274,7 +261,7 @@ class Polynomial(Node):
 
 
 @container
-class Bins(Node):
+class Bins(ColumnWise):
     """Count the edges of its column that each value reaches (``edge <= x``), in x's dtype.
 
     An int x becomes float64.
@@ -284,25 +271,12 @@ class Bins(Node):
     """
 
     x: Node
-    edges: Array
+    edges: PerColumn
 
     always_finite: ClassVar[bool] = True
     decides: ClassVar[bool] = True
-
-    def narrowed(self, columns: Array) -> Node:
-        return replace(self, x=Select(self.x, columns), edges=Array(self.edges.data[columns.data]))
-
-    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
-        return one_to_one(self)
-
-    def trend(self, column: int) -> Trend:  # noqa: ARG002
-        return Trend.RISES
-
-    def infer(self) -> Type:
-        return Type(
-            self.x.type.width,
-            self.x.type.dtype if self.x.type.dtype.startswith("float") else "float64",
-        )
+    gives: ClassVar[str] = "float"
+    trends: ClassVar[Trend] = Trend.RISES
 
     def check(self) -> str | None:
         return None if self.edges.ascends else "its edges do not ascend"

@@ -13,10 +13,18 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers.interval import Interval, Trend, largest_constant
-from hbconv.containers.node import Node, container, one_to_one
+from hbconv.containers.node import Node, container
+from hbconv.containers.nodes.column_wise import (
+    ColumnWise,
+    OwnConstants,
+    PerColumn,
+    PerOutput,
+    Select,
+    TablePerColumn,
+)
 from hbconv.containers.nodes.find_code import FindCode
 from hbconv.containers.nodes.inputs import Codes, Columns
-from hbconv.containers.nodes.wiring import Cast, Select
+from hbconv.containers.nodes.wiring import Cast
 from hbconv.containers.schema import Schema, Type
 
 if TYPE_CHECKING:
@@ -47,6 +55,7 @@ class OneHot(Node):
     dtype: str | None = "float64"
 
     always_finite: ClassVar[bool] = True
+    trends: ClassVar[Trend] = Trend.FLAT
 
     @property
     def detail(self) -> str:
@@ -74,9 +83,6 @@ class OneHot(Node):
     def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
         return (np.repeat(np.arange(len(self.sizes), dtype=np.int32), self.sizes),)
 
-    def trend(self, column: int) -> Trend:  # noqa: ARG002
-        return Trend.FLAT
-
     def breaks(self, column: int) -> npt.NDArray[np.float64]:
         positions = np.concatenate([np.arange(size) for size in self.sizes])
         return positions[column : column + 1].astype(np.float64)
@@ -97,7 +103,7 @@ class OneHot(Node):
 
 
 @container
-class Recode(Node):
+class Recode(ColumnWise):
     """Replace codes by ``tables[j][codes[:, j] + 1]``.
 
     Each column has a table, and the first entry of a table is for the unknown code -1. All tables
@@ -105,21 +111,11 @@ class Recode(Node):
     """
 
     codes: Node
-    tables: tuple[Array, ...]
+    tables: TablePerColumn
 
     @property
     def detail(self) -> str:
         return f"tables of {', '.join(str(len(t)) for t in self.tables)}"
-
-    def narrowed(self, columns: Array) -> Node:
-        return replace(
-            self,
-            codes=Select(self.codes, columns),
-            tables=tuple(self.tables[j] for j in columns.data),
-        )
-
-    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
-        return one_to_one(self)
 
     def infer(self) -> Type:
         return Type(len(self.tables), self.tables[0].dtype)
@@ -137,7 +133,7 @@ FIRST_CODE = 2
 
 
 @container
-class CategoryCodes(Node):
+class CategoryCodes(ColumnWise):
     """Turn columns of category numbers into the codes that a forest's tables are for.
 
     The code is 0 for no category, 1 for NaN, else ``2 + category``. Columns of size 0 pass as they
@@ -155,22 +151,13 @@ class CategoryCodes(Node):
     """
 
     x: Node
-    sizes: Array
+    sizes: PerColumn
     cut_first: bool = False
 
     @property
     def detail(self) -> str:
         largest = self.sizes.data.max(initial=0)
         return f"{np.count_nonzero(self.sizes.data)} columns of up to {largest} categories"
-
-    def narrowed(self, columns: Array) -> Node:
-        return replace(self, x=Select(self.x, columns), sizes=Array(self.sizes.data[columns.data]))
-
-    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
-        return one_to_one(self)
-
-    def infer(self) -> Type:
-        return Type(self.x.type.width, self.x.type.dtype)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         (x,) = inputs
@@ -287,7 +274,7 @@ class LookupRows(Node):
 
 
 @container
-class WeightedLookup(Node):
+class WeightedLookup(OwnConstants):
     """Compute ``sum over i of weights[:, i] * table[positions[:, i]]``.
 
     The dtype is numpy's common one of weights and table.
@@ -295,14 +282,11 @@ class WeightedLookup(Node):
 
     positions: Node
     weights: Node
-    table: Array
+    table: PerOutput
 
     @property
     def detail(self) -> str:
         return f"table of {len(self.table)}  width {self.type.width}"
-
-    def narrowed(self, columns: Array) -> Node:
-        return replace(self, table=Array(self.table.data[:, columns.data]))
 
     def infer(self) -> Type:
         return Type(

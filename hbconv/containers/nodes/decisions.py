@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -10,9 +9,9 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers.interval import Trend
-from hbconv.containers.node import Node, container, one_to_one
-from hbconv.containers.nodes.wiring import Select
-from hbconv.containers.schema import Type
+from hbconv.containers.node import Node, container
+from hbconv.containers.nodes.column_wise import ColumnWise, PerColumn
+from hbconv.containers.schema import Type, as_float
 from hbconv.containers.vocabulary import misfit_of_groups
 from hbconv.tensor.primitives import PRIMITIVES
 
@@ -50,7 +49,7 @@ class ArgMax(Node):
 
 
 @container
-class Compare(Node):
+class Compare(ColumnWise):
     """Compare ``x <op> constant`` column by column.
 
     ``dtype`` is that of the result: bool, an int32 code, or 0.0 and 1.0; None means x's.
@@ -60,27 +59,17 @@ class Compare(Node):
 
     x: Node
     op: str
-    constant: Array
+    constant: PerColumn
     dtype: str | None = "bool"
     weak: bool = False
 
     always_finite: ClassVar[bool] = True
+    trends: ClassVar[Trend] = Trend.FLAT
 
     @staticmethod
     def of(x: Node, op: str, constant: float, dtype: str = "bool") -> Compare:
         """Compare all columns with one number."""
         return Compare(x, op, Array(np.full(x.type.width, constant)), dtype)
-
-    def narrowed(self, columns: Array) -> Node:
-        return replace(
-            self, x=Select(self.x, columns), constant=Array(self.constant.data[columns.data])
-        )
-
-    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
-        return one_to_one(self)
-
-    def trend(self, column: int) -> Trend:  # noqa: ARG002
-        return Trend.FLAT
 
     def breaks(self, column: int) -> npt.NDArray[np.float64]:
         constant = self.constant.data[column : column + 1]
@@ -161,7 +150,7 @@ class IsNonFinite(Node):
         return Type(1, "bool")
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
-        x = b.cast(inputs[0], inputs[0].dtype if inputs[0].dtype.startswith("float") else "float64")
+        x = b.cast(inputs[0], as_float(inputs[0].dtype))
         bad = (
             b.op("isinf", x)
             if self.allow_nan

@@ -10,17 +10,16 @@ Haversine and Angle: how far points on a sphere are apart.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.array import Array
 from hbconv.containers.interval import Interval, largest_constant
-from hbconv.containers.node import Node, container
-from hbconv.containers.nodes.wiring import Select
-from hbconv.containers.schema import Type
+from hbconv.containers.node import Node, container, container_base
+from hbconv.containers.nodes.column_wise import ColumnWise, OwnConstants, PerColumn
+from hbconv.containers.schema import Type, as_float
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
@@ -37,8 +36,23 @@ __all__ = [
 ]
 
 
+@container_base
+class _ToPoints(OwnConstants):
+    """Base of distances from each row to constant points, in float64."""
+
+    x: Node
+    points: PerColumn
+
+    @property
+    def detail(self) -> str:
+        return f"to {len(self.points)} points"
+
+    def infer(self) -> Type:
+        return Type(len(self.points), "float64")
+
+
 @container
-class Distances(Node):
+class Distances(_ToPoints):
     """Fold each point and row over the features with ``pairwise``, in x's dtype (float64 for ints).
 
     Parameters
@@ -51,27 +65,16 @@ class Distances(Node):
         The power, of the kind ``"power"``.
     """
 
-    x: Node
-    points: Array
     kind: str = "square"
     p: float = 2.0
 
     @property
     def detail(self) -> str:
-        return (
-            f"{self.kind} {self.p:g} to {len(self.points)} points"
-            if self.kind == "power"
-            else f"{self.kind} to {len(self.points)} points"
-        )
-
-    def narrowed(self, columns: Array) -> Node:
-        return replace(self, points=Array(self.points.data[columns.data]))
+        power = f" {self.p:g}" if self.kind == "power" else ""
+        return f"{self.kind}{power} {super().detail}"
 
     def infer(self) -> Type:
-        return Type(
-            len(self.points),
-            self.x.type.dtype if self.x.type.dtype.startswith("float") else "float64",
-        )
+        return Type(len(self.points), as_float(self.x.type.dtype))
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         x = b.cast(inputs[0], self.type.dtype)
@@ -79,7 +82,7 @@ class Distances(Node):
 
 
 @container
-class SquaredDistances(Node):
+class SquaredDistances(_ToPoints):
     """Compute ``sum((x - point) ** 2)`` for each point.
 
     It is computed as ``|x|**2 - 2 x @ point + |point|**2`` and never below 0, in float64 about the
@@ -87,12 +90,8 @@ class SquaredDistances(Node):
     others. The result has numpy's common dtype of x and points.
     """
 
-    x: Node
-    points: Array
-
-    @property
-    def detail(self) -> str:
-        return f"to {len(self.points)} points"
+    # Fewer points have another median, about which the rest would round otherwise.
+    narrowed = Node.narrowed
 
     def infer(self) -> Type:
         return Type(len(self.points), np.result_type(self.x.type.dtype, self.points.dtype).name)
@@ -117,24 +116,11 @@ class SquaredDistances(Node):
 
 
 @container
-class SharedDistances(Node):
+class SharedDistances(_ToPoints):
     """Compute squared distances over the features that neither side has missing, in float64.
 
     The sums are scaled up to all features. They are NaN where no feature is shared.
     """
-
-    x: Node
-    points: Array
-
-    @property
-    def detail(self) -> str:
-        return f"to {len(self.points)} points"
-
-    def narrowed(self, columns: Array) -> Node:
-        return replace(self, points=Array(self.points.data[columns.data]))
-
-    def infer(self) -> Type:
-        return Type(len(self.points), "float64")
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         x = b.cast(inputs[0], "float64")
@@ -146,7 +132,7 @@ class SharedDistances(Node):
 
 
 @container
-class BoxDistances(Node):
+class BoxDistances(OwnConstants):
     """Sum what the columns of x lie beyond the faces of boxes, to the power p; inf: the largest.
 
     Parameters
@@ -158,17 +144,13 @@ class BoxDistances(Node):
     """
 
     x: Node
-    low: Array
-    high: Array
+    low: PerColumn
+    high: PerColumn
     p: float
 
     @property
     def detail(self) -> str:
         return f"to {len(self.low)} boxes"
-
-    def narrowed(self, columns: Array) -> Node:
-        low, high = (Array(faces.data[columns.data]) for faces in (self.low, self.high))
-        return replace(self, low=low, high=high)
 
     def infer(self) -> Type:
         return Type(len(self.low), self.x.type.dtype)
@@ -234,22 +216,14 @@ BINARY_FORMULAS: dict[str, Callable[[_Counts], Value]] = {
 
 
 @container
-class BinaryDistances(Node):
+class BinaryDistances(_ToPoints):
     """A distance of BINARY_FORMULAS between each row and each point, float64."""
 
-    x: Node
-    points: Array
     metric: str
 
     @property
     def detail(self) -> str:
-        return f"{self.metric} to {len(self.points)} points"
-
-    def narrowed(self, columns: Array) -> Node:
-        return replace(self, points=Array(self.points.data[columns.data]))
-
-    def infer(self) -> Type:
-        return Type(len(self.points), "float64")
+        return f"{self.metric} {super().detail}"
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         (x,) = inputs
@@ -264,25 +238,12 @@ class BinaryDistances(Node):
 
 
 @container
-class Haversine(Node):
+class Haversine(_ToPoints):
     """Compute the squared sine of half the angle between rows and points on a sphere, in float64.
 
     This is ``sin((a - b) / 2)^2 + cos(a) cos(b) sin((c - d) / 2)^2`` for a row of latitude a and
     longitude c and each point (b, d), in radians.
     """
-
-    x: Node
-    points: Array
-
-    @property
-    def detail(self) -> str:
-        return f"to {len(self.points)} points"
-
-    def narrowed(self, columns: Array) -> Node:
-        return replace(self, points=Array(self.points.data[columns.data]))
-
-    def infer(self) -> Type:
-        return Type(len(self.points), "float64")
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         x = b.cast(inputs[0], "float64")
@@ -297,16 +258,12 @@ class Haversine(Node):
 
 
 @container
-class Angle(Node):
+class Angle(ColumnWise):
     """``2 asin(sqrt(x))``: the angle of which x is the squared sine of the half."""
 
     x: Node
 
-    def narrowed(self, columns: Array) -> Node:
-        return Angle(Select(self.x, columns))
-
-    def infer(self) -> Type:
-        return self.x.type
+    inexact: ClassVar[bool] = True
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         return b.constant([2.0], inputs[0].dtype) * b.op("asin", b.op("sqrt", inputs[0]))

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.array import Array
 from hbconv.containers.interval import Trend
-from hbconv.containers.node import Node, container, one_to_one
-from hbconv.containers.nodes.wiring import Select
+from hbconv.containers.node import Node, container
+from hbconv.containers.nodes.column_wise import ColumnWise, TablePerColumn
 from hbconv.containers.schema import Type
 
 if TYPE_CHECKING:
@@ -38,7 +36,7 @@ Find = Callable[["Builder", "Value", Sequence[Numbers]], "Value"]
 
 
 @container
-class FindCode(Node):
+class FindCode(ColumnWise):
     """Find the position of each value among the known ones of its column, as an int32 code.
 
     The known values of a column ascend, with NaN last. The code is -1 for any other value.
@@ -55,7 +53,7 @@ class FindCode(Node):
     """
 
     x: Node
-    values: tuple[Array, ...]
+    values: TablePerColumn
     among_objects: bool = False
 
     decides: ClassVar[bool] = True
@@ -68,13 +66,6 @@ class FindCode(Node):
     def check(self) -> str | None:
         fits = len(self.values) == self.x.type.width and all(v.data.ndim == 1 for v in self.values)
         return None if fits else "does not have a list of values for each column"
-
-    def narrowed(self, columns: Array) -> Node:
-        values = tuple(self.values[j] for j in columns.data)
-        return replace(self, x=Select(self.x, columns), values=values)
-
-    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
-        return one_to_one(self)
 
     def trend(self, column: int) -> Trend:
         """Flat between the known values, where floats can name these as breaks."""

@@ -7,7 +7,6 @@ Small vectors of each row, as programs that containers repeat write them.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, ClassVar
 
@@ -16,7 +15,8 @@ import numpy.typing as npt
 
 from hbconv.array import Array, numbers
 from hbconv.containers.interval import Interval, largest_constant
-from hbconv.containers.node import Node, container
+from hbconv.containers.node import Node, container, container_base
+from hbconv.containers.nodes.column_wise import OwnConstants, PerOutput
 from hbconv.containers.schema import Type
 
 if TYPE_CHECKING:
@@ -40,18 +40,27 @@ __all__ = [
 ]
 
 
+@container_base
+class _Weighted(OwnConstants):
+    """Base of sums of weighted columns and a bias."""
+
+    x: Node
+    weights: PerOutput
+    bias: PerOutput
+
+    @property
+    def detail(self) -> str:
+        return f"{self.weights!r} + {self.bias!r}"
+
+
 @container
-class Linear(Node):
+class Linear(_Weighted):
     """Compute ``x @ weights + bias``.
 
     The product has numpy's common dtype of x and weights, the sum that of product and bias.
 
     weights are (inputs, outputs), bias (outputs,).
     """
-
-    x: Node
-    weights: Array
-    bias: Array
 
     @staticmethod
     def of(x: Node, weights: npt.ArrayLike, bias: npt.ArrayLike = 0.0) -> Linear:
@@ -65,17 +74,6 @@ class Linear(Node):
             w.dtype if isinstance(bias, int | float) and not isinstance(bias, np.generic) else None
         )
         return Linear(x, Array(w), Array(np.broadcast_to(numbers(bias, dtype), (w.shape[1],))))
-
-    @property
-    def detail(self) -> str:
-        return f"{self.weights!r} + {self.bias!r}"
-
-    def narrowed(self, columns: Array) -> Node:
-        return replace(
-            self,
-            weights=Array(self.weights.data[:, columns.data]),
-            bias=Array(self.bias.data[columns.data]),
-        )
 
     def check(self) -> str | None:
         fits = self.weights.shape == (self.x.type.width, *self.bias.shape)
@@ -124,25 +122,13 @@ class Linear(Node):
 
 
 @container
-class OrderedLinear(Node):
+class OrderedLinear(_Weighted):
     """Compute ``bias + x[0] * weights[0] + x[1] * weights[1] + ...``, one term after another.
 
     Each step is rounded to the dtype of x and weights. NaN adds nothing.
 
     weights are (inputs, outputs), bias (outputs,), of x's dtype.
     """
-
-    x: Node
-    weights: Array
-    bias: Array
-
-    @property
-    def detail(self) -> str:
-        return f"{self.weights!r} + {self.bias!r}"
-
-    def narrowed(self, columns: Array) -> Node:
-        weights = Array(self.weights.data[:, columns.data])
-        return replace(self, weights=weights, bias=Array(self.bias.data[columns.data]))
 
     def infer(self) -> Type:
         return Type(self.weights.shape[1], self.weights.dtype)
@@ -159,7 +145,7 @@ class OrderedLinear(Node):
 
 
 @container
-class WrappedLinear(Node):
+class WrappedLinear(OwnConstants):
     """Compute ``x @ weights`` in ints of the weights' dtype, which wrap around.
 
     Sources that hash several whole numbers together do so by sums of their multiples.
@@ -173,16 +159,13 @@ class WrappedLinear(Node):
     """
 
     x: Node
-    weights: Array
+    weights: PerOutput
 
     decides: ClassVar[bool] = True
 
     @property
     def detail(self) -> str:
         return f"{np.count_nonzero(self.weights.data)} terms  width {self.type.width}"
-
-    def narrowed(self, columns: Array) -> Node:
-        return replace(self, weights=Array(self.weights.data[:, columns.data]))
 
     def check(self) -> str | None:
         is_matrix = self.weights.data.ndim == 2 and self.weights.dtype in ("int32", "int64")

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.array import Array, numbers
+from hbconv.array import Array
 from hbconv.containers.interval import Interval, Trend, largest_constant
-from hbconv.containers.node import Node, container, one_to_one
-from hbconv.containers.nodes.wiring import Select
-from hbconv.containers.schema import Type
+from hbconv.containers.node import Node, container
+from hbconv.containers.nodes.column_wise import BetweenBounds, ColumnWise, PerColumn
 from hbconv.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,7 +20,7 @@ __all__ = ["Impute", "IsMissing", "MissingBetween"]
 
 
 @container
-class Impute(Node):
+class Impute(ColumnWise):
     """Replace the values of x that equal ``missing`` by the column's fill; x keeps its dtype.
 
     ``missing`` is NaN or a number. The number is rounded to x's dtype if x is float, as numpy
@@ -30,23 +28,13 @@ class Impute(Node):
     """
 
     x: Node
-    fill: Array
+    fill: PerColumn
     missing: float = float("nan")
 
-    def narrowed(self, columns: Array) -> Node:
-        return replace(self, x=Select(self.x, columns), fill=Array(self.fill.data[columns.data]))
-
-    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
-        return one_to_one(self)
-
-    def trend(self, column: int) -> Trend:  # noqa: ARG002
-        return Trend.RISES
+    trends: ClassVar[Trend] = Trend.RISES
 
     def breaks(self, column: int) -> npt.NDArray[np.float64]:  # noqa: ARG002
         return _points(self.missing, self.type.dtype)
-
-    def infer(self) -> Type:
-        return self.x.type
 
     def interval(self, *inputs: Interval) -> Interval | None:
         (x,) = inputs
@@ -74,76 +62,38 @@ class Impute(Node):
 
 
 @container
-class IsMissing(Node):
+class IsMissing(ColumnWise):
     """Whether each value equals ``missing``, which is NaN or a number: bool."""
 
     x: Node
     missing: float = float("nan")
 
-    def narrowed(self, columns: Array) -> Node:
-        return replace(self, x=Select(self.x, columns))
-
-    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
-        return one_to_one(self)
-
-    def trend(self, column: int) -> Trend:  # noqa: ARG002
-        return Trend.FLAT
+    gives: ClassVar[str] = "bool"
+    trends: ClassVar[Trend] = Trend.FLAT
 
     def breaks(self, column: int) -> npt.NDArray[np.float64]:  # noqa: ARG002
         return _points(self.missing, self.x.type.dtype)
-
-    def infer(self) -> Type:
-        return Type(self.x.type.width, "bool")
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         return _is_missing(b, inputs[0], self.missing)
 
 
 @container
-class MissingBetween(Node):
+class MissingBetween(BetweenBounds):
     """Replace the values from ``low`` to ``high``, both included, by NaN (or ``fill``).
 
     Each column has its own bounds; bounds of NaN leave a column as it is. The bounds are compared
     in x's dtype.
     """
 
-    x: Node
-    low: Array
-    high: Array
     fill: float = float("nan")
 
-    @staticmethod
-    def of(
-        x: Node, low: npt.ArrayLike, high: npt.ArrayLike, fill: float = float("nan")
-    ) -> MissingBetween:
-        """Scalars stand for all columns."""
-        lows, highs = (
-            Array(np.broadcast_to(numbers(bound, np.float64), (x.type.width,)))
-            for bound in (low, high)
-        )
-        return MissingBetween(x, lows, highs, fill)
-
-    def narrowed(self, columns: Array) -> Node:
-        return replace(
-            self,
-            x=Select(self.x, columns),
-            low=Array(self.low.data[columns.data]),
-            high=Array(self.high.data[columns.data]),
-        )
-
-    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
-        return one_to_one(self)
-
-    def trend(self, column: int) -> Trend:  # noqa: ARG002
-        return Trend.RISES
+    trends: ClassVar[Trend] = Trend.RISES
 
     def breaks(self, column: int) -> npt.NDArray[np.float64]:
         bounds = np.array([self.low.data[column], self.high.data[column]])
         rounded: npt.NDArray[np.float64] = bounds.astype(self.type.dtype).astype(np.float64)
         return rounded[~np.isnan(rounded)]
-
-    def infer(self) -> Type:
-        return Type(self.x.type.width, self.x.type.dtype)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         (x,) = inputs

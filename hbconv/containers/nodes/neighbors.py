@@ -13,8 +13,8 @@ import numpy as np
 
 from hbconv.array import Array
 from hbconv.containers.node import Node, container, topological
+from hbconv.containers.nodes.column_wise import ColumnWise, OwnConstants, PerOutput, Select
 from hbconv.containers.nodes.distances import Distances, SharedDistances, SquaredDistances
-from hbconv.containers.nodes.wiring import Select
 from hbconv.containers.product_distances import Formula
 from hbconv.containers.schema import Type
 from hbconv.containers.searches import NearestSearch, WrittenSearch, are_often_tied
@@ -430,15 +430,12 @@ class Scatter(Node):
 
 
 @container
-class Held(Node):
+class Held(ColumnWise):
     """The values that are held, and what stands for absent ones elsewhere."""
 
     held: Node
     values: Node
     absent: float = 0.0
-
-    def narrowed(self, columns: Array) -> Node:
-        return replace(self, held=Select(self.held, columns), values=Select(self.values, columns))
 
     def infer(self) -> Type:
         return self.values.type
@@ -449,7 +446,7 @@ class Held(Node):
 
 
 @container
-class ShortestPaths(Node):
+class ShortestPaths(OwnConstants):
     """Find the length of the shortest way to each point through a neighbour.
 
     This is ``min over i of distances[:, i] + lengths[positions[:, i]]``.
@@ -457,14 +454,11 @@ class ShortestPaths(Node):
 
     positions: Node
     distances: Node
-    lengths: Array
+    lengths: PerOutput
 
     @property
     def detail(self) -> str:
         return f"to {self.lengths.shape[1]} points"
-
-    def narrowed(self, columns: Array) -> Node:
-        return replace(self, lengths=Array(self.lengths.data[:, columns.data]))
 
     def infer(self) -> Type:
         return Type(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from importlib.util import find_spec
 from math import exp, pi, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,10 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.array import Array
 from hbconv.containers.interval import Interval, Trend
-from hbconv.containers.node import Node, container, one_to_one
-from hbconv.containers.nodes.wiring import Select
+from hbconv.containers.node import Node, container
+from hbconv.containers.nodes.column_wise import ColumnWise, PerColumn
 from hbconv.containers.schema import Type
 
 if TYPE_CHECKING:
@@ -24,7 +22,7 @@ __all__ = ["BoxCox", "NormalQuantile", "YeoJohnson"]
 
 
 @container
-class YeoJohnson(Node):
+class YeoJohnson(ColumnWise):
     """Apply a power transform to each column, for values of either sign.
 
     From zero up this is ``((1 + x) ** above - 1) / above``, and below zero
@@ -42,25 +40,12 @@ class YeoJohnson(Node):
     """
 
     x: Node
-    above: Array
-    below: Array
+    above: PerColumn
+    below: PerColumn
 
     starts_as_x: ClassVar[bool] = True
     inexact: ClassVar[bool] = True
-
-    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
-        return one_to_one(self)
-
-    def trend(self, column: int) -> Trend:  # noqa: ARG002
-        return Trend.RISES
-
-    def narrowed(self, columns: Array) -> Node:
-        return replace(
-            self,
-            x=Select(self.x, columns),
-            above=Array(self.above.data[columns.data]),
-            below=Array(self.below.data[columns.data]),
-        )
+    trends: ClassVar[Trend] = Trend.RISES
 
     def infer(self) -> Type:
         floats = np.promote_types(self.x.type.dtype, self.above.data.dtype)
@@ -101,7 +86,7 @@ class YeoJohnson(Node):
 
 
 @container
-class BoxCox(Node):
+class BoxCox(ColumnWise):
     """Compute ``(x ** power - 1) / power`` column by column, and ``log(x)`` where the power is 0.
 
     It is computed as ``expm1(power * log(x)) / power``: the logarithm in x's dtype, the rest in
@@ -109,21 +94,12 @@ class BoxCox(Node):
     """
 
     x: Node
-    powers: Array
+    powers: PerColumn
 
     starts_as_x: ClassVar[bool] = True
     inexact: ClassVar[bool] = True
-
-    def narrowed(self, columns: Array) -> Node:
-        return replace(
-            self, x=Select(self.x, columns), powers=Array(self.powers.data[columns.data])
-        )
-
-    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
-        return one_to_one(self)
-
-    def trend(self, column: int) -> Trend:  # noqa: ARG002
-        return Trend.RISES
+    gives: ClassVar[str] = "float64"
+    trends: ClassVar[Trend] = Trend.RISES
 
     def breaks(self, column: int) -> npt.NDArray[np.float64]:  # noqa: ARG002
         return np.array([0.0])
@@ -134,9 +110,6 @@ class BoxCox(Node):
         from scipy.special import boxcox
 
         return lambda x: boxcox(x.astype(np.float64), self.powers.data)
-
-    def infer(self) -> Type:
-        return Type(self.x.type.width, "float64")
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         log = b.cast(b.op("log", inputs[0]), "float64")
@@ -177,7 +150,7 @@ _TAIL = (
 
 
 @container
-class NormalQuantile(Node):
+class NormalQuantile(ColumnWise):
     """Invert the normal distribution function, for float64 probabilities away from 0 and 1.
 
     The probabilities are from ``1.3e-14`` to ``1 - 1.3e-14``. It is computed as in Cephes (S. L.
@@ -188,15 +161,8 @@ class NormalQuantile(Node):
     p: Node
 
     inexact: ClassVar[bool] = True
-
-    def narrowed(self, columns: Array) -> Node:
-        return NormalQuantile(Select(self.p, columns))
-
-    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
-        return one_to_one(self)
-
-    def trend(self, column: int) -> Trend:  # noqa: ARG002
-        return Trend.RISES
+    gives: ClassVar[str] = "float64"
+    trends: ClassVar[Trend] = Trend.RISES
 
     def source_function(self) -> Callable[..., npt.NDArray[Any]] | None:
         if find_spec("scipy") is None:
@@ -204,9 +170,6 @@ class NormalQuantile(Node):
         from scipy.special import ndtri
 
         return lambda p: ndtri(p.astype(np.float64))
-
-    def infer(self) -> Type:
-        return Type(self.p.type.width, "float64")
 
     def interval(self, *inputs: Interval) -> Interval | None:
         (p,) = inputs

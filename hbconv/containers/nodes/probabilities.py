@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from itertools import combinations
 from math import pi
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers.node import Node, container
-from hbconv.containers.nodes.wiring import Select
+from hbconv.containers.nodes.column_wise import ColumnWise
 from hbconv.containers.schema import Type
 from hbconv.containers.vocabulary import misfit_of_groups, misfit_of_pairs
 
@@ -119,16 +119,12 @@ class Logits(Node):
 
 
 @container
-class FiniteLog(Node):
+class FiniteLog(ColumnWise):
     """``log(x)``; of zero the logarithm of the least normal number of x's dtype."""
 
     x: Node
 
-    def narrowed(self, columns: Array) -> Node:
-        return FiniteLog(Select(self.x, columns))
-
-    def infer(self) -> Type:
-        return self.x.type
+    inexact: ClassVar[bool] = True
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         (x,) = inputs

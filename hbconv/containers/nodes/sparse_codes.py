@@ -17,7 +17,7 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.containers.node import Node, container
 from hbconv.containers.nodes.linear import as_row, dot
-from hbconv.containers.schema import Type
+from hbconv.containers.schema import Type, as_float
 from hbconv.containers.vocabulary import misfit_of_rounds, misfit_of_table
 
 if TYPE_CHECKING:
@@ -274,10 +274,7 @@ class MatchingPursuit(Node):
         return f"{self.n_atoms} of {len(self.dictionary)} atoms"
 
     def infer(self) -> Type:
-        return Type(
-            len(self.dictionary),
-            self.x.type.dtype if self.x.type.dtype.startswith("float") else "float64",
-        )
+        return Type(len(self.dictionary), as_float(self.x.type.dtype))
 
     def check(self) -> str | None:
         misfit = misfit_of_table(self.dictionary, self.x.type.width)

@@ -9,13 +9,13 @@ table, which all processors round alike.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from hbconv.array import Array
 from hbconv.containers.node import Node, container
-from hbconv.containers.nodes.wiring import Select
+from hbconv.containers.nodes.column_wise import ColumnWise
 from hbconv.containers.schema import Type
 from hbconv.containers.vocabulary import misfit_of_groups
 
@@ -42,16 +42,12 @@ HIGHEST = 709.78271289338397
 
 
 @container
-class TableExp(Node):
+class TableExp(ColumnWise):
     """``exp(x)`` by the table."""
 
     x: Node
 
-    def narrowed(self, columns: Array) -> Node:
-        return TableExp(Select(self.x, columns))
-
-    def infer(self) -> Type:
-        return self.x.type
+    inexact: ClassVar[bool] = True
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         return _exp(b, inputs[0])

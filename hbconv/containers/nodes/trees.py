@@ -5,14 +5,14 @@ What each feature adds to the sums of a forest, and what two of them add togethe
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers.node import Node, container
-from hbconv.containers.schema import Type
+from hbconv.containers.node import Node, container, container_base
+from hbconv.containers.schema import Type, as_float
 from hbconv.trees.covered_forest import CoveredForest
 from hbconv.trees.forest import Forest
 from hbconv.trees.leaves import sum_linear_leaves
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, eq=False)
+@container_base
 class _OverForest(Node):
     """Base of both nodes of a forest.
 
@@ -80,7 +80,7 @@ class TreeEnsemble(_OverForest):
         forest = (
             self.forest if dtype == self.forest.accumulate else self.forest.with_accumulation(dtype)
         )
-        x = b.cast(inputs[0], _float(inputs[0].dtype))
+        x = b.cast(inputs[0], as_float(inputs[0].dtype))
         if forest.slopes is None:
             return b.op("tree_scores", x, forest=forest, strategy=self.strategy)
         return sum_linear_leaves(
@@ -98,7 +98,7 @@ class TreeLeaves(_OverForest):
     def lower(self, b: Builder, *inputs: Value) -> Value:
         leaves = b.op(
             "tree_leaves",
-            b.cast(inputs[0], _float(inputs[0].dtype)),
+            b.cast(inputs[0], as_float(inputs[0].dtype)),
             forest=self.forest,
             strategy=self.strategy,
         )
@@ -110,11 +110,7 @@ class TreeLeaves(_OverForest):
         )
 
 
-def _float(dtype: str) -> str:
-    return dtype if dtype.startswith("float") else "float64"
-
-
-@dataclass(frozen=True, eq=False)
+@container_base
 class _OverLeaves(Node):
     """Base of both sums over leaves.
 
@@ -197,7 +193,7 @@ class TreeContributions(Node):
         return f"{forest.n_trees} trees, {forest.n_tests} tests, of {self.covered.n_features}"
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
-        numbers = _numbers(b, inputs[0])
+        numbers = b.cast(inputs[0], as_float(inputs[0].dtype))
         return b.cast(b.op("tree_contributions", numbers, covered=self.covered), "float64")
 
 
@@ -215,9 +211,5 @@ class TreeInteractions(TreeContributions):
         return Type(outputs * width * width, "float64")
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
-        numbers = _numbers(b, inputs[0])
+        numbers = b.cast(inputs[0], as_float(inputs[0].dtype))
         return b.cast(b.op("tree_interaction_matrices", numbers, covered=self.covered), "float64")
-
-
-def _numbers(b: Builder, x: Value) -> Value:
-    return x if x.dtype.startswith("float") else b.cast(x, "float64")

@@ -10,55 +10,15 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers.interval import LARGEST, Interval, Trend, union
-from hbconv.containers.node import Node, container, one_to_one
+from hbconv.containers.node import Node, container
+from hbconv.containers.nodes.column_wise import ColumnWise, PerColumn, Select
 from hbconv.containers.schema import Type, common_dtype
 from hbconv.tensor.sparse_rows import SparseRows
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
 
-__all__ = ["Beside", "ByForm", "Cast", "CastLike", "Concat", "ConstantRows", "Select", "Together"]
-
-
-@container
-class Select(Node):
-    """The given columns of x, in the given order."""
-
-    x: Node
-    indices: Array
-
-    def narrowed(self, columns: Array) -> Node:
-        return Select(self.x, Array(self.indices.data[columns.data]))
-
-    @cached_property
-    def weak_int(self) -> bool:
-        return self.x.weak_int
-
-    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
-        return (self.indices.data.astype(np.int32),)
-
-    def trend(self, column: int) -> Trend:  # noqa: ARG002
-        return Trend.RISES
-
-    def infer(self) -> Type:
-        return Type(len(self.indices), self.x.type.dtype)
-
-    def check(self) -> str | None:
-        return (
-            None
-            if self.indices.are_places(self.x.type.width)
-            else "selects a column that does not exist"
-        )
-
-    def interval(self, *inputs: Interval) -> Interval:
-        return inputs[0]
-
-    def lower(self, b: Builder, *inputs: Value) -> Value:
-        return b.take(inputs[0], self.indices.data)
-
-    def lower_sparse(self, b: Builder, *inputs: SparseRows) -> SparseRows | None:  # type: ignore[override]
-        (rows,) = inputs
-        return rows.selected(b, self.indices.data)
+__all__ = ["Beside", "ByForm", "Cast", "CastLike", "Concat", "ConstantRows", "Spread", "Together"]
 
 
 @container
@@ -120,6 +80,8 @@ class Concat(Node):
 
     xs: tuple[Node, ...]
 
+    trends: ClassVar[Trend] = Trend.RISES
+
     @property
     def detail(self) -> str:
         return f"width {self.type.width}"
@@ -170,9 +132,6 @@ class Concat(Node):
             for first, end in zip(firsts, ends, strict=True)
         )
 
-    def trend(self, column: int) -> Trend:  # noqa: ARG002
-        return Trend.RISES
-
     def infer(self) -> Type:
         return Type(sum(x.type.width for x in self.xs), self._common[0])
 
@@ -209,23 +168,18 @@ class Concat(Node):
 
 
 @container
-class Together(Node):
+class Together(ColumnWise):
     """x, computed at once: no selection passes, since others take the rest of its columns."""
 
     x: Node
 
+    narrowed = Node.narrowed
+
+    trends: ClassVar[Trend] = Trend.RISES
+
     @cached_property
     def weak_int(self) -> bool:
         return self.x.weak_int
-
-    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
-        return one_to_one(self)
-
-    def trend(self, column: int) -> Trend:  # noqa: ARG002
-        return Trend.RISES
-
-    def infer(self) -> Type:
-        return self.x.type
 
     def interval(self, *inputs: Interval) -> Interval:
         return inputs[0]
@@ -243,7 +197,7 @@ class Beside(Concat):
 
 
 @container
-class Cast(Node):
+class Cast(ColumnWise):
     """Convert x to a dtype; float32 may overflow.
 
     The dtype ``"float"`` keeps floats and converts everything else to ``others``.
@@ -256,12 +210,6 @@ class Cast(Node):
     @property
     def detail(self) -> str:
         return self.dtype if self.others == "float64" else f"{self.dtype}, others {self.others}"
-
-    def narrowed(self, columns: Array) -> Node:
-        return Cast(Select(self.x, columns), self.dtype, self.others)
-
-    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
-        return one_to_one(self)
 
     def trend(self, column: int) -> Trend:  # noqa: ARG002
         return _trend_of_cast(self.x.type.dtype, self.type.dtype)
@@ -285,27 +233,19 @@ class Cast(Node):
 
 
 @container
-class ConstantRows(Node):
+class ConstantRows(ColumnWise):
     """The same values in every row; x only gives the number of rows."""
 
     x: Node
-    values: Array
+    values: PerColumn
 
     reads_numbers: ClassVar[bool] = True
 
     always_finite: ClassVar[bool] = True
-
-    def narrowed(self, columns: Array) -> Node:
-        """Of an x as wide read the same columns, which others of the step are likely to read."""
-        as_wide = self.x.type.width == self.type.width
-        x = Select(self.x, columns) if as_wide else self.x
-        return ConstantRows(x, Array(self.values.data[columns.data]))
+    trends: ClassVar[Trend] = Trend.FLAT
 
     def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
         return (np.full(len(self.values), -1, np.int32),)
-
-    def trend(self, column: int) -> Trend:  # noqa: ARG002
-        return Trend.FLAT
 
     def infer(self) -> Type:
         return Type(len(self.values), self.values.dtype)
@@ -321,7 +261,7 @@ def _trend_of_cast(before: str, after: str) -> Trend:
 
 
 @container
-class CastLike(Node):
+class CastLike(ColumnWise):
     """Convert x to the dtype of ``like``, as numpy does on assignment into such an array."""
 
     x: Node
@@ -348,7 +288,7 @@ class CastLike(Node):
 
 
 @container
-class ByForm(Node):
+class ByForm(ColumnWise):
     """One value for rows of an array or a table, another for those of a sparse matrix.
 
     ``Graph.for_rows`` puts one of them in its place before anything is computed.
@@ -356,12 +296,6 @@ class ByForm(Node):
 
     dense: Node
     sparse: Node
-
-    def narrowed(self, columns: Array) -> Node:
-        return ByForm(Select(self.dense, columns), Select(self.sparse, columns))
-
-    def infer(self) -> Type:
-        return self.dense.type
 
     def lower(self, b: Builder, *inputs: Value) -> Value:  # noqa: ARG002
         return inputs[0]

@@ -32,6 +32,7 @@ from hbconv.containers import (
     at_step,
     topological,
 )
+from hbconv.containers.schema import as_float
 from hbconv.optimize.rules.move_tests.distinct_tests import DistinctTests, find_distinct_tests
 from hbconv.optimize.rules.move_tests.evaluator import Lineage, Ref, codes_of
 from hbconv.optimize.rules.move_tests.new_columns import (
@@ -311,7 +312,7 @@ def move_forest(x: Node, forest: Forest, schema: Schema) -> Moved:
     if not forest.n_tests or not _computed(x):
         return Moved(x, forest)
     lineage = Lineage(schema)
-    dtype = x.type.dtype if x.type.dtype.startswith("float") else "float64"
+    dtype = as_float(x.type.dtype)
     tests = find_distinct_tests(forest, dtype)
     places = find_places(lineage, x, tests)
     with at_step(x.step):
