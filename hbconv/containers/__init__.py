@@ -8,6 +8,7 @@ from hbconv.containers import nodes
 from hbconv.containers.forms import (
     MATRIX,
     VECTOR,
+    AdjacencyLists,
     AsRows,
     Blocks,
     CategoryColumns,
@@ -20,13 +21,26 @@ from hbconv.containers.forms import (
     Matrix,
     MatrixList,
     MatrixTuple,
+    NameArrays,
+    NamedValues,
+    NameTuples,
     Paths,
+    RowItems,
     Sparse,
     Stages,
     Vector,
     sparse_form,
 )
-from hbconv.containers.graph import Check, Graph, Traits, verify_graph
+from hbconv.containers.graph import (
+    Check,
+    Graph,
+    InputPort,
+    OutputPort,
+    PassedPort,
+    Session,
+    Traits,
+    verify_graph,
+)
 from hbconv.containers.interval import Trend
 from hbconv.containers.node import (
     NODES,
@@ -49,13 +63,6 @@ from hbconv.containers.product_distances import (
     TermDistances,
     WholeProducts,
 )
-from hbconv.containers.row_forms import (
-    AdjacencyLists,
-    NameArrays,
-    NamedValues,
-    NameTuples,
-    RowItems,
-)
 from hbconv.containers.schema import Column, Conventions, FrameFormat, NamesOut, Schema, Type
 from hbconv.containers.searches import (
     HeapSearch,
@@ -65,7 +72,6 @@ from hbconv.containers.searches import (
     WrittenSearch,
     are_often_tied,
 )
-from hbconv.containers.session import InputPort, OutputPort, PassedPort, Session
 from hbconv.containers.show import show, show_rule
 from hbconv.containers.vocabulary import Missing, Vocabulary, missing_of
 

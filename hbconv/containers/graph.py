@@ -1,6 +1,7 @@
-"""Graph: a whole model as an immutable expression DAG.
+"""Graph: a whole model as an immutable DAG of nodes, with a schema and an output for each method.
 
-It has an input schema and an output for each method.
+A source that is a file has a session: its inputs and outputs, under the names and in the shapes
+that the file gives them.
 """
 
 from __future__ import annotations
@@ -19,11 +20,89 @@ from hbconv.containers.nodes.inputs import Codes, Columns, Entries
 from hbconv.containers.nodes.wiring import ByForm
 from hbconv.containers.output import Output
 from hbconv.containers.schema import FrameFormat, NamesOut, Schema
-from hbconv.containers.session import PassedPort, Session
 from hbconv.errors import VerificationError
 from hbconv.names import INVERSE
 
-__all__ = ["MOST_ROW_VALUES", "Check", "Graph", "Traits", "count_row_values", "verify_graph"]
+__all__ = [
+    "MOST_ROW_VALUES",
+    "Check",
+    "Graph",
+    "InputPort",
+    "OutputPort",
+    "PassedPort",
+    "Session",
+    "Traits",
+    "count_row_values",
+    "verify_graph",
+]
+
+
+@dataclass(frozen=True)
+class InputPort:
+    """One input of the file.
+
+    Parameters
+    ----------
+    name : str
+    columns : tuple of int
+        Columns of the schema that it is cut into.
+    shape : tuple of int
+        Shape of what it holds of each row; () for a vector over the rows.
+    """
+
+    name: str
+    columns: tuple[int, ...]
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class OutputPort:
+    """One output of the file.
+
+    Parameters
+    ----------
+    name : str
+    method : str
+        Output of the graph that holds its values.
+    shape : tuple of int
+        Its shape, with -1 for the rows.
+    keys : Array or None
+        Keys of the dicts of an output that has a dict for each row.
+    """
+
+    name: str
+    method: str
+    shape: tuple[int, ...]
+    keys: Array | None = None
+
+
+@dataclass(frozen=True)
+class PassedPort:
+    """One output of the file that repeats an input.
+
+    Parameters
+    ----------
+    name : str
+    source : str
+        Name of the input.
+    """
+
+    name: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Session:
+    """Inputs and outputs of the file, in its order."""
+
+    inputs: tuple[InputPort, ...]
+    outputs: tuple[OutputPort | PassedPort, ...]
+
+    @property
+    def computed(self) -> tuple[OutputPort, ...]:
+        """Outputs that are computed of the rows."""
+        return tuple(port for port in self.outputs if isinstance(port, OutputPort))
+
 
 _COLUMNS = frozenset({"float32", "float64", "int64", "string"})
 _VALUES = frozenset({"float32", "float64", "int32", "int64", "bool", "string"})

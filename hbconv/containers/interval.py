@@ -1,7 +1,4 @@
-"""Interval: how large the values of a node can get, in any row of a batch.
-
-Trend: how the values of a column go where those of the column it is computed from rise.
-"""
+"""How large the values of a node get (Interval), and how they go where its input rises (Trend)."""
 
 from __future__ import annotations
 

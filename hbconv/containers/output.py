@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from hbconv.array import Array
 from hbconv.containers.forms import (
     MATRIX,
+    AdjacencyLists,
     AsRows,
     Blocks,
     CategoryColumns,
@@ -17,12 +18,12 @@ from hbconv.containers.forms import (
     Labels,
     MatrixTuple,
     Paths,
+    RowItems,
     Sparse,
     Stages,
     Vector,
 )
 from hbconv.containers.node import Node
-from hbconv.containers.row_forms import AdjacencyLists, RowItems
 
 __all__ = ["Output"]
 

@@ -1,16 +1,13 @@
-"""Squared distances by products of matrices, as scikit-learn computes them: to its last bits.
+"""How a source computes what its search for neighbours compares, where rounding decides.
 
-``|x|^2 - 2 x y + |y|^2`` loses digits where it cancels, so distances that are equal, or nearly,
+``|x|^2 - 2 x y + |y|^2`` loses digits where it cancels. Distances that are equal, or nearly, then
 become unequal, and the source chooses by that. The same products in numpy round alike: for narrow
 rows always, as its BLAS and SciPy's both add term after term; for wide ones nearly always.
 
-Distances as sums of terms, one of each feature, as scikit-learn rounds them: to the last bit.
-
-Its search takes the difference of two float32 numbers in float32, sums terms up in float64, and
-compares the sums in float32. Powers and sines are those of the C library, whose last bit is not
-that of numpy or of a backend.
-
-How a source computes what its search for neighbours compares, where rounding decides.
+Other distances are sums of terms, one of each feature (``TermDistances``). scikit-learn's search
+takes the difference of two float32 numbers in float32, sums terms up in float64, and compares the
+sums in float32. Powers and sines are those of the C library, whose last bit is not that of numpy or
+of a backend.
 """
 
 from __future__ import annotations

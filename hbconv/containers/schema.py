@@ -1,6 +1,6 @@
 """Types of the container DAG: what flows (Type), and what the user feeds (Schema).
 
-Names of the columns that ``transform`` returns, and the format in which it returns them.
+Also the names of the columns that ``transform`` returns, and the format in which it returns them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Print a graph, a node a line.
-
-Draw a graph in graphviz' language.
-"""
+"""Print a graph, a node a line, or draw it in graphviz' language."""
 
 from __future__ import annotations
 

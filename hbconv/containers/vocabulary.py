@@ -1,6 +1,8 @@
-"""Vocabulary: the values of a column of categories, and their codes.
+"""Vocabularies: the values of a column of categories, and the codes that programs are given.
 
-What the counts of a node may be: a file may say any number, and its tables are what there is.
+Columns of dates are given to programs as codes too (``DateCodes``).
+
+The ``misfit`` functions check the counts of nodes, since a file may hold any number.
 """
 
 from __future__ import annotations
@@ -17,6 +19,11 @@ from hbconv.array import Array
 from hbconv.errors import InputError
 
 __all__ = [
+    "NO_DATE",
+    "PARTS",
+    "DateCodes",
+    "DatePart",
+    "DateReading",
     "Missing",
     "Vocabulary",
     "misfit_of_groups",
@@ -244,3 +251,54 @@ def misfit_of_rounds(rounds: int, table: Array, width: int, tolerance: float = 0
     if 0 <= rounds <= most:
         return None
     return f"repeats up to {rounds:,} rounds, and takes up to {most:,} over a table of its size"
+
+
+DatePart = Literal["day", "second", "nanosecond"]
+PARTS: tuple[DatePart, ...] = ("day", "second", "nanosecond")
+"""Days since 1970 in UTC, seconds of that day, and nanoseconds of that second."""
+
+NO_DATE = -(2**31)
+"""The day of a missing date."""
+
+
+@dataclass(frozen=True)
+class DateReading:
+    """How a column becomes dates: instants in UTC, to which dates without a time zone belong.
+
+    Parameters
+    ----------
+    unit : {"", "s", "ms", "us", "ns"}
+        Unit that dates are rounded down to; empty where each column keeps its own.
+    parses : bool
+        Texts and objects are parsed, and those that are no dates are missing. Else they are
+        refused, and so are dates of a time zone other than UTC.
+    format : str or None
+        What texts look like. pandas guesses it of the first text where it is None.
+    nulls : tuple of str
+        Texts that are missing, whatever they look like.
+    within : tuple of int, or None
+        First and last second since 1970 that the source takes. None where it takes all.
+    """
+
+    unit: str = ""
+    parses: bool = False
+    format: str | None = None
+    nulls: tuple[str, ...] = ()
+    within: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class DateCodes:
+    """A number of each date: an int32 that programs are given where other columns give codes.
+
+    Examples
+    --------
+    >>> str(DateCodes(DateReading(), "day"))
+    'day of dates'
+    """
+
+    reading: DateReading
+    part: DatePart
+
+    def __str__(self) -> str:
+        return f"{self.part} of dates"

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
-from hbconv.cost_model.count import count_work, counted_operators, words
 from hbconv.cost_model.price_record import SHIPPED, Factors, PriceRecord, Prices, find_record
 from hbconv.cost_model.shipped import CLOCK, KERNEL_PRICES, LOWERED_PRICES, PRIMITIVE_PRICES
-from hbconv.cost_model.work import Work
+from hbconv.cost_model.work import Work, count_work, counted_operators, words
 from hbconv.target import Target
 from hbconv.tensor import Op, OpKind, TensorProgram, TensorType
 

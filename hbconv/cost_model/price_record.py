@@ -1,11 +1,9 @@
-"""Price records: the factors of this machine on disk, beside compiled code and times of ``tune=``.
+"""Prices of units of work, the factors of this machine, and their record on disk.
 
-They are under the same rules of trust. A record of another machine or of other versions counts as
-none, and so does a damaged one.
-
-Factors: how much dearer a unit of work is on this machine than on the one of the prices.
-
-Prices: seconds for a unit of work, growing where what is read exceeds the caches.
+A price is in seconds for a unit of work, and grows where what is read exceeds the caches. A factor
+is how much dearer a unit is on this machine than on the one of the prices. The record of factors is
+kept beside compiled code and the times of ``tune=``, under the same rules of trust. A record of
+another machine or of other versions does not count, and neither does a damaged one.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Optimize: rules rewrite the container DAG.
 
-Some are always worth while, and run to a fixed point (``fixed_point.py``). Others are chosen by the
+Some are always worth while, and run to a fixed point (``rule.simplify``). Others are chosen by the
 predicted cost of the whole graph (``search.py``).
 """
 
@@ -11,9 +11,8 @@ from dataclasses import replace
 from functools import partial
 
 from hbconv.containers import Graph, Node, Output
-from hbconv.optimize.fixed_point import simplify
 from hbconv.optimize.program_cost import graph_seconds
-from hbconv.optimize.rule import Exactness, GraphRule, NodeRule
+from hbconv.optimize.rule import Exactness, GraphRule, NodeRule, simplify
 from hbconv.optimize.rules.derive_linear import derive_linear
 from hbconv.optimize.rules.drop_constants import drop_constants, drop_directions
 from hbconv.optimize.rules.merge_codes import fold_codes, merge_codes

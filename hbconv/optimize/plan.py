@@ -1,10 +1,9 @@
 """The plan: the strategy chosen for each forest, all predicted costs, and all refusals.
 
-Plans by the number of rows: a call of few rows may be best served by other strategies.
-
-The plan of ``Target.rows`` is the fitted one. Another bucket of rows gets a plan of its own only
-where the fitted one is predicted to be clearly slower there. Strategies find the same leaves, and
-leaves are added in one order, so the answers of all plans are equal in bits.
+The plan of ``Target.rows`` is the fitted one. A call of few rows may be best served by other
+strategies. So another bucket of rows gets a plan of its own where the fitted one is predicted to be
+clearly slower there. Strategies find the same leaves, and leaves are added in one order, so the
+outputs of all plans are equal in bits.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any
 from hbconv.array import Array
 from hbconv.backends.base import Backend
 from hbconv.containers import Graph, Node, TreeEnsemble, TreeLeaves, rewrite
-from hbconv.cost_model.row_buckets import BUCKETS, Bucket
+from hbconv.cost_model.tuning_record import BUCKETS, Bucket
 from hbconv.errors import BackendError
 from hbconv.optimize.program_cost import strategy_costs, strategy_refusals, tree_work
 from hbconv.target import Target

@@ -18,7 +18,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from hbconv.containers import Graph, Node
-from hbconv.optimize.fixed_point import find_decisive, simplify
 from hbconv.optimize.rule import (
     Declined,
     Derivation,
@@ -27,6 +26,8 @@ from hbconv.optimize.rule import (
     Key,
     NodeRule,
     apply_together,
+    find_decisive,
+    simplify,
 )
 
 __all__ = ["Decision", "Optimized", "Refused", "Search"]

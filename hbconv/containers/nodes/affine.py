@@ -1,7 +1,4 @@
-"""Affine: column-wise arithmetic with constants.
-
-Normalize: rows of norm one.
-"""
+"""Column-wise arithmetic with constants (Affine), and rows of norm one (Normalize)."""
 
 from __future__ import annotations
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers.dates import NO_DATE, DateReading
 from hbconv.containers.node import Node, container
 from hbconv.containers.schema import Type
+from hbconv.containers.vocabulary import NO_DATE, DateReading
 from hbconv.errors import UnsupportedError
 
 if TYPE_CHECKING:

@@ -1,11 +1,4 @@
-"""Distances from rows to constant points, or boxes.
-
-Distances, SquaredDistances, SharedDistances, BoxDistances.
-
-BinaryDistances: between rows and points of which only zero and not zero count.
-
-Haversine and Angle: how far points on a sphere are apart.
-"""
+"""Distances from rows to constant points or boxes, on the line, on a sphere, or of bits alone."""
 
 from __future__ import annotations
 

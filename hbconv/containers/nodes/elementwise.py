@@ -64,7 +64,7 @@ def _log_bound(x: Interval) -> float | None:
 
 
 @dataclass(frozen=True)
-class Function:
+class UnaryFunction:
     """What is known of a function of one value.
 
     Parameters
@@ -96,43 +96,45 @@ class Function:
 
 _UP = Trend.RISES
 
-FUNCTIONS: dict[str, Function] = {
-    "abs": Function(_write("abs"), keeps_ints=True, exact=True, keeps_zero=True, bound=_one_larger),
-    "neg": Function(
+FUNCTIONS: dict[str, UnaryFunction] = {
+    "abs": UnaryFunction(
+        _write("abs"), keeps_ints=True, exact=True, keeps_zero=True, bound=_one_larger
+    ),
+    "neg": UnaryFunction(
         _write("neg"), Trend.FALLS, keeps_ints=True, exact=True, keeps_zero=True, bound=_one_larger
     ),
-    "sign": Function(
+    "sign": UnaryFunction(
         _write("sign"), _UP, exact=True, keeps_zero=True, keeps_ints=True, bound=_within_one
     ),
-    "square": Function(
+    "square": UnaryFunction(
         lambda b, x: x * x, exact=True, keeps_zero=True, keeps_ints=True, bound=_square_bound
     ),
-    "signed_square": Function(
+    "signed_square": UnaryFunction(
         lambda b, x: b.op("sign", x) * x * x, _UP, exact=True, keeps_zero=True
     ),
-    "sqrt": Function(_write("sqrt"), _UP, (0.0,), exact=True, keeps_zero=True),
-    "reciprocal": Function(
+    "sqrt": UnaryFunction(_write("sqrt"), _UP, (0.0,), exact=True, keeps_zero=True),
+    "reciprocal": UnaryFunction(
         lambda b, x: b.constant(1.0, x.dtype) / x, Trend.FALLS, (0.0,), exact=True
     ),
-    "relu": Function(_write("relu"), _UP, exact=True, keeps_zero=True, bound=_one_larger),
-    "floor": Function(_write("floor"), _UP, exact=True, keeps_zero=True, bound=_one_larger),
-    "ceil": Function(_write("ceil"), _UP, exact=True, keeps_zero=True, bound=_one_larger),
-    "rint": Function(_write("rint"), _UP, exact=True, keeps_zero=True, bound=_one_larger),
-    "exp": Function(_write("exp"), _UP),
-    "exp2": Function(lambda b, x: b.op("pow", b.constant(2.0, x.dtype), x), _UP),
-    "expm1": Function(_write("expm1"), _UP, keeps_zero=True),
-    "log": Function(_write("log"), _UP, (0.0,)),
-    "log2": Function(_write("log2"), _UP, (0.0,)),
-    "log10": Function(_write("log10"), _UP, (0.0,)),
-    "log1p": Function(_write("log1p"), _UP, (-1.0,), keeps_zero=True),
-    "logit": Function(_logit, _UP, (0.0, 1.0)),
-    "sublinear": Function(_sublinear, _UP, (0.0,), keeps_zero=True, bound=_log_bound),
-    "sin": Function(_write("sin"), keeps_zero=True, bound=_within_one),
-    "cos": Function(_write("cos"), bound=_within_one),
-    "tan": Function(_write("tan"), keeps_zero=True),
-    "tanh": Function(_write("tanh"), _UP, keeps_zero=True, bound=_within_one),
-    "sigmoid": Function(_write("sigmoid"), _UP, bound=_within_one),
-    "erf": Function(_write("erf"), _UP, keeps_zero=True, bound=_within_one),
+    "relu": UnaryFunction(_write("relu"), _UP, exact=True, keeps_zero=True, bound=_one_larger),
+    "floor": UnaryFunction(_write("floor"), _UP, exact=True, keeps_zero=True, bound=_one_larger),
+    "ceil": UnaryFunction(_write("ceil"), _UP, exact=True, keeps_zero=True, bound=_one_larger),
+    "rint": UnaryFunction(_write("rint"), _UP, exact=True, keeps_zero=True, bound=_one_larger),
+    "exp": UnaryFunction(_write("exp"), _UP),
+    "exp2": UnaryFunction(lambda b, x: b.op("pow", b.constant(2.0, x.dtype), x), _UP),
+    "expm1": UnaryFunction(_write("expm1"), _UP, keeps_zero=True),
+    "log": UnaryFunction(_write("log"), _UP, (0.0,)),
+    "log2": UnaryFunction(_write("log2"), _UP, (0.0,)),
+    "log10": UnaryFunction(_write("log10"), _UP, (0.0,)),
+    "log1p": UnaryFunction(_write("log1p"), _UP, (-1.0,), keeps_zero=True),
+    "logit": UnaryFunction(_logit, _UP, (0.0, 1.0)),
+    "sublinear": UnaryFunction(_sublinear, _UP, (0.0,), keeps_zero=True, bound=_log_bound),
+    "sin": UnaryFunction(_write("sin"), keeps_zero=True, bound=_within_one),
+    "cos": UnaryFunction(_write("cos"), bound=_within_one),
+    "tan": UnaryFunction(_write("tan"), keeps_zero=True),
+    "tanh": UnaryFunction(_write("tanh"), _UP, keeps_zero=True, bound=_within_one),
+    "sigmoid": UnaryFunction(_write("sigmoid"), _UP, bound=_within_one),
+    "erf": UnaryFunction(_write("erf"), _UP, keeps_zero=True, bound=_within_one),
 }
 """Functions that a Map may name."""
 

@@ -13,13 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers.dates import DateCodes
 from hbconv.containers.extractors import Buckets, Extractor, Texts
 from hbconv.containers.interval import FINITE, LARGEST, LARGEST_INT, Interval, Trend
 from hbconv.containers.node import Node, container
 from hbconv.containers.nodes.wiring import Cast
 from hbconv.containers.schema import Schema, Type
-from hbconv.containers.vocabulary import Vocabulary
+from hbconv.containers.vocabulary import DateCodes, Vocabulary
 from hbconv.errors import UnsupportedError
 
 if TYPE_CHECKING:

@@ -1,7 +1,4 @@
-"""LeastAngles: sparse codes by least angle regression.
-
-What a step along a path of least angle regression knows of each row.
-"""
+"""LeastAngles: sparse codes by least angle regression, and the state of a row on such a path."""
 
 from __future__ import annotations
 

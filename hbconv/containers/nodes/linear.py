@@ -1,8 +1,6 @@
-"""Multiply by constant matrices: at once, term after term, or in ints that wrap around.
+"""Multiply by constant matrices: at once, term after term, in ints that wrap around, or inverted.
 
-TriangularSolution: rows that a triangular matrix maps to others.
-
-Small vectors of each row, as programs that containers repeat write them.
+The functions at the end write small vectors of each row, for containers that repeat a program.
 """
 
 from __future__ import annotations

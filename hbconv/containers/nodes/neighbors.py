@@ -1,7 +1,4 @@
-"""The nearest points of each row, and their weights: Nearest, InverseDistances, Barycentric.
-
-Graphs of neighbours: their rows, and the shortest paths over them.
-"""
+"""The nearest points of each row, their weights, and the paths over graphs of neighbours."""
 
 from __future__ import annotations
 

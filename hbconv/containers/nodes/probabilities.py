@@ -1,9 +1,4 @@
-"""Probabilities, their logarithms and their logits.
-
-PairwiseCoupling: probabilities of classes from those between each two of them.
-
-Votes of several models: Votes, PairVotes, WeightedMedian.
-"""
+"""Probabilities, their logarithms and logits, and the votes of several models."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Sum over the trees of a forest, in one step or stage by stage, and find the leaves of rows.
-
-What each feature adds to the sums of a forest, and what two of them add together.
-"""
+"""Nodes of forests: sums and leaves, in one step or stage by stage, and Shapley values."""
 
 from __future__ import annotations
 

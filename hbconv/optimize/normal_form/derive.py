@@ -1,18 +1,18 @@
-"""Derive the roots of a group: expand, write, judge.
+"""Derive the roots of a group: expand them, write them as nodes, and judge the result.
 
-Judge what was derived: the same polynomial, no more rounding than is promised, the same answers.
+``DerivationJudge`` asks for the same polynomial, for no more rounding than is promised, and for the
+same outputs.
 
 1. Identity: both sides are computed in double-double on random rows. They differ by the rounding
    of constants alone, so a false identity of degree 2 survives no random row (J. T. Schwartz, "Fast
    probabilistic algorithms for verification of polynomial identities", 1980).
 2. Rounding: the running bound of the derived side is within half the tolerance of its dtype, or
    within that of the original.
-3. Answers: the reference backend computes both sides in their own dtype; they differ by no more
+3. Outputs: the reference backend computes both sides in their own dtype; they differ by no more
    than the two bounds together.
 
-Write a normal form as nodes: one product, and one look-up.
-
-Rows on which a derivation is judged: the model's own zeros, and rows about them.
+``write`` makes one product and one look-up of a normal form. ``Probe`` draws the rows on which a
+derivation is judged: the model's own zeros, and rows about them.
 """
 
 from __future__ import annotations

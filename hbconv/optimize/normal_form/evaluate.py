@@ -5,10 +5,9 @@ terms counts ``1 + sqrt(n)`` times the sum of their magnitudes, which holds with
 nearly one whatever the order (N. J. Higham, T. Mary, "A new approach to probabilistic rounding
 error analysis", 2019).
 
-Double-double: a number as the exact sum of two float64, which is good for about 100 bits.
-
-The sums and products without error are Knuth's and Dekker's (T. J. Dekker, "A floating-point
-technique for extending the available precision", 1971).
+``Wide`` is a number as the exact sum of two float64, which is good for about 100 bits. Its sums and
+products without error are Knuth's and Dekker's (T. J. Dekker, "A floating-point technique for
+extending the available precision", 1971).
 """
 
 from __future__ import annotations

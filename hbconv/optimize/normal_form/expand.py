@@ -1,13 +1,12 @@
 """Expand a root about a centre: the polynomial's value there, and its weights on the leaves.
 
+``LinearPart`` tells which nodes are polynomials of degree 2 at most, and look-ups. ``Region`` holds
+those between some roots and their leaves.
+
 A polynomial of degree 2 is its Taylor expansion about any point. The value at the centre comes from
 one evaluation in double-double. The weights come from the root down, as gradients do: each node
-hands the weights of its columns on to its inputs, so no matrix is larger than the widest node times
+hands the weights of its columns on to its inputs. So no matrix is larger than the widest node times
 the root's outputs.
-
-The nodes between some roots and their leaves, and the places of each leaf's columns.
-
-Which nodes of a graph are its linear part: polynomials of degree 2 at most, and look-ups.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """The normal form of a root: a polynomial of degree 2 about a centre, and tables for codes.
 
-Products of two columns in the linear part: which ones a node makes, and their weights on leaves.
-
 About a centre, ``(c + d) (c' + d') = c c' + c' d + c d' + d d'``. The middle terms are linear, and
-go on to the node's input. The last one is a square where both are the same column of a leaf. Else
-it is a quadratic form in the columns of all leaves: ``d = x @ J``, with J from an expansion of the
-input.
+are handed on to the node's input. The last one is a square where both are the same column of a
+leaf. Else it is a quadratic form in the columns of all leaves: ``d = x @ J``, with J from an
+expansion of the input.
 """
 
 from __future__ import annotations

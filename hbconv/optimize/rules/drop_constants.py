@@ -1,7 +1,4 @@
-"""Drop terms of a sum that are the same in every row.
-
-Drop the directions of missing values where none can come.
-"""
+"""Drop terms that are the same in every row, and directions of missing values where none comes."""
 
 from __future__ import annotations
 

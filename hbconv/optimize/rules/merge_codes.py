@@ -1,7 +1,4 @@
-"""Merge the columns whose numbers are found among known ones.
-
-Fold replaced codes into the tables that they are looked up in.
-"""
+"""Find the codes of many columns at once, and fold replaced codes into the tables behind them."""
 
 from __future__ import annotations
 
@@ -12,8 +9,8 @@ import numpy as np
 
 from hbconv.array import Array
 from hbconv.containers import FindCode, Graph, LookupSum, Node, Recode, Select, Together
-from hbconv.optimize.merging.columns import find_columns, join_columns, way_of
-from hbconv.optimize.merging.forests import find_levels, group_by
+from hbconv.optimize.merged_columns import find_columns, join_columns, way_of
+from hbconv.optimize.merged_forests import find_levels, group_by
 from hbconv.optimize.rule import Derivation
 
 __all__ = ["fold_codes", "merge_codes"]

@@ -9,8 +9,8 @@ import numpy as np
 
 from hbconv.array import Array
 from hbconv.containers import Graph, Node, Select, Together
-from hbconv.optimize.merging.columns import join_nodes, kind_of
-from hbconv.optimize.merging.forests import first_places, group_by
+from hbconv.optimize.merged_columns import join_nodes, kind_of
+from hbconv.optimize.merged_forests import first_places, group_by
 from hbconv.optimize.rule import Derivation
 
 __all__ = ["merge_elementwise"]

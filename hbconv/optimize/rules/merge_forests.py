@@ -18,8 +18,8 @@ from hbconv.containers import (
     TreeLeaves,
     at_step,
 )
-from hbconv.optimize.merging.columns import find_columns, unite_columns
-from hbconv.optimize.merging.forests import (
+from hbconv.optimize.merged_columns import find_columns, unite_columns
+from hbconv.optimize.merged_forests import (
     find_levels,
     first_places,
     group_by,

@@ -1,7 +1,4 @@
-"""Merge products that read the same columns.
-
-Fold arithmetic after arithmetic into one node.
-"""
+"""Merge products that read the same columns, and arithmetic after arithmetic."""
 
 from __future__ import annotations
 
@@ -13,10 +10,9 @@ import numpy as np
 
 from hbconv.array import Array
 from hbconv.containers import Affine, Graph, Linear, Node, Select, Together
-from hbconv.optimize.fixed_point import find_decisive
-from hbconv.optimize.merging.columns import Ints, find_columns, unite_columns
-from hbconv.optimize.merging.forests import find_levels, first_places, group_by, group_sharing
-from hbconv.optimize.rule import Declined, Derivation
+from hbconv.optimize.merged_columns import Ints, find_columns, unite_columns
+from hbconv.optimize.merged_forests import find_levels, first_places, group_by, group_sharing
+from hbconv.optimize.rule import Declined, Derivation, find_decisive
 
 __all__ = ["fold_affine_into_affine", "merge_linears"]
 

@@ -1,7 +1,4 @@
-"""Narrow forests to the outputs, or the trees, that something reads.
-
-Narrow what is computed at once to the columns that something reads.
-"""
+"""Narrow forests, and what is computed at once, to the columns that something reads."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Push a column selection towards the input, so that unread columns are never computed.
-
-Inject a column selection where a model ignores columns.
-
-Join selections that stand side by side.
-"""
+"""Push a column selection towards the input, inject one where columns are ignored, or join them."""
 
 from __future__ import annotations
 

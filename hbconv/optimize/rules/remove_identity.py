@@ -1,7 +1,4 @@
-"""Remove nodes that do nothing.
-
-Put the parts of a concatenation inside another one side by side at once.
-"""
+"""Remove nodes that do nothing, and concatenations inside others."""
 
 from __future__ import annotations
 

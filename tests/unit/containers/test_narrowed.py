@@ -79,7 +79,7 @@ from hbconv.containers import (
 from hbconv.containers.node import NODES
 from hbconv.lower import lower
 from hbconv.optimize import RULES
-from hbconv.optimize.fixed_point import simplify
+from hbconv.optimize.rule import simplify
 
 BLOCKED = {
     "Spread": "it moves columns and computes none, so that there is no work to leave out",

@@ -3,9 +3,8 @@
 A source yields contenders for a ``Problem``. To let timing decide something more, add a source to
 ``SOURCES``: its labels name what it decides, and the same problem gives the same labels.
 
-Keys of records: digests of all that the ranking of contenders depends on.
-
-Tuned: the contenders that records of a model say to take.
+Records of times are kept under keys of all that the ranking depends on (``record_key``).
+``find_tuned`` returns the contenders that the records of a model choose.
 """
 
 from __future__ import annotations
@@ -23,8 +22,7 @@ from hbconv.backends.base import Backend
 from hbconv.backends.tvm.target.machine import Machine
 from hbconv.containers import Graph, Node, TreeEnsemble, TreeLeaves
 from hbconv.cost_model.machine import describe_versions, find_processor
-from hbconv.cost_model.row_buckets import BUCKETS, Bucket, find_bucket
-from hbconv.cost_model.tuning_record import Tuning, TuningRecord
+from hbconv.cost_model.tuning_record import BUCKETS, Bucket, Tuning, TuningRecord, find_bucket
 from hbconv.optimize import find_search
 from hbconv.optimize.plan import Choice, Plan, RowPlan, make_plan
 from hbconv.optimize.search import Optimized

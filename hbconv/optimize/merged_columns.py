@@ -1,9 +1,4 @@
-"""Find the columns that several nodes have in common, and put them side by side once.
-
-Join nodes of one column each: one node computes all columns, where they are alike.
-
-Put the constants of equal column-wise nodes side by side.
-"""
+"""Columns that several nodes have in common: find them, and compute them once, side by side."""
 
 from __future__ import annotations
 

@@ -1,16 +1,12 @@
 """Row guard: where each check of a graph is answered. Most rows need no check of their own.
 
-Finite-output analysis: if an output is finite, every input of that row was finite.
+Three analyses decide it.
 
-A sum of products is finite only if all its factors are. A row with such an output needs no check
-whether its input is finite.
-
-Interval analysis: how large the values of a node get, from how large the input columns are.
-
-Most checks ask whether a value is finite. An interval of the input that no node can leave for
-infinity answers that for ordinary rows, so that the values themselves are not looked at.
-
-Looks: conditions on the input columns themselves, for a program that reads them anyway.
+- Intervals: how large each node gets, from how large the input columns are. Most checks ask whether
+  a value is finite, and an interval that no node can leave for infinity answers that.
+- Finite outputs: a sum of products is finite only if all its factors are. So a row with such an
+  output needs no check whether its input is finite.
+- Looks: conditions on the input columns themselves, for a program that reads them anyway.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Put forests side by side: the trees of all in one, each with outputs of its own.
+"""Forests side by side: the trees of all in one, each with outputs of its own.
 
-Sort nodes into groups that may become one node.
+The helpers that sort nodes into groups serve all merging rules.
 """
 
 from __future__ import annotations
