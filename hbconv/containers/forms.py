@@ -405,9 +405,9 @@ class NameArrays(RowItems):
     dtype: str
 
     def misfit(self, values: Type) -> str | None:
-        own = super().misfit(values)
+        misfit = super().misfit(values)
         is_text = re.fullmatch(r"<U\d{1,9}", self.dtype) is not None
-        return own if is_text else "names columns by what is no text"
+        return misfit if is_text else "names columns by what is no text"
 
 
 @dataclass(frozen=True)

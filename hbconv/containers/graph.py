@@ -266,8 +266,8 @@ class Graph:
         mapping = rewrite(self.roots, visit)
         outputs = {name: o.mapped(mapping) for name, o in self.outputs.items()}
         checks, warnings = (
-            tuple(replace(c, node=mapping[c.node]) for c in found)
-            for found in (self.checks, self.warnings)
+            tuple(replace(c, node=mapping[c.node]) for c in group)
+            for group in (self.checks, self.warnings)
         )
         return replace(self, schema=schema, outputs=outputs, checks=checks, warnings=warnings)
 
@@ -291,10 +291,10 @@ class Graph:
         checks, warnings = (
             tuple(
                 replace(c, node=mapping[c.node], sparse_only=False)
-                for c in found
+                for c in group
                 if sparse or not c.sparse_only
             )
-            for found in (self.checks, self.warnings)
+            for group in (self.checks, self.warnings)
         )
         return replace(self, outputs=outputs, checks=checks, warnings=warnings)
 
@@ -375,8 +375,8 @@ def _verify_output(name: str, output: Output, nodes: set[Node]) -> None:
 def _verify_traits(graph: Graph) -> None:
     frame_format = graph.traits.frame_format
     names = graph.traits.names_out
-    known = ("", "default", "given", "pandas", "polars", "rows")
-    if frame_format is not None and frame_format.library not in known:
+    libraries = ("", "default", "given", "pandas", "polars", "rows")
+    if frame_format is not None and frame_format.library not in libraries:
         raise VerificationError(f"frames of {frame_format.library!r:.50}")
     if names is not None and not names.reads <= set(range(len(graph.schema.columns))):
         raise VerificationError("names are made of those of columns that do not exist")

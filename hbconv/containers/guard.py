@@ -256,21 +256,21 @@ def find_finite_output(graph: Graph, checked: Iterable[IsNonFinite]) -> Node | N
     """
     conditions = tuple(checked)
     return (
-        _infinite_answers(graph, conditions)
+        _find_infinite_output(graph, conditions)
         if all(c.allow_nan for c in conditions)
-        else _infinite_sums(graph, conditions)
+        else _find_infinite_sum(graph, conditions)
     )
 
 
-def _infinite_answers(graph: Graph, conditions: tuple[IsNonFinite, ...]) -> Node | None:
+def _find_infinite_output(graph: Graph, conditions: tuple[IsNonFinite, ...]) -> Node | None:
     """Find an output that is infinite wherever a checked value is."""
-    found = next(
+    output = next(
         (node for node in graph.output_roots if all(_shows(c.x, node) for c in conditions)), None
     )
-    return None if found is None else IsNonFinite(found, allow_nan=True)
+    return None if output is None else IsNonFinite(output, allow_nan=True)
 
 
-def _infinite_sums(graph: Graph, conditions: tuple[IsNonFinite, ...]) -> Node | None:
+def _find_infinite_sum(graph: Graph, conditions: tuple[IsNonFinite, ...]) -> Node | None:
     """Find a sum over all checked values: it is not finite if one of them is not."""
     nodes = graph.nodes()
     clipped = {
@@ -281,11 +281,11 @@ def _infinite_sums(graph: Graph, conditions: tuple[IsNonFinite, ...]) -> Node | 
         for node in nodes
         if isinstance(node, Linear) and node not in clipped and _weighs_all(node)
     )
-    found = next((node for node in sums if all(_spoils(c.x, node.x) for c in conditions)), None)
-    if found is None:
+    total = next((node for node in sums if all(_spoils(c.x, node.x) for c in conditions)), None)
+    if total is None:
         return None
     return IsNonFinite(
-        found if found.type.width == 1 else Select(found, Array([0])), allow_nan=False
+        total if total.type.width == 1 else Select(total, Array([0])), allow_nan=False
     )
 
 
@@ -334,31 +334,35 @@ def find_interval(node: Node, bound: float) -> Interval | None:
     >>> found.bound, sorted(found.nan_from)
     (24.0, [0, 1])
     """
-    return _find(node, Interval(bound), {})
+    return _interval_of(node, Interval(bound), {})
 
 
-def _find(node: Node, given: Interval, known: dict[int, Interval | None]) -> Interval | None:
+def _interval_of(
+    node: Node, input_interval: Interval, intervals: dict[int, Interval | None]
+) -> Interval | None:
     """Visit each node once: where each column is computed from all before it, paths are many."""
-    if id(node) not in known:
-        known[id(node)] = _computed(node, given, known)
-    return known[id(node)]
+    if id(node) not in intervals:
+        intervals[id(node)] = _compute_interval(node, input_interval, intervals)
+    return intervals[id(node)]
 
 
-def _computed(node: Node, given: Interval, known: dict[int, Interval | None]) -> Interval | None:
+def _compute_interval(
+    node: Node, input_interval: Interval, intervals: dict[int, Interval | None]
+) -> Interval | None:
     if node.always_finite or node.type.dtype in ("int32", "bool"):
         return Interval(FINITE)
     inputs: list[Interval] = []
     for operand in node.inputs:
-        interval = _find(operand, given, known)
+        interval = _interval_of(operand, input_interval, intervals)
         if interval is None:
             return None
         inputs.append(interval)
     if not node.inputs:
-        return node.interval(given)
-    found = node.interval(*inputs)
-    if found is None or not found.bound < LARGEST.get(node.type.dtype, 0.0):
+        return node.interval(input_interval)
+    result = node.interval(*inputs)
+    if result is None or not result.bound < LARGEST.get(node.type.dtype, 0.0):
         return None
-    return found
+    return result
 
 
 def find_looks(

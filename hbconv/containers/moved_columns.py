@@ -87,17 +87,19 @@ def columns_of(x: Node, positions: Sequence[int]) -> Node:
     Text columns may stand beside it on the way.
     """
     runs = groupby((find_origin(x, j) for j in positions), key=itemgetter(0))
-    return concat([_narrowed(made, [position for _, position in run]) for made, run in runs])
+    return concat(
+        [_select_of_maker(maker, [position for _, position in run]) for maker, run in runs]
+    )
 
 
-def _narrowed(made: Node, places: Sequence[int]) -> Node:
+def _select_of_maker(maker: Node, places: Sequence[int]) -> Node:
     """Select columns of what makes them, and no more of what a step of texts reads."""
-    if isinstance(made, FillObjects):
-        fill = tuple(made.fill[place] for place in places)
-        return replace(made, x=select(made.x, places), fill=fill)
-    if isinstance(made, CleanText | KeepText):
-        return replace(made, x=select(made.x, places))
-    return select(made, places)
+    if isinstance(maker, FillObjects):
+        fill = tuple(maker.fill[place] for place in places)
+        return replace(maker, x=select(maker.x, places), fill=fill)
+    if isinstance(maker, CleanText | KeepText):
+        return replace(maker, x=select(maker.x, places))
+    return select(maker, places)
 
 
 def find_origin(x: Node, position: int) -> tuple[Node, int]:
@@ -121,28 +123,28 @@ def find_columns_read(roots: tuple[Node, ...]) -> frozenset[int]:
 
     Those of which a selection behind a concatenation leaves nothing are only moved.
     """
-    found: set[int] = set()
+    columns: set[int] = set()
     for root in roots:
-        _follow(root, np.arange(root.type.width), found)
+        _follow(root, np.arange(root.type.width), columns)
     for node in topological(roots):
         for x in () if isinstance(node, Select | Concat) else node.inputs:
-            _follow(x, np.arange(x.type.width), found)
-    return frozenset(found)
+            _follow(x, np.arange(x.type.width), columns)
+    return frozenset(columns)
 
 
-def _follow(x: Node, places: npt.NDArray[np.integer[Any]], found: set[int]) -> None:
+def _follow(x: Node, places: npt.NDArray[np.integer[Any]], columns: set[int]) -> None:
     """Add the columns of the input that some places of x hold, if they were only moved."""
     if isinstance(x, Columns):
-        found.update(x.indices.data[places].tolist())
+        columns.update(x.indices.data[places].tolist())
     if isinstance(x, Select):
-        _follow(x.x, x.indices.data[places], found)
+        _follow(x.x, x.indices.data[places], columns)
     if not isinstance(x, Concat):
         return
     first = 0
     for part in x.xs:
-        own = places[(places >= first) & (places < first + part.type.width)]
-        if len(own):
-            _follow(part, own - first, found)
+        part_places = places[(places >= first) & (places < first + part.type.width)]
+        if len(part_places):
+            _follow(part, part_places - first, columns)
         first += part.type.width
 
 
@@ -153,7 +155,7 @@ def of_objects(node: Node) -> Node:
     """
     with at_step(node.step):
         if isinstance(node, FillObjects) and node.type.dtype != "string":
-            return _filled(node)
+            return _fill(node)
         if isinstance(node, Select) and node.x.type.dtype == "string":
             taken = _of_array(node.x, node.indices.data.tolist())
             return rewrite((taken,), of_objects)[taken]
@@ -162,7 +164,7 @@ def of_objects(node: Node) -> Node:
         return node
 
 
-def _filled(node: FillObjects) -> Node:
+def _fill(node: FillObjects) -> Node:
     """Fill numbers; where only None is missing, they do not tell it from NaN."""
     if not node.fills_numbers:
         return node.x

@@ -260,7 +260,7 @@ class Node:
         if all(mapping.get(n, n) is n for n in self.inputs):
             return self
         changes = {
-            f.name: _mapped(getattr(self, f.name), mapping)
+            f.name: _replace_nodes(getattr(self, f.name), mapping)
             for f in dataclasses.fields(self)
             if _holds_nodes(getattr(self, f.name))
         }
@@ -306,7 +306,7 @@ def _holds_nodes(value: Any) -> bool:
     )
 
 
-def _mapped(value: Any, mapping: Mapping[Node, Node]) -> Any:
+def _replace_nodes(value: Any, mapping: Mapping[Node, Node]) -> Any:
     return (
         tuple(mapping.get(n, n) for n in value)
         if isinstance(value, tuple)

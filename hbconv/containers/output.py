@@ -80,9 +80,9 @@ class Output:
         theirs = before.form.when_sparse
         if mine is None or theirs is None:
             return self
-        made = mine.after(theirs)
-        form = replace(self.form, sparse=made) if isinstance(self.form, AsRows) else made
-        return replace(self, form=form)
+        form = mine.after(theirs)
+        changed = replace(self.form, sparse=form) if isinstance(self.form, AsRows) else form
+        return replace(self, form=changed)
 
     def for_rows(self, *, sparse: bool) -> Output:
         """Return the output of rows that come as a sparse matrix, or that do not."""

@@ -130,12 +130,12 @@ class WholeProducts(Formula):
     """Products of matrices beside the first one, at most."""
 
     @cached_property
-    def _known(self) -> Rows:
+    def _filled_points(self) -> Rows:
         return np.nan_to_num(self.points.data.astype(np.float64), nan=0.0)
 
     @cached_property
     def _lengths(self) -> npt.NDArray[np.float64]:
-        return self._row_lengths(self._known)
+        return self._row_lengths(self._filled_points)
 
     @property
     def growth(self) -> int:
@@ -147,13 +147,13 @@ class WholeProducts(Formula):
         if not self._are_ints:
             return True
         digits = np.finfo(np.result_type(rows, np.float32)).nmant
-        largest = max(np.abs(rows).max(initial=0.0), np.abs(self._known).max(initial=0.0))
+        largest = max(np.abs(rows).max(initial=0.0), np.abs(self._filled_points).max(initial=0.0))
         is_small = self.terms * self.points.shape[1] * (2.0 * largest) ** 2 < 2.0**digits
         return not (is_small and (rows == np.rint(rows)).all())
 
     @cached_property
     def _are_ints(self) -> bool:
-        return bool((self._known == np.rint(self._known)).all())
+        return bool((self._filled_points == np.rint(self._filled_points)).all())
 
     def entries(self, rows: Rows, batch: int) -> Rows:  # noqa: ARG002
         x = rows.astype(np.float64)
@@ -162,7 +162,7 @@ class WholeProducts(Formula):
 
     def _products(self, x: Rows) -> Rows:
         """Multiply rows with the points."""
-        return _product(x, self._known)
+        return _product(x, self._filled_points)
 
     def _row_lengths(self, x: Rows) -> npt.NDArray[np.float64]:
         return np.asarray(np.einsum("ij,ij->i", x, x))
@@ -175,7 +175,7 @@ class WholeProducts(Formula):
         """Bound the rounding of sums of ``width`` terms, each at most ``|x|^2 + |y|^2``."""
         x = b.cast(rows, "float64")
         x = b.where(b.op("isnan", x), b.op("expand", x, b.constant([0.0], x.dtype)), x)
-        largest = float((self._known**2).sum(axis=1).max(initial=0.0))
+        largest = float((self._filled_points**2).sum(axis=1).max(initial=0.0))
         size = b.reduce("reduce_sum", x * x)
         sums = (self.points.shape[1] + 2) * self.terms
         scale = 4.0 * self.epsilon(rows.dtype) * sums * self.growth
@@ -199,7 +199,7 @@ class ProductDistances(WholeProducts):
         return self if is_searched_by_heap(dtype, self.points) else self.rest
 
     def _products(self, x: Rows) -> Rows:
-        y = self._known
+        y = self._filled_points
         parts = [_product(x, y[start : start + CHUNK]) for start in range(0, len(y), CHUNK)]
         return np.concatenate(parts, axis=1)
 
@@ -233,13 +233,13 @@ class SparseProducts(WholeProducts):
 
     @cached_property
     def _lengths(self) -> npt.NDArray[np.float64]:
-        return (_sums if self.points_are_sparse else _dots)(self._known)
+        return (_sums if self.points_are_sparse else _dots)(self._filled_points)
 
     def _row_lengths(self, x: Rows) -> npt.NDArray[np.float64]:
         return (_sums if self.rows_are_sparse else _dots)(x)
 
     def _products(self, x: Rows) -> Rows:
-        return _term_after_term(x, self._known)
+        return _term_after_term(x, self._filled_points)
 
 
 @dataclass(frozen=True)
@@ -301,12 +301,12 @@ class SharedProducts(WholeProducts):
         3. Scale up by the columns shared.
         """
         dtype = self._dtype(rows.dtype)
-        given, points = rows.astype(dtype), self.points.data.astype(dtype)
-        missing, absent = (np.isnan(v).astype(dtype) for v in (given, points))
-        x, y = (np.nan_to_num(v, nan=0.0) for v in (given, points))
-        squares = -2.0 * _product(x.astype(np.float64), self._known, batch)  # 1
+        x_raw, points = rows.astype(dtype), self.points.data.astype(dtype)
+        missing, absent = (np.isnan(v).astype(dtype) for v in (x_raw, points))
+        x, y = (np.nan_to_num(v, nan=0.0) for v in (x_raw, points))
+        squares = -2.0 * _product(x.astype(np.float64), self._filled_points, batch)  # 1
         squares += np.einsum("ij,ij->i", x, x, dtype=np.float64)[:, None]
-        squares += np.einsum("ij,ij->i", self._known, self._known)
+        squares += np.einsum("ij,ij->i", self._filled_points, self._filled_points)
         squares = np.maximum(squares, 0.0).astype(dtype)
         squares -= _product(x * x, absent, batch)  # 2
         squares -= _product(missing, y * y, batch)
@@ -407,10 +407,10 @@ class TermDistances(Formula):
 
     def for_dtype(self, dtype: str) -> Formula | None:
         if not is_searched_by_heap(dtype, self.points):
-            return self._partitioned()
+            return self._partition_formula()
         return None if self.kind in _COMMON and not self.is_narrow(dtype) else self
 
-    def _partitioned(self) -> Formula | None:
+    def _partition_formula(self) -> Formula | None:
         """Return the formula of distances that are partitioned: SciPy squares where p is 2."""
         if self.kind == "square":
             return RootProducts(self.points, self.of)
@@ -468,10 +468,10 @@ class TermDistances(Formula):
 
 def _of_pairs(term: Callable[..., Terms], a: Rows, b: Rows) -> Terms:
     """Compute a term of each pair of a row's and a point's value."""
-    (own, row), (others, point) = (np.unique(v, return_inverse=True) for v in (a, b))
-    if len(own) * len(others) > len(a) * len(b) // 2:
+    (distinct, row), (others, point) = (np.unique(v, return_inverse=True) for v in (a, b))
+    if len(distinct) * len(others) > len(a) * len(b) // 2:
         return term(a[:, None], b)
-    return term(own[:, None], others)[row[:, None], point]
+    return term(distinct[:, None], others)[row[:, None], point]
 
 
 def _in_c(function: Callable[..., float], *values: Any) -> Terms:
@@ -480,8 +480,8 @@ def _in_c(function: Callable[..., float], *values: Any) -> Terms:
     with np.errstate(all="ignore"):
         answers = np.asarray(getattr(np, _NAMES.get(function, function.__name__))(*wide))
     usual = np.isfinite(answers)
-    given = [array[usual] for array in wide]
-    answers[usual] = np.frompyfunc(function, len(given), 1)(*given).astype(np.float64)
+    arguments = [array[usual] for array in wide]
+    answers[usual] = np.frompyfunc(function, len(arguments), 1)(*arguments).astype(np.float64)
     return answers
 
 

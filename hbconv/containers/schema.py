@@ -83,10 +83,10 @@ class Column:
     def of(self, dtype: str) -> Column:
         """Return the same column of the dtype that a table tells."""
         weak = dtype == WEAK_INT
-        told = "int64" if weak else dtype
-        if (self.dtype, self.weak_int) == (told, weak):
+        own_dtype = "int64" if weak else dtype
+        if (self.dtype, self.weak_int) == (own_dtype, weak):
             return self
-        return Column(self.name, told, weak)
+        return Column(self.name, own_dtype, weak)
 
 
 @dataclass(frozen=True)
@@ -194,8 +194,8 @@ class Schema:
     def key(self) -> str:
         """Digest that tells one schema from another."""
         weak = tuple(column.weak_int for column in self.columns)
-        told = repr((self.names, self.dtypes, weak, self.named, self.conventions, self.finds))
-        return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
+        content = repr((self.names, self.dtypes, weak, self.named, self.conventions, self.finds))
+        return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -278,7 +278,7 @@ class NamesOut:
     pattern: tuple[str, ...] = ()
     checked: bool = False
 
-    def of(self, given: Sequence[str] | None, schema: Schema) -> tuple[str, ...]:
+    def of(self, names: Sequence[str] | None, schema: Schema) -> tuple[str, ...]:
         """Return the names for input columns of the given names; those of fitting for None.
 
         Raises
@@ -286,18 +286,18 @@ class NamesOut:
         InputError
             Other names than in fitting, or another number of them, where the source checks that.
         """
-        if given is None:
+        if names is None:
             return self.default
-        if self.checked and schema.named and tuple(given) != schema.names:
+        if self.checked and schema.named and tuple(names) != schema.names:
             raise InputError("input_features is not equal to feature_names_in_")
-        if self.checked and len(given) != len(schema.columns):
+        if self.checked and len(names) != len(schema.columns):
             raise InputError(
                 f"input_features should have length equal to number of features "
-                f"({len(schema.columns)}), got {len(given)}"
+                f"({len(schema.columns)}), got {len(names)}"
             )
         return (
             tuple(
-                _PLACE.sub(lambda found: str(given[int(found[1])]), name) for name in self.pattern
+                _PLACE.sub(lambda match: str(names[int(match[1])]), name) for name in self.pattern
             )
             or self.default
         )

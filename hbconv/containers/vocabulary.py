@@ -89,8 +89,8 @@ class Vocabulary:
     @cached_property
     def texts(self) -> tuple[list[str], npt.NDArray[np.int32]]:
         """The values that are texts, and their codes."""
-        found = [(value, code) for code, value in enumerate(self.values) if isinstance(value, str)]
-        return [text for text, _ in found], np.array([code for _, code in found], np.int32)
+        texts = [(value, code) for code, value in enumerate(self.values) if isinstance(value, str)]
+        return [text for text, _ in texts], np.array([code for _, code in texts], np.int32)
 
     @property
     def is_text(self) -> bool:
@@ -122,9 +122,9 @@ def missing_of(vocabularies: Iterable[Vocabulary]) -> Missing:
     >>> missing_of([Vocabulary(("a",), nan=1), Vocabulary(("a",), none=1)]), missing_of([])
     ('none', 'nan')
     """
-    known = list(vocabularies)
+    listed = list(vocabularies)
     ways: tuple[Missing, ...] = ("none", "nan", "na")
-    return next((way for way in ways if any(getattr(v, way) != -1 for v in known)), "nan")
+    return next((way for way in ways if any(getattr(v, way) != -1 for v in listed)), "nan")
 
 
 class _Codes(dict[object, int]):
@@ -147,7 +147,7 @@ class _Codes(dict[object, int]):
 
 class _SpelledCodes(_Codes):
     def __missing__(self, value: object) -> int:
-        text = value if isinstance(value, str) else _spelled(value)
+        text = value if isinstance(value, str) else _spell(value)
         if text is not None and text.endswith("\0"):
             return self[text.rstrip("\0")]
         if text is None or text is value:
@@ -155,7 +155,7 @@ class _SpelledCodes(_Codes):
         return self.get(text, -1)
 
 
-def _spelled(value: object) -> str | None:
+def _spell(value: object) -> str | None:
     """Return the text of a value that is none; None for texts and what is missing.
 
     Raises

@@ -21,15 +21,15 @@ def describe_versions() -> dict[str, str]:
     They are read from the names of folders. ``importlib.metadata`` opens files, and takes twenty
     times as long.
     """
-    found = {"python": platform.python_version()}
+    versions = {"python": platform.python_version()}
     names = {_plain(package): package for package in PACKAGES}
-    for name, version in _installed():
+    for name, version in _list_installed():
         if name in names:
-            found.setdefault(names[name], version)
-    return found
+            versions.setdefault(names[name], version)
+    return versions
 
 
-def _installed() -> Iterator[tuple[str, str]]:
+def _list_installed() -> Iterator[tuple[str, str]]:
     """Yield the name and the version of each package, those found first by imports first."""
     for folder in sys.path:
         try:

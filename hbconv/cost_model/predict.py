@@ -27,7 +27,7 @@ def find_prices(target: Target, strategy: str, *, native: bool) -> Prices:
     if target.device != "cpu":
         return PRIMITIVE_PRICES["cuda"]
     record = _record_of(target)
-    factors = record.factors[_priced(target.backend)] if record else SHIPPED
+    factors = record.factors[_priced_backend(target.backend)] if record else SHIPPED
     return scaled_prices(target.backend, strategy, factors, native=native)
 
 
@@ -41,18 +41,22 @@ def show_prices(target: Target) -> str:
 def scaled_prices(backend: str, strategy: str, factors: Factors, *, native: bool) -> Prices:
     """Return the shipped prices of a strategy on a backend, times factors."""
     trees = KERNEL_PRICES if native else LOWERED_PRICES
-    priced = _priced(backend)
-    own = trees.get((backend, strategy)) or trees.get((priced, strategy))
-    return factors.of_trees(own) if own else factors.of_primitives(PRIMITIVE_PRICES[priced])
+    priced = _priced_backend(backend)
+    tree_prices = trees.get((backend, strategy)) or trees.get((priced, strategy))
+    return (
+        factors.of_trees(tree_prices)
+        if tree_prices
+        else factors.of_primitives(PRIMITIVE_PRICES[priced])
+    )
 
 
 def _record_of(target: Target) -> PriceRecord | None:
     """Return the record of this machine, if it holds for a target."""
     record = find_record() if target.device == "cpu" else None
-    return record if record and _priced(target.backend) in record.factors else None
+    return record if record and _priced_backend(target.backend) in record.factors else None
 
 
-def _priced(backend: str) -> str:
+def _priced_backend(backend: str) -> str:
     """Return the backend whose prices hold for one."""
     return backend if backend in PRIMITIVE_PRICES else DEFAULT
 

@@ -78,7 +78,7 @@ def read_record(cache: Cache) -> PriceRecord | None:
     files = cache.read(ENTRY)
     if files is None:
         return None
-    record = _parsed(files.get(MEMBER, b""))
+    record = _parse(files.get(MEMBER, b""))
     reason = _refusal(record)
     if reason:
         logger.info("The prices in %s do not count: %s.", cache.folder, reason)
@@ -118,19 +118,19 @@ def _refusal(record: PriceRecord | None) -> str:
     return ""
 
 
-def _parsed(data: bytes) -> PriceRecord | None:
+def _parse(data: bytes) -> PriceRecord | None:
     """Read a record of any file; None if it holds what no measurement writes."""
     try:
         fields = json.loads(data)
         if fields.pop("format") != FORMAT or not _is_day(fields["day"]):
             return None
-        fields["factors"] = {name: _factors(found) for name, found in fields["factors"].items()}
+        fields["factors"] = {name: _factors(factors) for name, factors in fields["factors"].items()}
         return PriceRecord(**fields)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
 
 
-def _factors(found: Mapping[str, Any]) -> Factors:
+def _factors(values: Mapping[str, Any]) -> Factors:
     """Return factors, each of them sound.
 
     Raises
@@ -138,9 +138,9 @@ def _factors(found: Mapping[str, Any]) -> Factors:
     ValueError
         One is missing, too many, or no factor.
     """
-    if tuple(found) != GROUPS or not all(map(is_factor, found.values())):
-        raise ValueError(found)
-    return Factors(**found)
+    if tuple(values) != GROUPS or not all(map(is_factor, values.values())):
+        raise ValueError(values)
+    return Factors(**values)
 
 
 def _is_day(text: str) -> bool:
@@ -193,9 +193,9 @@ class Factors:
         return replace(
             prices,
             operator=prices.operator * self.operators,
-            elementwise=_scaled(prices.elementwise, self.elementwise),
-            take=_scaled(prices.take, self.reads),
-            read=_scaled(prices.read, self.reads),
+            elementwise=_scale(prices.elementwise, self.elementwise),
+            take=_scale(prices.take, self.reads),
+            read=_scale(prices.read, self.reads),
             multiplication=prices.multiplication * self.products,
             padding=prices.padding * self.products,
             span=prices.span * self.elementwise,
@@ -210,15 +210,15 @@ class Factors:
         return replace(
             prices,
             operator=prices.operator * self.operators,
-            elementwise=_scaled(prices.elementwise, self.trees),
-            take=_scaled(prices.take, self.trees),
-            read=_scaled(prices.read, self.trees),
+            elementwise=_scale(prices.elementwise, self.trees),
+            take=_scale(prices.take, self.trees),
+            read=_scale(prices.read, self.trees),
             multiplication=prices.multiplication * self.trees,
             padding=prices.padding * self.trees,
-            visit=_scaled(prices.visit, self.trees),
+            visit=_scale(prices.visit, self.trees),
             span=prices.span * self.trees,
             column=prices.column * self.trees,
-            sum=_scaled(prices.sum, self.trees),
+            sum=_scale(prices.sum, self.trees),
         )
 
 
@@ -245,7 +245,7 @@ def is_factor(value: object) -> bool:
     return type(value) is float and 1 / MOST <= value <= MOST
 
 
-def _scaled(price: Price, factor: float) -> Price:
+def _scale(price: Price, factor: float) -> Price:
     if isinstance(price, tuple):
         return tuple(step * factor for step in price)
     return price * factor

@@ -128,7 +128,7 @@ def count_work(program: TensorProgram, op: Op) -> Work:
     (('exp', 3.0),)
     """
     if op.body:
-        return _repeated(op.body, op.attributes["steps"])
+        return _count_repeated(op.body, op.attributes["steps"])
     operands = [program.instructions[i].type for i in op.operands]
     if op.kind is OpKind.PRODUCT:
         return _product(op, operands)
@@ -201,7 +201,7 @@ def _row_bytes(result: TensorType, operands: list[TensorType]) -> int:
     return sum(_bytes(kind) for kind in (result, *operands) if kind.rows)
 
 
-def _repeated(body: TensorProgram, steps: int) -> Work:
+def _count_repeated(body: TensorProgram, steps: int) -> Work:
     """Count a repeated program; tables and temporaries are not counted."""
     works = [count_work(body, op) for op in counted_operators(body)]
     counts = {

@@ -83,13 +83,13 @@ def optimize(graph: Graph, target: Target | None = None) -> Optimized:
     often = {name: output for name, output in graph.outputs.items() if not output.on_demand}
     if len(often) in (0, len(graph.outputs)):
         return find_search(graph, target or Target()).best()
-    found = find_search(replace(graph, outputs=often), target or Target()).best()
-    outputs = {**_simplified_exactly(graph).outputs, **found.graph.outputs}
+    optimized = find_search(replace(graph, outputs=often), target or Target()).best()
+    outputs = {**_simplify_exactly(graph).outputs, **optimized.graph.outputs}
     ordered = {name: outputs[name] for name in graph.outputs}
-    return replace(found, graph=replace(found.graph, outputs=ordered))
+    return replace(optimized, graph=replace(optimized.graph, outputs=ordered))
 
 
-def _simplified_exactly(graph: Graph) -> Graph:
+def _simplify_exactly(graph: Graph) -> Graph:
     return simplify(graph, [rule for rule in RULES if rule.exactness is Exactness.BITS])
 
 
@@ -106,7 +106,7 @@ def simplify_exactly(graph: Graph, nodes: Sequence[Node]) -> tuple[Node, ...]:
     They then share equal sub-expressions with the graph's outputs.
     """
     outputs = {str(position): Output(node) for position, node in enumerate(nodes)}
-    return _simplified_exactly(replace(graph, outputs=outputs)).output_roots
+    return _simplify_exactly(replace(graph, outputs=outputs)).output_roots
 
 
 def rule_names() -> tuple[str, ...]:

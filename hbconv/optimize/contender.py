@@ -221,15 +221,15 @@ def _describe(node: Node) -> list[Any]:
 def _sizes(forest: Forest) -> list[Any]:
     counts = (forest.n_trees, forest.n_tests, forest.depth)
     kinds = (forest.n_outputs, forest.values.shape[1], forest.accumulate, bool(forest.tables))
-    return [*map(_rounded, counts), *kinds]
+    return [*map(_round_size, counts), *kinds]
 
 
-def _rounded(count: int) -> int:
+def _round_size(count: int) -> int:
     """Return the size on a scale of four steps for each doubling.
 
     Examples
     --------
-    >>> [_rounded(count) for count in (0, 1, 1_000, 1_050, 2_000)]
+    >>> [_round_size(count) for count in (0, 1, 1_000, 1_050, 2_000)]
     [0, 4, 44, 44, 48]
     """
     return 0 if count == 0 else STEPS_PER_DOUBLING + round(STEPS_PER_DOUBLING * math.log2(count))
@@ -281,10 +281,10 @@ def contenders_of(problem: Problem, bucket: Bucket, fitted: Plan | None) -> list
     if fitted is None:
         return find_contenders(problem)
     few = replace(problem, target=problem.target.replace(rows=bucket.typical))
-    found = find_contenders(few, (of_strategies,))
-    same = next((c for c in found if c.plan.strategies == fitted.strategies), None)
+    contenders = find_contenders(few, (of_strategies,))
+    same = next((c for c in contenders if c.plan.strategies == fitted.strategies), None)
     first = same or of_plan(fitted, problem)
-    return [first, *(c for c in found if c.label != first.label)]
+    return [first, *(c for c in contenders if c.label != first.label)]
 
 
 def is_usable(record: TuningRecord, contenders: list[Contender]) -> bool:
@@ -302,17 +302,19 @@ def find_tuned(problem: Problem, tuning: Tuning) -> Tuned | None:
     records = {b: record for b, key in keys.items() if (record := tuning.find(key))}
     if not records:
         return None
-    own = find_bucket(problem.target.rows)
-    chosen = {own: _choose(contenders_of(problem, own, None), records.get(own))}
-    fitted = chosen[own][0]
+    own_bucket = find_bucket(problem.target.rows)
+    chosen = {
+        own_bucket: _choose(contenders_of(problem, own_bucket, None), records.get(own_bucket))
+    }
+    fitted = chosen[own_bucket][0]
     within = replace(problem, optimization=fitted.optimization)
-    for bucket in records.keys() - {own}:
+    for bucket in records.keys() - {own_bucket}:
         contenders = contenders_of(within, bucket, fitted.plan)
         chosen[bucket] = _choose(contenders, records[bucket])
     used = {bucket: chosen[bucket][1] for bucket in BUCKETS if bucket in chosen}
-    row_plans = [_row_plan(b, *chosen[b]) for b in used if b != own]
-    found = {bucket: record for bucket, record in used.items() if record}
-    return Tuned(fitted, tuple(p for p in row_plans if p), found) if found else None
+    row_plans = [_row_plan(b, *chosen[b]) for b in used if b != own_bucket]
+    usable = {bucket: record for bucket, record in used.items() if record}
+    return Tuned(fitted, tuple(p for p in row_plans if p), usable) if usable else None
 
 
 def _choose(
@@ -321,9 +323,9 @@ def _choose(
     """Return what a record says to take, the record if it is usable, and the measured gain."""
     if record is None or not is_usable(record, contenders):
         return contenders[0], None, 1.0
-    found = next(c for c in contenders if c.label == record.chosen)
+    contender = next(c for c in contenders if c.label == record.chosen)
     gain = record.seconds[contenders[0].label] / record.seconds[record.chosen]
-    return replace(found, plan=_measured(found.plan)), record, gain
+    return replace(contender, plan=_mark_measured(contender.plan)), record, gain
 
 
 def _row_plan(
@@ -334,6 +336,6 @@ def _row_plan(
     return RowPlan(bucket, chosen.plan, gain, measured=True)
 
 
-def _measured(plan: Plan) -> Plan:
+def _mark_measured(plan: Plan) -> Plan:
     choices = ((forest, replace(choice, measured=True)) for forest, choice in plan.choices)
     return Plan(tuple(choices))

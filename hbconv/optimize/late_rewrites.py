@@ -46,7 +46,7 @@ def share_codes(graph: Graph, conditions: Sequence[Node]) -> tuple[Graph, tuple[
         return graph, tuple(conditions)
     names = [f"condition {i}" for i in range(len(conditions))]
     asked = dict(zip(names, map(Output, conditions), strict=True))
-    both = _applied(replace(graph, outputs={**graph.outputs, **asked}), merge_codes)
+    both = _apply(replace(graph, outputs={**graph.outputs, **asked}), merge_codes)
     outputs = {name: both.outputs[name] for name in graph.outputs}
     joined = join_conditions(graph, {name: both.outputs[name].node for name in names})
     return replace(graph, outputs=outputs), tuple(joined.values())
@@ -60,7 +60,7 @@ def join_conditions(graph: Graph, conditions: Mapping[str, Node]) -> dict[str, N
     if not _find_codes(conditions.values()):
         return dict(conditions)
     asked = replace(graph, outputs={name: Output(node) for name, node in conditions.items()})
-    joined = _applied(_applied(asked, merge_codes), merge_elementwise)
+    joined = _apply(_apply(asked, merge_codes), merge_elementwise)
     return {name: output.node for name, output in joined.outputs.items()}
 
 
@@ -68,7 +68,7 @@ def _find_codes(nodes: Iterable[Node]) -> bool:
     return any(isinstance(node, FindCode) for node in topological(tuple(nodes)))
 
 
-def _applied(graph: Graph, rule: Callable[[Graph], Iterator[Derivation | Declined]]) -> Graph:
+def _apply(graph: Graph, rule: Callable[[Graph], Iterator[Derivation | Declined]]) -> Graph:
     """Make all rewrites of a bit-exact rule."""
     exact = [r for r in RULES if r.exactness is Exactness.BITS]
     simple = simplify(graph, exact)
@@ -96,8 +96,8 @@ def narrow_to(graph: Graph, methods: tuple[str, ...], target: Target) -> Graph:
     allowed = [r for r in (narrow_forests, narrow_together) if r.__name__ not in target.without]
     narrow = graph.only(*methods)
     while len(methods) < len(graph.outputs):
-        found = (d for narrowing in allowed for d in narrowing(narrow))
-        derivations = [d for d in found if isinstance(d, Derivation)]
+        proposals = (d for narrowing in allowed for d in narrowing(narrow))
+        derivations = [d for d in proposals if isinstance(d, Derivation)]
         if not derivations:
             break
         narrow = simplify(apply_together(narrow, derivations), rules)

@@ -70,7 +70,7 @@ def join_forests(
     >>> both.roots, both.target, both.start
     ([-1, -2], [0, 1], [0.5, 0.5])
     """
-    shifted = _shifted(forests, places, dtype)
+    shifted = _shift_forests(forests, places, dtype)
     joined: dict[str, Any] = {
         name: Array(np.concatenate([getattr(f, name).data for f in shifted])) for name in _JOINED
     }
@@ -83,7 +83,7 @@ def join_forests(
     )
 
 
-def _shifted(forests: Sequence[Forest], places: Sequence[Ints], dtype: str) -> list[Forest]:
+def _shift_forests(forests: Sequence[Forest], places: Sequence[Ints], dtype: str) -> list[Forest]:
     """Renumber columns, tests, leaves and outputs as in the joined forest.
 
     Where some forests compare by ``<`` and others by ``<=``, all become ``<=``.
@@ -142,19 +142,19 @@ def _join_tables(
     tables: Sequence[CategoryTables | None], n_tests: Sequence[int]
 ) -> CategoryTables | None:
     """Put the tables of category sets one after another; None where there are none."""
-    own = [t for t in tables if t is not None]
-    if not own:
+    present = [t for t in tables if t is not None]
+    if not present:
         return None
     counts = first_places([0 if t is None else t.count for t in tables])
     of_test = [
         np.full(n, -1) if t is None else np.where(t.of_test.data >= 0, t.of_test.data + count, -1)
         for t, count, n in zip(tables, counts, n_tests, strict=True)
     ]
-    sizes = np.concatenate([np.diff(t.start.data) for t in own])
+    sizes = np.concatenate([np.diff(t.start.data) for t in present])
     return CategoryTables(
         Array.of(np.concatenate(of_test), "int32"),
         Array.of(np.append(0, np.cumsum(sizes)), "int32"),
-        Array(np.concatenate([t.goes_left.data for t in own])),
+        Array(np.concatenate([t.goes_left.data for t in present])),
     )
 
 

@@ -63,12 +63,12 @@ def source_seconds(program: TensorProgram, target: Target) -> dict[str, float]:
     """Predict the seconds of the operators of each source, as ``program_seconds`` adds them up."""
     backend = find_backend(target.backend)
     program = _with_tables_written(program, backend)
-    found: dict[str, float] = {}
+    by_source: dict[str, float] = {}
     for op in program.instructions:
         if isinstance(op, Op):
             seconds = _operator_seconds(program, op, target, backend)
-            found[op.source] = found.get(op.source, 0.0) + seconds
-    return found
+            by_source[op.source] = by_source.get(op.source, 0.0) + seconds
+    return by_source
 
 
 def _with_tables_written(program: TensorProgram, backend: Backend) -> TensorProgram:
@@ -127,15 +127,15 @@ def tree_seconds(
 def tree_work(forest: Forest, strategy: str, target: Target, backend: Backend, dtype: str) -> Work:
     """Count what a strategy does on a backend, the sums of the leaf values included."""
     native = strategy in backend.native_trees(target)
-    known = _works.setdefault(forest, {})
+    works = _works.setdefault(forest, {})
     key = (strategy, backend.name if native else "", dtype, target.rows)
-    if key not in known:
-        known[key] = (
+    if key not in works:
+        works[key] = (
             backend.tree_work(strategy, forest, dtype, target)
             if native
             else _with_sums(find_strategy(strategy).work(forest), forest)
         )
-    return known[key]
+    return works[key]
 
 
 def _with_sums(work: Work, forest: Forest) -> Work:
@@ -206,8 +206,8 @@ def predict_slowdown(program: TensorProgram, library: str, target: Target) -> fl
     if target.device != "cpu" or target.backend not in OWN:
         return 1.0
     seconds = list(_seconds(program, library, target))
-    own, source = (sum(each[i] for each in seconds) for i in (0, 1))
-    return own / source if source and math.isfinite(own) else 1.0
+    predicted, source = (sum(each[i] for each in seconds) for i in (0, 1))
+    return predicted / source if source and math.isfinite(predicted) else 1.0
 
 
 def _seconds(program: TensorProgram, library: str, target: Target) -> Iterator[tuple[float, float]]:
@@ -220,18 +220,18 @@ def _seconds(program: TensorProgram, library: str, target: Target) -> Iterator[t
         elif op.primitive in ("nearest", "pairwise"):
             nearest, others = OWN[target.backend]
             count = target.rows * math.prod(program.instructions[op.operands[1]].type.shape)
-            own = nearest if op.primitive == "nearest" else others
-            yield count * own, count * _of_points(op)
+            price = nearest if op.primitive == "nearest" else others
+            yield count * price, count * _of_points(op)
 
 
 def _of_trees(program: TensorProgram, op: Op, library: str, target: Target) -> tuple[float, float]:
     forest, backend = op.attributes["forest"], find_backend(target.backend)
     dtype = program.instructions[op.operands[0]].type.dtype
     costs = strategy_costs(forest, target, backend, dtype)
-    own = costs.get(op.attributes["strategy"], min(costs.values(), default=math.inf))
+    seconds = costs.get(op.attributes["strategy"], min(costs.values(), default=math.inf))
     reference = Target("reference", rows=target.rows)
     visits = tree_work(forest, "tree_traversal", reference, find_backend("reference"), dtype).visits
-    return own, target.rows * visits * VISITS.get(library, VISIT)
+    return seconds, target.rows * visits * VISITS.get(library, VISIT)
 
 
 def _of_points(op: Op) -> float:

@@ -204,7 +204,7 @@ class SplineBasis(Node):
                 b.constant(knots[:, degree + 1 :], x.dtype) - x
             )
             basis = rising + falling
-        return b.reshape(self._wrapped(b, basis) if self.periodic else basis, self.type.width)
+        return b.reshape(self._wrap(b, basis) if self.periodic else basis, self.type.width)
 
     def _piece(self, b: Builder, x: Value) -> Value:
         """Compute splines of degree 0: a one for the piece that x falls in.
@@ -219,7 +219,7 @@ class SplineBasis(Node):
         positions = b.constant(np.arange(self.knots.shape[1] - 1), "int32")
         return b.cast(b.op("eq", b.reshape(piece, *x.shape, 1), positions), x.dtype)
 
-    def _wrapped(self, b: Builder, basis: Value) -> Value:
+    def _wrap(self, b: Builder, basis: Value) -> Value:
         first, middle, last = np.split(np.arange(basis.shape[1]), [self.degree, self.n_splines])
         sums = b.take(basis, first, axis=1) + b.take(basis, last, axis=1)
         return b.concat([sums, b.take(basis, middle, axis=1)], axis=1)

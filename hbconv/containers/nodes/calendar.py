@@ -242,8 +242,8 @@ class CalendarField(Node):
     decides: ClassVar[bool] = True
 
     def check(self) -> str | None:
-        known = self.field in CALENDAR_FIELDS and self.x.type == Type(3, "float64")
-        return None if known else "reads a field of no calendar"
+        fits = self.field in CALENDAR_FIELDS and self.x.type == Type(3, "float64")
+        return None if fits else "reads a field of no calendar"
 
     def infer(self) -> Type:
         return Type(1, "float64")

@@ -146,8 +146,8 @@ class Relation(ColumnWise):
     gives: ClassVar[str] = "bool"
 
     def check(self) -> str | None:
-        known = self.relation in ("lt", "le", "gt", "ge", "eq", "ne", "and", "or", "xor")
-        return None if known else f"has no relation {self.relation:.50}"
+        exists = self.relation in ("lt", "le", "gt", "ge", "eq", "ne", "and", "or", "xor")
+        return None if exists else f"has no relation {self.relation:.50}"
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         return b.op(self.relation, *b.promote(*inputs))

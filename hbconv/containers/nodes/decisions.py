@@ -252,7 +252,7 @@ class TableSoftmax(Node):
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         width = self.type.width
-        _, powers, total = _shifted(b, b.reshape(inputs[0], self.groups, width // self.groups))
+        _, powers, total = _shift(b, b.reshape(inputs[0], self.groups, width // self.groups))
         return b.reshape(powers / total, width)
 
 
@@ -266,11 +266,11 @@ class TableLogSoftmax(Node):
         return self.x.type
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
-        shifted, _, total = _shifted(b, b.reshape(inputs[0], 1, self.type.width))
+        shifted, _, total = _shift(b, b.reshape(inputs[0], 1, self.type.width))
         return b.reshape(shifted - b.op("log", total), self.type.width)
 
 
-def _shifted(b: Builder, x: Value) -> tuple[Value, Value, Value]:
+def _shift(b: Builder, x: Value) -> tuple[Value, Value, Value]:
     """Return ``x - max``, its exponentials and their sum, over the last axis of x."""
     groups, width = x.shape
     shifted = x - b.reshape(b.reduce("reduce_max", x, axis=1), groups, 1)

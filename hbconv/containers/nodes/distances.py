@@ -118,8 +118,8 @@ class SharedDistances(_ToPoints):
     def lower(self, b: Builder, *inputs: Value) -> Value:
         x = b.cast(inputs[0], "float64")
         points = self.points.data.astype(np.float64)
-        known = b.cast(~b.op("isnan", x), "float64")
-        shared = b.matmul(known, b.constant((~np.isnan(points)).T, "float64"))
+        present = b.cast(~b.op("isnan", x), "float64")
+        shared = b.matmul(present, b.constant((~np.isnan(points)).T, "float64"))
         width = b.constant([float(points.shape[1])], "float64")
         return b.op("pairwise", x, b.constant(points), kind="present", p=2.0) / shared * width
 
@@ -156,10 +156,10 @@ class BoxDistances(OwnConstants):
             column = b.take(x, [i])
             below = b.op("maximum", b.constant(low, x.dtype) - column, zero)
             above = b.op("maximum", column - b.constant(high, x.dtype), zero)
-            total = self._added(b, total, below + above)
+            total = self._add_beyond(b, total, below + above)
         return total
 
-    def _added(self, b: Builder, total: Value, beyond: Value) -> Value:
+    def _add_beyond(self, b: Builder, total: Value, beyond: Value) -> Value:
         if self.p == np.inf:
             return b.op("maximum", total, beyond)
         if self.p == 2:
@@ -182,7 +182,7 @@ class _Counts:
         return self.builder.constant([value], "float64")
 
 
-def _divided(c: _Counts, numerator: Value, denominator: Value) -> Value:
+def _divide(c: _Counts, numerator: Value, denominator: Value) -> Value:
     """Divide; nothing by nothing is 0."""
     zero = c.number(0.0)
     none = c.builder.op("eq", numerator, zero)
@@ -194,12 +194,12 @@ def _divided(c: _Counts, numerator: Value, denominator: Value) -> Value:
 def _yule(c: _Counts) -> Value:
     crossed = c.row * c.point
     neither = c.number(c.size) - c.both - c.one
-    return _divided(c, c.number(2.0) * crossed, c.both * neither + crossed)
+    return _divide(c, c.number(2.0) * crossed, c.both * neither + crossed)
 
 
 BINARY_FORMULAS: dict[str, Callable[[_Counts], Value]] = {
     "dice": lambda c: c.one / (c.number(2.0) * c.both + c.one),
-    "jaccard": lambda c: _divided(c, c.one, c.both + c.one),
+    "jaccard": lambda c: _divide(c, c.one, c.both + c.one),
     "rogerstanimoto": lambda c: c.number(2.0) * c.one / (c.number(c.size) + c.one),
     "russellrao": lambda c: (c.number(c.size) - c.both) / c.number(c.size),
     "sokalsneath": lambda c: c.one / (c.number(0.5) * c.both + c.one),

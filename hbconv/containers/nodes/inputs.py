@@ -81,8 +81,8 @@ class Columns(Node):
 
     def trend(self, column: int) -> Trend:
         """Rise: each column is converted from its own dtype."""
-        own = self.schema.dtypes[self.columns[column]]
-        keeps = self.type.dtype.startswith("float") or own == self.type.dtype
+        dtype = self.schema.dtypes[self.columns[column]]
+        keeps = self.type.dtype.startswith("float") or dtype == self.type.dtype
         return Trend.RISES if keeps else Trend.UNKNOWN
 
     def check(self) -> str | None:
@@ -98,12 +98,12 @@ class Columns(Node):
 
     def interval(self, *inputs: Interval) -> Interval | None:
         """Hold ints too, which are not looked at: they are as large as their dtype allows."""
-        (given,) = inputs
+        (x,) = inputs
         if self.type.dtype == "string":
             return None
         floats = frozenset(i for i in self.columns if self.schema.dtypes[i] in LARGEST)
         only_floats = len(floats) == len(self.columns)
-        return Interval(given.bound if only_floats else max(given.bound, LARGEST_INT), floats)
+        return Interval(x.bound if only_floats else max(x.bound, LARGEST_INT), floats)
 
 
 @dataclass(frozen=True)
@@ -132,11 +132,11 @@ class Hashes(Hashed):
     values: tuple[int, ...]
 
     def codes(self, hashes: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-        known = np.asarray(self.values, np.int64)
-        if not len(known):
+        values = np.asarray(self.values, np.int64)
+        if not len(values):
             return np.full(len(hashes), -1, np.int32)
-        place = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
-        return np.where(known[place] == hashes, place, -1).astype(np.int32)
+        place = np.minimum(np.searchsorted(values, hashes), len(values) - 1)
+        return np.where(values[place] == hashes, place, -1).astype(np.int32)
 
     def __str__(self) -> str:
         return f"{len(self.values)} hashed categories"

@@ -120,11 +120,11 @@ class _Walk:
         zeros = np.zeros(2 * self.size)
         free = np.full(self.n_slots, float(self.size))
         behind = [*zeros, *np.arange(self.size), *free, *np.zeros(self.n_slots**2 + 4)]
-        made = (b.op("expand", target, b.constant(x, target.dtype)) for x in (zeros, behind))
-        before, rest = made
+        parts = (b.op("expand", target, b.constant(x, target.dtype)) for x in (zeros, behind))
+        before, rest = parts
         return b.concat([before, target, rest])
 
-    def step(self, b: Builder, given: Value, target: Value) -> Value:
+    def step(self, b: Builder, before: Value, target: Value) -> Value:
         """Take an atom and move, or end; a row that is done keeps its state.
 
         1. Find the atom most correlated with the rest, and whether the path ends there.
@@ -132,7 +132,7 @@ class _Walk:
         3. Move, unless the level rises, for then rounding has eaten the rest.
         4. Let the atom leave whose coefficient became zero.
         """
-        state = self._state(b, given)
+        state = self._state(b, before)
         zero = number(b, 0.0)
         # 1
         lead = self._lead(b, state)
@@ -140,10 +140,10 @@ class _Walk:
         code, ends = self._end(b, state, level)
         works = ~is_set(b, state.is_done)
         # 2
-        growth, is_dependent = self._grown(b, state, lead)
+        growth, is_dependent = self._grow(b, state, lead)
         skips = works & ~ends & is_dependent
         # 3
-        move = self._moved(b, state, growth, lead)
+        move = self._move(b, state, growth, lead)
         stops = works & ~skips & (ends | self._rises(b, state, level))
         goes = works & ~skips & ~stops
         # 4
@@ -151,10 +151,10 @@ class _Walk:
         after = growth
         rest = move.rest
         if self.is_lasso:
-            after, rest, v, factor = self._left(b, state, growth, move, target)
+            after, rest, v, factor = self._leave(b, state, growth, move, target)
             inverse = inverse - square(b, v, b.where(goes, factor, zero))
         order = b.where(skips, growth.order, state.order)
-        skipped = b.where(skips, self._skipped(b, state, lead), state.rest)
+        skipped = b.where(skips, self._skip(b, state, lead), state.rest)
         parts = [
             b.where(works & ends, code, b.where(goes, move.code, state.code)),
             b.where(goes, state.code, state.before),
@@ -165,7 +165,7 @@ class _Walk:
             b.where(goes, after.slots, state.slots),
             b.reshape(inverse, self.n_slots**2),
             b.where(goes, level, state.level),
-            state.moves + b.cast(goes, given.dtype),
+            state.moves + b.cast(goes, before.dtype),
             b.where(goes, move.turned, state.turned),
             b.where(stops, number(b, 1.0), state.is_done),
         ]
@@ -181,9 +181,9 @@ class _Walk:
         """Whether coefficients stay above zero."""
         return self.angles.path == "positive lasso"
 
-    def _state(self, b: Builder, given: Value) -> State:
+    def _state(self, b: Builder, values: Value) -> State:
         ends = np.cumsum([self.size] * 6 + [self.n_slots, self.n_slots**2, 1, 1, 1])
-        parts = [b.take(given, run) for run in np.split(np.arange(given.shape[0]), ends)]
+        parts = [b.take(values, run) for run in np.split(np.arange(values.shape[0]), ends)]
         parts[7] = b.reshape(parts[7], self.n_slots, self.n_slots)
         return State(*parts)
 
@@ -224,7 +224,7 @@ class _Walk:
         )
         return code, is_low | is_over
 
-    def _grown(self, b: Builder, state: State, lead: Lead) -> tuple[Growth, Value]:
+    def _grow(self, b: Builder, state: State, lead: Lead) -> tuple[Growth, Value]:
         """Take the lead, and tell whether it depends on the atoms taken.
 
         The pivot is its distance to their sums. As a square it is zero to the last bits where the
@@ -246,14 +246,14 @@ class _Walk:
         growth = Growth(
             b.where(came, number(b, 1.0), state.taken),
             b.where(came, sign, state.sign),
-            b.where(is_new, self._swapped(b, state, lead), state.order),
+            b.where(is_new, self._swap_order(b, state, lead), state.order),
             b.where(is_new & is_set(b, slot), lead.index, state.slots),
             b.where(is_set(b, slot), number(b, 1.0), b.where(is_free, number(b, 0.0), -shares)),
             b.where(is_new, number(b, 1.0) / (pivot * pivot), number(b, 0.0)),
         )
         return growth, is_dependent
 
-    def _swapped(self, b: Builder, state: State, lead: Lead) -> Value:
+    def _swap_order(self, b: Builder, state: State, lead: Lead) -> Value:
         """Swap the lead with the first atom that is not taken."""
         first = total(b, state.taken)
         others = b.where(
@@ -261,7 +261,7 @@ class _Walk:
         )
         return b.where(is_set(b, lead.place), first, others)
 
-    def _skipped(self, b: Builder, state: State, lead: Lead) -> Value:
+    def _skip(self, b: Builder, state: State, lead: Lead) -> Value:
         """Return the rest where the lead is left out.
 
         The source model swaps the atoms, but not their correlations. So the lead gets that of the
@@ -276,7 +276,7 @@ class _Walk:
         is_checked = b.constant(np.array([self.is_lasso]))
         return is_checked & is_set(b, state.moves) & (state.level < level)
 
-    def _moved(self, b: Builder, state: State, growth: Growth, lead: Lead) -> Move:
+    def _move(self, b: Builder, state: State, growth: Growth, lead: Lead) -> Move:
         """Move until an atom is as correlated, or a coefficient becomes zero.
 
         1. The direction of equal angles, and its correlation with all atoms, rounded.
@@ -289,12 +289,12 @@ class _Walk:
         is_taken = is_set(b, growth.taken)
         # 1
         signs = self._at_slots(b, growth.sign, growth.slots)
-        known = b.reduce("reduce_sum", state.inverse * as_row(b, signs), axis=1)
-        solved = known + growth.factor * dot(b, growth.v, signs) * growth.v
+        shares = b.reduce("reduce_sum", state.inverse * as_row(b, signs), axis=1)
+        solved = shares + growth.factor * dot(b, growth.v, signs) * growth.v
         tokens = b.cast(growth.slots, "int32")
         norm = number(b, 1.0) / b.op("sqrt", dot(b, solved, signs))
         direction = b.op("scatter", tokens, solved * norm, width=self.size)
-        turn = self._rounded(b, b.matmul(direction, b.constant(self.gram)))
+        turn = self._round(b, b.matmul(direction, b.constant(self.gram)))
         # 2
         gaps = [(lead.height - state.rest) / (norm - turn + tiny)]
         if not self.is_positive:
@@ -318,12 +318,12 @@ class _Walk:
             b.cast(turns, direction.dtype),
         )
 
-    def _rounded(self, b: Builder, x: Value) -> Value:
+    def _round(self, b: Builder, x: Value) -> Value:
         """Round to the decimals of the source model, which keep its next atom stable."""
         scale = number(b, self.scale)
         return b.op("rint", x * scale) / scale
 
-    def _left(
+    def _leave(
         self, b: Builder, state: State, growth: Growth, move: Move, target: Value
     ) -> tuple[Growth, Value, Value, Value]:
         """Let an atom leave: return who is taken, the rest, and what the inverse loses.

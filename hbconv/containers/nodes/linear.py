@@ -191,8 +191,8 @@ class WrappedLinear(OwnConstants):
             product.reshape(-1)[np.argsort(output, kind="stable")], np.cumsum(count)
         )
         sums = [
-            _sum(b, products, np.array([terms_of[j] for j in own]).reshape(len(own), -1))
-            for own in alike
+            _sum(b, products, np.array([terms_of[j] for j in outputs]).reshape(len(outputs), -1))
+            for outputs in alike
         ]
         return b.take(b.concat(sums), np.argsort(np.concatenate(alike)))
 

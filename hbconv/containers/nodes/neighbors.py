@@ -106,7 +106,7 @@ class ChoosesNearest(Node):
         """Write the positions of those listed."""
         raise NotImplementedError
 
-    def found(self, b: Builder, positions: Value, *inputs: Value) -> Value:
+    def listed_entries(self, b: Builder, positions: Value, *inputs: Value) -> Value:
         """Write the entries of those listed."""
         raise NotImplementedError
 
@@ -123,13 +123,13 @@ class ChoosesNearest(Node):
         after = np.arange(first + 1, self.listed)
         if self.search is None or not len(after):
             return None
-        found = self.found(b, self.nearest(b, *inputs), *inputs)
+        entries = self.listed_entries(b, self.nearest(b, *inputs), *inputs)
         formula = self.by_formula
         if formula is None:
-            equal = b.op("eq", b.take(found, after - 1), b.take(found, after))
+            equal = b.op("eq", b.take(entries, after - 1), b.take(entries, after))
         else:
             assert self.rows is not None  # noqa: S101
-            scaled = b.cast(formula.scaled(b, found), "float64")
+            scaled = b.cast(formula.scaled(b, entries), "float64")
             smaller, larger = b.take(scaled, after - 1), b.take(scaled, after)
             margin = formula.margin(b, inputs[self.inputs.index(self.rows)], larger)
             equal = larger - smaller <= margin
@@ -188,7 +188,7 @@ class Nearest(ChoosesNearest):
     def nearest(self, b: Builder, *inputs: Value) -> Value:
         return b.op("topk", inputs[0], k=self.listed)
 
-    def found(self, b: Builder, positions: Value, *inputs: Value) -> Value:
+    def listed_entries(self, b: Builder, positions: Value, *inputs: Value) -> Value:
         return b.gather(inputs[0], positions)
 
 
@@ -274,7 +274,7 @@ class NearestPoints(ChoosesNearest):
         x = inputs[0]
         return b.op("nearest", x, b.constant(self.points, x.dtype), k=self.listed)
 
-    def found(self, b: Builder, positions: Value, *inputs: Value) -> Value:
+    def listed_entries(self, b: Builder, positions: Value, *inputs: Value) -> Value:
         return _squares_at(b, inputs[0], positions, self.points)
 
 
@@ -359,11 +359,11 @@ class Barycentric(Node):
         difference = b.lookup(b.constant(self.points, "float64"), positions) - b.reshape(
             x, 1, *x.shape
         )
-        products = self._regularized(b, _products(b, difference))
+        products = self._regularize(b, _products(b, difference))
         weights = _solve_for_ones(b, products)
         return weights / b.reshape(b.reduce("reduce_sum", weights), 1)
 
-    def _regularized(self, b: Builder, products: Value) -> Value:
+    def _regularize(self, b: Builder, products: Value) -> Value:
         count = products.shape[0]
         share = b.constant([self.regularization], products.dtype)
         zero = b.constant([0.0], products.dtype)

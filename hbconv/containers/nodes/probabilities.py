@@ -381,8 +381,10 @@ class PairVotes(Node):
         return misfit_of_pairs(self.n_classes, self.winners.type.width, self.confidences.type.width)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
-        own, second = self._pairs_of_classes()
-        winners, confidences = (b.reshape(b.take(x, np.ravel(own)), *second.shape) for x in inputs)
+        pairs, second = self._pairs_of_classes()
+        winners, confidences = (
+            b.reshape(b.take(x, np.ravel(pairs)), *second.shape) for x in inputs
+        )
         votes = b.cast(b.op("eq", winners, b.constant(second, winners.dtype)), "float64")
         signed = b.cast(confidences, "float64") * b.constant(np.where(second, 1.0, -1.0))
         total = b.reduce("ordered_sum", signed, axis=1)
@@ -396,10 +398,10 @@ class PairVotes(Node):
         place = np.zeros((k, k), np.intp)
         place[np.triu_indices(k, 1)] = np.arange(k * (k - 1) // 2)
         apart = ~np.eye(k, dtype=bool)
-        own = (place + place.T)[apart].reshape(k, k - 1)
+        pairs = (place + place.T)[apart].reshape(k, k - 1)
         second = np.tri(k, dtype=bool)[apart].reshape(k, k - 1)
-        order = np.argsort(own, axis=1)
-        return np.take_along_axis(own, order, 1), np.take_along_axis(second, order, 1)
+        order = np.argsort(pairs, axis=1)
+        return np.take_along_axis(pairs, order, 1), np.take_along_axis(second, order, 1)
 
 
 @container

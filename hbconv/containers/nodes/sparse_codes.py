@@ -74,9 +74,9 @@ class LassoDescent(Node):
         atoms = self.dictionary.data
         size = len(atoms)
         square = b.reshape(b.reduce("reduce_sum", x * x), 1)
-        given = b.concat([b.matmul(x, b.constant(atoms.T, x.dtype)), square])
+        target = b.concat([b.matmul(x, b.constant(atoms.T, x.dtype)), square])
         descent = _Descent(atoms @ atoms.T, self)
-        state = b.iterate(self.steps, descent.start(b, given), given, descent.round)
+        state = b.iterate(self.steps, descent.start(b, target), target, descent.round)
         return b.take(state, np.arange(size))
 
 
@@ -104,33 +104,33 @@ class _Descent:
         """Length of each atom."""
         return np.sqrt(np.diag(self.gram))
 
-    def start(self, b: Builder, given: Value) -> Value:
+    def start(self, b: Builder, moments: Value) -> Value:
         """Return the state before the first round: zeros, unless the gap is small already."""
-        dtype = given.dtype
+        dtype = moments.dtype
         zeros, ones = (
-            b.op("expand", given, b.constant(np.full(self.size, value), dtype))
+            b.op("expand", moments, b.constant(np.full(self.size, value), dtype))
             for value in (0.0, 1.0)
         )
-        gap, active = self._judge(b, _State(zeros, zeros, ones), given)
+        gap, active = self._judge(b, _State(zeros, zeros, ones), moments)
         zero = b.constant(0.0, dtype)
-        is_done = (gap >= zero) & (gap <= self._allowed(b, given))
-        counted = b.op("expand", given, b.constant([0.0], dtype))
+        is_done = (gap >= zero) & (gap <= self._allowed_gap(b, moments))
+        counted = b.op("expand", moments, b.constant([0.0], dtype))
         return b.concat([zeros, zeros, active, counted, b.cast(is_done, dtype)])
 
-    def round(self, b: Builder, before: Value, given: Value) -> Value:
+    def round(self, b: Builder, before: Value, moments: Value) -> Value:
         """Move each active coefficient once; a row that is done keeps its state."""
         size = self.size
         runs = np.split(np.arange(3 * size + 2), [size, 2 * size, 3 * size, 3 * size + 1])
         code, products, active, count, is_done = (b.take(before, run) for run in runs)
         zero, one = (b.constant(number, before.dtype) for number in (0.0, 1.0))
-        state, move, largest = self._descend(b, _State(code, products, active), given)
+        state, move, largest = self._descend(b, _State(code, products, active), moments)
         count = count + one
         is_still = b.op("eq", largest, zero) | (
             move / largest <= b.constant(self.lasso.tolerance, before.dtype)
         )
         is_judged = is_still | b.op("eq", count, b.constant(self.lasso.steps, before.dtype))
-        gap, kept = self._judge(b, state, given)
-        ends = is_judged & (gap <= self._allowed(b, given))
+        gap, kept = self._judge(b, state, moments)
+        ends = is_judged & (gap <= self._allowed_gap(b, moments))
         left = self._without(b, state, kept)
         is_fixed = b.op("eq", move, zero) & ~self._differs(b, kept, active)
         is_screened = is_judged & ~ends
@@ -145,7 +145,7 @@ class _Descent:
         ended = b.cast(ends | (is_screened & is_fixed), before.dtype)
         return b.where(is_done > zero, before, b.concat([*after, count, ended]))
 
-    def _descend(self, b: Builder, state: _State, given: Value) -> tuple[_State, Value, Value]:
+    def _descend(self, b: Builder, state: _State, moments: Value) -> tuple[_State, Value, Value]:
         """Return the state, the largest move and the largest coefficient of a round.
 
         Atoms are taken in blocks: the products with other atoms are only needed at its end.
@@ -155,28 +155,28 @@ class _Descent:
         code = []
         for block in np.split(np.arange(self.size), range(_BLOCK, self.size, _BLOCK)):
             old = b.take(state.code, block)
-            new = self._descend_block(b, replace(state, products=products), given, block)
+            new = self._descend_block(b, replace(state, products=products), moments, block)
             moves.append(new - old)
             code.append(new)
-            products = products + b.matmul(moves[-1], b.constant(self.gram[block], given.dtype))
+            products = products + b.matmul(moves[-1], b.constant(self.gram[block], moments.dtype))
         state = _State(b.concat(code), products, state.active)
         return state, _largest(b, b.concat(moves)), _largest(b, state.code)
 
     def _descend_block(
-        self, b: Builder, state: _State, given: Value, block: npt.NDArray[np.intp]
+        self, b: Builder, state: _State, moments: Value, block: npt.NDArray[np.intp]
     ) -> Value:
         """Return the coefficients of a block after a round."""
         products = b.take(state.products, block)
         code = []
         for place, j in enumerate(block):
             old = b.take(state.code, [j])
-            new = self._moved(b, old, b.take(products, [place]), b.take(given, [j]), j)
+            new = self._move(b, old, b.take(products, [place]), b.take(moments, [j]), j)
             code.append(b.where(b.take(state.active, [j]) > b.constant(0.0, old.dtype), new, old))
             row = b.constant(self.gram[j, block], old.dtype)
             products = products + (code[-1] - old) * row
         return b.concat(code)
 
-    def _moved(self, b: Builder, old: Value, product: Value, target: Value, j: int) -> Value:
+    def _move(self, b: Builder, old: Value, product: Value, target: Value, j: int) -> Value:
         """Move one coefficient to the minimum, which is zero near zero."""
         if self.gram[j, j] == 0:
             return old
@@ -187,20 +187,20 @@ class _Descent:
         new = b.op("sign", pull) * b.op("maximum", left, zero) / square
         return b.where(pull < zero, zero, new) if self.lasso.positive else new
 
-    def _judge(self, b: Builder, state: _State, given: Value) -> tuple[Value, Value]:
+    def _judge(self, b: Builder, state: _State, moments: Value) -> tuple[Value, Value]:
         """Return the duality gap, and which of the active atoms it lets stay.
 
         1. The slope of the loss, whose largest entry scales the dual point.
         2. The gap: primal minus dual.
         3. Atoms whose correlation with the dual point is far below one are absent.
         """
-        dtype = given.dtype
+        dtype = moments.dtype
         size = self.size
         half, one, two, penalty = (
             b.constant(number, dtype) for number in (0.5, 1.0, 2.0, self.lasso.penalty)
         )
-        target = b.take(given, np.arange(size))
-        square = b.take(given, [size])
+        target = b.take(moments, np.arange(size))
+        square = b.take(moments, [size])
         # 1
         slope = target - state.products
         if not self.lasso.penalty:
@@ -231,8 +231,8 @@ class _Descent:
         products = state.products - b.matmul(gone, b.constant(self.gram, active.dtype))
         return _State(code, products, active)
 
-    def _allowed(self, b: Builder, given: Value) -> Value:
-        return b.constant(self.lasso.tolerance, given.dtype) * b.take(given, [self.size])
+    def _allowed_gap(self, b: Builder, moments: Value) -> Value:
+        return b.constant(self.lasso.tolerance, moments.dtype) * b.take(moments, [self.size])
 
     def _differs(self, b: Builder, one: Value, other: Value) -> Value:
         return b.reshape(b.reduce("reduce_any", b.op("ne", one, other)), 1)
@@ -338,19 +338,21 @@ class _Pursuit:
         )
         length = b.op("sqrt", square)
         product, mixture = (
-            (new - _mixed(b, shares, old)) / length
+            (new - _mix(b, shares, old)) / length
             for new, old in ((row, state.products), (chosen, state.mixtures))
         )
         code = state.code + strength / length * mixture
         directions = (
-            self._added(b, state, old, new)
+            self._add_direction(b, state, old, new)
             for old, new in ((state.products, product), (state.mixtures, mixture))
         )
         return b.where(
             is_done, before, b.concat([code, state.taken + chosen, state.count + one, *directions])
         )
 
-    def _added(self, b: Builder, state: _PursuitState, directions: Value, new: Value) -> Value:
+    def _add_direction(
+        self, b: Builder, state: _PursuitState, directions: Value, new: Value
+    ) -> Value:
         """Put a direction in the first free place."""
         place = b.cast(
             b.op("eq", state.count, b.constant(np.arange(self.n_atoms), new.dtype)), new.dtype
@@ -370,7 +372,7 @@ class _Pursuit:
         )
 
 
-def _mixed(b: Builder, shares: Value, directions: Value) -> Value:
+def _mix(b: Builder, shares: Value, directions: Value) -> Value:
     """Sum of the directions, each times its share."""
     return b.reduce("reduce_sum", b.reshape(shares, shares.shape[0], 1) * directions)
 
@@ -512,7 +514,7 @@ class TopicMixture(Node):
             b.op("expand", x, b.constant(values, x.dtype))
             for values in (np.ones(len(self.topics)), np.zeros(1))
         )
-        state = b.concat([even, _expected(b, even), working])
+        state = b.concat([even, _exp_digamma(b, even), working])
         state = b.iterate(self.steps, state, x, self._step) if self.steps else state
         weights = b.take(state, np.arange(len(self.topics)))
         return weights / b.reshape(b.reduce("reduce_sum", weights), 1)
@@ -538,12 +540,12 @@ class TopicMixture(Node):
             self.tolerance, change.dtype
         )
         after = b.concat(
-            [weights, _expected(b, weights), b.cast(b.reshape(converged, 1), state.dtype)]
+            [weights, _exp_digamma(b, weights), b.cast(b.reshape(converged, 1), state.dtype)]
         )
         return b.where(is_done > b.constant(0.0, state.dtype), state, after)
 
 
-def _expected(b: Builder, weights: Value) -> Value:
+def _exp_digamma(b: Builder, weights: Value) -> Value:
     """``exp(psi(weight) - psi(sum of the weights))``."""
     total = b.reshape(b.reduce("ordered_sum", weights), 1)
     psi = _digamma(b, b.concat([weights, total]))

@@ -98,12 +98,12 @@ class Concat(Node):
         cuts = np.flatnonzero(np.diff(owners)) + 1
         runs = [run for run in np.split(np.arange(len(columns)), cuts) if len(run)]
         if len(runs) > len({int(owners[run[0]]) for run in runs}):
-            return self._woven(columns)
+            return self._select_woven(columns)
         parts = tuple(self._part(int(owners[run[0]]), columns.data[run]) for run in runs)
         narrow = parts[0] if len(parts) == 1 else Concat(parts)
         return narrow if narrow.type.dtype == self.type.dtype else Cast(narrow, self.type.dtype)
 
-    def _woven(self, columns: Array) -> Node | None:
+    def _select_woven(self, columns: Array) -> Node | None:
         """Select from the columns that are needed, in the order that they have here."""
         needed, places = np.unique(columns.data, return_inverse=True)
         if len(needed) == self.type.width:

@@ -170,13 +170,13 @@ def _only_moves(root: Node, part: LinearPart, cut: frozenset[Node]) -> bool:
 
 def _values_at(region: Region, centres: Mapping[Node, np.ndarray]) -> dict[Node, Bounded]:
     """Evaluate all nodes at the centre, look-ups left out."""
-    given = {
+    at_leaves = {
         leaf: Bounded.exact(centres[home.node][None, home.places])
         for leaf, home in region.homes.items()
     }
     left_out = [node for node in region.nodes if isinstance(node, LOOKUPS)]
-    given |= {node: Bounded.exact(np.zeros((1, node.type.width))) for node in left_out}
-    return evaluate(region.nodes, given)
+    at_leaves |= {node: Bounded.exact(np.zeros((1, node.type.width))) for node in left_out}
+    return evaluate(region.nodes, at_leaves)
 
 
 def _entries(region: Region, roots: tuple[Node, ...]) -> int:
@@ -212,17 +212,17 @@ class DerivationJudge:
     """
 
     def __init__(self, region: Region, probe: Probe, roots: tuple[Node, ...]) -> None:
-        self.given = probe.given(region)
-        self.before = evaluate(region.nodes, self.given)
-        self.answers = _run(region.nodes, roots, self.given)
+        self.at_leaves = probe.at_leaves(region)
+        self.before = evaluate(region.nodes, self.at_leaves)
+        self.answers = _run(region.nodes, roots, self.at_leaves)
 
     def refuse(self, root: Node, derived: Node) -> str:
         """Return why the derived node must not replace the root; "" if it may."""
         if derived.type != root.type:
             return "the dtype would change"
         before = self.before[root]
-        nodes = _new(derived, self.given)
-        after = evaluate(nodes, self.given)[derived]
+        nodes = _new(derived, self.at_leaves)
+        after = evaluate(nodes, self.at_leaves)[derived]
         roundoff = _ROUNDOFF[root.type.dtype]
         bound = (before.error + after.error) * roundoff
         if not _within(before, after, bound):
@@ -235,7 +235,7 @@ class DerivationJudge:
 
     def _compare(self, nodes: list[Node], root: Node, derived: Node, bound: Floats) -> str:
         """Run the derived side on the reference, from the same values of the leaves."""
-        after = _run(nodes, (derived,), self.given)[derived]
+        after = _run(nodes, (derived,), self.at_leaves)[derived]
         with np.errstate(all="ignore"):
             apart = np.abs(self.answers[root].astype(np.float64) - after)
         return "" if np.all(apart <= bound) else "the reference differs by more than the bound"
@@ -247,24 +247,24 @@ def _within(before: Bounded, after: Bounded, bound: Floats) -> bool:
     return bool(np.all(apart <= _SAFETY * bound))
 
 
-def _new(derived: Node, given: Mapping[Node, Bounded]) -> list[Node]:
+def _new(derived: Node, at_leaves: Mapping[Node, Bounded]) -> list[Node]:
     """Return the nodes between the given ones and the derived one, inputs first."""
     order = topological((derived,))
     needed = {derived}
     for node in reversed(order):
-        if node in needed and node not in given:
+        if node in needed and node not in at_leaves:
             needed.update(node.inputs)
-    return [node for node in order if node in needed and node not in given]
+    return [node for node in order if node in needed and node not in at_leaves]
 
 
 def _run(
-    nodes: Iterable[Node], roots: tuple[Node, ...], given: Mapping[Node, Bounded]
+    nodes: Iterable[Node], roots: tuple[Node, ...], at_leaves: Mapping[Node, Bounded]
 ) -> dict[Node, npt.NDArray[Any]]:
     """Lower nodes over program inputs in the place of leaves, and evaluate them in numpy."""
     b = Builder()
     values: dict[Node, Value] = {}
     inputs: dict[str, npt.NDArray[Any]] = {}
-    for position, (leaf, bounded) in enumerate(given.items()):
+    for position, (leaf, bounded) in enumerate(at_leaves.items()):
         name = f"leaf{position}"
         values[leaf] = b.input(name, leaf.type.dtype, leaf.type.width)
         inputs[name] = bounded.value.high.astype(leaf.type.dtype)
@@ -305,7 +305,7 @@ def _product(form: NormalForm, dtype: str) -> Node | None:
         return None
     parts, weights = zip(*features, strict=True)
     return Linear(
-        _joined(parts), Array.of(np.concatenate(weights), dtype), Array.of(form.bias, dtype)
+        _join(parts), Array.of(np.concatenate(weights), dtype), Array.of(form.bias, dtype)
     )
 
 
@@ -315,17 +315,17 @@ def _columns(form: NormalForm, home: Node, terms: LeafWeights) -> Features:
     used = np.flatnonzero(terms.linear.any(axis=1) | squares.any(axis=1))
     if not len(used):
         return
-    z = _centred(home, form.centres[home], used)
-    yield from _weighted(z, terms.linear[used])
-    for squared, weights in _weighted(z, squares[used]):
+    z = _centre(home, form.centres[home], used)
+    yield from _yield_weighted(z, terms.linear[used])
+    for squared, weights in _yield_weighted(z, squares[used]):
         yield Map(squared, "square"), weights
 
 
-def _weighted(z: Node, weights: Floats) -> Features:
+def _yield_weighted(z: Node, weights: Floats) -> Features:
     """Yield the columns that have weights, if any has."""
     columns = np.flatnonzero(weights.any(axis=1))
     if len(columns):
-        yield _selected(z, columns), weights[columns]
+        yield _select(z, columns), weights[columns]
 
 
 def _squares(terms: LeafWeights) -> Floats:
@@ -345,7 +345,7 @@ def _columns_and_products(form: NormalForm, mixed: Floats, dtype: str) -> Featur
     used = np.unique(np.concatenate([alone, first, second]))
     if not len(used):
         return
-    z = _joined(tuple(_side_by_side(form, used, dtype)))
+    z = _join(tuple(_side_by_side(form, used, dtype)))
     if not len(first):
         yield z, linear[used]
         return
@@ -362,23 +362,23 @@ def _side_by_side(form: NormalForm, used: npt.NDArray[np.integer], dtype: str) -
     """Yield the used columns of each home, centred, in a dtype."""
     start = 0
     for home in form.leaves:
-        own = used[(used >= start) & (used < start + home.type.width)] - start
+        columns = used[(used >= start) & (used < start + home.type.width)] - start
         start += home.type.width
-        if len(own):
-            z = _centred(home, form.centres[home], own)
+        if len(columns):
+            z = _centre(home, form.centres[home], columns)
             yield z if z.type.dtype == dtype else Cast(z, dtype)
 
 
-def _centred(home: Node, centres: Floats, columns: npt.NDArray[np.integer]) -> Node:
-    x, centre = _selected(home, columns), centres[columns]
+def _centre(home: Node, centres: Floats, columns: npt.NDArray[np.integer]) -> Node:
+    x, centre = _select(home, columns), centres[columns]
     return Affine.of(x, sub=centre) if centre.any() else x
 
 
-def _joined(parts: tuple[Node, ...]) -> Node:
+def _join(parts: tuple[Node, ...]) -> Node:
     return parts[0] if len(parts) == 1 else Concat(parts)
 
 
-def _selected(x: Node, columns: npt.NDArray[np.integer]) -> Node:
+def _select(x: Node, columns: npt.NDArray[np.integer]) -> Node:
     return x if len(columns) == x.type.width else Select(x, Array.of(columns, np.int32))
 
 
@@ -388,7 +388,7 @@ def _lookup(form: NormalForm, dtype: str, *, with_bias: bool) -> Node | None:
     tables = [table for of_node in form.tables.values() for table in of_node]
     if with_bias:
         tables[0] = tables[0] + form.bias
-    codes = _joined(tuple(form.tables))
+    codes = _join(tuple(form.tables))
     return LookupSum(codes, tuple(Array.of(table, dtype) for table in tables))
 
 
@@ -425,7 +425,7 @@ class Probe:
         homes = {home: _rows(home, zeros, rows, rng) for home, zeros in zeros.zeros.items()}
         return Probe(homes, {codes: _codes(codes, region, rows, rng) for codes in region.codes})
 
-    def given(self, region: Region) -> dict[Node, Bounded]:
+    def at_leaves(self, region: Region) -> dict[Node, Bounded]:
         """Return the values of the leaves, the homes and the codes."""
         leaves = {leaf: self.homes[h.node][:, h.places] for leaf, h in region.homes.items()}
         every = {**leaves, **self.homes, **self.codes}
@@ -439,12 +439,12 @@ def _rows(home: Node, zeros: HomeZeros, rows: int, rng: np.random.Generator) -> 
     starts = np.searchsorted(zeros.places[order], np.arange(width + 1))
     counts = np.diff(starts)
     near = starts[:-1] + np.arange(rows)[:, None] % np.maximum(counts, 1)
-    known = np.broadcast_to(counts > 0, near.shape)
-    chosen = order[np.where(known, near, 0)] if len(order) else np.zeros(near.shape, np.intp)
+    has_zero = np.broadcast_to(counts > 0, near.shape)
+    chosen = order[np.where(has_zero, near, 0)] if len(order) else np.zeros(near.shape, np.intp)
     zero, radius = (np.append(values, 0.0) for values in (zeros.zero, zeros.radius))
     moved = (np.arange(rows) >= rows // 2)[:, None] & (rng.permutation(width) < _MOVED)
     about = rng.uniform(-_SPREAD, _SPREAD, near.shape) * moved
-    values = np.where(known, zero[chosen] + radius[chosen] * about, about)
+    values = np.where(has_zero, zero[chosen] + radius[chosen] * about, about)
     dtype = home.type.dtype if home.type.dtype in FLOATS else "float64"
     rounded = values if dtype == home.type.dtype else np.rint(values)
     return rounded.astype(dtype).astype(np.float64)

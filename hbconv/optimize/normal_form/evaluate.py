@@ -96,7 +96,7 @@ class Bounded:
         return Bounded(columns.sum(), error)
 
 
-def evaluate(nodes: Iterable[Node], given: Mapping[Node, Bounded]) -> dict[Node, Bounded]:
+def evaluate(nodes: Iterable[Node], at_leaves: Mapping[Node, Bounded]) -> dict[Node, Bounded]:
     """Compute the values of nodes, inputs first, from those of the leaves.
 
     Examples
@@ -108,7 +108,7 @@ def evaluate(nodes: Iterable[Node], given: Mapping[Node, Bounded]) -> dict[Node,
     >>> found.value.high
     array([[16.]])
     """
-    values = dict(given)
+    values = dict(at_leaves)
     with np.errstate(all="ignore"):
         for node in nodes:
             if node not in values:
@@ -124,13 +124,13 @@ def _affine(node: Affine, operands: list[Bounded]) -> Bounded:
         if step.op == "mul":
             x = x * constant
         elif step.op == "div":
-            x = _divided(x, constant)
+            x = _divide(x, constant)
         else:
             x = x + (constant if step.op == "add" else Bounded.exact(-step.constant.data[None]))
     return x
 
 
-def _divided(x: Bounded, constant: Bounded) -> Bounded:
+def _divide(x: Bounded, constant: Bounded) -> Bounded:
     value = x.value / constant.value
     return Bounded(value, x.error / constant.size + np.abs(value.high))
 
@@ -151,18 +151,18 @@ def _lookup_sum(node: LookupSum, operands: list[Bounded]) -> Bounded:
     return reduce(Bounded.__add__, rows)
 
 
-def _joined(parts: list[Bounded]) -> Bounded:
+def _join(parts: list[Bounded]) -> Bounded:
     error = np.concatenate([part.error for part in parts], axis=1)
     return Bounded(Wide.joined([part.value for part in parts]), error)
 
 
-def _expanded(node: ConstantRows, operands: list[Bounded]) -> Bounded:
+def _expand(node: ConstantRows, operands: list[Bounded]) -> Bounded:
     return Bounded.exact(np.tile(node.values.data, (len(operands[0].error), 1)))
 
 
 def _polynomial(node: Polynomial, operands: list[Bounded]) -> Bounded:
     (x,) = operands
-    factors = _joined([x, Bounded.exact(np.ones((len(x.error), 1)))])  # whose last one -1 reads
+    factors = _join([x, Bounded.exact(np.ones((len(x.error), 1)))])  # whose last one -1 reads
     return reduce(Bounded.__mul__, (factors[columns] for columns in node.terms.data.T))
 
 
@@ -170,8 +170,8 @@ _MEANINGS: Mapping[type[Node], Callable[[Any, list[Bounded]], Bounded]] = {
     Add: lambda node, xs: reduce(Bounded.__add__, xs),
     Affine: _affine,
     Cast: lambda node, xs: xs[0],
-    Concat: lambda node, xs: _joined(xs),
-    ConstantRows: _expanded,
+    Concat: lambda node, xs: _join(xs),
+    ConstantRows: _expand,
     GroupSums: lambda node, xs: xs[0].sums(node.groups),
     Linear: _linear,
     LookupSum: _lookup_sum,

@@ -111,8 +111,8 @@ class _Expansion:
             multiplies = isinstance(node, PRODUCTS)
             flow = self._multiply(node, terms) if multiplies else _PASSES[type(node)](node, terms)
             for operand, passed in flow:
-                known = self.weights.get(operand)
-                self.weights[operand] = passed if known is None else known + passed
+                weights = self.weights.get(operand)
+                self.weights[operand] = passed if weights is None else weights + passed
 
     def _multiply(self, node: Node, terms: LeafWeights) -> Flow:
         """Hand on what products are about the centre; keep what mixes columns of leaves."""
@@ -157,11 +157,11 @@ def _all_homes(
 
 def _collect(tables: dict[Node, tuple[Floats, ...]], codes: Node, more: tuple[Floats, ...]) -> None:
     """Add tables of the same codes."""
-    known = tables.get(codes)
-    if known is None:
+    collected = tables.get(codes)
+    if collected is None:
         tables[codes] = more
     else:
-        tables[codes] = tuple(_sum(a, b) for a, b in zip(known, more, strict=True))
+        tables[codes] = tuple(_sum(a, b) for a, b in zip(collected, more, strict=True))
 
 
 def _sum(a: Floats, b: Floats) -> Floats:
@@ -191,12 +191,12 @@ def _at_homes(region: Region, weights: Mapping[Node, LeafWeights]) -> dict[Node,
         if leaf not in weights:
             continue
         width = home.node.type.width
-        terms = weights[leaf].through(lambda w: _scattered(w, home.places, width))  # noqa: B023
+        terms = weights[leaf].through(lambda w: _scatter(w, home.places, width))  # noqa: B023
         leaves[home.node] = leaves[home.node] + terms if home.node in leaves else terms
     return leaves
 
 
-def _scattered(weights: Floats, places: npt.NDArray[np.integer], width: int) -> Floats:
+def _scatter(weights: Floats, places: npt.NDArray[np.integer], width: int) -> Floats:
     """Add each row of weights to the row of its place."""
     total = np.zeros((width, weights.shape[1]))
     np.add.at(total, places, weights)
@@ -211,10 +211,10 @@ def _affine(node: Affine, terms: LeafWeights) -> Flow:
 
 def _add(node: Add, terms: LeafWeights) -> Flow:
     for x in node.xs:
-        yield x, terms if x.type.width == node.type.width else terms.through(_summed)
+        yield x, terms if x.type.width == node.type.width else terms.through(_sum_columns)
 
 
-def _summed(weights: Floats) -> Floats:
+def _sum_columns(weights: Floats) -> Floats:
     """Give one column that stands for all the weights of all."""
     total: Floats = weights.sum(axis=0, keepdims=True)
     return total
@@ -239,23 +239,23 @@ def _linear(node: Linear, terms: LeafWeights) -> Flow:
 
 def _select(node: Select, terms: LeafWeights) -> Flow:
     width = node.x.type.width
-    yield node.x, terms.through(lambda w: _scattered(w, node.indices.data, width))
+    yield node.x, terms.through(lambda w: _scatter(w, node.indices.data, width))
 
 
-def _unchanged(node: Cast | Together, terms: LeafWeights) -> Flow:
+def _pass_on(node: Cast | Together, terms: LeafWeights) -> Flow:
     yield node.x, terms
 
 
 _PASSES: Mapping[type[Node], Callable[[Any, LeafWeights], Flow]] = {
     Add: _add,
     Affine: _affine,
-    Cast: _unchanged,
+    Cast: _pass_on,
     Concat: _concat,
     ConstantRows: lambda node, terms: iter(()),
     GroupSums: _group_sums,
     Linear: _linear,
     Select: _select,
-    Together: _unchanged,
+    Together: _pass_on,
 }
 """How a node of each container hands the weights of its columns on to its inputs."""
 
@@ -302,17 +302,17 @@ class Region:
     @cached_property
     def homes(self) -> Mapping[Node, Home]:
         """Where each leaf's columns are: leaves of the same schema become one."""
-        merged = _merged([leaf for leaf in self.leaves if isinstance(leaf, Columns)])
-        return {leaf: merged.get(leaf) or _own(leaf) for leaf in self.leaves}
+        merged = _merge_leaves([leaf for leaf in self.leaves if isinstance(leaf, Columns)])
+        return {leaf: merged.get(leaf) or _home_of_itself(leaf) for leaf in self.leaves}
 
     @cached_property
     def columnwise(self) -> frozenset[Node]:
         """The nodes whose columns depend on one column of a leaf each."""
-        found = set(self.leaves)
+        nodes = set(self.leaves)
         for node in self.nodes:
-            if isinstance(node, COLUMNWISE) and found.issuperset(node.inputs):
-                found.add(node)
-        return frozenset(found)
+            if isinstance(node, COLUMNWISE) and nodes.issuperset(node.inputs):
+                nodes.add(node)
+        return frozenset(nodes)
 
     @cached_property
     def mixes(self) -> bool:
@@ -326,7 +326,7 @@ class Region:
         return node.inputs[0] in self.columnwise and bool((first == second).all())
 
 
-def _own(leaf: Node) -> Home:
+def _home_of_itself(leaf: Node) -> Home:
     return Home(leaf, np.arange(leaf.type.width))
 
 
@@ -346,7 +346,7 @@ def _is_leaf(node: Node, roots: tuple[Node, ...], part: LinearPart, cut: frozens
     return not part.is_inner(node) or (node in cut and node not in roots)
 
 
-def _merged(leaves: list[Columns]) -> dict[Node, Home]:
+def _merge_leaves(leaves: list[Columns]) -> dict[Node, Home]:
     """Read the columns of several leaves at once, where that changes the dtype of none."""
     homes: dict[Node, Home] = {}
     for dtype, read_as in dict.fromkeys((leaf.type.dtype, leaf.dtype) for leaf in leaves):
@@ -415,10 +415,10 @@ class LinearPart:
 
     def roots(self) -> list[Node]:
         """Return the nodes that reduce, and that anything but the linear part reads."""
-        absorbed = self._absorbed()
+        absorbed = self._find_absorbed()
         return [node for node in self.nodes if self.reduces(node) and node not in absorbed]
 
-    def _absorbed(self) -> set[Node]:
+    def _find_absorbed(self) -> set[Node]:
         """Find the nodes that only other nodes of the linear part read, which end in a root."""
         readers: dict[Node, list[Node]] = {node: [] for node in self.nodes}
         for node in self.nodes:

@@ -162,6 +162,6 @@ class ColumnProducts:
 
 def _form(first: Floats, weights: Floats, second: Floats) -> Floats:
     """Return ``first @ diag(weights) @ second.T``; most weights are 0 where groups are added up."""
-    own = np.flatnonzero(weights)
-    form: Floats = (first[:, own] * weights[own]) @ second[:, own].T
+    columns = np.flatnonzero(weights)
+    form: Floats = (first[:, columns] * weights[columns]) @ second[:, columns].T
     return form

@@ -62,18 +62,18 @@ def _alternatives(roots: list[Node], whole: Derived, part: LinearPart) -> list[M
     kept already stay, if one product would multiply more.
     """
 
-    def multiplied(form: Mapping[Node, Node]) -> int:
+    def count(form: Mapping[Node, Node]) -> int:
         return multiplications([form.get(root, root) for root in roots])
 
     inner = _inner_products(roots, part)
-    saves = not whole.reasons and multiplied(whole.nodes) <= multiplied({})
+    saves = not whole.reasons and count(whole.nodes) <= count({})
     if not inner or (saves and not whole.mixes):
         return [whole.nodes] if whole.nodes else []
     kept = list(_kept(roots, inner, part))
-    if not any(kept) and (whole.mixes or multiplied({}) < multiplied(whole.nodes)):
+    if not any(kept) and (whole.mixes or count({}) < count(whole.nodes)):
         return []
     forms = dict.fromkeys(tuple(form.items()) for form in (whole.nodes, *kept) if form)
-    return sorted(map(dict, forms), key=multiplied)
+    return sorted(map(dict, forms), key=count)
 
 
 def _kept(roots: list[Node], inner: list[Node], part: LinearPart) -> Iterator[dict[Node, Node]]:
@@ -92,8 +92,8 @@ def _over(derived: Node, original: Node, final: Mapping[Node, Node]) -> Node:
     """Read what the inner products became."""
     mapping: dict[Node, Node] = {}
     for node in topological((derived,)):
-        known = final.get(node) if node != original else None
-        mapping[node] = known or node.with_inputs(mapping)
+        finished = final.get(node) if node != original else None
+        mapping[node] = finished or node.with_inputs(mapping)
     return mapping[derived]
 
 

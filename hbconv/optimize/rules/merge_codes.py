@@ -40,12 +40,12 @@ def merge_codes(graph: Graph) -> Iterator[Derivation]:
     -> select(together(find_code(columns(a, b), 2, 2 values)), [1])
     """
     levels = find_levels(graph, lambda node: isinstance(node, FindCode))
-    found = [node for node in graph.nodes() if isinstance(node, FindCode)]
-    names = {node: find_columns(node) for node in found}
-    ways = {node: _way(node, names[node]) for node in found}
-    for group in group_by(found, lambda node: (levels[node], ways[node])):
+    searches = [node for node in graph.nodes() if isinstance(node, FindCode)]
+    names = {node: find_columns(node) for node in searches}
+    ways = {node: _way(node, names[node]) for node in searches}
+    for group in group_by(searches, lambda node: (levels[node], ways[node])):
         if len(group) > 1:
-            yield _merged(group, names)
+            yield _merge(group, names)
 
 
 def _way(node: FindCode, columns: Sequence[Hashable]) -> Hashable:
@@ -54,7 +54,7 @@ def _way(node: FindCode, columns: Sequence[Hashable]) -> Hashable:
     return ways.pop() if len(ways) == 1 else node
 
 
-def _merged(group: Sequence[FindCode], names: Mapping[FindCode, Sequence[Hashable]]) -> Derivation:
+def _merge(group: Sequence[FindCode], names: Mapping[FindCode, Sequence[Hashable]]) -> Derivation:
     columns = dict.fromkeys(name for node in group for name in names[node])
     singles = [name for name in columns if isinstance(name, FindCode)]
     x = join_columns([single.x for single in singles])
@@ -96,10 +96,10 @@ def fold_codes(node: Node) -> Node | None:
         return None
     pairs = list(zip(node.tables, codes.tables, strict=True))
     entry = node.tables[0].data[0].size
-    before = sum(len(own) * entry + len(first) for own, first in pairs)
+    before = sum(len(table) * entry + len(first) for table, first in pairs)
     if sum(len(first) for _, first in pairs) * entry > MAX_GROWTH * before:
         return None
-    if any(first.data.min() < -1 or first.data.max() >= len(own) - 1 for own, first in pairs):
+    if any(first.data.min() < -1 or first.data.max() >= len(table) - 1 for table, first in pairs):
         return None
-    tables = tuple(Array(own.data[first.data + 1]) for own, first in pairs)
+    tables = tuple(Array(table.data[first.data + 1]) for table, first in pairs)
     return replace(node, codes=codes.codes, tables=tables)

@@ -69,9 +69,11 @@ def merge_forests(graph: Graph) -> Iterator[Derivation | Declined]:
     forests = [node for node in graph.nodes() if isinstance(node, Trees)]
     for group in group_by(forests, lambda node: (levels[node], *_kind(node))):
         names = {node: _column_names(node) for node in group}
-        for sharing in group_sharing(group, {n: frozenset(own) for n, own in names.items()}):
+        for sharing in group_sharing(
+            group, {n: frozenset(columns) for n, columns in names.items()}
+        ):
             if len(sharing) > 1:
-                yield from _merged(sharing, names)
+                yield from _merge(sharing, names)
 
 
 def _kind(node: Trees) -> tuple[Hashable, ...]:
@@ -89,7 +91,7 @@ def _column_names(node: Trees) -> tuple[Hashable, ...]:
     return tuple((column, place in listed) for place, column in enumerate(find_columns(node.x)))
 
 
-def _merged(
+def _merge(
     group: Sequence[Trees], names: dict[Trees, tuple[Hashable, ...]]
 ) -> Iterator[Derivation | Declined]:
     """Propose one forest for a group, but for those that must stay apart."""

@@ -45,9 +45,11 @@ def merge_linears(graph: Graph) -> Iterator[Derivation | Declined]:
     linears = [n for n in graph.nodes() if isinstance(n, Linear) and n not in decisive]
     for group in group_by(linears, lambda node: (levels[node], *_dtypes(node))):
         names = {node: _column_names(node.x) for node in group}
-        for sharing in group_sharing(group, {n: frozenset(own) for n, own in names.items()}):
+        for sharing in group_sharing(
+            group, {n: frozenset(columns) for n, columns in names.items()}
+        ):
             if len(sharing) > 1:
-                yield _merged(sharing, names)
+                yield _merge(sharing, names)
 
 
 def _dtypes(node: Linear) -> tuple[str, str, str]:
@@ -64,7 +66,7 @@ def _column_names(x: Node) -> tuple[Name, ...]:
     return tuple(names)
 
 
-def _merged(group: Sequence[Linear], names: dict[Linear, tuple[Name, ...]]) -> Derivation:
+def _merge(group: Sequence[Linear], names: dict[Linear, tuple[Name, ...]]) -> Derivation:
     """Propose one product. The widest comes first, since its sums show most of what is read."""
     group = sorted(group, key=lambda node: -node.x.type.width)
     united = unite_columns([node.x for node in group], [names[node] for node in group])
@@ -83,9 +85,9 @@ def _merged(group: Sequence[Linear], names: dict[Linear, tuple[Name, ...]]) -> D
 def _side_by_side(group: Sequence[Linear], places: Sequence[Ints], width: int) -> Array:
     """Lay the weights out over the common columns, zero for a column that a product lacks."""
     blocks = []
-    for node, own in zip(group, places, strict=True):
+    for node, rows in zip(group, places, strict=True):
         block = np.zeros((width, node.type.width), node.weights.dtype)
-        block[own] = node.weights.data
+        block[rows] = node.weights.data
         blocks.append(block)
     return Array(np.concatenate(blocks, axis=1))
 

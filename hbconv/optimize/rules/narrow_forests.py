@@ -45,7 +45,7 @@ def narrow_forests(graph: Graph) -> Iterator[Derivation | Declined]:
     readers = find_readers(graph)
     for node in graph.nodes():
         if isinstance(node, TreeEnsemble | TreeLeaves) and readers[node]:
-            yield from _narrowed(node, readers[node], node in graph.output_roots)
+            yield from _narrow(node, readers[node], node in graph.output_roots)
 
 
 def find_readers(graph: Graph) -> dict[Node, list[Node]]:
@@ -57,7 +57,7 @@ def find_readers(graph: Graph) -> dict[Node, list[Node]]:
     return readers
 
 
-def _narrowed(
+def _narrow(
     node: TreeEnsemble | TreeLeaves, readers: list[Node], is_output: bool
 ) -> Iterator[Derivation | Declined]:
     """Propose one narrower forest for all selections, where there is nothing else to serve."""

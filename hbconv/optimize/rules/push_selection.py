@@ -100,20 +100,20 @@ def inject_selection(node: Node) -> Node | None:
         return None
     if isinstance(node, Linear):
         used = _at_least_one(np.flatnonzero(np.any(node.weights.data != 0, axis=1)))
-        return _selected(node, used, weights=Array(node.weights.data[used]))
+        return _read_only(node, used, weights=Array(node.weights.data[used]))
     if isinstance(node, TreeEnsemble | TreeLeaves):
         used = _at_least_one(node.forest.used_features)
-        return _selected(node, used, forest=node.forest.with_features(used))
+        return _read_only(node, used, forest=node.forest.with_features(used))
     if isinstance(node, Polynomial):
         used = _at_least_one(np.unique(node.terms.data[node.terms.data >= 0]))
         terms = np.where(node.terms.data < 0, -1, np.searchsorted(used, node.terms.data)).astype(
             np.int32
         )
-        return _selected(node, used, terms=Array(terms))
-    return _counted(node) if isinstance(node, ConstantRows) else None
+        return _read_only(node, used, terms=Array(terms))
+    return _count_rows_of(node) if isinstance(node, ConstantRows) else None
 
 
-def _selected(
+def _read_only(
     node: _READERS,
     used: npt.NDArray[np.int32],
     **changes: object,
@@ -123,7 +123,7 @@ def _selected(
     return replace(node, x=Select(node.x, Array(used)), **changes)  # type: ignore[arg-type]
 
 
-def _counted(node: ConstantRows) -> Node | None:
+def _count_rows_of(node: ConstantRows) -> Node | None:
     x = node.x
     while x.inputs and not _moves(x):
         x = x.inputs[0]
@@ -155,9 +155,7 @@ def join_selections(node: Node) -> Node | None:
     """
     if not isinstance(node, Concat) or isinstance(node, Beside):
         return None
-    parts = [
-        part for _, run in groupby(node.xs, _input_of_selection) for part in _joined(list(run))
-    ]
+    parts = [part for _, run in groupby(node.xs, _input_of_selection) for part in _join(list(run))]
     if len(parts) == len(node.xs):
         return None
     return parts[0] if len(parts) == 1 else Concat(tuple(parts), step=node.step)
@@ -167,7 +165,7 @@ def _input_of_selection(part: Node) -> Node | None:
     return part.x if isinstance(part, Select) else None
 
 
-def _joined(run: list[Node]) -> list[Node]:
+def _join(run: list[Node]) -> list[Node]:
     """Make one selection of several of one node."""
     picks = [part for part in run if isinstance(part, Select)]
     if len(picks) < 2:

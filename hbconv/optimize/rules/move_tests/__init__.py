@@ -58,29 +58,29 @@ def move_tests(graph: Graph) -> Iterator[Derivation | Declined]:
     ([27.], [2.0, 1.0], 'to 1 columns: 1 thresholds monotone by construction')
     """
     for x, readers in _by_input(graph).items():
-        found = {node: move_forest(x, node.forest, graph.schema) for node in readers}
-        for node, moved in found.items():
+        moves = {node: move_forest(x, node.forest, graph.schema) for node in readers}
+        for node, moved in moves.items():
             yield from (Declined("move_tests", node, reason) for reason in moved.refusals)
-        if any(moved.drops for moved in found.values()):
-            yield _derivation(found)
+        if any(moved.drops for moved in moves.values()):
+            yield _derivation(moves)
 
 
 def _by_input(graph: Graph) -> dict[Node, list[TreeEnsemble | TreeLeaves]]:
     """Return the forests by what they read."""
-    found: dict[Node, list[TreeEnsemble | TreeLeaves]] = {}
+    readers: dict[Node, list[TreeEnsemble | TreeLeaves]] = {}
     for node in graph.nodes():
         if isinstance(node, TreeEnsemble | TreeLeaves):
-            found.setdefault(node.x, []).append(node)
-    return found
+            readers.setdefault(node.x, []).append(node)
+    return readers
 
 
-def _derivation(found: dict[TreeEnsemble | TreeLeaves, Moved]) -> Derivation:
+def _derivation(moves: dict[TreeEnsemble | TreeLeaves, Moved]) -> Derivation:
     """Replace all forests that move, as one rewrite."""
     replacements: dict[Node, Node] = {}
-    for node, moved in found.items():
+    for node, moved in moves.items():
         if moved.drops:
             with at_step(node.step):
                 replacements[node] = replace(node, x=moved.x, forest=moved.forest)
-    proofs = dict.fromkeys(moved.proof for moved in found.values() if moved.drops)
-    required = any(moved.required for moved in found.values() if moved.drops)
+    proofs = dict.fromkeys(moved.proof for moved in moves.values() if moved.drops)
+    required = any(moved.required for moved in moves.values() if moved.drops)
     return Derivation("move_tests", replacements, "; ".join(proofs), required)

@@ -114,11 +114,11 @@ def keys_of(values: npt.ArrayLike, dtype: str) -> Keys:
     >>> keys_of([-0.0, 0.0, 5e-324], "float64")
     array([-1,  0,  1])
     """
-    given = np.asarray(values, dtype)
-    if given.dtype.kind != "f":
-        return given.astype(np.int64)
-    bits = given.view(f"i{given.dtype.itemsize}").astype(np.int64)
-    magnitude = bits & np.iinfo(f"i{given.dtype.itemsize}").max
+    array = np.asarray(values, dtype)
+    if array.dtype.kind != "f":
+        return array.astype(np.int64)
+    bits = array.view(f"i{array.dtype.itemsize}").astype(np.int64)
+    magnitude = bits & np.iinfo(f"i{array.dtype.itemsize}").max
     return np.where(bits < 0, -1 - magnitude, magnitude)
 
 
@@ -160,17 +160,17 @@ class Evaluator:
     def __init__(self, lineage: Lineage, columns: Sequence[Ref], cuts: Sequence[Ref]) -> None:
         self._lineage = lineage
         self._needed = _by_node(lineage.closure(columns, cuts))
-        self._given = _by_node(cuts)
+        self._cut_columns = _by_node(cuts)
         self._roots = list(dict.fromkeys(node for node, _ in columns))
         places = {cut: i for i, cut in enumerate(dict.fromkeys(cuts))}
         self._cuts = tuple(places)
         self._cut_of = np.array([places[cut] for cut in cuts], np.int64)
         self._column = np.array([column for _, column in columns], np.int64)
         self._root = np.array([self._roots.index(node) for node, _ in columns], np.int64)
-        self._order = self._ordered()
+        self._order = self._order_nodes()
         self._programs: dict[Node, TensorProgram] = {}
 
-    def _ordered(self) -> list[Node]:
+    def _order_nodes(self) -> list[Node]:
         """Return the nodes to compute or to give, inputs first."""
         order: dict[Node, None] = {}
         stack = [(root, False) for root in self._roots]
@@ -179,14 +179,14 @@ class Evaluator:
             if ready:
                 order[node] = None
             elif node not in order:
-                inputs = () if self._is_given(node) else self._lineage.inputs(node)
+                inputs = () if self._is_cut(node) else self._lineage.inputs(node)
                 stack.append((node, True))
                 stack += [(n, False) for n in inputs]
         return list(order)
 
-    def _is_given(self, node: Node) -> bool:
+    def _is_cut(self, node: Node) -> bool:
         """Whether all that is needed of the node is cut there; nothing may be needed."""
-        return self._needed.get(node, set()) <= self._given.get(node, set())
+        return self._needed.get(node, set()) <= self._cut_columns.get(node, set())
 
     def at(self, which: Ints, keys: Keys) -> npt.NDArray[np.float64]:
         """Return the values of the columns ``which`` at the keys of their cuts, as float64.
@@ -197,40 +197,40 @@ class Evaluator:
         """
         cut = self._cut_of[which]
         row, n_rows = _ranks(cut)  # 1
-        given = self._given_values(cut, row, keys, n_rows)  # 2
+        at_cuts = self._values_at_cuts(cut, row, keys, n_rows)  # 2
         with np.errstate(all="ignore"):  # keys are any floats
-            found = self._evaluated(given, n_rows)  # 3
+            computed = self._evaluate_nodes(at_cuts, n_rows)  # 3
         result = np.empty(len(which))
         for place, root in enumerate(self._roots):
             chosen = self._root[which] == place
-            picked = found[root][row[chosen], self._column[which[chosen]]]
+            picked = computed[root][row[chosen], self._column[which[chosen]]]
             result[chosen] = picked.astype(np.float64)
         return result
 
-    def _given_values(self, cut: Ints, row: Ints, keys: Keys, n_rows: int) -> dict[Node, _Array]:
+    def _values_at_cuts(self, cut: Ints, row: Ints, keys: Keys, n_rows: int) -> dict[Node, _Array]:
         """Return the values of the nodes that are cut, 0 where no key is given."""
-        given = {node: _zeros(node, n_rows) for node in self._given}
+        at_cuts = {node: _zeros(node, n_rows) for node in self._cut_columns}
         for place in np.unique(cut):
             node, column = self._cuts[place]
             chosen = cut == place
-            given[node][row[chosen], column] = values_of(keys[chosen], node.type.dtype)
-        return given
+            at_cuts[node][row[chosen], column] = values_of(keys[chosen], node.type.dtype)
+        return at_cuts
 
-    def _evaluated(self, given: dict[Node, _Array], n_rows: int) -> dict[Node, _Array]:
+    def _evaluate_nodes(self, at_cuts: dict[Node, _Array], n_rows: int) -> dict[Node, _Array]:
         """Evaluate all nodes; those that are cut in part compute the rest of their columns."""
         values: dict[Node, _Array] = {}
         for node in self._order:
-            if self._is_given(node):
-                values[node] = given[node] if node in given else _zeros(node, n_rows)
+            if self._is_cut(node):
+                values[node] = at_cuts[node] if node in at_cuts else _zeros(node, n_rows)
                 continue
-            values[node] = self._computed(node, [values[n] for n in self._lineage.inputs(node)])
-            if node in given:
-                cut = sorted(self._given[node])
+            values[node] = self._compute(node, [values[n] for n in self._lineage.inputs(node)])
+            if node in at_cuts:
+                cut = sorted(self._cut_columns[node])
                 values[node] = values[node].copy()
-                values[node][:, cut] = given[node][:, cut]
+                values[node][:, cut] = at_cuts[node][:, cut]
         return values
 
-    def _computed(self, node: Node, inputs: list[_Array]) -> _Array:
+    def _compute(self, node: Node, inputs: list[_Array]) -> _Array:
         if isinstance(node, Columns):
             return np.concatenate([x.astype(node.type.dtype) for x in inputs], axis=1)
         function = node.source_function()
@@ -255,10 +255,10 @@ def _zeros(node: Node, n_rows: int) -> _Array:
 
 
 def _by_node(refs: set[Ref] | Sequence[Ref]) -> dict[Node, set[int]]:
-    found: dict[Node, set[int]] = {}
+    columns: dict[Node, set[int]] = {}
     for node, column in refs:
-        found.setdefault(node, set()).add(column)
-    return found
+        columns.setdefault(node, set()).add(column)
+    return columns
 
 
 def _ranks(groups: Ints) -> tuple[Ints, int]:
@@ -401,14 +401,14 @@ class Lineage:
     def closure(self, refs: Iterable[Ref], cuts: Iterable[Ref]) -> set[Ref]:
         """Return all columns needed to compute some from the cuts, both ends included."""
         ends = set(cuts)
-        found: set[Ref] = set()
+        needed: set[Ref] = set()
         stack = list(refs)
         while stack:
             ref = stack.pop()
-            if ref not in found:
-                found.add(ref)
+            if ref not in needed:
+                needed.add(ref)
                 stack += () if ref in ends else self.parents(ref)
-        return found
+        return needed
 
 
 def dtype_of(ref: Ref) -> str:
@@ -420,13 +420,13 @@ def codes_of(ref: Ref) -> tuple[int, int] | None:
     """Return the least and the largest value of a column of codes; None for other columns."""
     node, column = ref
     if isinstance(node, Codes):
-        known = node.vocabulary
-        if isinstance(known, DateCodes | HashCodes):
+        vocabulary = node.vocabulary
+        if isinstance(vocabulary, DateCodes | HashCodes):
             return None
-        if isinstance(known, Hashes):
-            return -1, len(known.values) - 1
-        others = (known.none, known.nan, known.na, known.blank)
-        return -1, max(len(known.values) - 1, *others)
+        if isinstance(vocabulary, Hashes):
+            return -1, len(vocabulary.values) - 1
+        others = (vocabulary.none, vocabulary.nan, vocabulary.na, vocabulary.blank)
+        return -1, max(len(vocabulary.values) - 1, *others)
     if isinstance(node, FindCode):
         return -1, len(node.values[column]) - 1
     if isinstance(node, Bins):

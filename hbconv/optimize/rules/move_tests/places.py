@@ -123,15 +123,17 @@ def find_ends(
     parts = [*pieces.items(), *missing.items()]
     which = np.concatenate([np.full(len(keys), p) for p, keys in parts])
     keys = np.concatenate([keys for _, keys in parts])
-    found = np.split(evaluator.at(which, keys), np.cumsum([len(keys) for _, keys in parts])[:-1])
-    nans = dict(zip(missing, found[len(pieces) :], strict=True))
+    parts_values = np.split(
+        evaluator.at(which, keys), np.cumsum([len(keys) for _, keys in parts])[:-1]
+    )
+    nans = dict(zip(missing, parts_values[len(pieces) :], strict=True))
     return [
         Ends(p, dtypes[p], pieces[p], values, nans.get(p, np.empty(0)))
-        for p, values in zip(pieces, found, strict=False)
+        for p, values in zip(pieces, parts_values, strict=False)
     ]
 
 
-def find_bracket(column: Ends, tests: DistinctTests, own: Ints) -> Bracket:
+def find_bracket(column: Ends, tests: DistinctTests, chosen: Ints) -> Bracket:
     """Find where the tests on a column change sides, from both ends of each of its pieces.
 
     1. Decide the tests at the ends.
@@ -148,7 +150,7 @@ def find_bracket(column: Ends, tests: DistinctTests, own: Ints) -> Bracket:
     missing = np.isnan(values)
     if (missing[::2] != missing[1::2]).any():
         raise CannotMove("it becomes NaN between two numbers")
-    decided = tests.decide(own[:, None], values[None])
+    decided = tests.decide(chosen[:, None], values[None])
     numbers = None
     if _turns(decided).sum(axis=1).max(initial=0) > 1 and np.isnan(column.at_nan).any():
         kept = np.flatnonzero(~missing)  # 2
@@ -164,10 +166,10 @@ def find_bracket(column: Ends, tests: DistinctTests, own: Ints) -> Bracket:
     last = len(ends) - 1
     low = ends[np.where(turning, first, last)]
     high = ends[np.where(turning, first + 1, last)]
-    nan_left = np.zeros(len(own), bool)
+    nan_left = np.zeros(len(chosen), bool)
     if len(column.at_nan):
-        nan_left = tests.decide(own, column.at_nan)
-    return Bracket(column.place, column.dtype, own, low, high, decided[:, 0], nan_left, numbers)
+        nan_left = tests.decide(chosen, column.at_nan)
+    return Bracket(column.place, column.dtype, chosen, low, high, decided[:, 0], nan_left, numbers)
 
 
 def _turns(decided: Bools) -> Bools:
@@ -182,24 +184,24 @@ def find_switches(
     if not brackets:
         return []
     which = np.concatenate([np.full(len(b.tests), b.place) for b in brackets])
-    own = np.concatenate([b.tests for b in brackets])
+    chosen = np.concatenate([b.tests for b in brackets])
     low = np.concatenate([b.low for b in brackets])
     high = np.concatenate([b.high for b in brackets])
 
     def decide(keys: Keys) -> Bools:
-        return tests.decide(own, evaluator.at(which, keys))
+        return tests.decide(chosen, evaluator.at(which, keys))
 
     keys = bisect(decide, low, high)
     checked = np.concatenate(
         [np.full(len(b.tests), flag) for b, flag in zip(brackets, inexact, strict=True)]
     ) & (high - low > 1)
-    doubtful = np.zeros(len(own), bool)
+    doubtful = np.zeros(len(chosen), bool)
     if checked.any():
         doubtful[checked] = _turns_again(
             evaluator,
             tests,
             which[checked],
-            own[checked],
+            chosen[checked],
             keys[checked],
             (low[checked], high[checked]),
         )
@@ -212,19 +214,19 @@ def _turns_again(
     evaluator: Evaluator,
     tests: DistinctTests,
     which: Ints,
-    own: Ints,
+    chosen: Ints,
     keys: Keys,
     limits: tuple[Keys, Keys],
 ) -> Bools:
     """Whether a value near or far on one side of a switch is decided as those on the other."""
     low, high = limits
-    first = tests.decide(own, evaluator.at(which, keys))
-    again = np.zeros(len(own), bool)
+    first = tests.decide(chosen, evaluator.at(which, keys))
+    again = np.zeros(len(chosen), bool)
     for offset in OFFSETS:
         below = np.where(keys - low > offset, keys - offset, low)
         above = np.where(high - keys > offset + 1, keys + 1 + offset, high)
-        again |= tests.decide(own, evaluator.at(which, below)) != first
-        again |= tests.decide(own, evaluator.at(which, above)) == first
+        again |= tests.decide(chosen, evaluator.at(which, below)) != first
+        again |= tests.decide(chosen, evaluator.at(which, above)) == first
     return again
 
 
@@ -282,9 +284,9 @@ def find_pieces(
         for ref, values in f.breaks
         if (pair := (ref, cut)) in plain
     ]
-    found = _places_of(lineage, points) if points else {}
+    breaks_of = _places_of(lineage, points) if points else {}
     return [
-        _ends(dtype_of(cut), [found[ref, cut] for ref, _ in f.breaks])
+        _ends(dtype_of(cut), [breaks_of[ref, cut] for ref, _ in f.breaks])
         if all((ref, cut) in plain for ref, _ in f.breaks)
         else None
         for f, cut in zip(functions, cuts, strict=True)
@@ -401,20 +403,20 @@ def _try(
     lineage: Lineage, x: Node, tried: Mapping[int, Ref], tests: DistinctTests
 ) -> dict[int, Destination | CannotMove]:
     """Write the tests on some columns on one candidate each, or say why not."""
-    found: dict[int, Destination | CannotMove] = {}
+    results: dict[int, Destination | CannotMove] = {}
     codes = {c: cut for c, cut in tried.items() if codes_of(cut) is not None}
     ordered = {c: cut for c, cut in tried.items() if c not in codes}
     for column, cut in ordered.items():
         if dtype_of(cut) not in ORDERED:
-            found[column] = CannotMove(f"it is made of values of {dtype_of(cut)}")
+            results[column] = CannotMove(f"it is made of values of {dtype_of(cut)}")
         elif (tests.table[tests.column == column] >= 0).any():
-            found[column] = CannotMove("it is tested for categories")
-    ordered = {c: cut for c, cut in ordered.items() if c not in found}
+            results[column] = CannotMove("it is tested for categories")
+    ordered = {c: cut for c, cut in ordered.items() if c not in results}
     if codes:
-        found |= _enumerate(lineage, x, codes, tests)
+        results |= _enumerate(lineage, x, codes, tests)
     if ordered:
-        found |= _bisect(lineage, x, ordered, tests)
-    return found
+        results |= _bisect(lineage, x, ordered, tests)
+    return results
 
 
 def _enumerate(
@@ -422,19 +424,19 @@ def _enumerate(
 ) -> dict[int, Destination | CannotMove]:
     """Decide the tests at every code."""
     evaluator = Evaluator(lineage, [(x, c) for c in cuts], list(cuts.values()))
-    found: dict[int, Destination | CannotMove] = {}
+    results: dict[int, Destination | CannotMove] = {}
     for place, (column, cut) in enumerate(cuts.items()):
         least, largest = codes_of(cut) or (0, 0)
         if largest >= MOST_CODES:
-            found[column] = CannotMove(f"it has {largest} codes")
+            results[column] = CannotMove(f"it has {largest} codes")
             continue
         keys = np.arange(least, largest + 1, dtype=np.int64)
         keys = keys_of(keys, dtype_of(cut))
-        own = np.flatnonzero(tests.column == column)
+        chosen = np.flatnonzero(tests.column == column)
         values = evaluator.at(np.full(len(keys), place), keys)
-        decided = tests.decide(own[:, None], values[None])
-        found[column] = Destination(column, cut, CategorySets(least, decided))
-    return found
+        decided = tests.decide(chosen[:, None], values[None])
+        results[column] = Destination(column, cut, CategorySets(least, decided))
+    return results
 
 
 def _bisect(
@@ -445,30 +447,30 @@ def _bisect(
     functions = [describe(lineage, (x, c), cut) for c, cut in cuts.items()]
     pieces = find_pieces(lineage, functions, list(cuts.values()))
     evaluator = Evaluator(lineage, [(x, c) for c in columns], list(cuts.values()))
-    found: dict[int, Destination | CannotMove] = {}
-    known = {
+    results: dict[int, Destination | CannotMove] = {}
+    monotone = {
         place: ends
         for place, ends in enumerate(pieces)
         if ends is not None and functions[place].is_monotone
     }
     unknown = CannotMove("it is not known to be monotone")
-    found |= {c: unknown for place, c in enumerate(columns) if place not in known}
-    dtypes = {place: dtype_of(cuts[columns[place]]) for place in known}
+    results |= {c: unknown for place, c in enumerate(columns) if place not in monotone}
+    dtypes = {place: dtype_of(cuts[columns[place]]) for place in monotone}
     brackets: dict[int, Bracket] = {}
-    for ends in find_ends(evaluator, known, dtypes):
+    for ends in find_ends(evaluator, monotone, dtypes):
         column = columns[ends.place]
-        own = np.flatnonzero(tests.column == column)
+        chosen = np.flatnonzero(tests.column == column)
         try:
-            brackets[ends.place] = find_bracket(ends, tests, own)
+            brackets[ends.place] = find_bracket(ends, tests, chosen)
         except CannotMove as refusal:
-            found[column] = refusal
+            results[column] = refusal
     inexact = [not functions[place].is_exact for place in brackets]
     switches = find_switches(evaluator, list(brackets.values()), inexact, tests)
     for place, written in zip(brackets, switches, strict=True):
         column = columns[place]
-        found[column] = (
+        results[column] = (
             written
             if isinstance(written, CannotMove)
             else Destination(column, cuts[column], written, functions[place])
         )
-    return found
+    return results

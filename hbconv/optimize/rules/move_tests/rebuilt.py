@@ -130,7 +130,7 @@ def side_by_side(refs: Sequence[Ref]) -> Node:
             return Columns(nodes[0].schema, Array.of(indices, np.int32))
     parts = []
     for node, members in groupby(refs, lambda ref: ref[0]):
-        parts.append(_narrowed(node, [column for _, column in members]))
+        parts.append(_narrow(node, [column for _, column in members]))
     return parts[0] if len(parts) == 1 else Concat(tuple(parts))
 
 
@@ -150,7 +150,7 @@ def _cast(x: Node, dtype: str) -> Node:
     return x if x.type.dtype == dtype else Cast(x, dtype)
 
 
-def _narrowed(node: Node, columns: Sequence[int]) -> Node:
+def _narrow(node: Node, columns: Sequence[int]) -> Node:
     """Return some columns of a node, the selection pushed down as far as it goes."""
     if list(columns) == list(range(node.type.width)):
         return node
@@ -185,16 +185,16 @@ def rebuild(
     default_left = tests.default_left.copy()
     sets = _Sets()
     for place in places:  # 2
-        own = np.flatnonzero(tests.column == place.column)
-        feature[own] = columns.index(_column_of(place))
+        chosen = np.flatnonzero(tests.column == place.column)
+        feature[chosen] = columns.index(_column_of(place))
         if isinstance(place.written, Switches):
-            threshold[own] = place.written.threshold
-            mirrored[own] = place.written.mirrored
-            default_left[own] = place.written.default_left
-        tables = _tables_of(place, own, tests)
-        threshold[own[: len(tables)]] = 0.0  # a set decides
-        mirrored[own[: len(tables)]] = False
-        for test, table in zip(own, tables, strict=False):
+            threshold[chosen] = place.written.threshold
+            mirrored[chosen] = place.written.mirrored
+            default_left[chosen] = place.written.default_left
+        tables = _tables_of(place, chosen, tests)
+        threshold[chosen[: len(tables)]] = 0.0  # a set decides
+        mirrored[chosen[: len(tables)]] = False
+        for test, table in zip(chosen, tables, strict=False):
             sets.add(int(test), int(feature[test]), table)
     at = tests.of_test  # 3
     moved = replace(
@@ -218,15 +218,17 @@ def _column_of(place: Destination) -> NewColumn:
     return NewColumn(place.cut, is_rank=is_rank, numbers=place.written.numbers)
 
 
-def _tables_of(place: Destination, own: npt.NDArray[np.int64], tests: DistinctTests) -> list[Bools]:
+def _tables_of(
+    place: Destination, chosen: npt.NDArray[np.int64], tests: DistinctTests
+) -> list[Bools]:
     """Return the tables of the tests on a column, none where they are tests on thresholds."""
     if isinstance(place.written, CategorySets):
         return list(place.written.goes_left)
     tables = tests.forest.tables
-    if place.written or tables is None or not (tests.table[own] >= 0).all():
+    if place.written or tables is None or not (tests.table[chosen] >= 0).all():
         return []
     parts = np.split(tables.goes_left.data, tables.start.data[1:-1])
-    return [parts[table] for table in tests.table[own]]
+    return [parts[table] for table in tests.table[chosen]]
 
 
 class _Sets:
@@ -238,8 +240,8 @@ class _Sets:
 
     def add(self, test: int, feature: int, goes_left: Bools) -> None:
         """Give a test its table."""
-        known = (feature, goes_left.tobytes())
-        self._of_test[test] = self._numbers.setdefault(known, len(self._numbers))
+        content = (feature, goes_left.tobytes())
+        self._of_test[test] = self._numbers.setdefault(content, len(self._numbers))
 
     def tables(self, of_test: npt.NDArray[np.int64]) -> CategoryTables | None:
         """Return all tables, for tests of which each is one of those given."""
@@ -284,8 +286,8 @@ def swap_children(forest: Forest, swapped: npt.NDArray[np.bool_]) -> Forest:
         left=_with_leaves(left, renumbered),
         right=_with_leaves(right, renumbered),
         roots=_with_leaves(forest.roots.data, renumbered),
-        values=_moved(forest.values, renumbered),
-        leaf_id=_moved(forest.leaf_id, renumbered),
+        values=_move_leaves(forest.values, renumbered),
+        leaf_id=_move_leaves(forest.leaf_id, renumbered),
     )
 
 
@@ -301,7 +303,7 @@ def _with_leaves(children: npt.NDArray[np.int32], places: npt.NDArray[np.int64])
     return Array.of(np.where(children < 0, ~places[~children], children), np.int32)
 
 
-def _moved(of_leaves: Array, places: npt.NDArray[np.int64]) -> Array:
+def _move_leaves(of_leaves: Array, places: npt.NDArray[np.int64]) -> Array:
     moved = np.empty_like(of_leaves.data)
     moved[places] = of_leaves.data
     return Array(moved)
@@ -339,17 +341,17 @@ def rank_codes(places: Sequence[Destination]) -> list[Destination]:
         if isinstance(place.written, CategorySets) and not isinstance(place.cut[0], Bins)
     }
     cuts = dict.fromkeys(place.cut for place in sets.values())
-    ranked = [_ranked([p for p in sets.values() if p.cut == cut]) for cut in cuts]
-    found = [columns for columns in ranked if columns is not None]
-    cut_of = _written([columns for columns in found if not columns.in_order])
-    for columns in found:
+    ranked = [_rank_column([p for p in sets.values() if p.cut == cut]) for cut in cuts]
+    nested = [columns for columns in ranked if columns is not None]
+    cut_of = _write_ranks([columns for columns in nested if not columns.in_order])
+    for columns in nested:
         cut = cut_of.get(columns.cut, columns.cut)
         for column, threshold in columns.thresholds.items():
             sets[column] = replace(sets[column], cut=cut, written=_switches(threshold))
     return [sets.get(place.column, place) for place in places]
 
 
-def _ranked(places: Sequence[Destination]) -> _Ranked | None:
+def _rank_column(places: Sequence[Destination]) -> _Ranked | None:
     """Rank the codes of one column; None if its sets do not lie one in the other.
 
     1. Sort the distinct sets by size.
@@ -376,7 +378,7 @@ def _ranked(places: Sequence[Destination]) -> _Ranked | None:
     return _Ranked(places[0].cut, ranks, dict(zip(columns, parts, strict=True)))
 
 
-def _written(columns: Sequence[_Ranked]) -> dict[Ref, Ref]:
+def _write_ranks(columns: Sequence[_Ranked]) -> dict[Ref, Ref]:
     """Look up the ranks of all columns at once, and return where those of each are."""
     if not columns:
         return {}
@@ -483,10 +485,10 @@ def _refusals(places: Sequence[Destination]) -> tuple[str, ...]:
     for place in places:
         for reason in place.refusals[:1]:
             columns.setdefault(reason, []).append(place.column)
-    return tuple(f"{_listed(found)}: {reason}" for reason, found in columns.items())
+    return tuple(f"{_name_columns(refused)}: {reason}" for reason, refused in columns.items())
 
 
-def _listed(columns: list[int]) -> str:
+def _name_columns(columns: list[int]) -> str:
     """Name a few columns."""
     named = ", ".join(map(str, columns[:5]))
     more = f" and {len(columns) - 5} more" if len(columns) > 5 else ""
