@@ -157,6 +157,7 @@ class Cube(Form):
     shape: tuple[int, ...]
 
     def misfit(self, values: Type) -> str | None:
+        # Two negative sizes would multiply to a width that fits.
         fits = math.prod(self.shape) == values.width and min(self.shape, default=0) >= 0
         return None if fits else f"has shape {self.shape}"
 
@@ -244,6 +245,8 @@ class Paths(Form):
     def misfit(self, values: Type) -> str | None:  # noqa: ARG002
         """Require each node to stand behind the one above it, so that every way up ends."""
         above = self.parent.data
+        # A node above itself would make the way to the root endless, in a file that anybody may
+        # write.
         climbs = (
             above.ndim == 1
             and above.dtype.kind == "i"
@@ -301,6 +304,8 @@ class Sparse(Form):
         """Return the form for rows that another step returns: it follows theirs if both do."""
         layout = self.layout if self.layout in ("csr", "csc") else before.layout
         if self.layout == "given" and before.layout == "kept":
+            # A step before that keeps the layout of its rows hands on theirs, which this one
+            # follows.
             layout = "given"
         return Sparse(layout, self.arrays and before.arrays)
 
@@ -367,6 +372,7 @@ def _misfit_of_codes(values: Type, tables: tuple[Array, ...]) -> str | None:
 
 
 def _misfit_of_parts(parts: tuple[int, ...], values: Type) -> str | None:
+    # A negative part could make the sum fit; an output without parts does not fit.
     fits = sum(parts) == values.width and min(parts, default=-1) >= 0
     return None if fits else f"has parts {parts} of width {values.width}"
 
@@ -406,6 +412,7 @@ class NameArrays(RowItems):
 
     def misfit(self, values: Type) -> str | None:
         misfit = super().misfit(values)
+        # Any other dtype would make arrays of something else than texts.
         is_text = re.fullmatch(r"<U\d{1,9}", self.dtype) is not None
         return misfit if is_text else "names columns by what is no text"
 

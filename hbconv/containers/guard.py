@@ -37,6 +37,7 @@ from hbconv.containers.nodes.wiring import Cast, Concat
 
 __all__ = ["Guard", "find_finite_output", "find_guard", "find_interval", "find_looks"]
 
+# Squares of 1e18 stay below the bound of float32, 1e37, so sums of squares are settled too.
 BOUNDS = (1e18, 1e15, 1e12, 1e9, 1e6, 1e3)
 """Magnitudes of the input that are tried, the largest first: ordinary rows are within each."""
 
@@ -164,6 +165,8 @@ def find_guard(
     watched by the program: |x| <= 1e+18: x is not finite
     computed by the program: log(x) is not finite
     """
+    # Walked backwards, so that of equal conditions the first check stays: its message is the
+    # source's.
     asked = {(check.node, check.every): check for check in reversed(graph.checks)}
     checks = tuple(asked.values())[::-1]
     bounds = {check: _safe_bound(check) for check in checks}
@@ -199,6 +202,7 @@ def _inside_program(guard: Guard, graph: Graph) -> Guard:
 def _safe_bound(check: Check) -> float | None:
     """Return a magnitude of the input within which the check holds; None if there is none."""
     node = check.node
+    # Intervals bound magnitudes, so they settle questions about infinity and NaN alone.
     if not isinstance(node, IsNonFinite):
         return None
     return next((bound for bound in BOUNDS if find_interval(node.x, bound) is not None), None)
@@ -273,9 +277,8 @@ def _find_infinite_output(graph: Graph, conditions: tuple[IsNonFinite, ...]) -> 
 def _find_infinite_sum(graph: Graph, conditions: tuple[IsNonFinite, ...]) -> Node | None:
     """Find a sum over all checked values: it is not finite if one of them is not."""
     nodes = graph.nodes()
-    clipped = {
-        node.x for node in nodes if isinstance(node, Map) and node.function == "relu"
-    }  # as part of the product, while nothing else reads it
+    # A sum that only a relu reads is clipped as part of the product: one more reader would keep it.
+    clipped = {node.x for node in nodes if isinstance(node, Map) and node.function == "relu"}
     sums = (
         node
         for node in nodes
@@ -285,18 +288,22 @@ def _find_infinite_sum(graph: Graph, conditions: tuple[IsNonFinite, ...]) -> Nod
     if total is None:
         return None
     return IsNonFinite(
-        total if total.type.width == 1 else Select(total, Array([0])), allow_nan=False
+        # One column is enough, for each of them sums all inputs.
+        total if total.type.width == 1 else Select(total, Array([0])),
+        allow_nan=False,
     )
 
 
 def _shows(x: Node, node: Node) -> bool:
     """Whether the node is infinite in every row in which x is."""
+    # Only affine steps: a product of matrices may cancel infinities to NaN.
     if not isinstance(node, Affine) or not all(_keeps_infinite(step) for step in node.steps):
         return False
     return node == x or node.x == x or _shows(x, node.x)
 
 
 def _keeps_infinite(step: AffineStep) -> bool:
+    # Infinity times 0 is NaN, and so is infinity by infinity; a factor that underflows counts as 0.
     size = np.abs(step.constant.data.astype(np.float64))
     return bool(np.all(size < LARGE) and (step.op != "mul" or np.all(size > 1 / LARGE)))
 
@@ -341,6 +348,8 @@ def _interval_of(
     node: Node, input_interval: Interval, intervals: dict[int, Interval | None]
 ) -> Interval | None:
     """Visit each node once: where each column is computed from all before it, paths are many."""
+    # By identity: digests of large constants cost more than the analysis, and the graph keeps nodes
+    # alive.
     if id(node) not in intervals:
         intervals[id(node)] = _compute_interval(node, input_interval, intervals)
     return intervals[id(node)]
@@ -349,6 +358,7 @@ def _interval_of(
 def _compute_interval(
     node: Node, input_interval: Interval, intervals: dict[int, Interval | None]
 ) -> Interval | None:
+    # Codes, flags and sums of leaves are far from overflow, whatever the rows hold.
     if node.always_finite or node.type.dtype in ("int32", "bool"):
         return Interval(FINITE)
     inputs: list[Interval] = []
@@ -360,6 +370,7 @@ def _compute_interval(
     if not node.inputs:
         return node.interval(input_interval)
     result = node.interval(*inputs)
+    # Written so that a bound of NaN counts as no bound.
     if result is None or not result.bound < LARGEST.get(node.type.dtype, 0.0):
         return None
     return result
@@ -395,6 +406,8 @@ def find_looks(
     if any(isinstance(leaf, Entries) for leaf in leaves):
         return ()
     columns = _floats_read(leaves)
+    # A table of several dtypes enters a program column by column, so each column more is one more
+    # copy.
     if len(set(graph.schema.dtypes)) > 1 and not columns <= _floats_read(graph.nodes()):
         return ()
     return tuple(_looks(graph, columns, bound, without_nan))
@@ -410,6 +423,7 @@ def _looks(
 ) -> Iterator[Node]:
     """Yield a look for each dtype, at columns with NaN and at those without."""
     strict = columns & without_nan
+    # A look allows NaN in all of its columns or in none, so both kinds of columns have their own.
     for dtype, (some, allow_nan) in product(LARGEST, ((columns - strict, True), (strict, False))):
         chosen = sorted(i for i in some if graph.schema.dtypes[i] == dtype)
         if chosen:

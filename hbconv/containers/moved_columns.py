@@ -53,6 +53,7 @@ def select(x: Node, indices: Sequence[int]) -> Node:
         return Columns(x.schema, Array(x.indices.data[positions]))
     if isinstance(x, Beside):
         return Beside(tuple(_runs(x, positions)))
+    # An array that holds text is one of objects, so each column has the type that it had before.
     if x.type.dtype == "string":
         return _of_array(x, indices)
     return Select(x, Array(positions))
@@ -67,6 +68,7 @@ def _of_array(x: Node, indices: Sequence[int]) -> Node:
 
 def _runs(table: Beside, positions: npt.NDArray[np.int32]) -> Iterator[Node]:
     """Select runs of columns from the part of a table that they belong to."""
+    # By the right side: a part without columns ends where the next one begins, and owns none.
     ends = np.cumsum([part.type.width for part in table.xs])
     for owner, run in groupby(
         positions.tolist(), key=lambda position: int(np.searchsorted(ends, position, side="right"))
@@ -77,6 +79,7 @@ def _runs(table: Beside, positions: npt.NDArray[np.int32]) -> Iterator[Node]:
 
 def concat(xs: Sequence[Node]) -> Node:
     """Concatenate nodes; one node stays itself, and nodes without columns are left out."""
+    # A part without columns would still count for the common dtype.
     wide = [x for x in xs if x.type.width] or list(xs[:1])
     return wide[0] if len(wide) == 1 else Concat(tuple(wide))
 
@@ -160,6 +163,7 @@ def of_objects(node: Node) -> Node:
             taken = _of_array(node.x, node.indices.data.tolist())
             return rewrite((taken,), of_objects)[taken]
         if isinstance(node, FromObjects):
+            # numpy makes float64 of objects that are numbers, whatever their own types are.
             return node.x if node.type.dtype == "string" else Cast(node.x, "float64")
         return node
 
@@ -168,6 +172,7 @@ def _fill(node: FillObjects) -> Node:
     """Fill numbers; where only None is missing, they do not tell it from NaN."""
     if not node.fills_numbers:
         return node.x
+    # Where None is filled, numbers may hold it as NaN; elsewhere None among numbers is refused too.
     mark = NoTexts if None in node.missing else OnlyNumbers
     x = Cast(mark(node.x), "float64")
     numbers = [value for value in node.missing if isinstance(value, int | float)]

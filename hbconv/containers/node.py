@@ -66,6 +66,7 @@ _UNMADE: list[type] = []
 """Container classes that are no dataclasses yet."""
 _MADE: set[type] = set()
 """Classes of nodes that exist."""
+# Threads may make the first node of a class at the same time, and a class becomes a dataclass once.
 _MAKING = RLock()
 
 
@@ -109,6 +110,7 @@ class Node:
 
         def __new__(cls, *_: object, **__: object) -> Self:
             """Make the dataclass before its first node."""
+            # A set look-up, since this runs for every node of every graph.
             if cls not in _MADE:
                 _make(cls)
             return object.__new__(cls)
@@ -253,6 +255,7 @@ class Node:
             type(self).__name__,
             *(_key(getattr(self, f.name)) for f in dataclasses.fields(self) if f.name != "step"),
         ]
+        # Inputs count by their digests, so equal expressions are found without walking them.
         return hashlib.sha256("|".join(parts).encode()).hexdigest()
 
     def with_inputs(self, mapping: Mapping[Node, Node]) -> Self:
@@ -276,6 +279,7 @@ class Node:
 def topological(roots: tuple[Node, ...]) -> list[Node]:
     """Return each distinct node once, inputs before their users, in a stable order."""
     order: dict[Node, None] = {}
+    # A stack of its own: chains of steps may be longer than Python's recursion goes.
     stack = [(root, False) for root in reversed(roots)]
     while stack:
         node, ready = stack.pop()
@@ -318,6 +322,8 @@ def _key(value: Any) -> str:
     if isinstance(value, Node | Array | Schema):
         return value.key
     if isinstance(value, tuple):
+        # Texts are quoted at once: a vocabulary may hold a million, and a comma in one must not
+        # split it.
         write = repr if set(map(type, value)) <= {str} else _key
         return "(" + ",".join(map(write, value)) + ")"
     if dataclasses.is_dataclass(value):

@@ -117,6 +117,7 @@ class Formula(ABC):
         """
 
 
+# Two distances are compared, and each is rounded in two ways: margins below count four errors.
 EPSILON = float(np.finfo(np.float64).eps)
 CHUNK = 256
 """Points of one product, as in scikit-learn: the last columns of a product may round otherwise."""
@@ -146,6 +147,7 @@ class WholeProducts(Formula):
         """Whether distances of any of these rows may be rounded: those of small ints are not."""
         if not self._are_ints:
             return True
+        # Sums of whole numbers below 2**digits are exact, in whatever order they are added.
         digits = np.finfo(np.result_type(rows, np.float32)).nmant
         largest = max(np.abs(rows).max(initial=0.0), np.abs(self._filled_points).max(initial=0.0))
         is_small = self.terms * self.points.shape[1] * (2.0 * largest) ** 2 < 2.0**digits
@@ -158,6 +160,7 @@ class WholeProducts(Formula):
     def entries(self, rows: Rows, batch: int) -> Rows:  # noqa: ARG002
         x = rows.astype(np.float64)
         squares = self._row_lengths(x)[:, None] + -2.0 * self._products(x) + self._lengths
+        # Cancellation may leave a square just below 0.
         return np.maximum(squares, 0.0)
 
     def _products(self, x: Rows) -> Rows:
@@ -165,6 +168,7 @@ class WholeProducts(Formula):
         return _product(x, self._filled_points)
 
     def _row_lengths(self, x: Rows) -> npt.NDArray[np.float64]:
+        # scikit-learn's ``row_norms`` calls the same einsum, whose sums round by its own order.
         return np.asarray(np.einsum("ij,ij->i", x, x))
 
     def epsilon(self, dtype: str) -> float:  # noqa: ARG002
@@ -312,6 +316,7 @@ class SharedProducts(WholeProducts):
         squares -= _product(missing, y * y, batch)
         np.maximum(squares, 0.0, out=squares)
         shared = _product(1.0 - missing, 1.0 - absent, batch)  # 3
+        # Rows that share no column have no distance.
         squares[shared == 0] = np.nan
         squares /= np.maximum(1.0, shared)
         squares *= x.shape[1]
@@ -330,6 +335,7 @@ class SharedProducts(WholeProducts):
 
 def _dots(x: Rows) -> npt.NDArray[np.float64]:
     """Return the squared length of each row, by the BLAS."""
+    # Its ArgKmin asks the BLAS for each row instead, which adds otherwise than einsum.
     return np.array([np.dot(row, row) for row in x], np.float64)
 
 
@@ -345,6 +351,7 @@ def _unit_rows(x: Rows, *, sparse: bool) -> Rows:
         lengths = np.sqrt(squares)
         return (x / np.where(lengths == 0.0, 1.0, lengths)[:, None]).astype(x.dtype)
     lengths = np.sqrt(np.einsum("ij,ij->i", x, x))
+    # scikit-learn's ``_handle_zeros_in_scale`` keeps rows whose norm is below ten epsilons.
     least = 10 * np.finfo(x.dtype).eps
     return np.asarray(x / np.where(lengths < least, x.dtype.type(1.0), lengths)[:, None])
 
@@ -352,6 +359,7 @@ def _unit_rows(x: Rows, *, sparse: bool) -> Rows:
 def _term_after_term(x: Rows, y: Rows) -> Rows:
     """Multiply by the transpose of y, each product rounded, and each sum."""
     products = np.zeros((len(x), len(y)), x.dtype)
+    # Columns of zeros add exact zeros, which no sum notices.
     for column in np.flatnonzero(x.any(axis=0)):
         products += x[:, column, None] * y[:, column]
     return products
@@ -361,6 +369,7 @@ def _product(x: Rows, y: Rows, batch: int = 2) -> Rows:
     """Multiply by the transpose of y, as for a batch: numpy multiplies a single row otherwise."""
     if len(x) != 1 or batch == 1:
         return x @ y.T
+    # For one row the BLAS takes a product of vectors, which adds in another order.
     return (np.concatenate([x, x]) @ y.T)[:1]
 
 
@@ -433,6 +442,7 @@ class TermDistances(Formula):
     def _sums(self, x: Rows, y: Rows) -> Terms:
         term = _TERMS[self.kind]
         weights = np.ones(x.shape[1]) if self.weights is None else self.weights.data
+        # In float64 whatever the dtype: scikit-learn's accumulators are doubles.
         total = np.zeros((len(x), len(y)))
         for a, b, weight in zip(x.T, y.T, weights.astype(np.float64), strict=True):
             terms = _of_pairs(lambda a, b, w=weight: term(a, b, self.p, w), a, b)
@@ -469,6 +479,7 @@ class TermDistances(Formula):
 def _of_pairs(term: Callable[..., Terms], a: Rows, b: Rows) -> Terms:
     """Compute a term of each pair of a row's and a point's value."""
     (distinct, row), (others, point) = (np.unique(v, return_inverse=True) for v in (a, b))
+    # Terms of distinct values are gathered again afterwards, which pays only if pairs repeat.
     if len(distinct) * len(others) > len(a) * len(b) // 2:
         return term(a[:, None], b)
     return term(distinct[:, None], others)[row[:, None], point]
@@ -479,8 +490,11 @@ def _in_c(function: Callable[..., float], *values: Any) -> Terms:
     wide = np.broadcast_arrays(*(np.asarray(value, np.float64) for value in values))
     with np.errstate(all="ignore"):
         answers = np.asarray(getattr(np, _NAMES.get(function, function.__name__))(*wide))
+    # Python's math raises at poles and overflows, where the C library returns what numpy has
+    # already.
     usual = np.isfinite(answers)
     arguments = [array[usual] for array in wide]
+    # Value by value: numpy's own loops use vector code whose last bit differs from the C library's.
     answers[usual] = np.frompyfunc(function, len(arguments), 1)(*arguments).astype(np.float64)
     return answers
 

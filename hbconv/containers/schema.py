@@ -34,6 +34,7 @@ __all__ = [
     "place",
 ]
 
+# numpy promotes int16 beside float32 to float32, and wider ints to float64.
 WEAK_INT = "int16"
 """Dtype by which a table tells that a column holds bools or ints of up to 16 bits."""
 
@@ -195,6 +196,8 @@ class Schema:
         """Digest that tells one schema from another."""
         weak = tuple(column.weak_int for column in self.columns)
         content = repr((self.names, self.dtypes, weak, self.named, self.conventions, self.finds))
+        # Names may hold lone surrogates, as of files that are no UTF-8, which the plain codec
+        # refuses.
         return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
 
     @cached_property
@@ -210,6 +213,8 @@ class Schema:
     def with_dtypes(self, dtypes: Sequence[str]) -> Schema:
         """Return the same columns with other dtypes; the schema itself where they have these."""
         columns = tuple(c.of(d) for c, d in zip(self.columns, dtypes, strict=True))
+        # ``Column.of`` returns the column itself where nothing changes, so identity is enough and
+        # fast.
         same = all(map(is_, columns, self.columns))
         return self if same else replace(self, columns=columns)
 
@@ -237,6 +242,7 @@ def common_dtype(members: Iterable[tuple[str, bool]]) -> tuple[str, bool]:
     dtypes = {WEAK_INT if weak else dtype for dtype, weak in members}
     if "string" in dtypes:
         return "string", False
+    # Without columns numpy makes an empty array of float64.
     common = np.result_type(*dtypes).name if dtypes else "float64"
     return ("int64", True) if common == WEAK_INT else (common, False)
 
@@ -248,9 +254,11 @@ def as_float(dtype: str) -> str:
 
 def place(column: int) -> str:
     """Return what stands in a pattern for the name of an input column."""
+    # Null characters mark the place: names of columns hardly ever hold one.
     return f"\0{column}\0"
 
 
+# At most nine digits: a place is a column number, whatever a damaged file holds.
 _PLACE = re.compile("\0(\\d{1,9})\0")
 
 

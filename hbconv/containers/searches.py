@@ -49,6 +49,7 @@ def are_often_tied(points: npt.NDArray[np.floating]) -> bool:
     True
     """
     present = [column[~np.isnan(column)] for column in points.T]
+    # A single value repeats nothing; two rows of one value are a tie in that column.
     repeats = [1 < len(values) >= 2 * len(np.unique(values)) for values in present]
     return any(repeats) and repeats.count(False) <= int(np.isnan(points).any())
 
@@ -79,6 +80,8 @@ class PartitionSearch(NearestSearch):
         count : int
             How many are chosen.
         """
+        # argpartition alone leaves the chosen unordered, and its choice among equal entries is the
+        # source's.
         chosen = np.argpartition(entries, count - 1, axis=1)[:, :count]
         order = np.argsort(np.take_along_axis(entries, chosen, axis=1))
         return np.take_along_axis(chosen, order, axis=1).astype(np.int32)
@@ -133,6 +136,8 @@ class HeapSearch(WrittenSearch):
         return None if self.threads > 0 else f"{self.threads} threads"
 
     def is_shared(self, width: int, batch: int) -> bool:
+        # scikit-learn's heuristic of ``parallel_on_Y``: few rows, fewer than fitted ones, leave
+        # threads to the fitted rows.
         return batch <= min(width, 4 * CHUNK * self.threads)
 
     def write(
@@ -152,6 +157,7 @@ class HeapSearch(WrittenSearch):
         chunks = -(-width // CHUNK)
         threads = min(self.threads, chunks)
         least, more = divmod(chunks, threads)
+        # OpenMP's static schedule: the first threads take one chunk more each.
         ends = np.cumsum([least + (thread < more) for thread in range(threads)]) * CHUNK
         starts = [0, *ends[:-1].tolist()]
         return tuple(zip(starts, np.minimum(ends, width).tolist(), strict=True))
@@ -180,8 +186,10 @@ class TreeSearch(WrittenSearch):
 
     def misfit(self, width: int, bounds: Sequence[int]) -> str | None:
         leaves = len(self.starts) - 1
+        # A full tree has a power of two of leaves, and one node less above them.
         if leaves < 1 or leaves & (leaves - 1) or tuple(bounds) != (2 * leaves - 1,):
             return f"{leaves} leaves, and bounds of {tuple(bounds)} nodes"
+        # The compiled search reads entries at these positions without a check of its own.
         if not np.array_equal(np.sort(self.order.data), np.arange(width)):
             return f"leaves that do not hold each of {width} rows once"
         starts = self.starts

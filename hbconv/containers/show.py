@@ -64,6 +64,7 @@ def _show_node(node: Node, number: dict[Node, int]) -> str:
     return f"{line:<70} {node.step}" if node.step else line
 
 
+# Boxes of graphviz grow with their text, and one long list of columns would stretch the page.
 _LONGEST = 60
 
 

@@ -90,6 +90,7 @@ def find_widening(graph: Graph, dtypes: Sequence[str], wider: Sequence[str]) -> 
         return None
     narrow = graph.with_schema(graph.schema.with_dtypes(dtypes))
     wide = graph.with_schema(graph.schema.with_dtypes(wider))
+    # Both graphs are one graph over other dtypes, so their nodes come in the same order.
     nodes = zip(topological(narrow.roots), topological(wide.roots), strict=True)
     sameness: dict[Node, _Sameness] = {}
     small = False
@@ -126,6 +127,7 @@ def _rounds_ints(node: Node, wide: Node, inputs: list[_Sameness]) -> bool:
     if isinstance(node, Columns):
         changed = node.schema.dtypes != wide.schema.dtypes  # type: ignore[attr-defined]
         return changed and node.type.dtype != "float64"
+    # Where no input has another dtype, no int is rounded otherwise.
     if _Sameness.NUMBERS not in inputs or node.reads_numbers:
         return False
     return not isinstance(node, (Cast, CastLike, *MOVES)) or node.type.dtype != "float64"
@@ -135,6 +137,7 @@ def _lower_alike(node: Node, wide: Node) -> bool:
     """Whether a node becomes the same primitives, once its inputs are the same numbers."""
     try:
         programs = [_lower_node(each, wide.inputs) for each in (node, wide)]
+    # A node that refuses one of the two dtypes does not answer them alike.
     except HbconvError:
         return False
     return programs[0] == programs[1]
@@ -147,6 +150,7 @@ def _lower_node(node: Node, wide: Sequence[Node]) -> tuple[object, ...]:
         for i, (narrow_x, wide_x) in enumerate(zip(node.inputs, wide, strict=True))
     ]
     program = b.program({"y": node.lower(b, *inputs)})
+    # The step that an operator comes from does not change what it computes.
     return (*(replace(i, source="") if isinstance(i, Op) else i for i in program.instructions),)
 
 

@@ -24,6 +24,7 @@ def find_prices(target: Target, strategy: str, *, native: bool) -> Prices:
 
     They are of this machine where ``hbconv tune-machine`` measured it.
     """
+    # Prices of CUDA devices are of no one backend, and no factors are measured for them.
     if target.device != "cpu":
         return PRIMITIVE_PRICES["cuda"]
     record = _record_of(target)
@@ -40,6 +41,7 @@ def show_prices(target: Target) -> str:
 @cache
 def scaled_prices(backend: str, strategy: str, factors: Factors, *, native: bool) -> Prices:
     """Return the shipped prices of a strategy on a backend, times factors."""
+    # A strategy written as primitives costs other units than a kernel of the backend.
     trees = KERNEL_PRICES if native else LOWERED_PRICES
     priced = _priced_backend(backend)
     tree_prices = trees.get((backend, strategy)) or trees.get((priced, strategy))
@@ -106,6 +108,7 @@ def predict(
         costs.append(OperatorCost(name, op.source, seconds / target.rows))
     inputs = [i.type for i in program.inputs]
     outputs = [program.instructions[index].type for index in program.outputs.values()]
+    # Callers' rows are copied into programs and out again, which narrow programs feel most.
     return (*costs, _copies("read rows", inputs, target), _copies("write rows", outputs, target))
 
 

@@ -111,6 +111,7 @@ def _refusal(record: PriceRecord | None) -> str:
     """Say why a record does not count; nothing if it does."""
     if record is None:
         return "they are damaged"
+    # Factors of another machine would be worse than the shipped prices.
     if record.machine != describe_host():
         return "they are of another machine"
     if record.versions != describe_versions():
@@ -138,6 +139,7 @@ def _factors(values: Mapping[str, Any]) -> Factors:
     ValueError
         One is missing, too many, or no factor.
     """
+    # The file may be anyone's: names, order and values must be those that a measurement writes.
     if tuple(values) != GROUPS or not all(map(is_factor, values.values())):
         raise ValueError(values)
     return Factors(**values)
@@ -235,6 +237,7 @@ def settled(ratio: float) -> float:
     >>> [settled(ratio) for ratio in (1.05, 0.92, 2.5, 100.0, 0.0, float("nan"))]
     [1.0, 1.0, 2.5, 8.0, 0.125, 1.0]
     """
+    # A price of 0 divided by 0 is no measurement.
     if math.isnan(ratio) or 1 / NOISE <= ratio <= NOISE:
         return 1.0
     return min(max(ratio, 1 / MOST), MOST)
@@ -242,6 +245,7 @@ def settled(ratio: float) -> float:
 
 def is_factor(value: object) -> bool:
     """Whether a value of a file is a factor such as ``settled`` returns."""
+    # Bools and ints pass for floats elsewhere, but no measurement writes them.
     return type(value) is float and 1 / MOST <= value <= MOST
 
 
@@ -266,6 +270,7 @@ def unit_price(price: Price, size: float, caches: Caches) -> float:
     """
     if not isinstance(price, tuple):
         return price
+    # A price may name fewer steps than there are levels of cache.
     nearest, *steps = price
     return nearest + sum(
         step * missed for step, missed in zip(steps, caches.beyond(size), strict=False)
@@ -312,16 +317,19 @@ class Prices:
         >>> Prices(operator=0.5, take=0.125).seconds(Work(operators=2, takes=3), Target(rows=4))
         2.5
         """
+        # Operators are paid once a run, rows one by one.
         runs = math.ceil(target.rows / work.rows_at_once(target))
         row = self._row_seconds(work, target, caches or find_caches())
         return runs * work.operators * self.operator + max(target.rows, self.tile, work.tile) * row
 
     def _row_seconds(self, work: Work, target: Target, caches: Caches) -> float:
+        # Streams miss a cache by what all rows at once hold, tables by their own size.
         held = work.temporaries * work.rows_at_once(target)
         elementwise = unit_price(self.elementwise, held, caches)
         products = work.multiplications * self.multiplication + work.padding * self.padding
         plain = products + work.columns * self.column + work.spans * self.span
         functions = sum(
+            # A function without a price is taken for an exponential, the commonest.
             count * self.functions.get(name, self.functions.get("exp", elementwise))
             for name, count in work.functions
         )

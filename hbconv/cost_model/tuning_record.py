@@ -47,6 +47,7 @@ class Bucket:
         return "1 row" if self.most == 1 else f"{self.least} to {self.most:,} rows"
 
 
+# 256 is the middle of 17 to 1,000 rows: plans made for 128 lost at 1,000.
 BUCKETS = (Bucket(1, 1, 1), Bucket(2, 16, 8), Bucket(17, 1_000, 256), Bucket(1_001, None, 10_000))
 """All numbers of rows. One row is apart, because torch has modules of its own for it."""
 
@@ -138,6 +139,7 @@ def read_record(data: bytes, key: str) -> TuningRecord | None:
 def is_sound(record: TuningRecord) -> bool:
     """Whether its values are such as timing writes. A record may come from any file."""
     texts = (record.key, record.chosen, record.day)
+    # Records come from files that anybody may write, so each type and length is checked.
     if not all(type(text) is str and len(text) <= MOST_LABEL for text in texts):
         return False
     if type(record.rows) is not int or record.rows < 1 or not isinstance(record.seconds, dict):
@@ -151,6 +153,7 @@ def _is_time(item: tuple[Any, Any]) -> bool:
     label, seconds = item
     if type(label) is not str or len(label) > MOST_LABEL:
         return False
+    # A time of 0, infinity or NaN would decide every comparison.
     return type(seconds) is float and math.isfinite(seconds) and seconds > 0
 
 

@@ -80,6 +80,7 @@ def optimize(graph: Graph, target: Target | None = None) -> Optimized:
     >>> [f"{node.name} {node.detail}" for node in optimized.graph.nodes()]
     ['columns b']
     """
+    # Contributions read a forest's input as it is: as a second reader they kept rules from predict.
     often = {name: output for name, output in graph.outputs.items() if not output.on_demand}
     if len(often) in (0, len(graph.outputs)):
         return find_search(graph, target or Target()).best()
@@ -95,6 +96,7 @@ def _simplify_exactly(graph: Graph) -> Graph:
 
 def find_search(graph: Graph, target: Target) -> Search:
     """Return the search over the rewrites of a graph that the target does not leave out."""
+    # The same names leave rules out on the command line, which shows what each of them gains.
     rules = [rule for rule in RULES if rule.name not in target.without]
     rewrites = [rule for rule in REWRITES if rule.name not in target.without]
     return Search(graph, rules, rewrites, partial(graph_seconds, target=target))

@@ -131,6 +131,7 @@ def find_contenders(problem: Problem, sources: Iterable[Source] = SOURCES) -> li
     best = of_plan(plan, problem)
     near = [best]
     for source in sources:
+        # The first is the best itself, so a source adds at most two.
         near += list(_distinct([best, *_nearest(source(problem))]))[1:MOST]
     return list(_distinct(near))
 
@@ -152,6 +153,7 @@ def _distinct(contenders: Iterable[Contender]) -> Iterator[Contender]:
     """Leave out those of the same label, and those priced alike: the backend runs them alike."""
     seen: set[object] = set()
     for contender in contenders:
+        # The same graph at the same price is the same program under another name.
         priced = id(contender.optimization), contender.ratio
         if contender.label not in seen and priced not in seen:
             seen |= {contender.label, priced}
@@ -191,6 +193,7 @@ def record_key(typed: Graph, target: Target, bucket: Bucket) -> str:
         Of its rows only the bucket counts, and its strategy does not.
     bucket : Bucket
     """
+    # Rows count by their buckets, and the strategy is what is timed.
     options = asdict(target.replace(rows=1, strategy=None))
     facts = {
         "format": FORMAT,
@@ -232,6 +235,7 @@ def _round_size(count: int) -> int:
     >>> [_round_size(count) for count in (0, 1, 1_000, 1_050, 2_000)]
     [0, 4, 44, 44, 48]
     """
+    # On a logarithmic scale, so that a model fitted again on a few rows more finds its record.
     return 0 if count == 0 else STEPS_PER_DOUBLING + round(STEPS_PER_DOUBLING * math.log2(count))
 
 
@@ -292,6 +296,8 @@ def is_usable(record: TuningRecord, contenders: list[Contender]) -> bool:
 
     Predictions decide which those are, and they may have changed since it was written.
     """
+    # Predictions may have changed since, and a record that lacks today's first choice compares
+    # nothing.
     labels = [contender.label for contender in contenders]
     return labels[0] in record.seconds and record.chosen in labels
 
@@ -302,6 +308,7 @@ def find_tuned(problem: Problem, tuning: Tuning) -> Tuned | None:
     records = {b: record for b, key in keys.items() if (record := tuning.find(key))}
     if not records:
         return None
+    # The fitted bucket is decided first: other buckets compare with its plan.
     own_bucket = find_bucket(problem.target.rows)
     chosen = {
         own_bucket: _choose(contenders_of(problem, own_bucket, None), records.get(own_bucket))
@@ -331,6 +338,7 @@ def _choose(
 def _row_plan(
     bucket: Bucket, chosen: Contender, record: TuningRecord | None, gain: float
 ) -> RowPlan | None:
+    # One more program takes memory and a compilation, which small gains do not pay.
     if record is None or gain < LEAST_MEASURED_GAIN:
         return None
     return RowPlan(bucket, chosen.plan, gain, measured=True)

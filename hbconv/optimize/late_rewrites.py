@@ -44,6 +44,7 @@ def share_codes(graph: Graph, conditions: Sequence[Node]) -> tuple[Graph, tuple[
     """
     if not _find_codes(conditions):
         return graph, tuple(conditions)
+    # Conditions become outputs for a moment, because rules rewrite outputs alone.
     names = [f"condition {i}" for i in range(len(conditions))]
     asked = dict(zip(names, map(Output, conditions), strict=True))
     both = _apply(replace(graph, outputs={**graph.outputs, **asked}), merge_codes)
@@ -60,6 +61,7 @@ def join_conditions(graph: Graph, conditions: Mapping[str, Node]) -> dict[str, N
     if not _find_codes(conditions.values()):
         return dict(conditions)
     asked = replace(graph, outputs={name: Output(node) for name, node in conditions.items()})
+    # Codes first: equal comparisons of one node can be merged once the codes are one node.
     joined = _apply(_apply(asked, merge_codes), merge_elementwise)
     return {name: output.node for name, output in joined.outputs.items()}
 
@@ -92,9 +94,11 @@ def narrow_to(graph: Graph, methods: tuple[str, ...], target: Target) -> Graph:
     >>> narrow_to(Graph(x.schema, outputs), ("std",), Target()).output_roots[0].detail
     '[[2.]] + [0.]'
     """
+    # Rules that keep all bits alone: a method compiled apart must answer as beside the others.
     rules = [r for r in RULES if r.exactness is Exactness.BITS and r.name not in target.without]
     allowed = [r for r in (narrow_forests, narrow_together) if r.__name__ not in target.without]
     narrow = graph.only(*methods)
+    # A narrower forest may leave columns unread below it, so this goes on until nothing changes.
     while len(methods) < len(graph.outputs):
         proposals = (d for narrowing in allowed for d in narrowing(narrow))
         derivations = [d for d in proposals if isinstance(d, Derivation)]

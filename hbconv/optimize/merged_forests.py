@@ -91,6 +91,7 @@ def _shift_forests(forests: Sequence[Forest], places: Sequence[Ints], dtype: str
     tests = first_places([f.n_tests for f in forests])
     leaves = first_places([f.n_leaves for f in forests])
     outputs = first_places([f.n_outputs for f in forests])
+    # A kernel compares by one operator; below a threshold of floats there is always a next float.
     if len({f.strict for f in forests}) > 1:
         forests = [_less_equal(f, dtype) for f in forests]
     return [
@@ -107,12 +108,14 @@ def _shift_forests(forests: Sequence[Forest], places: Sequence[Ints], dtype: str
 
 
 def _shift(children: Array, tests: np.int64, leaves: np.int64) -> Array:
+    # Tests are numbered from 0 up and leaves from -1 down, so the two shift in opposite directions.
     codes = children.data
     return Array.of(np.where(codes >= 0, codes + tests, codes - leaves), "int32")
 
 
 def _less_equal(forest: Forest, dtype: str) -> Forest:
     """Write tests ``x <= t``, which decide as the forest's own for x of the dtype."""
+    # A test on categories has no threshold, and what stands there may not fit the dtype.
     thresholds = np.where(forest.on_category, 0, forest.less_equal_thresholds(dtype))
     return replace(forest, threshold=Array.of(thresholds, dtype), strict=False)
 
@@ -126,6 +129,7 @@ def without_values(forest: Forest) -> Forest:
     """Keep what finds the leaf of each tree, and the names of the leaves."""
     return replace(
         forest,
+        # Forests that differ in their sums alone then join, and their leaves are found once.
         values=Array(np.zeros((forest.n_leaves, 1))),
         target=Array.of(np.zeros(forest.n_trees), "int32"),
         start=Array(np.zeros(1)),
@@ -184,6 +188,7 @@ def group_sharing(nodes: Sequence[N], names: Mapping[N, frozenset[Hashable]]) ->
     """
     groups: list[tuple[set[Hashable], list[N]]] = []
     for node in nodes:
+        # A node may share names with several groups, which it then makes one.
         near = [group for group in groups if not group[0].isdisjoint(names[node])]
         groups = [group for group in groups if group[0].isdisjoint(names[node])]
         shared = set(names[node]).union(*(group[0] for group in near))

@@ -73,6 +73,7 @@ def source_seconds(program: TensorProgram, target: Target) -> dict[str, float]:
 
 def _with_tables_written(program: TensorProgram, backend: Backend) -> TensorProgram:
     """Write look-ups of codes as the backend does: it compares or reads, by the size of tables."""
+    # Other rewrites keep the work nearly as it is; these two decide between comparing and reading.
     written = {n: f for n, f in backend.rewrites.items() if n in ("lookup_codes", "one_hot")}
     return rewrite_program(program, written) if program.primitives & written.keys() else program
 
@@ -159,6 +160,7 @@ def graph_seconds(graph: Graph, target: Target) -> float:
     return program_seconds(lower(graph, target.precision).program, target)
 
 
+# benchmarks/estimators.py times every estimator beside its source, so it checks these.
 VISIT = 5e-9
 VISITS: Mapping[str, float] = {"catboost": 3e-10, "lightgbm": 2.4e-9, "xgboost": 2.5e-9}
 """Seconds in which a source visits a split, by library; scikit-learn's trees take longest."""
@@ -207,6 +209,7 @@ def predict_slowdown(program: TensorProgram, library: str, target: Target) -> fl
         return 1.0
     seconds = list(_seconds(program, library, target))
     predicted, source = (sum(each[i] for each in seconds) for i in (0, 1))
+    # No strategy may be usable: the plan then says so, not a ratio of infinity.
     return predicted / source if source and math.isfinite(predicted) else 1.0
 
 
@@ -230,6 +233,7 @@ def _of_trees(program: TensorProgram, op: Op, library: str, target: Target) -> t
     costs = strategy_costs(forest, target, backend, dtype)
     seconds = costs.get(op.attributes["strategy"], min(costs.values(), default=math.inf))
     reference = Target("reference", rows=target.rows)
+    # Sources walk from the root to a leaf, as the reference's traversal counts it.
     visits = tree_work(forest, "tree_traversal", reference, find_backend("reference"), dtype).visits
     return seconds, target.rows * visits * VISITS.get(library, VISIT)
 

@@ -103,6 +103,7 @@ def _rebuilt(node: Node, mapping: Mapping[Node, Node]) -> Node:
     """Replace what the mapping holds, at any depth."""
     local: dict[Node, Node] = {}
     for n in topological((node,)):
+        # A replacement may read what another derivation replaces, at any depth.
         local[n] = mapping[n] if n in mapping else n.with_inputs(local)
     return local[node]
 
@@ -183,6 +184,7 @@ class GraphRule:
         return self.function.__name__
 
 
+# Longer chains are optimized as far as the rounds go: an error there had blamed the rules.
 MAX_ROUNDS = 100
 """Rounds over a graph. A selection moves past one node a round, so a longer chain keeps it."""
 
@@ -201,6 +203,7 @@ def simplify(graph: Graph, rules: Sequence[NodeRule]) -> Graph:
     """
     for _ in range(MAX_ROUNDS):
         after = _round(graph, rules)
+        # Nodes are compared by digests, so a whole graph is compared by its outputs.
         if after.output_roots == graph.output_roots:
             return after
         graph = after
@@ -214,8 +217,11 @@ def _round(graph: Graph, rules: Sequence[NodeRule]) -> Graph:
     mapping: dict[Node, Node] = {}
     for original in graph.nodes():
         node = original.with_inputs(mapping)
+        # A rule that rounds otherwise could send a row to another leaf or neighbour from here.
         for rule in exact if original in decisive else rules:
-            with at_step(node.step):  # what a rule makes belongs to the step of what it replaces
+            # What a rule makes belongs to the step of what it replaces, in ``explain`` and in
+            # costs.
+            with at_step(node.step):
                 node = rule.function(node) or node
         mapping[original] = node
     return replace(

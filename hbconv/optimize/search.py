@@ -35,12 +35,15 @@ __all__ = ["Decision", "Optimized", "Refused", "Search"]
 Cost = Callable[[Graph], float]
 """Predicted seconds of a graph."""
 
+# A bagging of 100 pipelines has 709 nodes and takes a second for each derivation: it gets 7.
 MAX_TRIALS = 40
 """Graphs that are derived and priced for one model."""
 MAX_NODES_TRIED = 5_000
 """Nodes of all these graphs: a node takes about a millisecond to derive and to price."""
 MAX_SINGLE = 12
 """Derivations that are tried one by one, where a rule makes more only as a whole."""
+# merge_elementwise, predicted at 520 ns against 519, made five calibrated forests 1.15 times
+# slower.
 LEAST_GAIN = 0.02
 """Share of the cost that a derivation must save to be taken up again, once it was left out."""
 MAX_PASSES = 2
@@ -179,6 +182,7 @@ class Search:
 
     def _toggle_keys(self, best: Optimized) -> Iterator[Refused]:
         """Toggle each derivation, of rules that are not refused as a whole."""
+        # A required derivation is one of correctness: its cost does not count.
         keys = [d.derivation.key for d in best.decisions if not d.derivation.required]
         for key in keys[:MAX_SINGLE]:
             if key[0] not in best.refused.rules:
@@ -187,6 +191,7 @@ class Search:
     def _compare(self, best: Optimized, decision: Decision) -> Decision:
         """Say what the graph would cost otherwise, where that was tried."""
         key = decision.derivation.key
+        # Toggling twice is undoing, so one expression serves what was applied and what was refused.
         other = replace(best.refused, keys=best.refused.keys ^ {key})
         if key[0] in best.refused.rules or len(best.decisions) == 1:
             other = replace(best.refused, rules=best.refused.rules ^ {key[0]})
@@ -217,6 +222,7 @@ class Search:
 
     def _simplify(self, graph: Graph) -> Graph:
         """Apply the rules that are always worth while, once for each graph that is met."""
+        # Simplifying each graph once took a bagging of 10 pipelines from 0.73 to 0.40 s.
         if graph.output_roots not in self._simple:
             simple = simplify(graph, self.rules)
             self._simple[graph.output_roots] = self._simple[simple.output_roots] = simple
@@ -242,6 +248,7 @@ class Search:
         """Ask a rule once for each graph; what must not round there is declined."""
         asked = rule.name, graph.output_roots
         if asked not in self._proposals:
+            # Bits that do not change cannot send a row elsewhere, wherever the rule applies.
             decisive = set() if rule.exactness is Exactness.BITS else find_decisive(graph)
             self._proposals[asked] = [_allow(d, decisive) for d in rule.function(graph)]
         return self._proposals[asked]
@@ -249,6 +256,7 @@ class Search:
     def _cheapest(self, graph: Graph, group: list[Derivation]) -> Derivation:
         if len(group) == 1:
             return group[0]
+        # A group replaces the same nodes, so only one of its derivations can be applied.
         return min(group, key=lambda derivation: self.cost(derivation.apply(graph)))
 
 

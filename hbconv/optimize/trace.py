@@ -56,6 +56,7 @@ def trace(graph: Graph, target: Target, optimized: Optimized) -> tuple[Applied, 
     ['push_selection at SelectKBest']
     """
     search = find_search(graph, target)
+    # Rules are traced in a search of their own: the one that decides is not slowed down.
     tracing = _Tracing(graph, (), search.rewrites, search.cost)
     tracing.rules = [_record(rule, tracing.applied) for rule in search.rules]
     tracing.otherwise = {d.derivation.key: d.otherwise for d in optimized.decisions}

@@ -41,6 +41,7 @@ class AffineStep:
     @property
     def keeps_zero(self) -> bool:
         """Whether it makes zero of zero."""
+        # Zero times infinity and zero by zero are NaN, so such constants do not keep zero.
         c = self.constant.data
         return bool(
             np.isfinite(c).all()
@@ -130,6 +131,7 @@ class Affine(ColumnWise):
         """Rise where the factors are positive, and fall where an odd number is negative."""
         constants = [(step.op, float(step.constant.data[column])) for step in self.steps]
         factors = [c for op, c in constants if op in ("mul", "div")]
+        # A factor of 0 makes all values one, or NaN of infinities: no trend holds for it.
         if not np.isfinite([c for _, c in constants]).all() or 0.0 in factors:
             return Trend.UNKNOWN
         return Trend.RISES if np.prod(np.sign(factors)) > 0 else Trend.FALLS
@@ -137,6 +139,7 @@ class Affine(ColumnWise):
     def interval(self, *inputs: Interval) -> Interval | None:
         """Bound each step, since a value between two steps may overflow too."""
         (x,) = inputs
+        # The bound of every step counts: an overflow on the way is no finite value at the end.
         bound = x.bound
         largest = x.bound
         for step in self.steps:
@@ -201,9 +204,12 @@ class Normalize(Node):
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         x = b.cast(inputs[0], self.type.dtype)
+        # A row without columns has no largest entry, and nothing to divide.
         if not x.shape[0]:
             return x
         norm = b.reshape(self._sparse_norm(b, x) if self.sparse else self._dense_norm(b, x), 1)
+        # Below the least float there is only 0; dense norms follow ``_handle_zeros_in_scale`` of
+        # scikit-learn.
         least = np.nextafter(0.0, 1.0) if self.sparse else 10 * np.finfo(x.dtype).eps
         norm = b.where(
             b.op("lt", norm, b.constant([least], norm.dtype)), b.constant([1.0], norm.dtype), norm
@@ -223,6 +229,7 @@ class Normalize(Node):
     def _sparse_norm(self, b: Builder, x: Value) -> Value:
         if self.norm == "max":
             return b.cast(b.reduce("reduce_max", b.op("abs", x)), "float64")
+        # scikit-learn's Cython loop for sparse rows adds entry after entry into a double.
         total = b.reduce(
             "ordered_sum", b.cast(x * x if self.norm == "l2" else b.op("abs", x), "float64")
         )

@@ -51,6 +51,7 @@ class _Combined(ColumnWise):
         )
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
+        # From the first to the last, as sources add up members: sums round by their order.
         return reduce(lambda combined, x: b.op(self.primitive, combined, x), b.promote(*inputs))
 
 
@@ -107,6 +108,7 @@ class Power(ColumnWise):
         return b.op("pow", x, b.constant(self.exponent, x.dtype))
 
 
+# Dekker's splitter: times it, 53 bits fall into two halves of 26, whose products are exact.
 _SPLITTER = 2.0**27 + 1
 
 
@@ -127,6 +129,7 @@ class Modulo(ColumnWise):
     def lower(self, b: Builder, *inputs: Value) -> Value:
         x = b.cast(inputs[0], "float64")
         periods = self.periods.data
+        # The difference cancels all but the leading 26 bits of the period.
         high = _SPLITTER * periods - (_SPLITTER * periods - periods)
         whole = b.constant(periods, "float64")
         zero = b.constant(0.0, "float64")
@@ -134,6 +137,7 @@ class Modulo(ColumnWise):
         rest = (x - count * b.constant(high, "float64")) - count * b.constant(
             periods - high, "float64"
         )
+        # The quotient is rounded, so its floor may be one period too many or too few.
         rest = b.where(rest < zero, rest + whole, rest)
         return b.where(rest >= whole, rest - whole, rest)
 
@@ -208,6 +212,7 @@ class RunningSums(Node):
 def _median(b: Builder, x: Value) -> Value:
     """Middle of the sorted columns, or the mean of the two that are."""
     width = x.shape[0]
+    # Of an odd number both middles are one value, and half of their sum is it exactly.
     middle = b.take(b.reduce("sort", x), [(width - 1) // 2, width // 2])
     return b.reduce("reduce_sum", middle) * b.constant(0.5, x.dtype)
 

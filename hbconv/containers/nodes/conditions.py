@@ -115,6 +115,7 @@ class IsOtherDtype(Node):
         return Type(1, "bool")
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
+        # The dtype decides for all rows at once, so the program holds the answer as a constant.
         return b.op("expand", inputs[0], b.constant([not self.never]))
 
 

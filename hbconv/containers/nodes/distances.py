@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.containers.interval import Interval, largest_constant
+from hbconv.containers.interval import Interval, bound_power, largest_constant
 from hbconv.containers.node import Node, container, container_base
 from hbconv.containers.nodes.column_wise import ColumnWise, OwnConstants, PerColumn
 from hbconv.containers.schema import Type, as_float
@@ -92,19 +92,25 @@ class SquaredDistances(_ToPoints):
     def interval(self, *inputs: Interval) -> Interval | None:
         (x,) = inputs
         farthest = largest_constant(self.points)
+        # The square of more would leave float64.
         if farthest is None or x.bound > 1e100:
             return None
-        return x.within(8 * (x.bound + farthest) ** 2 * max(1, self.points.shape[1]))
+        return x.within(8 * bound_power(x.bound + farthest, 2) * max(1, self.points.shape[1]))
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         points = self.points.data.astype(np.float64)
+        # One point at 1e12 among 80 moved the mean so far that the distances to the others lost all
+        # digits.
         centre = np.median(points, axis=0)
         points = points - centre
         x = b.cast(inputs[0], "float64") - b.constant(centre)
         norms = b.reshape(b.reduce("reduce_sum", x * x), 1)
+        # A product of matrices takes a multiply-add a coordinate, where differences take three
+        # operations.
         distances = (
             b.matmul(x, b.constant(-2.0 * points.T)) + b.constant((points**2).sum(axis=1)) + norms
         )
+        # Cancellation may leave a square just below 0, whose root would be NaN.
         return b.cast(b.op("maximum", distances, b.constant(0.0, distances.dtype)), self.type.dtype)
 
 
@@ -152,6 +158,7 @@ class BoxDistances(OwnConstants):
         x = inputs[0]
         zero = b.constant([0.0], x.dtype)
         total = b.op("expand", x, b.constant(np.zeros(len(self.low)), x.dtype))
+        # Feature after feature: scikit-learn's trees leave out leaves by bounds that are added so.
         for i, (low, high) in enumerate(zip(self.low.data.T, self.high.data.T, strict=True)):
             column = b.take(x, [i])
             below = b.op("maximum", b.constant(low, x.dtype) - column, zero)
@@ -175,7 +182,7 @@ class _Counts:
     both: Value
     row: Value
     point: Value
-    one: Value
+    alone: Value
     size: int
 
     def number(self, value: float) -> Value:
@@ -185,6 +192,7 @@ class _Counts:
 def _divide(c: _Counts, numerator: Value, denominator: Value) -> Value:
     """Divide; nothing by nothing is 0."""
     zero = c.number(0.0)
+    # The denominator is replaced too: 0 by 0 would be NaN, and warn on some backends.
     none = c.builder.op("eq", numerator, zero)
     return c.builder.where(
         none, zero, numerator / c.builder.where(none, c.number(1.0), denominator)
@@ -193,16 +201,16 @@ def _divide(c: _Counts, numerator: Value, denominator: Value) -> Value:
 
 def _yule(c: _Counts) -> Value:
     crossed = c.row * c.point
-    neither = c.number(c.size) - c.both - c.one
+    neither = c.number(c.size) - c.both - c.alone
     return _divide(c, c.number(2.0) * crossed, c.both * neither + crossed)
 
 
 BINARY_FORMULAS: dict[str, Callable[[_Counts], Value]] = {
-    "dice": lambda c: c.one / (c.number(2.0) * c.both + c.one),
-    "jaccard": lambda c: _divide(c, c.one, c.both + c.one),
-    "rogerstanimoto": lambda c: c.number(2.0) * c.one / (c.number(c.size) + c.one),
+    "dice": lambda c: c.alone / (c.number(2.0) * c.both + c.alone),
+    "jaccard": lambda c: _divide(c, c.alone, c.both + c.alone),
+    "rogerstanimoto": lambda c: c.number(2.0) * c.alone / (c.number(c.size) + c.alone),
     "russellrao": lambda c: (c.number(c.size) - c.both) / c.number(c.size),
-    "sokalsneath": lambda c: c.one / (c.number(0.5) * c.both + c.one),
+    "sokalsneath": lambda c: c.alone / (c.number(0.5) * c.both + c.alone),
     "yule": _yule,
 }
 """Distances by name, as ``scipy.spatial.distance`` defines them."""
@@ -247,7 +255,8 @@ class Haversine(_ToPoints):
             for j, position in enumerate((latitude, longitude))
         )
         widths = b.op("cos", latitude) * b.constant(np.cos(self.points.data[:, 0]), "float64")
-        return north * north + widths * east * east  # the source's order, by which radii round
+        # The source's order of products, by which radii round.
+        return north * north + widths * east * east
 
 
 @container

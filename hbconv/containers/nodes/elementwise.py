@@ -26,7 +26,9 @@ Write = Callable[["Builder", "Value"], "Value"]
 
 def _logit(b: Builder, p: Value) -> Value:
     """Compute ``log(p / (1 - p))``; near a half by ``log1p``, where the quotient loses digits."""
+    # SciPy's logit changes its form at 0.3 and 0.65, so these give its digits.
     low, half, high, one = (b.constant(value, p.dtype) for value in (0.3, 0.5, 0.65, 1.0))
+    # Doubling by an addition is exact, and so is the difference from a half near it.
     twice = (p - half) + (p - half)
     near_half = b.op("log1p", twice) - b.op("log1p", b.op("neg", twice))
     return b.where((p < low) | (p > high), b.op("log", p / (one - p)), near_half)
@@ -36,6 +38,7 @@ def _sublinear(b: Builder, x: Value) -> Value:
     """``1 + log(x)`` for a count, 0 for none."""
     zero = b.constant(0.0, x.dtype)
     one = b.constant(1.0, x.dtype)
+    # Counts of 0 are entries that are not stored, and stay so: the logarithm of 0 is infinite.
     return b.where(b.op("eq", x, zero), zero, b.op("log", x) + one)
 
 

@@ -101,6 +101,7 @@ class Columns(Node):
         (x,) = inputs
         if self.type.dtype == "string":
             return None
+        # Only floats are looked at: ints hold no NaN, and their dtype bounds them.
         floats = frozenset(i for i in self.columns if self.schema.dtypes[i] in LARGEST)
         only_floats = len(floats) == len(self.columns)
         return Interval(x.bound if only_floats else max(x.bound, LARGEST_INT), floats)
@@ -135,6 +136,7 @@ class Hashes(Hashed):
         values = np.asarray(self.values, np.int64)
         if not len(values):
             return np.full(len(hashes), -1, np.int32)
+        # A hash above all of them would be looked for behind the end.
         place = np.minimum(np.searchsorted(values, hashes), len(values) - 1)
         return np.where(values[place] == hashes, place, -1).astype(np.int32)
 
@@ -147,6 +149,7 @@ class HashCodes(Hashed):
     """Any hashes: the code of a category is its hash, so that a program can mix it with others."""
 
     def codes(self, hashes: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+        # The hash is a signed int of 32 bits already, held in int64 by the look-up.
         return hashes.astype(np.int32)
 
     def __str__(self) -> str:
@@ -203,7 +206,9 @@ class Entries(Node):
         width = self.extractor.width
         if isinstance(rows, Texts) and not rows.can_be_read:
             return "reads texts by a pattern, an encoding or n-grams that are none"
+        # A bucket is a hash modulo the width, and nothing is modulo 0.
         least = 1 if isinstance(self.extractor.columns, Buckets) else 0
+        # Tokens are int32, and the width itself stands for padding.
         fits = least <= width < 2**31 and self.extractor.dtype in (
             "float32",
             "float64",
@@ -216,6 +221,7 @@ class Entries(Node):
         return Type(self.extractor.width, self.extractor.dtype)
 
     def interval(self, *inputs: Interval) -> Interval:
+        # Features of texts count tokens, so no value of a row can make their sums large.
         if self.extractor.sums_ones:
             return Interval(FINITE, least=0.0 if self.extractor.counts else -FINITE)
         return Interval(inputs[0].bound if self.type.dtype in LARGEST else LARGEST_INT)
@@ -255,6 +261,8 @@ class FillObjects(Node):
     @property
     def fills_numbers(self) -> bool:
         """Whether it changes a column of numbers, where None is NaN."""
+        # NaN is unequal to itself: filling with it changes nothing, since None is NaN among
+        # numbers.
         return any(value is not None and value == value for value in self.fill)
 
     def infer(self) -> Type:

@@ -84,11 +84,14 @@ class LeastAngles(Node):
         """Compute in float64, from products rounded as the source model rounds them."""
         (x,) = inputs
         atoms = self.dictionary.data
+        # Rounded as the source has them; all that follows is in float64.
         products = b.matmul(*b.promote(x, b.constant(atoms.T)))
         gram = (atoms @ atoms.T).astype(x.dtype).astype(np.float64)
         slots = self._most_taken(gram, products.dtype)
         walk = _Walk(gram, self, slots, x.shape[0], 10.0 ** np.finfo(products.dtype).precision)
         target = b.cast(products, "float64")
+        # Rounds that skip an atom or turn one around are no moves, so they come on top of
+        # ``steps``.
         state = b.iterate(self.steps + 4 * len(atoms), walk.start(b, target), target, walk.step)
         return b.cast(b.take(state, np.arange(len(atoms))), self.type.dtype)
 
@@ -98,6 +101,7 @@ class LeastAngles(Node):
         More than the width depend on each other, which float64 shows if none is long.
         """
         most = min(len(gram), self.steps)
+        # float32 products hide that atoms depend on each other, so then any number may be taken.
         shows = {dtype, self.dictionary.dtype} == {"float64"} and np.diag(gram).max() <= _LONGEST
         return max(min(most, self.dictionary.shape[1]) if shows else most, 1)
 
@@ -119,6 +123,7 @@ class _Walk:
         """Return the state in which nothing is taken."""
         zeros = np.zeros(2 * self.size)
         free = np.full(self.n_slots, float(self.size))
+        # The state is one vector for ``iterate``; numbers of atoms and slots are held as floats.
         behind = [*zeros, *np.arange(self.size), *free, *np.zeros(self.n_slots**2 + 4)]
         parts = (b.op("expand", target, b.constant(x, target.dtype)) for x in (zeros, behind))
         before, rest = parts
@@ -189,6 +194,7 @@ class _Walk:
 
     def _at_slots(self, b: Builder, x: Value, slots: Value) -> Value:
         """Read a number of each atom at the slots; 0 at those that are free."""
+        # Free slots hold the number behind the last atom, which reads this 0.
         padded = b.concat([x, b.op("expand", x, number(b, 0.0))])
         return b.gather(padded, b.cast(slots, "int32"))
 
@@ -196,9 +202,12 @@ class _Walk:
         """Find the first of the largest correlations; where no atom is left, the height is 0."""
         strength = state.rest if self.is_positive else b.op("abs", state.rest)
         is_taken = is_set(b, state.taken)
+        # Minus infinity never wins, so atoms that are taken are passed over.
         open_ = b.where(is_taken, number(b, -np.inf), strength)
         height = b.reshape(b.reduce("reduce_max", open_), 1)
         is_best = ~is_taken & b.op("eq", open_, height)
+        # Of equal correlations the source takes the first in its own order, which swaps have
+        # changed.
         index = b.reduce("argmax", b.where(is_best, -state.order, number(b, -np.inf)))
         is_all = total(b, state.taken) >= number(b, float(self.size))
         return Lead(
@@ -238,6 +247,7 @@ class _Walk:
         tokens = b.cast(state.slots, "int32")
         apart = lead.place - b.op("scatter", tokens, shares, width=self.size)
         rest = dot(b, b.matmul(apart, b.constant(self.gram)), apart)
+        # Rounding may leave the square just below 0.
         pivot = b.op("sqrt", b.op("abs", rest))
         is_full = ~b.reshape(b.reduce("reduce_any", is_free), 1)
         is_dependent = is_new & (is_full | (pivot < number(b, _LEAST_PIVOT)))
@@ -273,6 +283,7 @@ class _Walk:
         return b.where(is_first, zero, b.where(is_set(b, lead.place), moved, state.rest))
 
     def _rises(self, b: Builder, state: State, level: Value) -> Value:
+        # scikit-learn's ``lars_path`` stops early for this on paths of the lasso alone.
         is_checked = b.constant(np.array([self.is_lasso]))
         return is_checked & is_set(b, state.moves) & (state.level < level)
 
@@ -296,6 +307,7 @@ class _Walk:
         direction = b.op("scatter", tokens, solved * norm, width=self.size)
         turn = self._round(b, b.matmul(direction, b.constant(self.gram)))
         # 2
+        # The source adds the same tiny number, against divisions by 0 and for equal quotients.
         gaps = [(lead.height - state.rest) / (norm - turn + tiny)]
         if not self.is_positive:
             gaps.append((lead.height + state.rest) / (norm + turn + tiny))
@@ -304,6 +316,7 @@ class _Walk:
             length = b.op("minimum", length, least_positive(b, gap, ~is_taken))
         # 3
         until = -state.code / (direction + tiny)
+        # An atom whose coefficient is 0 already gives a step of 0, which counts as none.
         first = least_positive(b, until, is_taken)
         turns = first < length
         turning = turns & is_taken & b.op("eq", until, first)
@@ -338,6 +351,8 @@ class _Walk:
         column = b.reduce("reduce_sum", state.inverse * as_column(b, slot), axis=0)
         v = column + growth.factor * dot(b, growth.v, slot) * growth.v
         products = b.lookup(b.constant(self.gram), index)
+        # Updates of the atoms taken are left out on the way, so this one has no correlation to go
+        # on from.
         rest = dot(b, target, place) - dot(b, products, move.code)
         is_gone = is_set(b, place)
         taken = b.where(is_gone, zero, growth.taken)

@@ -68,6 +68,7 @@ class Linear(_Weighted):
         """
         w = numbers(weights)
         w = w[:, None] if w.ndim == 1 else w
+        # numpy rounds a Python number to the dtype of the array beside it.
         dtype = (
             w.dtype if isinstance(bias, int | float) and not isinstance(bias, np.generic) else None
         )
@@ -104,6 +105,7 @@ class Linear(_Weighted):
         A last row of zeros stands for padding.
         """
         (rows,) = inputs
+        # Padded tokens name the row behind the last feature, which adds zeros.
         none = np.zeros((1, self.weights.shape[1]), self.weights.dtype)
         weights, table = b.promote(
             rows.weights, b.constant(np.concatenate([self.weights.data, none]))
@@ -135,6 +137,7 @@ class OrderedLinear(_Weighted):
         width = self.x.type.width
         dtype = b.dtype(self.weights.dtype)
         x = b.reshape(b.cast(inputs[0], dtype), width, 1)
+        # XGBoost's linear booster skips missing values: they add nothing.
         terms = b.where(
             b.op("isnan", x), b.constant(0.0, dtype), x * b.constant(self.weights, dtype)
         )
@@ -180,8 +183,10 @@ class WrappedLinear(OwnConstants):
         """
         column, output = np.nonzero(self.weights.data)
         weight = self.weights.data[column, output]
+        # Equal multiples of a column are computed once: hashes of many combinations share them.
         pairs, product = np.unique(np.stack([column, weight], axis=1), axis=0, return_inverse=True)
         products = b.take(b.cast(inputs[0], self.type.dtype), pairs[:, 0])
+        # Products by 1 are left out, which most terms are.
         if np.any(pairs[:, 1] != 1):
             products = products * b.constant(pairs[:, 1], self.type.dtype)
         count = np.bincount(output, minlength=self.type.width)
@@ -232,8 +237,10 @@ class TriangularSolution(Node):
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         x = b.cast(inputs[0], "float64")
+        # The inverse is made once; its error is what the refinement below takes away.
         inverse = b.constant(np.linalg.inv(self.triangle.data).T)
         first = b.matmul(x, inverse)
+        # The residual is small, so its own rounding no longer matters.
         rest = x - b.matmul(first, b.constant(self.triangle.data.T))
         return first + b.matmul(rest, inverse)
 
@@ -281,6 +288,7 @@ def one_hot(b: Builder, index: Value, size: int) -> Value:
 
 def least_positive(b: Builder, x: Value, counts: Value) -> Value:
     """Find the least of the entries that count and are above zero."""
+    # Stands for entries that do not count, since no step is that long.
     most = number(b, np.finfo(np.float64).max)
     positive = b.where(counts & is_set(b, x), x, most)
     return b.reshape(b.reduce("reduce_min", positive), 1)

@@ -41,6 +41,8 @@ class Impute(ColumnWise):
         largest = largest_constant(self.fill)
         if largest is None:
             return None
+        # Once NaN is filled no row holds any; another number that is filled leaves NaN where it
+        # was.
         filled = frozenset() if np.isnan(self.missing) else x.nan_from
         return Interval(max(x.bound, largest), filled)
 
@@ -51,6 +53,7 @@ class Impute(ColumnWise):
         return b.where(_is_missing(b, x, self.missing), b.constant(self._fill_of(x.dtype)), x)
 
     def _fill_of(self, dtype: str) -> Array:
+        # A NaN becomes some int here, and differs from the fill, so the next test refuses it.
         with np.errstate(invalid="ignore"):
             fill = Array.of(self.fill.data.astype(dtype))
         if dtype.startswith("int") and np.any(fill.data != self.fill.data):
@@ -93,11 +96,13 @@ class MissingBetween(BetweenBounds):
     def breaks(self, column: int) -> npt.NDArray[np.float64]:
         bounds = np.array([self.low.data[column], self.high.data[column]])
         rounded: npt.NDArray[np.float64] = bounds.astype(self.type.dtype).astype(np.float64)
+        # Bounds of NaN hold for no value, so the function does not break there.
         return rounded[~np.isnan(rounded)]
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         (x,) = inputs
         low, high = (b.constant(bound, x.dtype) for bound in (self.low, self.high))
+        # NaN meets neither bound, so it stays NaN.
         return b.where((x >= low) & (x <= high), b.constant(self.fill, x.dtype), x)
 
 
@@ -113,6 +118,7 @@ def _points(missing: float, dtype: str) -> npt.NDArray[np.float64]:
 
 def _is_missing(b: Builder, x: Value, missing: float) -> Value:
     if np.isnan(missing):
+        # No int is NaN: compared with itself it is never unequal, and the result has x's shape.
         return b.op("isnan", x) if x.dtype.startswith("float") else b.op("ne", x, x)
     if x.dtype.startswith("float"):
         return b.op("eq", x, b.constant(missing, x.dtype))

@@ -120,6 +120,7 @@ class ChoosesNearest(Node):
         decides, or all are taken.
         """
         first = 0 if self.ordered else self.count - 1
+        # Those listed ascend, so a tie is between two that follow one another.
         after = np.arange(first + 1, self.listed)
         if self.search is None or not len(after):
             return None
@@ -321,6 +322,7 @@ class InverseDistances(Node):
     def lower(self, b: Builder, *inputs: Value) -> Value:
         inverse = b.constant([1.0], inputs[0].dtype) / inputs[0]
         infinite = b.op("isinf", inverse)
+        # scikit-learn weighs a row that is a fitted one by its exact hits alone.
         any_infinite = b.reshape(b.reduce("reduce_any", infinite), 1)
         return b.where(any_infinite, b.cast(infinite, inverse.dtype), inverse)
 
@@ -369,6 +371,8 @@ class Barycentric(Node):
         zero = b.constant([0.0], products.dtype)
         diagonal = b.take(b.reshape(products, count * count), np.arange(count) * (count + 1))
         trace = b.reshape(b.reduce("reduce_sum", diagonal), 1)
+        # scikit-learn's ``barycenter_weights`` adds the share itself where all differences are
+        # zero.
         added = b.where(trace > zero, share * trace, b.op("expand", trace, share))
         return products + b.reshape(added, 1, 1) * b.constant(np.eye(count), products.dtype)
 
@@ -392,8 +396,10 @@ def _solve_for_ones(b: Builder, matrix: Value) -> Value:
     system = b.concat([matrix, ones], axis=1)
     for step in range(count):
         row = b.take(system, [step])
+        # The matrix is positive definite, so the pivot is above 0 without any exchange of rows.
         row = row / b.take(row, [step], axis=1)
         column = b.take(system, [step], axis=1) - b.constant(np.eye(count)[:, [step]], system.dtype)
+        # The column holds the pivot less 1, so the pivot row becomes itself divided by the pivot.
         system = system - column * row
     return b.reshape(b.take(system, [count], axis=1), count)
 
@@ -422,6 +428,7 @@ class Scatter(Node):
         ones = b.op(
             "expand", values, b.constant(Array(np.ones(self.positions.type.width)), values.dtype)
         )
+        # A value may itself be 0, so entries that are there are counted apart.
         there = b.op("scatter", positions, ones, width=self.width) > b.constant(0.0, values.dtype)
         return b.where(there, scattered, b.constant(self.absent, values.dtype))
 

@@ -56,6 +56,7 @@ class YeoJohnson(ColumnWise):
         powers = np.abs(self._powers()).astype(np.float64)
         digits = powers.max() * np.log10(1 + x.bound)
         digits -= np.log10(powers[powers > 0].min(initial=1.0))
+        # A tenth of the exponents is left as room; written so that NaN has no interval.
         if not digits < 0.9 * np.log10(np.finfo(self.type.dtype).max):
             return None
         return x.within(float(10**digits + np.log1p(x.bound)))
@@ -68,8 +69,10 @@ class YeoJohnson(ColumnWise):
         powers = self._powers()
         is_zero = powers == 0
         at_least_zero = b.op("ge", x, b.constant(0.0, x.dtype))
+        # A power of 1 in place of 0 keeps the division harmless; the logarithm replaces its result.
         low, high = (b.constant(p, dtype) for p in np.where(is_zero, powers.dtype.type(1), powers))
         power = b.where(at_least_zero, high, low)
+        # One logarithm and one power serve both signs: both sides are powers of 1 + |x|.
         size = b.op("expm1", power * log) / power
         if is_zero.any():
             size = b.where(
@@ -81,6 +84,8 @@ class YeoJohnson(ColumnWise):
         """Return the powers below and above zero in the dtype of the answer, those near 0 as 0."""
         powers = np.stack([self.below.data, self.above.data]).astype(self.type.dtype)
         eps = np.finfo(powers.dtype).eps
+        # scipy takes the logarithm where |above| < eps, and where not |below| > eps: hence two
+        # comparisons.
         near = np.stack([np.abs(powers[0]) <= eps, np.abs(powers[1]) < eps])
         return np.where(near, powers.dtype.type(0), powers)
 
@@ -114,6 +119,7 @@ class BoxCox(ColumnWise):
     def lower(self, b: Builder, *inputs: Value) -> Value:
         log = b.cast(b.op("log", inputs[0]), "float64")
         is_zero = self.powers.data == 0
+        # A power of 1 in place of 0 keeps the division harmless.
         powers = b.constant(np.where(is_zero, 1.0, self.powers.data), "float64")
         return b.where(b.constant(is_zero), log, b.op("expm1", powers * log) / powers)
 
@@ -173,6 +179,7 @@ class NormalQuantile(ColumnWise):
 
     def interval(self, *inputs: Interval) -> Interval | None:
         (p,) = inputs
+        # Clipped probabilities are at least 1.3e-14, whose quantile is -7.6.
         return p.within(8.0) if p.bound <= 1.0 else None
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
@@ -181,6 +188,7 @@ class NormalQuantile(ColumnWise):
             b.constant(number, "float64") for number in (exp(-2), 0.5, 1.0 - exp(-2), 1.0)
         )
         is_high = p > high
+        # The distribution is symmetric, so one polynomial serves both tails.
         tail = b.where(is_high, one - p, p)
         size = _tail(b, tail)
         return b.where(tail > low, _middle(b, p - half), b.where(is_high, size, -size))
@@ -210,6 +218,7 @@ def _polynomial(b: Builder, x: Value, coefficients: tuple[float, ...]) -> Value:
     """Horner's rule, highest power first."""
     first, second, *rest = coefficients
     y = (
+        # A leading coefficient of 1 is not multiplied, as Cephes' ``p1evl`` leaves it out.
         x + b.constant(second, "float64")
         if first == 1.0
         else b.constant(first, "float64") * x + b.constant(second, "float64")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LassoDescent", "MatchingPursuit", "NonNegativeWeights", "TopicMixture"]
 
+# No measurement of this size is recorded.
 _BLOCK = 16
 """Atoms whose coefficients move before their products with all others are brought up to date."""
 
@@ -113,6 +114,7 @@ class _Descent:
         )
         gap, active = self._judge(b, _State(zeros, zeros, ones), moments)
         zero = b.constant(0.0, dtype)
+        # A gap below 0 comes of rounding, and is no reason to stop before the first round.
         is_done = (gap >= zero) & (gap <= self._allowed_gap(b, moments))
         counted = b.op("expand", moments, b.constant([0.0], dtype))
         return b.concat([zeros, zeros, active, counted, b.cast(is_done, dtype)])
@@ -125,6 +127,7 @@ class _Descent:
         zero, one = (b.constant(number, before.dtype) for number in (0.0, 1.0))
         state, move, largest = self._descend(b, _State(code, products, active), moments)
         count = count + one
+        # Without a coefficient there is no ratio: 0 by 0 would be NaN.
         is_still = b.op("eq", largest, zero) | (
             move / largest <= b.constant(self.lasso.tolerance, before.dtype)
         )
@@ -132,6 +135,7 @@ class _Descent:
         gap, kept = self._judge(b, state, moments)
         ends = is_judged & (gap <= self._allowed_gap(b, moments))
         left = self._without(b, state, kept)
+        # A round that changes nothing would repeat for ever, whatever the gap is.
         is_fixed = b.op("eq", move, zero) & ~self._differs(b, kept, active)
         is_screened = is_judged & ~ends
         after = [
@@ -178,6 +182,7 @@ class _Descent:
 
     def _move(self, b: Builder, old: Value, product: Value, target: Value, j: int) -> Value:
         """Move one coefficient to the minimum, which is zero near zero."""
+        # An atom of zeros has no minimum; its coefficient stays 0, as in the source.
         if self.gram[j, j] == 0:
             return old
         zero = b.constant(0.0, old.dtype)
@@ -203,6 +208,7 @@ class _Descent:
         square = b.take(moments, [size])
         # 1
         slope = target - state.products
+        # Least squares has no dual point; its gap is the squared slope.
         if not self.lasso.penalty:
             return dot(b, slope, slope), state.active
         steep = slope if self.lasso.positive else b.op("abs", slope)
@@ -216,8 +222,10 @@ class _Descent:
         dual = scale * (square - fit) - half * (scale * scale) * rest
         gap = primal - dual
         # 3
+        # Rounding may leave the gap just below 0.
         radius = b.op("sqrt", two * b.op("abs", gap)) / penalty
         correlation = b.op("abs", slope / b.op("maximum", penalty, top))
+        # Atoms of zeros never stay; a length of 1 keeps their division harmless.
         lengths = np.where(self.lengths > 0, self.lengths, 1.0)
         distance = (one - correlation) / b.constant(lengths, dtype)
         stays = (distance <= radius) & b.constant(self.lengths > 0)
@@ -234,8 +242,8 @@ class _Descent:
     def _allowed_gap(self, b: Builder, moments: Value) -> Value:
         return b.constant(self.lasso.tolerance, moments.dtype) * b.take(moments, [self.size])
 
-    def _differs(self, b: Builder, one: Value, other: Value) -> Value:
-        return b.reshape(b.reduce("reduce_any", b.op("ne", one, other)), 1)
+    def _differs(self, b: Builder, x: Value, y: Value) -> Value:
+        return b.reshape(b.reduce("reduce_any", b.op("ne", x, y)), 1)
 
 
 def _largest(b: Builder, x: Value) -> Value:
@@ -284,6 +292,7 @@ class MatchingPursuit(Node):
         x = b.cast(inputs[0], self.type.dtype)
         atoms = self.dictionary.data
         correlation = b.cast(b.matmul(*b.promote(x, b.constant(atoms.T))), "float64")
+        # Rounded to x's dtype, as the source's Gram matrix is, then exact in float64.
         gram = (atoms @ atoms.T).astype(x.dtype).astype(np.float64)
         pursuit = _Pursuit(gram, self.n_atoms, float(np.finfo(x.dtype).eps))
         start = b.op("expand", x, b.constant(np.zeros(pursuit.width), "float64"))
@@ -332,6 +341,7 @@ class _Pursuit:
         square = dot(b, row, chosen) - dot(b, shares, shares)
         least, zero, one = (b.constant(number, left.dtype) for number in (self.least, 0.0, 1.0))
         is_done = (
+            # As in scikit-learn's ``_gram_omp``, whose last steps depend on rounding.
             (strength * strength < least)
             | (dot(b, state.taken, chosen) > zero)
             | ((state.count > zero) & (square <= least))
@@ -446,14 +456,17 @@ class NonNegativeWeights(Node):
     def _descend(self, b: Builder, weights: Value, target: Value) -> tuple[Value, Value]:
         """Move each weight once; return the weights and the violation."""
         components = self.components.data
+        # The second penalty only adds to the squared lengths.
         gram = components @ components.T + self.l2 * np.eye(len(components), dtype=components.dtype)
         zero = b.constant(0.0, weights.dtype)
         violation = b.constant([0.0], weights.dtype)
         for t in range(len(gram)):
             weight = b.take(weights, [t])
             slope = b.matmul(weights, b.constant(gram[:, [t]], weights.dtype)) - b.take(target, [t])
+            # A weight of 0 cannot fall, so a positive slope there is no violation.
             kept = b.where(b.op("eq", weight, zero), b.op("minimum", slope, zero), slope)
             violation = violation + b.op("abs", kept)
+            # A component of zeros has no minimum, so its weight stays.
             if gram[t, t] != 0:
                 moved = weight - slope / b.constant(gram[t, t], weights.dtype)
                 is_moved = b.constant(np.arange(len(gram)) == t)
@@ -462,6 +475,7 @@ class NonNegativeWeights(Node):
 
     def _stops(self, b: Builder, violation: Value, first: Value) -> Value:
         """Tell whether a violation is small beside the first; the quotient is of float64."""
+        # The source divides Python's floats there, whatever the dtype of the matrix.
         share = b.cast(violation, "float64") / b.cast(first, "float64")
         is_small = share <= b.constant(self.tolerance, share.dtype)
         return is_small | b.op("eq", first, b.constant(0.0, first.dtype))
@@ -528,6 +542,7 @@ class TopicMixture(Node):
         before, theta, is_done = (
             b.take(state, run) for run in np.split(np.arange(2 * size + 1), [size, 2 * size])
         )
+        # scikit-learn adds the dtype's epsilon, so that no word has the likelihood 0.
         likelihood = b.matmul(theta, b.constant(self.topics, state.dtype)) + b.constant(
             float(np.finfo(state.dtype).eps), state.dtype
         )
@@ -535,6 +550,7 @@ class TopicMixture(Node):
             counts / likelihood, b.constant(np.ascontiguousarray(self.topics.data.T), state.dtype)
         )
         weights = theta * shares + b.constant(self.prior, state.dtype)
+        # The source's ``mean_change`` adds doubles, topic after topic.
         change = b.reduce("ordered_sum", b.cast(b.op("abs", before - weights), "float64"))
         converged = change / b.constant(float(size), change.dtype) < b.constant(
             self.tolerance, change.dtype
@@ -564,6 +580,7 @@ def _digamma(b: Builder, x: Value) -> Value:
 
     result = b.op("expand", x, b.constant(np.zeros(x.shape), x.dtype))
     shifted = x
+    # Six steps raise any positive x to 6 or more, where the series has nine digits.
     for _ in range(6):
         is_small = shifted < number(6.0)
         result = b.where(is_small, result - number(1.0) / shifted, result)
@@ -572,4 +589,5 @@ def _digamma(b: Builder, x: Value) -> Value:
     square = inverse * inverse
     series = square * (number(1 / 12) - square * (number(1 / 120) - square * number(1 / 252)))
     result = result + (b.op("log", shifted) - number(0.5) * inverse) - series
+    # As in the source: near 0 the first two terms of the Laurent series are enough.
     return b.where(x <= number(1e-6), number(-_EULER) - number(1.0) / x, result)

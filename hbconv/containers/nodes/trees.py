@@ -54,6 +54,7 @@ class _OverForest(Node):
         forest = self.forest
         comparison = "<" if forest.strict else "<="
         sets = f", {int(forest.on_category.sum())} on categories" if forest.tables else ""
+        # Tests on categories hold the side of NaN in their tables.
         directions = np.count_nonzero(forest.default_left.data & ~forest.on_category)
         missing = f", NaN left in {directions}" if directions else ""
         linear = ", linear leaves" if forest.slopes else ""
@@ -75,6 +76,7 @@ class TreeEnsemble(_OverForest):
     def lower(self, b: Builder, *inputs: Value) -> Value:
         dtype = b.dtype(self.forest.accumulate)
         forest = (
+            # For ``precision="fast"`` the builder narrows the dtype of the sums.
             self.forest if dtype == self.forest.accumulate else self.forest.with_accumulation(dtype)
         )
         x = b.cast(inputs[0], as_float(inputs[0].dtype))
@@ -102,6 +104,7 @@ class TreeLeaves(_OverForest):
         names = self.forest.leaf_id
         return (
             leaves
+            # Where the source numbers its leaves from left to right, no look-up is needed.
             if np.array_equal(names.data, np.arange(len(names)))
             else b.lookup(b.constant(names), leaves)
         )

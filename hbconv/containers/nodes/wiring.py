@@ -65,6 +65,7 @@ class Spread(Node):
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         (x,) = inputs
+        # One column of zeros stands behind x, and every column that x does not fill reads it.
         zero = b.op("expand", x, b.constant(np.zeros(1), x.dtype))
         return b.take(b.concat([x, zero]), self._sources)
 
@@ -97,6 +98,7 @@ class Concat(Node):
         owners = np.searchsorted(ends, columns.data, side="right")
         cuts = np.flatnonzero(np.diff(owners)) + 1
         runs = [run for run in np.split(np.arange(len(columns)), cuts) if len(run)]
+        # More runs than inputs: some input comes twice, and would be cut anew each time.
         if len(runs) > len({int(owners[run[0]]) for run in runs}):
             return self._select_woven(columns)
         parts = tuple(self._part(int(owners[run[0]]), columns.data[run]) for run in runs)
@@ -161,6 +163,7 @@ class Concat(Node):
             return b.op(
                 "expand", part, b.constant(np.arange(start, start + part.shape[0], dtype=np.int32))
             )
+        # Padding names the width of its own part, and must name that of the whole.
         none = b.op("eq", part.tokens, b.constant(part.width, "int32"))
         return b.where(
             none, b.constant(self.type.width, "int32"), part.tokens + b.constant(start, "int32")
@@ -256,6 +259,7 @@ class ConstantRows(ColumnWise):
 
 def _trend_of_cast(before: str, after: str) -> Trend:
     """Rise unless values wrap, are cut off, or become truth."""
+    # Floats become floats in order, up to infinity; ints wrap around, and a bool knows two values.
     rises = after.startswith("float") or before in ("bool", after)
     return Trend.RISES if rises else Trend.UNKNOWN
 
@@ -268,6 +272,7 @@ class CastLike(ColumnWise):
     like: Node
 
     def narrowed(self, columns: Array) -> Node:
+        # Only the dtype of ``like`` is read, so its columns stay.
         return CastLike(Select(self.x, columns), self.like)
 
     def reads(self) -> tuple[npt.NDArray[np.int32], ...]:

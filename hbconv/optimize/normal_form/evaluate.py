@@ -82,6 +82,7 @@ class Bounded:
 
     def __matmul__(self, weights: Floats) -> Bounded:
         sizes = np.abs(weights)
+        # Rounding errors add up like a random walk, with one more for the product itself.
         growth = 1.0 + np.sqrt(len(weights))
         error = (self.error + growth * self.size) @ sizes
         return Bounded(self.value @ weights, error)
@@ -184,7 +185,9 @@ _MEANINGS: Mapping[type[Node], Callable[[Any, list[Bounded]], Bounded]] = {
 }
 
 
+# Dekker's splitter: it cuts 53 bits into two halves of 26, whose products are exact.
 _SPLITTER = 2.0**27 + 1
+# Two megabytes of products at a time, however large the matrix is.
 _PRODUCTS_AT_ONCE = 1 << 18
 
 
@@ -223,11 +226,13 @@ class Wide:
     def __truediv__(self, other: Wide) -> Wide:
         """Divide once, and divide what remains again."""
         first = Wide.of(self.high / other.high)
+        # One quotient is good for 53 bits, that of the remainder for the next ones.
         rest = self - first * other
         return first + Wide.of(rest.high / other.high)
 
     def __matmul__(self, weights: Floats) -> Wide:
         """Multiply rows (n_rows, n) by weights (n, k), some inputs at a time."""
+        # Probes leave most columns of a wide leaf at 0, which add nothing.
         used = np.flatnonzero(self.high.any(axis=0))
         step = max(1, _PRODUCTS_AT_ONCE // max(1, len(self.high) * weights.shape[1]))
         total = Wide.of(np.zeros((len(self.high), weights.shape[1])))
@@ -243,6 +248,7 @@ class Wide:
         """Add up axis 1, in pairs."""
         total = self
         while total.high.shape[1] > 1:
+            # In pairs the depth is a logarithm, so few steps of numpy add up many columns.
             half = total.high.shape[1] // 2
             paired = total[:, :half] + total[:, half : 2 * half]
             rest = total[:, 2 * half :]
@@ -264,6 +270,7 @@ def _halves(value: Wide) -> tuple[Floats, Floats]:
 def _two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     """Return the rounded sum and what rounding lost."""
     total = a + b
+    # Knuth's sum: exact whichever of the two is larger.
     of_b = total - a
     return total, (a - (total - of_b)) + (b - of_b)
 
@@ -273,6 +280,7 @@ def _two_product(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     product = a * b
     a_high, a_low = _split(a)
     b_high, b_low = _split(b)
+    # In Dekker's order, from the largest part down: in another one, last bits are lost.
     return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
 
 

@@ -95,6 +95,8 @@ class _Expansion:
         self.region = region
         self.centres = centres
         self.at_centre = at_centre
+        # From the root down, as in reverse differentiation: no matrix is wider than the root's
+        # outputs.
         self.weights = {root: LeafWeights(np.eye(root.type.width))}
         self.tables: dict[Node, tuple[Floats, ...]] = {}
         self.mixed: list[Floats] = []
@@ -130,6 +132,8 @@ class _Expansion:
 
         Products come from below, for those of many classes are wide.
         """
+        # Handing an identity of 6,000 columns down took 10.9 s for 100 classes of 60 columns, from
+        # below 2.1 s.
         if isinstance(x, Linear) and x not in self.region.leaves:
             return self._jacobian(x.x) @ x.weights.data.astype(np.float64)
         leaves = expand(x, self.region, self.centres, self.at_centre).leaves
@@ -166,6 +170,7 @@ def _collect(tables: dict[Node, tuple[Floats, ...]], codes: Node, more: tuple[Fl
 
 def _sum(a: Floats, b: Floats) -> Floats:
     """Add two tables; a code that only one of them knows adds nothing in the other."""
+    # Look-ups of one column of codes may know different categories.
     longer, shorter = (a, b) if len(a) >= len(b) else (b, a)
     total = longer.copy()
     total[: len(shorter)] += shorter
@@ -199,6 +204,7 @@ def _at_homes(region: Region, weights: Mapping[Node, LeafWeights]) -> dict[Node,
 def _scatter(weights: Floats, places: npt.NDArray[np.integer], width: int) -> Floats:
     """Add each row of weights to the row of its place."""
     total = np.zeros((width, weights.shape[1]))
+    # Unlike an assignment, this adds up what meets in one place.
     np.add.at(total, places, weights)
     return total
 
@@ -338,6 +344,7 @@ def _walk(roots: tuple[Node, ...], part: LinearPart, cut: frozenset[Node]) -> di
             below.update(node.inputs)
     chosen = (node for node in topological(roots) if node in below)
     order = {node: _is_leaf(node, roots, part, cut) for node in chosen}
+    # Codes are leaves of their own: a table is no polynomial of them.
     codes = {n.inputs[0] for n, leaf in order.items() if not leaf and isinstance(n, LOOKUPS)}
     return {node: is_leaf or node in codes for node, is_leaf in order.items()}
 
@@ -354,6 +361,7 @@ def _merge_leaves(leaves: list[Columns]) -> dict[Node, Home]:
         columns = np.unique(np.concatenate([leaf.indices.data for leaf in alike]))
         whole = replace(alike[0], indices=Array.of(columns, np.int32))
         repeats = len(columns) < len(alike[0].indices)
+        # Columns of other dtypes beside them would change the common dtype of all.
         if (len(alike) > 1 or repeats) and whole.type.dtype == dtype:
             homes |= {
                 leaf: Home(whole, np.searchsorted(columns, leaf.indices.data)) for leaf in alike
@@ -393,6 +401,7 @@ class LinearPart:
             condition = _CONDITIONS.get(type(node))
             fits = condition is not None and condition(node)
             multiplies = isinstance(node, PRODUCTS)
+            # A product of products has degree 4, which is no longer this form.
             self._inner[node] = fits and (not multiplies or self.is_affine(node.inputs[0]))
         return self._inner[node]
 
@@ -426,6 +435,7 @@ class LinearPart:
                 readers[operand].append(node)
         absorbed: set[Node] = set()
         for node in reversed(self.nodes):
+            # Outputs are read from outside, so they stay as nodes.
             if node in self._outputs or not readers[node]:
                 continue
             if all(self._absorbs(reader, absorbed) for reader in readers[node]):
@@ -443,6 +453,8 @@ def _fits_linear(node: Linear) -> bool:
 
     Zero times infinity is no number, so all weights are finite.
     """
+    # Folded into infinite weights, a scaler moved the NaN of the source: 30 of 180 probabilities
+    # differed.
     finite = np.isfinite(node.weights.data).all() and np.isfinite(node.bias.data).all()
     return node.type.dtype in FLOATS and node.weights.dtype == node.type.dtype and bool(finite)
 
@@ -456,6 +468,7 @@ def _fits_affine(node: Affine) -> bool:
 def _fits_cast(node: Cast) -> bool:
     """Take conversions that round no float."""
     before = node.x.type.dtype
+    # float64 to float32 rounds, and the polynomial knows no rounding.
     return node.type.dtype in FLOATS and (before == node.type.dtype or before != "float64")
 
 

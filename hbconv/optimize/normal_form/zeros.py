@@ -100,6 +100,7 @@ def _centre(home: Node, zeros: HomeZeros, beyond: float) -> Floats:
     A zero of radius one stays a centre: the source subtracts alone, so its scale is not known.
     """
     width = home.type.width
+    # A centre of 0 needs no subtraction, and costs a digit for each tenfold of the distance.
     far = (np.abs(zeros.zero) > beyond * zeros.radius) | (zeros.radius == 1)
     counts = np.bincount(zeros.places[far], minlength=width)
     sums = np.bincount(zeros.places[far], zeros.zero[far], minlength=width)
@@ -108,10 +109,12 @@ def _centre(home: Node, zeros: HomeZeros, beyond: float) -> Floats:
 
 
 def _zeros(origins: Origins, home: int) -> HomeZeros:
+    # A column times 0 has no zero of its own.
     mine = origins.taken(np.flatnonzero((origins.homes == home) & (origins.scale != 0)))
     with np.errstate(all="ignore"):
         zero = -mine.offset / mine.scale
         radius = 1.0 / np.abs(mine.scale)
+    # A scale that underflows puts the zero at infinity, which is no centre.
     finite = np.isfinite(zero) & np.isfinite(radius)
     return HomeZeros(mine.places[finite], zero[finite], radius[finite])
 
@@ -123,6 +126,7 @@ def _read(region: Region, homes: list[Node]) -> Iterator[Origins]:
         ones = np.ones(len(home.places))
         place = np.full(len(home.places), homes.index(home.node))
         origins[leaf] = Origins(place, home.places, ones, 0.0 * ones)
+    # An empty one first, so that there is something to join where nothing is read.
     yield Origins(*(np.empty(0, dtype) for dtype in (np.intp, np.intp, float, float)))
     for node in region.nodes:
         origins[node] = _pass(node, [origins.get(x) for x in node.inputs])

@@ -67,9 +67,11 @@ def _alternatives(roots: list[Node], whole: Derived, part: LinearPart) -> list[M
 
     inner = _inner_products(roots, part)
     saves = not whole.reasons and count(whole.nodes) <= count({})
+    # Nothing is kept where one product is the least work in any case.
     if not inner or (saves and not whole.mixes):
         return [whole.nodes] if whole.nodes else []
     kept = list(_kept(roots, inner, part))
+    # Kept as they are, the products are in normal form already.
     if not any(kept) and (whole.mixes or count({}) < count(whole.nodes)):
         return []
     forms = dict.fromkeys(tuple(form.items()) for form in (whole.nodes, *kept) if form)
@@ -122,6 +124,7 @@ def _groups(part: LinearPart) -> list[list[Node]]:
     groups: list[tuple[set[Node], list[Node]]] = []
     for root in roots:
         links = shared[root]
+        # A root may link several groups, which it then makes one.
         touching = [g for g in groups if not g[0].isdisjoint(links)]
         groups = [g for g in groups if g[0].isdisjoint(links)]
         joined = set(links).union(*(g[0] for g in touching))
@@ -131,4 +134,6 @@ def _groups(part: LinearPart) -> list[list[Node]]:
 
 def _links(root: Node, part: LinearPart) -> set[Node]:
     inner = _inner_products([root], part)
+    # Fifty heads of one projection each folded it for themselves, so those that share it go
+    # together.
     return set(inner) or {node for node in _below([root], part) if not part.is_inner(node)}

@@ -39,6 +39,7 @@ def merge_codes(graph: Graph) -> Iterator[Derivation]:
     find_code(columns(b), 2 values)
     -> select(together(find_code(columns(a, b), 2, 2 values)), [1])
     """
+    # Of one level, so that no merged node reads its own result.
     levels = find_levels(graph, lambda node: isinstance(node, FindCode))
     searches = [node for node in graph.nodes() if isinstance(node, FindCode)]
     names = {node: find_columns(node) for node in searches}
@@ -71,6 +72,7 @@ def _merge(group: Sequence[FindCode], names: Mapping[FindCode, Sequence[Hashable
     return Derivation("merge_codes", replacements, proof)
 
 
+# No measurement of this factor is recorded.
 MAX_GROWTH = 4
 """How many times larger the tables may become: then they leave no cache that they were in."""
 
@@ -99,6 +101,7 @@ def fold_codes(node: Node) -> Node | None:
     before = sum(len(table) * entry + len(first) for table, first in pairs)
     if sum(len(first) for _, first in pairs) * entry > MAX_GROWTH * before:
         return None
+    # Such codes have no entry in the second table.
     if any(first.data.min() < -1 or first.data.max() >= len(table) - 1 for table, first in pairs):
         return None
     tables = tuple(Array(table.data[first.data + 1]) for table, first in pairs)

@@ -42,6 +42,7 @@ def merge_elementwise(graph: Graph) -> Iterator[Derivation]:
     for node in graph.nodes():
         if isinstance(node, Select):
             chains.taken[node] = node
+    # Each pass merges one link more: what a merged node reads must be merged before it.
     while chains.lengthen(graph.nodes()):
         pass
     for replaced in chains.replaced.values():
@@ -79,6 +80,7 @@ class _Chains:
         return len(node.inputs) == 1 and hasattr(node, "x") and node.inputs[0] in self.taken
 
     def _merge(self, group: list[Node]) -> bool:
+        # In the order of their columns, so that the whole node is read without a selection.
         group = sorted(group, key=lambda n: int(self.taken[n.inputs[0]].indices.data[0]))
         picks = [self.taken[node.inputs[0]] for node in group]
         source = picks[0].x
@@ -88,6 +90,7 @@ class _Chains:
         if joined is None:
             return False
         together = Together(joined, step=group[0].step)
+        # Links of one chain are one derivation, since single links would only add copies.
         self.origin[together] = self.origin.get(source, source)
         widths = [node.type.width for node in group]
         for node, first, width in zip(group, first_places(widths), widths, strict=True):

@@ -65,6 +65,7 @@ def merge_forests(graph: Graph) -> Iterator[Derivation | Declined]:
     tree_ensemble(columns(a, b), 1 trees, 0 tests, <= float64, sums float64)
     -> select(tree_ensemble(columns(a, b), 2 trees, 0 tests, <= float64, sums float64), [1])
     """
+    # Of one level, so that no forest reads the scores of another that it is merged with.
     levels = find_levels(graph, lambda node: isinstance(node, Trees))
     forests = [node for node in graph.nodes() if isinstance(node, Trees)]
     for group in group_by(forests, lambda node: (levels[node], *_kind(node))):
@@ -82,11 +83,13 @@ def _kind(node: Trees) -> tuple[Hashable, ...]:
         return TreeLeaves, node.x.type.dtype, node.forest.leaf_id.dtype
     single = node.forest.n_trees == 1
     values = node.forest.values.shape[1]
+    # For vectors of 20 trees it gave 0.9 on tvm, and padded with zeros 0.3 to 0.7.
     return TreeEnsemble, node.x.type.dtype, node.forest.accumulate, values, values > 1 and single
 
 
 def _column_names(node: Trees) -> tuple[Hashable, ...]:
     """Name each column a forest reads; tests on categories read another than tests on numbers."""
+    # A kernel prepares a column once, as codes of categories or as a number.
     listed = set(node.forest.feature.data[node.forest.on_category].tolist())
     return tuple((column, place in listed) for place, column in enumerate(find_columns(node.x)))
 
@@ -133,6 +136,7 @@ def _merged_node(group: Sequence[Trees], x: Node, forest: Forest) -> Node:
     """Sum the leaves of all trees; where each sum is one vector, look it up at the leaf."""
     if not any(_has_vectors(node) for node in group):
         return replace(group[0], x=x, forest=forest)
+    # Each sum has one addition, which is made here instead of for each row.
     sums = np.concatenate([node.forest.start.data + node.forest.values.data for node in group])
     with at_step(group[0].step):
         leaves = TreeLeaves(x, forest.with_numbered_leaves(), group[0].strategy)

@@ -66,6 +66,7 @@ def _narrow(
         return
     width = node.type.width
     read = np.unique(np.concatenate([pick.indices.data for pick in picks]))
+    # A narrower forest beside the whole one would be evaluated in addition to it.
     if is_output or len(picks) < len(readers):
         yield Declined("narrow_forests", node, f"all {width} columns are read elsewhere too")
     elif len(read) < width:
@@ -122,6 +123,7 @@ def _propose_narrower(node: Together, picks: list[Select]) -> Iterator[Derivatio
     narrow = node.x.narrowed(Array.of(read, "int32"))
     if narrow is None:
         return
+    # One reader is left, so later selections may pass again.
     fewer = narrow if len(picks) == 1 else Together(narrow, step=node.step)
     yield Derivation(
         "narrow_together",

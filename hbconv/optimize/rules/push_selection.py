@@ -61,12 +61,15 @@ def push_selection(node: Node) -> Node | None:
 
 def _repeats(node: Select) -> bool:
     """Whether it has more columns than are computed, so that pushed it would compute some twice."""
+    # A repeating selection pushed into a product made a matrix of all fitted rows of its one
+    # column.
     is_computed = node.x.inputs and not isinstance(node.x, Select)
     return bool(is_computed) and len(node.indices) > node.x.type.width
 
 
 def _tells_rows(node: Select) -> bool:
     """Whether it selects nothing, of what is computed from numbers."""
+    # A concatenation of nothing has no lowering, and stacks that end in a dummy model made one.
     return not node.indices.data.size and any(x.type.dtype != "string" for x in node.x.inputs)
 
 
@@ -96,6 +99,7 @@ def inject_selection(node: Node) -> Node | None:
     linear(columns(a, b, c), [[0.], [2.], [0.]] + [1.])
     -> linear(select(columns(a, b, c), [1]), [[2.]] + [1.])
     """
+    # A column of none would be selected for the number of rows.
     if isinstance(node, _READERS) and not node.x.type.width:
         return None
     if isinstance(node, Linear):
@@ -125,6 +129,7 @@ def _read_only(
 
 def _count_rows_of(node: ConstantRows) -> Node | None:
     x = node.x
+    # A selection on its way would else be passed, and the whole input be read for a count.
     while x.inputs and not _moves(x):
         x = x.inputs[0]
     return None if x is node.x or isinstance(x, Entries) else replace(node, x=x)
@@ -137,6 +142,7 @@ def _moves(x: Node) -> bool:
 
 def _at_least_one(used: npt.NDArray[np.integer]) -> npt.NDArray[np.int32]:
     """Keep one column where none matters, for the number of rows."""
+    # Without any column a program would not know how many rows it has.
     return (used if len(used) else np.zeros(1)).astype(np.int32)
 
 
@@ -153,6 +159,7 @@ def join_selections(node: Node) -> Node | None:
     concat(select(softmax(columns(a, b, c)), [2]), select(softmax(columns(a, b, c)), [0]), width 2)
     -> select(softmax(columns(a, b, c)), [2, 0])
     """
+    # The columns of a table keep their own dtypes, which a common selection would lose.
     if not isinstance(node, Concat) or isinstance(node, Beside):
         return None
     parts = [part for _, run in groupby(node.xs, _input_of_selection) for part in _join(list(run))]

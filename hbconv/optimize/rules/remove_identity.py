@@ -41,6 +41,7 @@ def remove_identity(node: Node) -> Node | None:
         return Cast(node.x, "float")
     if isinstance(node, Concat):
         return _without_empty_parts(node)
+    # Before the optimizer it is needed: the dtype of ``like`` follows the columns of a call.
     if isinstance(node, CastLike):
         return Cast(node.x, node.type.dtype)
     if isinstance(node, Cast) and _keeps_dtype(node):
@@ -50,10 +51,12 @@ def remove_identity(node: Node) -> Node | None:
 
 def _keeps_dtype(node: Cast) -> bool:
     """Whether readers see the same dtype: beside float32, small ints count as less."""
+    # Removing a Cast of small ints changed the type of a Concat beside float32.
     return node.type.dtype == node.x.type.dtype and node.weak_int == node.x.weak_int
 
 
 def _without_empty_parts(node: Concat) -> Node | None:
+    # One part is kept, for the number of rows.
     parts = tuple(x for x in node.xs if x.type.width) or node.xs[:1]
     if len(parts) == len(node.xs) > 1:
         return None

@@ -83,6 +83,7 @@ def find_distinct_tests(forest: Forest, dtype: str) -> DistinctTests:
     """Find the tests that differ by column, threshold, default or table, for columns of a dtype."""
     columns: dict[str, npt.NDArray[Any]] = {
         "column": forest.feature.data.astype(np.int64),
+        # Adding 0.0 makes 0.0 of -0.0, which the view as ints below would tell apart.
         "threshold": forest.less_equal_thresholds(dtype).astype(np.float64) + 0.0,
         "default_left": forest.default_left.data & ~forest.on_category,
         "table": np.where(forest.on_category, forest.tables.of_test.data, -1).astype(np.int64)
@@ -117,6 +118,7 @@ def keys_of(values: npt.ArrayLike, dtype: str) -> Keys:
     array = np.asarray(values, dtype)
     if array.dtype.kind != "f":
         return array.astype(np.int64)
+    # Floats of one sign are ordered as their bits are; negative ones run the other way.
     bits = array.view(f"i{array.dtype.itemsize}").astype(np.int64)
     magnitude = bits & np.iinfo(f"i{array.dtype.itemsize}").max
     return np.where(bits < 0, -1 - magnitude, magnitude)
@@ -134,6 +136,7 @@ def values_of(keys: Keys, dtype: str) -> npt.NDArray[Any]:
     if kind.kind != "f":
         return keys.astype(kind)
     whole = f"i{kind.itemsize}"
+    # The sign bit is the least int of that width.
     negative = (-1 - keys) + np.int64(np.iinfo(whole).min)
     return np.where(keys < 0, negative, keys).astype(whole).view(kind)
 
@@ -163,6 +166,7 @@ class Evaluator:
         self._cut_columns = _by_node(cuts)
         self._roots = list(dict.fromkeys(node for node, _ in columns))
         places = {cut: i for i, cut in enumerate(dict.fromkeys(cuts))}
+        # All functions of one cut share its rows, so a node is evaluated once for all columns.
         self._cuts = tuple(places)
         self._cut_of = np.array([places[cut] for cut in cuts], np.int64)
         self._column = np.array([column for _, column in columns], np.int64)
@@ -198,7 +202,8 @@ class Evaluator:
         cut = self._cut_of[which]
         row, n_rows = _ranks(cut)  # 1
         at_cuts = self._values_at_cuts(cut, row, keys, n_rows)  # 2
-        with np.errstate(all="ignore"):  # keys are any floats
+        # Keys are any floats: a cast of 1e300 to float32 warned, where warnings are errors.
+        with np.errstate(all="ignore"):
             computed = self._evaluate_nodes(at_cuts, n_rows)  # 3
         result = np.empty(len(which))
         for place, root in enumerate(self._roots):
@@ -233,6 +238,8 @@ class Evaluator:
     def _compute(self, node: Node, inputs: list[_Array]) -> _Array:
         if isinstance(node, Columns):
             return np.concatenate([x.astype(node.type.dtype) for x in inputs], axis=1)
+        # Behind normal quantiles, numpy's bits sent up to 86 of 1,700 rows near a switch to another
+        # leaf.
         function = node.source_function()
         if function is not None:
             return function(*inputs)
@@ -308,6 +315,7 @@ def describe(lineage: Lineage, ref: Ref, cut: Ref) -> Function:
         points = node.breaks(column)
         breaks += [(parent, points) for parent in parents if len(points) and any(moves[parent])]
     inexact = {node for node, _ in ways if node.inexact}
+    # Then the switch is the source's own, whatever backends round.
     is_sources = all(node.source_function() is not None for node in inexact)
     return Function(moves[ref] != (True, True), not inexact, is_sources, tuple(breaks))
 
@@ -320,6 +328,7 @@ def _after(trend: Trend, before: list[tuple[bool, bool]]) -> tuple[bool, bool]:
         return rises, falls
     if trend is Trend.FALLS:
         return falls, rises
+    # What does not move before an unknown function does not move behind it.
     moves = trend is Trend.UNKNOWN and (rises or falls)
     return moves, moves
 
@@ -375,6 +384,7 @@ class Lineage:
         """
         if ref not in self._chains:
             ways = [self.chain(parent) for parent in self.parents(ref)]
+            # A constant does not depend on a cut, so it does not keep ways from meeting.
             ways = [way for way in ways if not self.is_constant(way[-1])]
             common = [r for r in ways[0] if all(r in way for way in ways[1:])] if ways else []
             self._chains[ref] = (ref, *common)
@@ -421,6 +431,7 @@ def codes_of(ref: Ref) -> tuple[int, int] | None:
     node, column = ref
     if isinstance(node, Codes):
         vocabulary = node.vocabulary
+        # They may be any int32, too many to enumerate.
         if isinstance(vocabulary, DateCodes | HashCodes):
             return None
         if isinstance(vocabulary, Hashes):

@@ -33,6 +33,7 @@ __all__ = ["CategorySets", "Destination", "Switches", "find_places"]
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
+# 32 neighbours, which rounding may send astray, then distances that grow fourfold.
 OFFSETS = np.unique(np.append(np.arange(32), 4 ** np.arange(3, 31, dtype=np.int64)))
 """Distances from a switch at which an inexact function is looked at, in values of the dtype."""
 
@@ -119,6 +120,7 @@ def find_ends(
     """
     if not pieces:
         return []
+    # Only floats hold NaN.
     missing = {p: keys_of([np.nan], dtypes[p]) for p in pieces if dtypes[p][0] == "f"}
     parts = [*pieces.items(), *missing.items()]
     which = np.concatenate([np.full(len(keys), p) for p, keys in parts])
@@ -148,10 +150,12 @@ def find_bracket(column: Ends, tests: DistinctTests, chosen: Ints) -> Bracket:
     ends = column.keys
     values = column.values  # 1
     missing = np.isnan(values)
+    # Both ends of a piece must agree, or the function has an end inside it.
     if (missing[::2] != missing[1::2]).any():
         raise CannotMove("it becomes NaN between two numbers")
     decided = tests.decide(chosen[:, None], values[None])
     numbers = None
+    # NaN on both sides of the numbers turns a test twice, while numbers alone turn it once.
     if _turns(decided).sum(axis=1).max(initial=0) > 1 and np.isnan(column.at_nan).any():
         kept = np.flatnonzero(~missing)  # 2
         if len(kept) and np.diff(kept).max(initial=1) == 1:
@@ -237,6 +241,7 @@ def _switches(bracket: Bracket, keys: Keys, turns_again: bool) -> Switches | Can
     turning = bracket.low != bracket.high
     threshold = values_of(keys, bracket.dtype).astype(np.float64)
     after = values_of(np.where(turning, keys + 1, keys), bracket.dtype).astype(np.float64)
+    # int64 beyond 2**53: no float64 threshold lies between the two values.
     if (turning & (after <= threshold)).any():
         return CannotMove("two of its values are one float")
     threshold = np.where(turning, threshold, np.inf)
@@ -259,6 +264,7 @@ def bisect(decide: Callable[[Keys], Bools], low: Keys, high: Keys) -> Keys:
     """
     first = decide(low)
     while True:
+        # The sum of two keys may overflow int64, their halves cannot.
         middle = (low >> 1) + (high >> 1) + (low & high & 1)
         if (middle == low).all():
             return low
@@ -295,6 +301,7 @@ def find_pieces(
 
 def _with_values_below(points: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     with np.errstate(over="ignore", under="ignore"):
+        # The trend may break at a value or just below it, so both sides of it end a piece.
         return np.append(points, np.nextafter(points, -np.inf))
 
 
@@ -332,6 +339,7 @@ def _limits(dtype: str) -> tuple[int, int]:
 def _ends(dtype: str, breaks: Sequence[Keys]) -> Keys:
     """Return the ends of the pieces between breaks; infinities are pieces of their own."""
     low, high = _limits(dtype)
+    # Infinities have keys of their own, just beyond the finite ones.
     edges = [low - 1, high, high + 1] if dtype.startswith("float") else [high]
     lasts = np.unique(np.concatenate([np.array(edges, np.int64), *breaks]))
     firsts = np.append(edges[0] if dtype.startswith("float") else low, lasts[:-1] + 1)
@@ -384,6 +392,7 @@ def find_places(lineage: Lineage, x: Node, tests: DistinctTests) -> list[Destina
     """
     refusals: dict[int, tuple[str, ...]] = {int(c): () for c in np.unique(tests.column)}
     places: dict[int, Destination] = {}
+    # From the input on: the earlier the column, the more computation behind it is dropped.
     for level in count(1):
         chains = {c: lineage.chain((x, c)) for c in refusals if c not in places}
         kept = [c for c, chain in chains.items() if level >= len(chain)]
@@ -427,6 +436,7 @@ def _enumerate(
     results: dict[int, Destination | CannotMove] = {}
     for place, (column, cut) in enumerate(cuts.items()):
         least, largest = codes_of(cut) or (0, 0)
+        # A function is evaluated at every code, and each test keeps a set of them all.
         if largest >= MOST_CODES:
             results[column] = CannotMove(f"it has {largest} codes")
             continue

@@ -103,6 +103,7 @@ def order_columns(columns: Iterable[NewColumn]) -> list[NewColumn]:
 
 def write_columns(columns: Sequence[NewColumn]) -> Node:
     """Write the columns side by side, in the float dtype that holds all of them exactly."""
+    # Codes and ranks are exact in either dtype, so they do not widen the others.
     others = {dtype_of(column.ref) for column in columns if not (column.is_code or column.is_rank)}
     dtype = "float32" if others <= {"float32"} else "float64"
     parts = [_part(list(group), dtype) for _, group in groupby(columns, lambda c: c.kind)]
@@ -137,6 +138,7 @@ def side_by_side(refs: Sequence[Ref]) -> Node:
 def _within(x: Node, low: npt.NDArray[np.floating], high: npt.NDArray[np.floating]) -> Node:
     """Return x with NaN for what is below the low bounds or above the high ones."""
     with np.errstate(over="ignore", under="ignore"):
+        # What is replaced is closed at both ends, so the bounds themselves must lie outside.
         below = np.where(low > -np.inf, np.nextafter(low, np.array(-np.inf, low.dtype)), np.nan)
         above = np.where(high < np.inf, np.nextafter(high, np.array(np.inf, high.dtype)), np.nan)
     if not np.isnan(below).all():
@@ -155,6 +157,7 @@ def _narrow(node: Node, columns: Sequence[int]) -> Node:
     if list(columns) == list(range(node.type.width)):
         return node
     narrow: Node = Select(node, Array.of(columns, np.int32))
+    # A selection passes one node a round.
     for _ in range(ROUNDS):
         after = rewrite((narrow,), lambda n: remove_identity(n) or push_selection(n) or n)[narrow]
         if after == narrow:
@@ -179,6 +182,7 @@ def rebuild(
     columns = order_columns(_column_of(place) for place in places)
     x = write_columns(columns)
     feature = np.zeros(len(tests), np.int64)  # 1
+    # A strict test below minus infinity sends no number left; mirrored, infinity says the same.
     never = np.isnan(tests.threshold)
     threshold = np.where(never, np.inf, tests.threshold)
     mirrored = never & (tests.table < 0)
@@ -192,7 +196,8 @@ def rebuild(
             mirrored[chosen] = place.written.mirrored
             default_left[chosen] = place.written.default_left
         tables = _tables_of(place, chosen, tests)
-        threshold[chosen[: len(tables)]] = 0.0  # a set decides
+        # A set decides here: a threshold of 1e300 is never read, and its cast to float32 warned.
+        threshold[chosen[: len(tables)]] = 0.0
         mirrored[chosen[: len(tables)]] = False
         for test, table in zip(chosen, tables, strict=False):
             sets.add(int(test), int(feature[test]), table)
@@ -273,6 +278,7 @@ def swap_children(forest: Forest, swapped: npt.NDArray[np.bool_]) -> Forest:
     inner = forest.roots.data >= 0
     level = forest.roots.data[inner].astype(np.int64)  # 1
     first = forest.first_leaf.data[:-1][inner].astype(np.int64)
+    # Level by level, in numpy: forests have up to millions of nodes.
     while len(level):
         n_left = np.where(left[level] >= 0, counts[np.maximum(left[level], 0)], 1)
         children = np.concatenate([left[level], right[level]]).astype(np.int64)  # 2
@@ -335,6 +341,8 @@ def rank_codes(places: Sequence[Destination]) -> list[Destination]:
     it is not in, and the set in place j holds the ranks up to j. Where sets hold the first codes,
     codes are compared themselves. Bins in order need no codes.
     """
+    # Walks decide sets slowly: a forest of 100 x 2,970 leaves took 9,160 ns a row with them, 1,800
+    # alone.
     sets = {
         place.column: place
         for place in places
@@ -364,10 +372,12 @@ def _rank_column(places: Sequence[Destination]) -> _Ranked | None:
     )
     order = np.argsort(distinct.sum(axis=1), kind="stable")  # 1
     nested = distinct[order]
+    # A code in a smaller set but not in the next larger one: the sets are not nested.
     if (nested[:-1] & ~nested[1:]).any():
         return None
     ranks = (~nested).sum(axis=0)  # 2
     place_of = np.argsort(order)[number.reshape(-1)]
+    # Then a threshold on the code itself decides, and no table of ranks is read.
     if (np.diff(ranks) >= 0).all():  # 3
         least = written[0].least
         place_of = nested.sum(axis=1)[place_of] + least - 1
