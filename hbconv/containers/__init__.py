@@ -52,6 +52,13 @@ from hbconv.containers.node import (
     topological,
 )
 from hbconv.containers.nodes import *  # noqa: F403
+from hbconv.containers.nodes.column_wise import (
+    ColumnWise,
+    OwnConstants,
+    PerColumn,
+    PerOutput,
+    TablePerColumn,
+)
 from hbconv.containers.output import Output
 from hbconv.containers.product_distances import (
     CosineDistances,
@@ -85,6 +92,7 @@ __all__ = [
     "CategoryColumns",
     "Check",
     "Column",
+    "ColumnWise",
     "Conventions",
     "CosineDistances",
     "Cube",
@@ -110,9 +118,12 @@ __all__ = [
     "Node",
     "Output",
     "OutputPort",
+    "OwnConstants",
     "PartitionSearch",
     "PassedPort",
     "Paths",
+    "PerColumn",
+    "PerOutput",
     "ProductDistances",
     "RootProducts",
     "RowItems",
@@ -122,6 +133,7 @@ __all__ = [
     "Sparse",
     "SparseProducts",
     "Stages",
+    "TablePerColumn",
     "TermDistances",
     "Traits",
     "TreeSearch",
