@@ -1,7 +1,7 @@
 """The container DAG: what a model computes, as a graph of nodes.
 
 Each container is a small frozen class: its type rule, its lowering to primitives, and how it
-prints. The classes stand by theme in ``nodes/``; all of them are imported from here.
+prints. The classes are sorted by theme in ``nodes/``; all of them are imported from here.
 """
 
 from hbconv.containers import nodes

@@ -66,7 +66,7 @@ class Texts:
     missing_is_empty, blank_is_empty : bool
         Missing documents, and those of whitespace alone, count as empty too.
     folded : {"", "ascii", "characters"}
-        Each upper case letter counts as one lower case letter, whatever stands beside it: none,
+        Each upper case letter counts as one lower case letter, whatever its neighbours are: none,
         those of ASCII, or all. ``lowercase`` goes by whole texts instead, as Python does.
     """
 
@@ -85,7 +85,7 @@ class Texts:
     folded: Literal["", "ascii", "characters"] = ""
 
     def sizes(self, most: int) -> range:
-        """Return the sizes of n-grams among so many units: a file could claim any longest one.
+        """Return the sizes of n-grams among ``most`` units: a file could claim any longest one.
 
         Examples
         --------

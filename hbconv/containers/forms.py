@@ -91,7 +91,7 @@ class FlatRow(Form):
 
 @dataclass(frozen=True)
 class Labels(Form):
-    """Class labels, of which the node computes the int32 codes; the host looks them up.
+    """Class labels: the node computes their int32 codes, and the host looks them up.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ class LabelColumns(Form):
 
 @dataclass(frozen=True)
 class CategoryColumns(Form):
-    """Categories of several columns, shape (n_rows, n_columns), of which the node gives the codes.
+    """Categories of several columns, shape (n_rows, n_columns); the node computes their codes.
 
     A code beyond a table stands for None, which makes the array one of objects.
 
@@ -164,7 +164,7 @@ class Cube(Form):
 
 @dataclass(frozen=True)
 class MatrixList(Form):
-    """A list of matrices, such as the probabilities of several targets.
+    """A list of matrices, as the probabilities of several targets.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ class MatrixList(Form):
 
 @dataclass(frozen=True)
 class MatrixTuple(Form):
-    """A tuple of matrices, such as distances and indexes.
+    """A tuple of matrices, as distances and indexes.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ class Stages(Form):
     Parameters
     ----------
     count : int
-        Number of stages, whose columns stand side by side.
+        Number of stages, whose columns are side by side.
     each : Matrix, Vector or Labels
         Form of the answer after one stage.
     """
@@ -235,7 +235,7 @@ class Paths(Form):
     parent : Array of int32, shape (n_nodes,)
         Node above each node, -1 above a root.
     first_node : Array of int64, shape (n_trees + 1,), or None
-        First node of each tree, which the source returns beside the paths.
+        First node of each tree, which the source returns with the paths.
         None where it does not.
     """
 
@@ -243,7 +243,7 @@ class Paths(Form):
     first_node: Array | None = None
 
     def misfit(self, values: Type) -> str | None:  # noqa: ARG002
-        """Require each node to stand behind the one above it, so that every way up ends."""
+        """Require each node to follow the one above it, so that every way up ends."""
         above = self.parent.data
         # A node above itself would make the way to the root endless, in a file that anybody may
         # write.
@@ -404,7 +404,7 @@ class NameArrays(RowItems):
     names : tuple of Name
         Texts, those of the vocabulary itself, which is not copied.
     dtype : str
-        Of the arrays, such as ``"<U12"``.
+        Of the arrays, for example ``"<U12"``.
     """
 
     names: tuple[Name, ...]

@@ -133,7 +133,7 @@ class Check:
     message: str
     step: str = ""
     sparse_only: bool = False
-    """It is asked of rows that come as a sparse matrix alone."""
+    """It applies only to rows that come as a sparse matrix."""
     every: bool = False
     """It refuses rows only where all rows of a call are True."""
 
@@ -233,12 +233,12 @@ class Graph:
 
     @property
     def exported(self) -> tuple[str, ...]:
-        """Names of the outputs that exports hold unless they are told otherwise."""
+        """Names of the outputs that exports hold unless others are named."""
         return tuple(name for name in self.tensors if not self.outputs[name].on_demand)
 
     @property
     def prompt(self) -> Graph:
-        """The same graph without the outputs on demand, which cost nothing until they are asked."""
+        """The same graph without the outputs on demand, which cost nothing until requested."""
         # Writing the interactions of an XGBoost file of 28 MB took 861 MB; without outputs on
         # demand it takes 227.
         names = [name for name, output in self.outputs.items() if not output.on_demand]
@@ -304,7 +304,7 @@ class Graph:
         return replace(self, outputs=outputs, checks=checks, warnings=warnings)
 
     def only(self, *methods: str) -> Graph:
-        """Keep the named outputs, which are asked for by that."""
+        """Keep the named outputs, which are then no longer on demand."""
         outputs = {name: replace(self.outputs[name], on_demand=False) for name in methods}
         return replace(self, outputs=outputs)
 
@@ -410,7 +410,7 @@ def _verify_session(session: Session, graph: Graph) -> None:
 
 
 def _is_answer(dtype: str) -> bool:
-    """Whether answers may have a dtype; "<U9" is text of so many letters."""
+    """Whether answers may have a dtype; "<U9" is text of up to nine letters."""
     # At most four digits: text of any length would let a damaged file ask for any amount of memory.
     return dtype in _ANSWERS or re.fullmatch(r"<U[1-9]\d{0,3}", dtype) is not None
 

@@ -44,12 +44,12 @@ BOUNDS = (1e18, 1e15, 1e12, 1e9, 1e6, 1e3)
 
 @dataclass(frozen=True)
 class Guard:
-    """Where each check is answered: each stands in exactly one of the five places.
+    """Where each check is answered: each is in exactly one of the five places.
 
     Parameters
     ----------
     checks : tuple of Check
-        All of them, in the order of the source, whose first message is told.
+        All of them, in the order of the source, whose first message is reported.
     settled : tuple of Check
         They hold for all rows within ``bound``: one look at the input answers them.
     watched : tuple of Check
@@ -59,7 +59,7 @@ class Guard:
         They would be settled, but not even the input is looked at: ``finite_output`` flags every
         row that violates one of them.
     inside : tuple of Check
-        The program computes them beside its outputs. Warnings among them flag rows too.
+        The program computes them next to its outputs. Warnings among them flag rows too.
     host : tuple of Check
         The host evaluates them at each call.
     bound : float
@@ -72,7 +72,7 @@ class Guard:
     looks : tuple of Node
         Conditions on the input.
     warnings : tuple of Check
-        Conditions of which the source only warns. The host evaluates them, those that stand inside
+        Conditions that the source only warns about. The host evaluates them, those that are inside
         only where a row is flagged.
     """
 
@@ -90,7 +90,7 @@ class Guard:
 
     @property
     def refuses_rows(self) -> bool:
-        """Whether there are rows that the source refuses, or of which it warns."""
+        """Whether there are rows that the source refuses or warns about."""
         return bool(self.checks or self.warnings)
 
     @property
@@ -151,7 +151,7 @@ def find_guard(
         by its outputs.
     is_costly : callable
         Whether a condition costs far more than a look at the rows. The program computes it in any
-        case, beside outputs that cost as much.
+        case, next to outputs that cost as much.
 
     Examples
     --------
@@ -167,8 +167,8 @@ def find_guard(
     """
     # Walked backwards, so that of equal conditions the first check stays: its message is the
     # source's.
-    asked = {(check.node, check.every): check for check in reversed(graph.checks)}
-    checks = tuple(asked.values())[::-1]
+    distinct = {(check.node, check.every): check for check in reversed(graph.checks)}
+    checks = tuple(distinct.values())[::-1]
     bounds = {check: _safe_bound(check) for check in checks}
     settled = tuple(check for check in checks if bounds[check] is not None)
     others = tuple(check for check in checks if bounds[check] is None)
@@ -325,7 +325,7 @@ def _spoils(x: Node, node: Node) -> bool:
 
 
 def find_interval(node: Node, bound: float) -> Interval | None:
-    """Return the interval of a node, given that of the input; None if it cannot be told.
+    """Return the interval of a node, given that of the input; None if it is not known.
 
     Parameters
     ----------

@@ -87,7 +87,7 @@ def concat(xs: Sequence[Node]) -> Node:
 def columns_of(x: Node, positions: Sequence[int]) -> Node:
     """Select columns of x, each followed back as far as it was only moved.
 
-    Text columns may stand beside it on the way.
+    Text columns may be next to it on the way.
     """
     runs = groupby((find_origin(x, j) for j in positions), key=itemgetter(0))
     return concat(
@@ -124,7 +124,7 @@ def find_origin(x: Node, position: int) -> tuple[Node, int]:
 def find_columns_read(roots: tuple[Node, ...]) -> frozenset[int]:
     """Return the columns of the input that some node computes with, or that are roots themselves.
 
-    Those of which a selection behind a concatenation leaves nothing are only moved.
+    Columns that a selection behind a concatenation drops are only moved.
     """
     columns: set[int] = set()
     for root in roots:

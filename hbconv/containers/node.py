@@ -46,7 +46,7 @@ NODES: dict[str, type[Node]] = {}
 
 
 def current_step() -> str:
-    """Path of the pipeline step being parsed, such as ``"prep/num/StandardScaler"``."""
+    """Path of the pipeline step being parsed, for example ``"prep/num/StandardScaler"``."""
     return _STEP.get()
 
 
@@ -153,7 +153,7 @@ class Node:
 
     @property
     def by_dtype(self) -> object:
-        """What the dtypes of the inputs decide, beside the type and the primitives."""
+        """What the dtypes of the inputs decide, in addition to the type and the primitives."""
         return None
 
     def infer(self) -> Type:
@@ -164,7 +164,7 @@ class Node:
         """Return why the constants do not fit the inputs; None where they fit.
 
         It finds what neither ``infer`` nor the types of primitives show, and every count that
-        ``infer`` and ``lower`` repeat something for, or make something of. So it is asked before
+        ``infer`` and ``lower`` repeat something for, or make something of. So it is called before
         them, of a node that a file holds when it is read, and of a parsed one.
         """
         return None
@@ -187,7 +187,7 @@ class Node:
     def interval(self, *inputs: Interval) -> Interval | None:  # noqa: ARG002
         """Return how large the values are, from how large those of the inputs are.
 
-        None, the default, means that this cannot be told: then checks of the values are evaluated
+        None, the default, means that this is not known: then checks of the values are evaluated
         for each call, which is slower. A leaf is given the interval of the float columns.
         """
         return None
@@ -232,7 +232,7 @@ class Node:
 
     @cached_property
     def weak_int(self) -> bool:
-        """Whether the values are small ints, beside which numpy keeps float32."""
+        """Whether the values are small ints, next to which numpy keeps float32."""
         return False
 
     @property

@@ -64,7 +64,7 @@ class Formula(ABC):
     of: Array | None = None
 
     def misfit(self, entries: int, width: int) -> str | None:
-        """Return why these are not so many entries of so wide rows; None where they are."""
+        """Return why it does not give that many entries of rows that wide; None where it does."""
         places = self.of is None or self.of.are_places(len(self.points))
         if places and (len(self.of or self.points), self.points.shape[1]) == (entries, width):
             return None
@@ -125,10 +125,10 @@ CHUNK = 256
 
 @dataclass(frozen=True)
 class WholeProducts(Formula):
-    """Squared distances to points, of which none is missing."""
+    """Squared distances to points without missing values."""
 
     terms: ClassVar[int] = 1
-    """Products of matrices beside the first one, at most."""
+    """Products of matrices in addition to the first one, at most."""
 
     @cached_property
     def _filled_points(self) -> Rows:
@@ -386,11 +386,11 @@ class TermDistances(Formula):
     Parameters
     ----------
     kind : str
-        ``absolute``: ``|x - y|``. ``largest``: the same, of which the largest is taken.
+        ``absolute``: ``|x - y|``. ``largest``: the same, but the largest is taken.
         ``square``: ``(x - y)^2``.
         ``canberra``: ``|x - y| / (|x| + |y|)``, 0 where both are 0. ``power``: ``|x - y|^p``.
         ``standard``: ``(x - y)^2`` divided by the weight. ``haversine``: the square of the sine of
-        half the angle between two places, of which latitude and longitude are the columns.
+        half the angle between two places, whose columns are latitude and longitude.
     p : float
         The power, of the kind ``power``.
     weights : Array, shape (width,), optional

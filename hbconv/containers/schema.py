@@ -36,7 +36,7 @@ __all__ = [
 
 # numpy promotes int16 beside float32 to float32, and wider ints to float64.
 WEAK_INT = "int16"
-"""Dtype by which a table tells that a column holds bools or ints of up to 16 bits."""
+"""Dtype by which a table reports that a column holds bools or ints of up to 16 bits."""
 
 MOST_EXACT_INT = 2**53
 """Ints up to this magnitude are floats of 64 bits exactly."""
@@ -49,7 +49,7 @@ MOST_COLUMNS = 2**22
 Finds = Literal["names", "names in order", "positions"]
 """How a source finds the columns of a table.
 
-``"names"``: by their names, wherever they stand. ``"names in order"``: by position, once the names
+``"names"``: by their names, wherever they are. ``"names in order"``: by position, once the names
 are those of fitting in that order. ``"positions"``: by position, whatever the names.
 """
 
@@ -74,7 +74,7 @@ class Column:
     name : str
     dtype : {"float32", "float64", "int64", "string"}
     weak_int : bool
-        The ints are small, so that numpy keeps float32 where they stand beside it.
+        The ints are small, so that numpy keeps float32 next to them.
     """
 
     name: str
@@ -82,7 +82,7 @@ class Column:
     weak_int: bool = False
 
     def of(self, dtype: str) -> Column:
-        """Return the same column of the dtype that a table tells."""
+        """Return the same column of the dtype that a table reports."""
         weak = dtype == WEAK_INT
         own_dtype = "int64" if weak else dtype
         if (self.dtype, self.weak_int) == (own_dtype, weak):
@@ -193,7 +193,7 @@ class Schema:
 
     @cached_property
     def key(self) -> str:
-        """Digest that tells one schema from another."""
+        """Digest that distinguishes schemas."""
         weak = tuple(column.weak_int for column in self.columns)
         content = repr((self.names, self.dtypes, weak, self.named, self.conventions, self.finds))
         # Names may hold lone surrogates, as of files that are no UTF-8, which the plain codec
@@ -253,7 +253,7 @@ def as_float(dtype: str) -> str:
 
 
 def place(column: int) -> str:
-    """Return what stands in a pattern for the name of an input column."""
+    """Return the place of an input column's name in a pattern."""
     # Null characters mark the place: names of columns hardly ever hold one.
     return f"\0{column}\0"
 
@@ -328,7 +328,7 @@ class FrameFormat:
     names : tuple of str, or None
         Names of a frame's columns; None where the rows name them.
     renames : bool
-        Columns of the rows are named anew, as the wrapper of scikit-learn's ``set_output`` does.
+        Columns of the rows are named again, as the wrapper of scikit-learn's ``set_output`` does.
         Else an Index of pandas is that of the rows, with its dtype and name, where it fits.
     """
 

@@ -1,7 +1,7 @@
 """How a source chooses among fitted rows that are equally near: its search.
 
 Each search is deterministic, so its choice follows from its steps alone. Programs order such rows
-by position; ``hbconv.runtime.tied_rows`` asks these for the rows in which that matters.
+by position; ``hbconv.runtime.tied_rows`` calls these for the rows in which that matters.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class NearestSearch:
         return self
 
     def misfit(self, width: int, bounds: Sequence[int]) -> str | None:  # noqa: ARG002
-        """Return why it does not fit so many rows and bounds so wide; None where it does."""
+        """Return why it does not fit that many rows and bounds that wide; None where it does."""
         return None
 
 
@@ -91,7 +91,7 @@ class WrittenSearch(NearestSearch, ABC):
     """A search that programs make."""
 
     def is_shared(self, width: int, batch: int) -> bool:  # noqa: ARG002
-        """Whether threads share so many fitted rows out in a call of so many rows."""
+        """Whether threads share ``width`` fitted rows out in a call of ``batch`` rows."""
         return False
 
     @abstractmethod
@@ -168,7 +168,7 @@ class TreeSearch(WrittenSearch):
     """scikit-learn's trees: a heap takes the leaves depth first, the nearer side first.
 
     The bounds are the least entry that each node may hold. Node i has the sides 2 i + 1 and
-    2 i + 2, and all leaves stand on the last level.
+    2 i + 2, and all leaves are on the last level.
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ class Vocabulary:
     none, nan, na : int
     blank : int
         Code of texts of whitespace alone, and of those in ``nulls``, that are not among the
-        values. The source tells them so in columns of texts, but not of categories.
+        values. The source treats them so in columns of texts, but not of categories.
     only_texts : bool
         Objects of other types are no unknown values: a look-up raises TypeError.
     nulls : tuple of str
@@ -183,7 +183,7 @@ def _spell(value: object) -> str | None:
 
 
 _FEW_ROUNDS = 1000
-"""Rounds that a row may always take: sources take 100 to 1,000 unless they are told otherwise."""
+"""Rounds that a row may always take: sources take 100 to 1,000 unless they are set otherwise."""
 _ROW_WORK = 1 << 31
 """Products of one row in all its rounds, where these are more: about a second."""
 _MOST_PRODUCTS = 1 << 26
@@ -203,7 +203,7 @@ def misfit_of_groups(groups: int, width: int) -> str | None:
 
 
 def misfit_of_pairs(n_classes: int, *widths: int) -> str | None:
-    """Return why columns are not one for each pair of so many classes; None where they are.
+    """Return why columns are not one for each pair of classes; None where they are.
 
     Examples
     --------

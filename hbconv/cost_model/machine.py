@@ -56,7 +56,7 @@ def _plain(name: str) -> str:
 
 
 def find_processor() -> str:
-    """Return the processor's name, as Linux tells it, or what Python knows."""
+    """Return the processor's name, as Linux reports it, or as Python knows it."""
     try:
         with Path("/proc/cpuinfo").open(encoding="utf-8") as lines:
             names = (line.partition(":")[2].strip() for line in lines if "model name" in line)

@@ -2,7 +2,7 @@
 
 A price is in seconds for a unit of work, and grows where what is read exceeds the caches. A factor
 is how much dearer a unit is on this machine than on the one of the prices. The record of factors is
-kept beside compiled code and the times of ``tune=``, under the same rules of trust. A record of
+kept with compiled code and the times of ``tune=``, under the same rules of trust. A record of
 another machine or of other versions does not count, and neither does a damaged one.
 """
 
@@ -150,7 +150,7 @@ def _is_day(text: str) -> bool:
 
 
 MOST = 8.0
-"""A factor beyond it, or below its inverse, is taken for a disturbed measurement."""
+"""A factor above it, or below its inverse, is taken for a disturbed measurement."""
 NOISE = 1.1
 """A factor within it counts as one."""
 
@@ -166,7 +166,7 @@ class Factors:
     elementwise : float
         Of words computed by arithmetic, or copied.
     functions : float
-        Of words computed by functions such as ``exp``.
+        Of words computed by functions, for example ``exp``.
     reads : float
         Of entries read at fixed or computed positions.
     products : float
@@ -244,7 +244,7 @@ def settled(ratio: float) -> float:
 
 
 def is_factor(value: object) -> bool:
-    """Whether a value of a file is a factor such as ``settled`` returns."""
+    """Whether a value of a file is a factor that ``settled`` could return."""
     # Bools and ints pass for floats elsewhere, but no measurement writes them.
     return type(value) is float and 1 / MOST <= value <= MOST
 

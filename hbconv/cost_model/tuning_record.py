@@ -137,7 +137,7 @@ def read_record(data: bytes, key: str) -> TuningRecord | None:
 
 
 def is_sound(record: TuningRecord) -> bool:
-    """Whether its values are such as timing writes. A record may come from any file."""
+    """Whether timing could have written its values. A record may come from any file."""
     texts = (record.key, record.chosen, record.day)
     # Records come from files that anybody may write, so each type and length is checked.
     if not all(type(text) is str and len(text) <= MOST_LABEL for text in texts):

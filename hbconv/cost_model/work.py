@@ -46,8 +46,8 @@ class Work:
     functions : tuple of (str, float)
         Words computed by each primitive that has a price of its own.
     spans : float
-        Operators that meet a constant anew in each row: one entry for each column, or of one column
-        alone.
+        Operators that meet a constant again in each row: one entry for each column, or of a single
+        column.
     tile : int
         Least number of rows that a tree kernel computes, wanted or not.
     """
@@ -94,7 +94,7 @@ def total_work(works: Sequence[Work]) -> Work:
 WORD_BYTES = 4
 # torch and ONNX Runtime copy a run of columns at once, where single columns are read one by one.
 RUN_WORDS = 4
-"""Words taken one by one that a run costs, whatever its length, beside the copy of its words."""
+"""Words taken one by one that a run costs, whatever its length, besides the copy of its words."""
 # On torch, 2 to 8 columns take 1.1 ns for each word of the row, as 16 do.
 PANEL = 16
 """Words of a row that a product makes at a time; that of a single column is another function."""
@@ -160,7 +160,7 @@ def count_work(program: TensorProgram, op: Op) -> Work:
 
 
 def _spans(op: Op, operands: list[TensorType]) -> int:
-    """Count whether an operator meets a constant anew in each row.
+    """Count whether an operator meets a constant again in each row.
 
     Libraries then loop over rows. Only one number for several columns takes a single loop.
     """

@@ -30,7 +30,7 @@ __all__ = ["REWRITES", "RULES", "find_search", "optimize", "rule_names", "simpli
 
 RULES: tuple[NodeRule, ...] = (
     NodeRule(remove_identity, Exactness.BITS, "no row changes"),
-    NodeRule(push_selection, Exactness.BITS, "each column is computed alone", duplicates=True),
+    NodeRule(push_selection, Exactness.BITS, "each column is computed alone"),
     NodeRule(flatten_concat, Exactness.BITS, "the columns and their order stay"),
     NodeRule(join_selections, Exactness.BITS, "the columns and their order stay"),
     NodeRule(inject_selection, Exactness.BITS, "nothing depends on the columns left out"),
@@ -61,8 +61,8 @@ def optimize(graph: Graph, target: Target | None = None) -> Optimized:
     """Rewrite a graph by all rules: those always worth while, and those that the cost chooses.
 
     The checks of the input stay as they are. Rules depend on the dtypes of the columns, so a graph
-    over columns of other dtypes is optimized anew. Outputs on demand stand apart: what they read
-    beside the others would keep rules from these.
+    over columns of other dtypes is optimized again. Outputs on demand are kept apart, since what
+    they read would keep rules from the others.
 
     Parameters
     ----------

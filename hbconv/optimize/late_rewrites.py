@@ -19,7 +19,7 @@ __all__ = ["join_conditions", "narrow_to", "share_codes"]
 def share_codes(graph: Graph, conditions: Sequence[Node]) -> tuple[Graph, tuple[Node, ...]]:
     """Find the codes that conditions and outputs read at once, each column once.
 
-    Rules rewrite outputs alone, so a condition finds the codes of its column anew until here.
+    Rules rewrite outputs alone, so a condition finds the codes of its column again until here.
 
     Parameters
     ----------
@@ -46,8 +46,8 @@ def share_codes(graph: Graph, conditions: Sequence[Node]) -> tuple[Graph, tuple[
         return graph, tuple(conditions)
     # Conditions become outputs for a moment, because rules rewrite outputs alone.
     names = [f"condition {i}" for i in range(len(conditions))]
-    asked = dict(zip(names, map(Output, conditions), strict=True))
-    both = _apply(replace(graph, outputs={**graph.outputs, **asked}), merge_codes)
+    named = dict(zip(names, map(Output, conditions), strict=True))
+    both = _apply(replace(graph, outputs={**graph.outputs, **named}), merge_codes)
     outputs = {name: both.outputs[name] for name in graph.outputs}
     joined = join_conditions(graph, {name: both.outputs[name].node for name in names})
     return replace(graph, outputs=outputs), tuple(joined.values())
@@ -60,9 +60,9 @@ def join_conditions(graph: Graph, conditions: Mapping[str, Node]) -> dict[str, N
     """
     if not _find_codes(conditions.values()):
         return dict(conditions)
-    asked = replace(graph, outputs={name: Output(node) for name, node in conditions.items()})
+    alone = replace(graph, outputs={name: Output(node) for name, node in conditions.items()})
     # Codes first: equal comparisons of one node can be merged once the codes are one node.
-    joined = _apply(_apply(asked, merge_codes), merge_elementwise)
+    joined = _apply(_apply(alone, merge_codes), merge_elementwise)
     return {name: output.node for name, output in joined.outputs.items()}
 
 
@@ -98,7 +98,7 @@ def narrow_to(graph: Graph, methods: tuple[str, ...], target: Target) -> Graph:
     rules = [r for r in RULES if r.exactness is Exactness.BITS and r.name not in target.without]
     allowed = [r for r in (narrow_forests, narrow_together) if r.__name__ not in target.without]
     narrow = graph.only(*methods)
-    # A narrower forest may leave columns unread below it, so this goes on until nothing changes.
+    # A narrower forest may leave columns unread below it, so this repeats until nothing changes.
     while len(methods) < len(graph.outputs):
         proposals = (d for narrowing in allowed for d in narrowing(narrow))
         derivations = [d for d in proposals if isinstance(d, Derivation)]

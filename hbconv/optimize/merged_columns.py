@@ -53,7 +53,7 @@ class United:
 def find_columns(x: Node) -> tuple[Hashable, ...]:
     """Name each column by a node of its own, with selections pushed as far as they go.
 
-    Columns that are equal by construction then have equal names, whatever they stand beside.
+    Columns that are equal by construction then have equal names, whatever is next to them.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def _pushed_columns(part: Node) -> Node:
 def _in_schema_order(x: Node, places: tuple[Ints, ...]) -> United:
     if not isinstance(x, Columns):
         return United(x, places)
-    # Columns in the order of the schema are read as they lie, without a copy of each.
+    # Columns in the order of the schema are read in place, without a copy of each.
     order = np.argsort(x.indices.data, kind="stable")
     ordered = replace(x, indices=Array(x.indices.data[order]))
     rank = np.argsort(order, kind="stable").astype(np.int32)
@@ -257,7 +257,7 @@ def _kind(value: Any) -> Hashable:
 
 
 def _join_constants(values: Sequence[Any]) -> Any:
-    """Put arrays side by side, wherever they stand; what is no array is equal already."""
+    """Put arrays side by side, at any depth; what is no array is equal already."""
     first = values[0]
     if isinstance(first, Array):
         # A constant without axes serves all columns, and is equal in all nodes.

@@ -115,13 +115,13 @@ def _shift(children: Array, tests: np.int64, leaves: np.int64) -> Array:
 
 def _less_equal(forest: Forest, dtype: str) -> Forest:
     """Write tests ``x <= t``, which decide as the forest's own for x of the dtype."""
-    # A test on categories has no threshold, and what stands there may not fit the dtype.
+    # A test on categories has no threshold, and its entry there may not fit the dtype.
     thresholds = np.where(forest.on_category, 0, forest.less_equal_thresholds(dtype))
     return replace(forest, threshold=Array.of(thresholds, dtype), strict=False)
 
 
 def first_places(sizes: Sequence[int]) -> npt.NDArray[np.int64]:
-    """Where each of several things begins, that stand one after another."""
+    """Where each of several things begins when they follow one another."""
     return np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
 
 

@@ -247,7 +247,7 @@ Predictions are off by a third, and the program takes memory and time to compile
 """
 
 MOST_CONSTANT_BYTES = 64 << 20
-"""Bytes of constants beside the forests, beyond which a model keeps one program."""
+"""Bytes of constants other than the forests, above which a model keeps one program."""
 
 
 @dataclass(frozen=True)

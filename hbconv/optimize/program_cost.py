@@ -1,6 +1,6 @@
 """Predicted seconds of a program that no backend has seen: the cost that rewrites are chosen by.
 
-The same counts tell how long a program takes beside its source model (``predict_slowdown``).
+``predict_slowdown`` predicts by the same counts how long a program takes relative to its source.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def tree_work(forest: Forest, strategy: str, target: Target, backend: Backend, d
 
 
 def _with_sums(work: Work, forest: Forest) -> Work:
-    """Add what ``sum_leaves`` writes: a look-up, the start beside it, and the sum."""
+    """Add what ``sum_leaves`` writes: a look-up, the start next to it, and the sum."""
     return replace(
         work,
         operators=work.operators + 4,
@@ -191,7 +191,7 @@ def predict_slowdown(program: TensorProgram, library: str, target: Target) -> fl
     program : TensorProgram
         As it is lowered for the target.
     library : str
-        The source model's, such as ``"catboost"``.
+        The source model's, for example ``"catboost"``.
     target : Target
 
     Examples

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import Protocol
+from typing import Any
 
 from hbconv.containers import Graph, Node, at_step, topological
 
@@ -36,12 +36,10 @@ class Exactness(IntEnum):
     1. ``BITS``: equal to the last bit, so the rule may run anywhere.
     2. ``TOLERANCE``: rounded otherwise, within the tolerance of the dtype. It never runs before a
        node that a last bit sends elsewhere (``Node.decides``).
-    3. ``FAST``: rounded to float32, for ``precision="fast"`` alone.
     """
 
     BITS = 1
     TOLERANCE = 2
-    FAST = 3
 
     def __str__(self) -> str:
         return self.name.lower()
@@ -117,71 +115,48 @@ class Declined:
     reason: str
 
 
-class Rule(Protocol):
-    """What all rules have."""
+@dataclass(frozen=True)
+class Rule:
+    """What all rules have.
+
+    Parameters
+    ----------
+    function : callable
+    exactness : Exactness
+        How near the values stay.
+    proof : str
+        Why the values stay, for every place where the rule applies.
+    """
+
+    function: Callable[..., Any]
+    exactness: Exactness
+    proof: str
 
     @property
     def name(self) -> str:
         """Name of its function, of its file, and of its golden file."""
-
-    @property
-    def exactness(self) -> Exactness:
-        """How near the values stay."""
-
-    @property
-    def proof(self) -> str:
-        """Why the values stay, for every place where the rule applies."""
+        return str(self.function.__name__)
 
 
 @dataclass(frozen=True)
-class NodeRule:
+class NodeRule(Rule):
     """A rule that is always worth while: it is applied at each node, to a fixed point.
 
-    Parameters
-    ----------
-    function : callable
-        Takes a node, and returns what replaces it, or None where it does not apply.
-    exactness : Exactness
-    proof : str
-    duplicates : bool
-        It may compute a shared input anew for each of its readers.
+    Its function takes a node, and returns what replaces it, or None where it does not apply.
     """
 
     function: Callable[[Node], Node | None]
-    exactness: Exactness
-    proof: str
-    duplicates: bool = False
-
-    @property
-    def name(self) -> str:
-        """Name of the function."""
-        return self.function.__name__
 
 
 @dataclass(frozen=True)
-class GraphRule:
+class GraphRule(Rule):
     """A rule whose rewrites are chosen by the predicted cost of the whole graph.
 
-    Parameters
-    ----------
-    function : callable
-        Takes a graph, and yields the rewrites that it may make, and those that it declines. Sites
-        that pay off only together are one derivation.
-    exactness : Exactness
-    proof : str
-    duplicates : bool
-        It may compute a shared input anew for each of its readers.
+    Its function takes a graph, and yields the rewrites that it may make, and those that it
+    declines. Sites that pay off only together are one derivation.
     """
 
     function: Callable[[Graph], Iterator[Derivation | Declined]]
-    exactness: Exactness
-    proof: str
-    duplicates: bool = False
-
-    @property
-    def name(self) -> str:
-        """Name of the function."""
-        return self.function.__name__
 
 
 # Longer chains are optimized as far as the rounds go: an error there had blamed the rules.

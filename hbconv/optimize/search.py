@@ -246,12 +246,12 @@ class Search:
 
     def _propose(self, rule: GraphRule, graph: Graph) -> list[Derivation | Declined]:
         """Ask a rule once for each graph; what must not round there is declined."""
-        asked = rule.name, graph.output_roots
-        if asked not in self._proposals:
+        place = rule.name, graph.output_roots
+        if place not in self._proposals:
             # Bits that do not change cannot send a row elsewhere, wherever the rule applies.
             decisive = set() if rule.exactness is Exactness.BITS else find_decisive(graph)
-            self._proposals[asked] = [_allow(d, decisive) for d in rule.function(graph)]
-        return self._proposals[asked]
+            self._proposals[place] = [_allow(d, decisive) for d in rule.function(graph)]
+        return self._proposals[place]
 
     def _cheapest(self, graph: Graph, group: list[Derivation]) -> Derivation:
         if len(group) == 1:

@@ -90,7 +90,7 @@ class Interpolate(ColumnWise):
         width = self.type.width
         knots, values = (table.data.astype(dtype) for table in (self.knots, self.values))
         x = b.cast(inputs[0], dtype)
-        # The pieces of all columns stand in one table, so one look-up serves them.
+        # The pieces of all columns are in one table, so one look-up serves them.
         n_before = b.op("bucketize", x, b.constant(knots), right=self.closed == "left")
         piece = n_before + b.constant(np.arange(width) * (knots.shape[1] + 1), "int32")
         knot, value, slope = (
@@ -127,7 +127,7 @@ class SplineBasis(Node):
 
     It follows the recursion of de Boor and Cox (C. de Boor, A Practical Guide to Splines, chapter
     IX). The base interval leaves out ``degree`` knots at either end. Beyond it the polynomials of
-    its first and last piece go on.
+    its first and last piece continue.
 
     Parameters
     ----------

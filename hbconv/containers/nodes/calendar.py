@@ -241,7 +241,7 @@ CALENDAR_FIELDS = (*_OF_DAY, *_OF_SECOND, *_OF_NANOSECOND, "total_seconds")
 
 @container
 class CalendarField(Node):
-    """Read a field of instants in float64, such as the year, the hour, or seconds since 1970.
+    """Read a field of instants in float64: the year, the hour, the seconds since 1970, and so on.
 
     Days of the week are 1 (Monday) to 7, and the first day of a year is 1.
     """

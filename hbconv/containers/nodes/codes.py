@@ -228,7 +228,7 @@ def _find_by_search(b: Builder, x: Value, columns: Sequence[Numbers]) -> Value:
 
 
 def _cell_bits(numbers: Numbers) -> int | None:
-    """Return how many low bits of ints a cell leaves open; None where ints do not lie evenly."""
+    """Return the low bits that a cell leaves open; None where ints are not spread evenly."""
     # Values from a damaged file need not ascend, and cells are counted for ascending ones.
     if numbers.dtype.kind != "i" or np.any(numbers[1:] < numbers[:-1]):
         return None

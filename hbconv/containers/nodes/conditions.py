@@ -158,8 +158,8 @@ class Relation(ColumnWise):
 class AreBools(Node):
     """Whether the columns of x are all bools: the condition of a check.
 
-    The source makes an array of bools of them, which it refuses. The host tells, when it reads the
-    rows: programs take bools as ints.
+    The source makes an array of bools of them, which it refuses. The host finds out when it reads
+    the rows: programs take bools as ints.
     """
 
     x: Node

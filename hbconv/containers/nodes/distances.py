@@ -261,7 +261,7 @@ class Haversine(_ToPoints):
 
 @container
 class Angle(ColumnWise):
-    """``2 asin(sqrt(x))``: the angle of which x is the squared sine of the half."""
+    """``2 asin(sqrt(x))``: the angle whose half has the squared sine x."""
 
     x: Node
 

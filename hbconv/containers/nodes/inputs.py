@@ -109,7 +109,7 @@ class Columns(Node):
 
 @dataclass(frozen=True)
 class Hashed:
-    """Categories that the source tells apart by hashes of their texts alone.
+    """Categories that the source distinguishes by hashes of their texts alone.
 
     A hash is signed, of 32 bits: the low half of CityHash64 1.0. A whole number is a category too:
     its decimal digits are hashed.

@@ -379,7 +379,7 @@ class State:
 
     For each atom: its coefficient, that before the last move, its correlation with the rest of the
     row, whether it is taken, the sign of its direction, and its place in the source model's order,
-    in which those taken stand first. Then the slots, each with the number
+    in which those taken come first. Then the slots, each with the number
     of an atom taken, or the number of all atoms where it is free. Then the inverse of the products
     of the atoms in the slots, and four numbers.
     """

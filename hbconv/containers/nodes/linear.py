@@ -215,9 +215,9 @@ class TriangularSolution(Node):
     """``solve(lower, x.T).T`` in float64: the rows v for which ``v @ lower.T`` is x.
 
     A product with the inverse loses digits by the condition of the matrix: the deviations of a
-    process beside its fitted rows lost all of them. One step of iterative refinement has the error
+    process near its fitted rows lost all of them. One step of iterative refinement has the error
     of a substitution (Skeel, 1980): they are as near to the source's as its own are when its rows
-    are fitted in another order. So it is no Linear, of which a rule would make one product.
+    are fitted in another order. So it is no Linear: a rule would make one product of that.
     """
 
     x: Node

@@ -36,17 +36,17 @@ __all__ = [
 
 
 def reads_tied_points(node: Node) -> bool:
-    """Whether distances behind a node are to points of which several are often as far."""
+    """Whether a node depends on distances to points that are often equally far."""
     kinds = Distances | SharedDistances | SquaredDistances
     points = (n.points for n in topological((node,)) if isinstance(n, kinds))
     return any(are_often_tied(of.data) for of in points)
 
 
 class ChoosesNearest(Node):
-    """Chooses among entries or points, of which some may be equally near.
+    """Chooses among entries or points, some of them perhaps equally near.
 
     Programs order equally near ones by position, and NaN comes last. A source has a search of its
-    own: ``tied`` tells the rows that it may answer otherwise, ``searched`` is its choice.
+    own: ``tied`` flags the rows in which its choice may differ, ``searched`` is its choice.
     """
 
     count: int
@@ -79,7 +79,7 @@ class ChoosesNearest(Node):
 
     @property
     def listed(self) -> int:
-        """How many a program lists: with the next one, which tells a tie of the last."""
+        """How many a program lists: with the next one, which shows a tie of the last."""
         return min(self.count + (self.search is not None), self.entries.type.width)
 
     def in_order(self) -> Node:
@@ -138,14 +138,14 @@ class ChoosesNearest(Node):
         return tie & inputs[self.inputs.index(self.where)] if self.where else tie
 
     def is_shared(self, batch: int) -> bool:
-        """Whether threads of the source share the entries out in a call of so many rows."""
+        """Whether threads of the source share the entries out in a call of ``batch`` rows."""
         search = self.by_dtype
         return isinstance(search, WrittenSearch) and search.is_shared(
             self.entries.type.width, batch
         )
 
     def searched(self, entries: Node, batch: int) -> Searched:
-        """Return the choice that the source makes among entries, in a call of so many rows."""
+        """Return the choice that the source makes among entries, in a call of ``batch`` rows."""
         search = self.by_dtype
         assert isinstance(search, WrittenSearch)  # noqa: S101
         return Searched(entries, self.bounds, search, self.count, self.is_shared(batch))
@@ -406,7 +406,7 @@ def _solve_for_ones(b: Builder, matrix: Value) -> Value:
 
 @container
 class Scatter(Node):
-    """Each row's values at its own int32 positions, and what stands for absent ones elsewhere."""
+    """Each row's values at its own int32 positions, and the value of absent ones elsewhere."""
 
     values: Node
     positions: Node
@@ -435,7 +435,7 @@ class Scatter(Node):
 
 @container
 class Held(ColumnWise):
-    """The values that are held, and what stands for absent ones elsewhere."""
+    """The values that are held, and the value of absent ones elsewhere."""
 
     held: Node
     values: Node

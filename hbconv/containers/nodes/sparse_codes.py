@@ -474,7 +474,7 @@ class NonNegativeWeights(Node):
         return weights, violation
 
     def _stops(self, b: Builder, violation: Value, first: Value) -> Value:
-        """Tell whether a violation is small beside the first; the quotient is of float64."""
+        """Return whether a violation is small relative to the first; the quotient is of float64."""
         # The source divides Python's floats there, whatever the dtype of the matrix.
         share = b.cast(violation, "float64") / b.cast(first, "float64")
         is_small = share <= b.constant(self.tolerance, share.dtype)

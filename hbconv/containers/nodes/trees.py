@@ -202,7 +202,7 @@ class TreeInteractions(TreeContributions):
     """Shapley interaction values of the features of a forest, in float64.
 
     Each output has a matrix of the features, the expected value last. Half of what two features
-    add together stands in either place of the pair, and what a feature adds alone in the diagonal.
+    add together is in either place of the pair, and what a feature adds alone in the diagonal.
     So the rows add up to the contributions.
     """
 

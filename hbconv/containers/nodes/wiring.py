@@ -65,7 +65,7 @@ class Spread(Node):
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         (x,) = inputs
-        # One column of zeros stands behind x, and every column that x does not fill reads it.
+        # One column of zeros follows x, and every column that x does not fill reads it.
         zero = b.op("expand", x, b.constant(np.zeros(1), x.dtype))
         return b.take(b.concat([x, zero]), self._sources)
 
@@ -91,14 +91,14 @@ class Concat(Node):
         """Cut the columns into runs of one input each; inputs that no column needs vanish.
 
         Where the columns come back to an input, each input keeps what they need of it, once, and
-        they are selected from that. Cutting it anew each time would make a node for each column of
-        inputs that are woven together, such as the stages of two classes.
+        they are selected from that. Cutting it again each time would make a node for each column of
+        inputs that are woven together, as the stages of two classes are.
         """
         ends = np.cumsum([x.type.width for x in self.xs])
         owners = np.searchsorted(ends, columns.data, side="right")
         cuts = np.flatnonzero(np.diff(owners)) + 1
         runs = [run for run in np.split(np.arange(len(columns)), cuts) if len(run)]
-        # More runs than inputs: some input comes twice, and would be cut anew each time.
+        # More runs than inputs: some input comes twice, and would be cut again each time.
         if len(runs) > len({int(owners[run[0]]) for run in runs}):
             return self._select_woven(columns)
         parts = tuple(self._part(int(owners[run[0]]), columns.data[run]) for run in runs)

@@ -346,7 +346,7 @@ def _squares(terms: LeafWeights) -> Floats:
 def _columns_and_products(form: NormalForm, mixed: Floats, dtype: str) -> Features:
     """Yield the terms that have weights, of all homes side by side.
 
-    Columns are terms of one factor: beside the products they need no copy.
+    Columns are terms of one factor: next to the products they need no copy.
     """
     linear = np.concatenate([terms.linear for terms in form.leaves.values()])
     every = np.arange(len(linear))

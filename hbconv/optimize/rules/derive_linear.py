@@ -17,7 +17,7 @@ def derive_linear(graph: Graph) -> Iterator[Derivation | Declined]:
     """Fold scalers, projections, unions, sums and one-hot encodings into one product or look-up.
 
     1. Where nothing else is in between, roots become one product over the leaves.
-    2. Where inner products are shared or narrow, another derivation keeps them, and folds what lies
+    2. Where inner products are shared or narrow, another derivation keeps them, and folds what is
        before and after them. The cost decides.
     3. Squares of inner products become one product over the columns and the products of two of
        them, which many classes share; or they are kept too. The cost decides.

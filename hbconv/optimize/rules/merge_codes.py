@@ -50,7 +50,7 @@ def merge_codes(graph: Graph) -> Iterator[Derivation]:
 
 
 def _way(node: FindCode, columns: Sequence[Hashable]) -> Hashable:
-    """Say how the columns come from the input; a node whose columns differ stands alone."""
+    """Say how the columns come from the input; a node whose columns differ is alone."""
     ways = {way_of(c.x) if isinstance(c, FindCode) else c for c in columns}
     return ways.pop() if len(ways) == 1 else node
 

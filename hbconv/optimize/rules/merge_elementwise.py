@@ -58,7 +58,7 @@ class _Chains:
     Parameters
     ----------
     taken : mapping of Node to Select
-        Which columns of which node each one is.
+        The columns of a merged node that each one became.
     origin : mapping of Node to Node
         The node of the graph that each merged one goes back to.
     replaced : mapping of Node to mapping

@@ -31,7 +31,7 @@ def push_selection(node: Node) -> Node | None:
     """Let the selected node compute only the selected columns.
 
     Selections pass one-to-one containers, and merge into leaves and other selections. The constants
-    of Linear, OneHot and Polynomial absorb them. A node that mixes columns, such as Normalize or
+    of Linear, OneHot and Polynomial absorb them. A node that mixes columns, as Normalize or
     Softmax, blocks them. No columns tell the number of rows alone, as no columns of any operand
     do. Neither is one pushed that repeats columns. Bit-exact.
 
@@ -89,7 +89,7 @@ def inject_selection(node: Node) -> Node | None:
        times x is zero.
     2. Trees: features that no split reads.
     3. Polynomial: columns that no term multiplies.
-    4. ConstantRows: a column of the input tells the number of rows as well as what is made of it.
+    4. ConstantRows: a column of the input gives the number of rows as well as what is made of it.
 
     Examples
     --------

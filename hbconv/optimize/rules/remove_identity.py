@@ -50,8 +50,8 @@ def remove_identity(node: Node) -> Node | None:
 
 
 def _keeps_dtype(node: Cast) -> bool:
-    """Whether readers see the same dtype: beside float32, small ints count as less."""
-    # Removing a Cast of small ints changed the type of a Concat beside float32.
+    """Whether readers see the same dtype: next to float32, small ints count as less."""
+    # Removing a Cast of small ints changed the type of a Concat with float32.
     return node.type.dtype == node.x.type.dtype and node.weak_int == node.x.weak_int
 
 

@@ -22,7 +22,7 @@ def move_tests(graph: Graph) -> Iterator[Derivation | Declined]:
     1. On an ordered column, the largest x with ``f(x) <= t`` is the new threshold, found by
        bisection over the floats. What f makes of NaN says where NaN goes.
     2. On a column of codes, f is evaluated at every code. The codes of the new tests are sets; they
-       are written as thresholds on ranks where these lie one in the other, else as categories.
+       are written as thresholds on ranks where these are nested, else as categories.
 
     f must change the side of each test at one place. Its nodes tell by construction where they
     rise and fall (``Node.trend``). Functions whose last bit differs between backends are looked at

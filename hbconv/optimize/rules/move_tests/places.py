@@ -79,7 +79,7 @@ class Bracket:
 class Switches:
     """The tests on one column as thresholds on its cut, ``value <= threshold``.
 
-    ``mirrored`` tests go right where that holds. ``default_left`` is told of the test as it was.
+    ``mirrored`` tests go right where that holds. ``default_left`` describes the test as it was.
     """
 
     threshold: npt.NDArray[np.float64]
@@ -139,7 +139,7 @@ def find_bracket(column: Ends, tests: DistinctTests, chosen: Ints) -> Bracket:
     """Find where the tests on a column change sides, from both ends of each of its pieces.
 
     1. Decide the tests at the ends.
-    2. If NaN beside numbers is what turns a test twice, look at the numbers alone.
+    2. If NaN next to numbers is what turns a test twice, look at the numbers alone.
     3. Between the two ends at which a test turns, it turns once.
 
     Raises

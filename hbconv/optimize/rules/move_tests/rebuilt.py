@@ -249,7 +249,7 @@ class _Sets:
         self._of_test[test] = self._numbers.setdefault(content, len(self._numbers))
 
     def tables(self, of_test: npt.NDArray[np.int64]) -> CategoryTables | None:
-        """Return all tables, for tests of which each is one of those given."""
+        """Return all tables; each test of ``of_test`` has one that was added."""
         if not self._numbers:
             return None
         numbers = np.full(int(of_test.max()) + 1, -1, np.int32)
@@ -334,7 +334,7 @@ class _Ranked:
 
 
 def rank_codes(places: Sequence[Destination]) -> list[Destination]:
-    """Write tests for sets of codes as tests on ranks, where the sets lie one in the other.
+    """Write tests for sets of codes as tests on ranks, where the sets are nested.
 
     The sets of one function of a code always do: each holds the codes up to a threshold. Trees
     decide a threshold faster than a set, on every backend. A code's rank is the number of sets that
@@ -360,7 +360,7 @@ def rank_codes(places: Sequence[Destination]) -> list[Destination]:
 
 
 def _rank_column(places: Sequence[Destination]) -> _Ranked | None:
-    """Rank the codes of one column; None if its sets do not lie one in the other.
+    """Rank the codes of one column; None if its sets are not nested.
 
     1. Sort the distinct sets by size.
     2. Count for each code the sets that it is not in.
