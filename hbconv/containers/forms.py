@@ -245,8 +245,8 @@ class Paths(Form):
     def misfit(self, values: Type) -> str | None:  # noqa: ARG002
         """Require each node to follow the one above it, so that every way up ends."""
         above = self.parent.data
-        # A node above itself would make the way to the root endless, in a file that anybody may
-        # write.
+        # A node above itself would make the way to the
+        # root endless, in a file that anybody may write.
         climbs = (
             above.ndim == 1
             and above.dtype.kind == "i"
@@ -304,8 +304,8 @@ class Sparse(Form):
         """Return the form for rows that another step returns: it follows theirs if both do."""
         layout = self.layout if self.layout in ("csr", "csc") else before.layout
         if self.layout == "given" and before.layout == "kept":
-            # A step before that keeps the layout of its rows hands on theirs, which this one
-            # follows.
+            # A step before that keeps the layout of its
+            # rows hands on theirs, which this one follows.
             layout = "given"
         return Sparse(layout, self.arrays and before.arrays)
 

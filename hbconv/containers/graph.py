@@ -116,8 +116,8 @@ _ANSWERS = frozenset(
         "float64",
     }
 )
-# A model that multiplies all columns in pairs may claim any width: it is refused before a row asks
-# for the memory.
+# A model that multiplies all columns in pairs may claim any
+# width: it is refused before a row asks for the memory.
 MOST_ROW_VALUES = 1 << 26
 """Values of one row, of all nodes together: half a gigabyte."""
 

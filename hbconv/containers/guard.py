@@ -165,8 +165,8 @@ def find_guard(
     watched by the program: |x| <= 1e+18: x is not finite
     computed by the program: log(x) is not finite
     """
-    # Walked backwards, so that of equal conditions the first check stays: its message is the
-    # source's.
+    # Walked backwards, so that of equal conditions the
+    # first check stays: its message is the source's.
     distinct = {(check.node, check.every): check for check in reversed(graph.checks)}
     checks = tuple(distinct.values())[::-1]
     bounds = {check: _safe_bound(check) for check in checks}
@@ -348,8 +348,8 @@ def _interval_of(
     node: Node, input_interval: Interval, intervals: dict[int, Interval | None]
 ) -> Interval | None:
     """Visit each node once: where each column is computed from all before it, paths are many."""
-    # By identity: digests of large constants cost more than the analysis, and the graph keeps nodes
-    # alive.
+    # By identity: digests of large constants cost more
+    # than the analysis, and the graph keeps nodes alive.
     if id(node) not in intervals:
         intervals[id(node)] = _compute_interval(node, input_interval, intervals)
     return intervals[id(node)]
@@ -406,8 +406,8 @@ def find_looks(
     if any(isinstance(leaf, Entries) for leaf in leaves):
         return ()
     columns = _floats_read(leaves)
-    # A table of several dtypes enters a program column by column, so each column more is one more
-    # copy.
+    # A table of several dtypes enters a program column
+    # by column, so each column more is one more copy.
     if len(set(graph.schema.dtypes)) > 1 and not columns <= _floats_read(graph.nodes()):
         return ()
     return tuple(_looks(graph, columns, bound, without_nan))

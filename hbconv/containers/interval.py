@@ -59,8 +59,8 @@ def union(*intervals: Interval) -> Interval:
     >>> union(Interval(1.0), Interval(3.0, frozenset({0})))
     Interval(bound=3.0, nan_from=frozenset({0}), least=-inf)
     """
-    # ``least`` keeps its default, which holds for any values: only counts of one node are asked for
-    # theirs.
+    # ``least`` keeps its default, which holds for any
+    # values: only counts of one node are asked for theirs.
     return Interval(
         max((interval.bound for interval in intervals), default=0.0),
         frozenset().union(*(interval.nan_from for interval in intervals)),

@@ -322,8 +322,8 @@ def _key(value: Any) -> str:
     if isinstance(value, Node | Array | Schema):
         return value.key
     if isinstance(value, tuple):
-        # Texts are quoted at once: a vocabulary may hold a million, and a comma in one must not
-        # split it.
+        # Texts are quoted at once: a vocabulary may hold
+        # a million, and a comma in one must not split it.
         write = repr if set(map(type, value)) <= {str} else _key
         return "(" + ",".join(map(write, value)) + ")"
     if dataclasses.is_dataclass(value):

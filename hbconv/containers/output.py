@@ -93,8 +93,8 @@ class Output:
     @property
     def in_parts(self) -> Output:
         """The output of some of the rows, whose answers are joined."""
-        # A last part of one row stays a row until all parts are joined: only a whole call of one
-        # row is flat.
+        # A last part of one row stays a row until all parts
+        # are joined: only a whole call of one row is flat.
         form = MATRIX if isinstance(self.form, FlatRow) else self.form
         return replace(self, form=form, of_no_rows=None)
 

@@ -490,8 +490,8 @@ def _in_c(function: Callable[..., float], *values: Any) -> Terms:
     wide = np.broadcast_arrays(*(np.asarray(value, np.float64) for value in values))
     with np.errstate(all="ignore"):
         answers = np.asarray(getattr(np, _NAMES.get(function, function.__name__))(*wide))
-    # Python's math raises at poles and overflows, where the C library returns what numpy has
-    # already.
+    # Python's math raises at poles and overflows, where
+    # the C library returns what numpy has already.
     usual = np.isfinite(answers)
     arguments = [array[usual] for array in wide]
     # Value by value: numpy's own loops use vector code whose last bit differs from the C library's.

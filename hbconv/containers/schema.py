@@ -196,8 +196,8 @@ class Schema:
         """Digest that distinguishes schemas."""
         weak = tuple(column.weak_int for column in self.columns)
         content = repr((self.names, self.dtypes, weak, self.named, self.conventions, self.finds))
-        # Names may hold lone surrogates, as of files that are no UTF-8, which the plain codec
-        # refuses.
+        # Names may hold lone surrogates, as of files that
+        # are no UTF-8, which the plain codec refuses.
         return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
 
     @cached_property
@@ -213,8 +213,8 @@ class Schema:
     def with_dtypes(self, dtypes: Sequence[str]) -> Schema:
         """Return the same columns with other dtypes; the schema itself where they have these."""
         columns = tuple(c.of(d) for c, d in zip(self.columns, dtypes, strict=True))
-        # ``Column.of`` returns the column itself where nothing changes, so identity is enough and
-        # fast.
+        # ``Column.of`` returns the column itself where
+        # nothing changes, so identity is enough and fast.
         same = all(map(is_, columns, self.columns))
         return self if same else replace(self, columns=columns)
 

@@ -80,8 +80,8 @@ class PartitionSearch(NearestSearch):
         count : int
             How many are chosen.
         """
-        # argpartition alone leaves the chosen unordered, and its choice among equal entries is the
-        # source's.
+        # argpartition alone leaves the chosen unordered, and
+        # its choice among equal entries is the source's.
         chosen = np.argpartition(entries, count - 1, axis=1)[:, :count]
         order = np.argsort(np.take_along_axis(entries, chosen, axis=1))
         return np.take_along_axis(chosen, order, axis=1).astype(np.int32)

@@ -84,8 +84,8 @@ class Vocabulary:
         >>> [codes[value] for value in ("7", 7, b"7", True, 1)]
         [0, 0, 0, 1, -1]
         """
-        # Built once: ordinary values are then found at the speed of a dict, and rules serve the
-        # others alone.
+        # Built once: ordinary values are then found at the
+        # speed of a dict, and rules serve the others alone.
         return _SpelledCodes(self) if self.spelled else _Codes(self)
 
     @cached_property

@@ -119,8 +119,8 @@ KERNEL_PRICES: Mapping[tuple[str, str], Prices] = {
     ("torch", "tree_traversal"): Prices(
         operator=4.9e-6,
         elementwise=4e-9,
-        # Raised since walks drop rows that have arrived; regret of 139 timings fell from 1.065 to
-        # 1.049.
+        # Raised since walks drop rows that have arrived;
+        # regret of 139 timings fell from 1.065 to 1.049.
         visit=(3.1e-9, 1.5e-8),
         column=1.2e-8,
         sum=4.6e-9,

@@ -296,8 +296,8 @@ def is_usable(record: TuningRecord, contenders: list[Contender]) -> bool:
 
     Predictions decide which those are, and they may have changed since it was written.
     """
-    # Predictions may have changed since, and a record that lacks today's first choice compares
-    # nothing.
+    # Predictions may have changed since, and a record
+    # that lacks today's first choice compares nothing.
     labels = [contender.label for contender in contenders]
     return labels[0] in record.seconds and record.chosen in labels
 

@@ -293,8 +293,8 @@ def plan_rows(graph: Graph, target: Target, backend: Backend, fitted: Plan) -> t
     fitted : Plan
         The plan for ``target.rows``.
     """
-    # tvm has a loop for few rows in the one program, and a second one takes half a second to
-    # compile.
+    # tvm has a loop for few rows in the one program,
+    # and a second one takes half a second to compile.
     if not backend.plans_by_rows or target.strategy is not None or not fitted.choices:
         return ()
     # Each program holds its own copy of the constants.

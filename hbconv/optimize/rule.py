@@ -194,8 +194,8 @@ def _round(graph: Graph, rules: Sequence[NodeRule]) -> Graph:
         node = original.with_inputs(mapping)
         # A rule that rounds otherwise could send a row to another leaf or neighbour from here.
         for rule in exact if original in decisive else rules:
-            # What a rule makes belongs to the step of what it replaces, in ``explain`` and in
-            # costs.
+            # What a rule makes belongs to the step of what
+            # it replaces, in ``explain`` and in costs.
             with at_step(node.step):
                 node = rule.function(node) or node
         mapping[original] = node

@@ -208,8 +208,8 @@ class Normalize(Node):
         if not x.shape[0]:
             return x
         norm = b.reshape(self._sparse_norm(b, x) if self.sparse else self._dense_norm(b, x), 1)
-        # Below the least float there is only 0; dense norms follow ``_handle_zeros_in_scale`` of
-        # scikit-learn.
+        # Below the least float there is only 0; dense norms
+        # follow ``_handle_zeros_in_scale`` of scikit-learn.
         least = np.nextafter(0.0, 1.0) if self.sparse else 10 * np.finfo(x.dtype).eps
         norm = b.where(
             b.op("lt", norm, b.constant([least], norm.dtype)), b.constant([1.0], norm.dtype), norm

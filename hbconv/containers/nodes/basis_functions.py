@@ -158,8 +158,8 @@ class SplineBasis(Node):
         """Compute the splines of the columns that have a selected one."""
         owners = columns.data // self.n_splines
         kept = np.unique(owners)
-        # Splines of one column are computed together, so a selection helps only if a whole column
-        # goes.
+        # Splines of one column are computed together, so
+        # a selection helps only if a whole column goes.
         if len(kept) == self.x.type.width:
             return None
         knots = Array(self.knots.data[kept])

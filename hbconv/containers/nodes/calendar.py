@@ -227,8 +227,8 @@ def _total_seconds(b: Builder, x: Value) -> Value:
     day, second, nanosecond = (b.take(x, [i]) for i in range(3))
     below = _rest(b, nanosecond, 1000)
     quotients = []
-    # float64 holds microseconds since 1970 exactly up to the year 2255; pandas rounds beyond, and
-    # so is this.
+    # float64 holds microseconds since 1970 exactly up to
+    # the year 2255, and pandas rounds later ones too.
     for rate, rest in ((10**6, _floor_divide(b, nanosecond, 1000)), (10**9, nanosecond)):
         count = day * _number(b, DAY * rate) + (second * _number(b, rate) + rest)
         quotients.append(count / _number(b, rate))

@@ -39,7 +39,7 @@ __all__ = [
     "WeightedLookup",
 ]
 
-# These forms took encoded pipelines from 132 to 80 ns a row on tvm; no limit was measured alone.
+# These forms took encoded pipelines from 132 to 80 ns a row on tvm; single limits have no record.
 MAX_COMPARED = 8
 """Known values up to which comparing with each beats a search, on every backend."""
 MAX_RANGE = 4096
@@ -92,8 +92,8 @@ class FindCode(ColumnWise):
     def trend(self, column: int) -> Trend:
         """Flat between the known values, where floats can name these as breaks."""
         values = self.values[column].data
-        # float64 rounds ints above 2**53: a test beside such a break would be moved to the wrong
-        # side.
+        # float64 rounds ints above 2**53: a test beside
+        # such a break would be moved to the wrong side.
         exact = values.astype(np.float64).astype(values.dtype) == values
         return Trend.FLAT if np.all(exact | np.isnan(values)) else Trend.UNKNOWN
 

@@ -163,8 +163,7 @@ def _cut(constant: Any, columns: npt.NDArray[np.integer], axis: int) -> Any:
 def _entry_axes(cls: type[Node]) -> dict[str, int]:
     """Return the axis of the output columns in each constant that has one, by field."""
     hints = get_type_hints(cls, include_extras=True)
-    # Annotations are read once for each class: they are texts, and resolving them takes longer
-    # than all the rest of a narrowing.
+    # Annotations are texts, so they are resolved once for each class.
     return {
         name: mark.axis
         for name, hint in hints.items()

@@ -211,8 +211,8 @@ class IsBeyond(Node):
 PLACES = 2048
 """Size of the table."""
 
-# 99 of numpy's 2,048 powers were a unit off where it has AVX-512, and CatBoost's are the C
-# library's.
+# 99 of numpy's 2,048 powers were a unit off where it
+# has AVX-512, and CatBoost's are the C library's.
 TABLE = Array.of([2.0 ** (place / PLACES) for place in range(PLACES)], np.float64)
 """The powers, each the float nearest to the true one.
 
@@ -313,8 +313,8 @@ def _exp(b: Builder, x: Value) -> Value:
         - rest
         + b.constant(1.0)
     )
-    # Two look-ups, of a fraction of a power and of a whole one, where no primitive sets an
-    # exponent.
+    # Two look-ups, of a fraction of a power and of a
+    # whole one, where no primitive sets an exponent.
     scale = b.lookup(b.constant(TABLE.data), b.cast(place, "int32"))
     turns = b.lookup(
         b.constant(np.append(np.ldexp(1.0, np.arange(-1022, 1024)), np.inf)),

@@ -99,14 +99,14 @@ class SquaredDistances(_ToPoints):
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         points = self.points.data.astype(np.float64)
-        # One point at 1e12 among 80 moved the mean so far that the distances to the others lost all
-        # digits.
+        # One point at 1e12 among 80 moved the mean so far
+        # that the distances to the others lost all digits.
         centre = np.median(points, axis=0)
         points = points - centre
         x = b.cast(inputs[0], "float64") - b.constant(centre)
         norms = b.reshape(b.reduce("reduce_sum", x * x), 1)
-        # A product of matrices takes a multiply-add a coordinate, where differences take three
-        # operations.
+        # A product of matrices takes one multiply-add for
+        # each coordinate, differences take three operations.
         distances = (
             b.matmul(x, b.constant(-2.0 * points.T)) + b.constant((points**2).sum(axis=1)) + norms
         )

@@ -261,8 +261,8 @@ class FillObjects(Node):
     @property
     def fills_numbers(self) -> bool:
         """Whether it changes a column of numbers, where None is NaN."""
-        # NaN is unequal to itself: filling with it changes nothing, since None is NaN among
-        # numbers.
+        # NaN is unequal to itself: filling with it changes
+        # nothing, since None is NaN among numbers.
         return any(value is not None and value == value for value in self.fill)
 
     def infer(self) -> Type:

@@ -90,8 +90,8 @@ class LeastAngles(Node):
         slots = self._most_taken(gram, products.dtype)
         walk = _Walk(gram, self, slots, x.shape[0], 10.0 ** np.finfo(products.dtype).precision)
         target = b.cast(products, "float64")
-        # Rounds that skip an atom or turn one around are no moves, so they come on top of
-        # ``steps``.
+        # Rounds that skip an atom or turn one around are
+        # no moves, so they come on top of ``steps``.
         state = b.iterate(self.steps + 4 * len(atoms), walk.start(b, target), target, walk.step)
         return b.cast(b.take(state, np.arange(len(atoms))), self.type.dtype)
 
@@ -206,8 +206,8 @@ class _Walk:
         open_ = b.where(is_taken, number(b, -np.inf), strength)
         height = b.reshape(b.reduce("reduce_max", open_), 1)
         is_best = ~is_taken & b.op("eq", open_, height)
-        # Of equal correlations the source takes the first in its own order, which swaps have
-        # changed.
+        # Of equal correlations the source takes the first
+        # in its own order, which swaps have changed.
         index = b.reduce("argmax", b.where(is_best, -state.order, number(b, -np.inf)))
         is_all = total(b, state.taken) >= number(b, float(self.size))
         return Lead(
@@ -351,8 +351,8 @@ class _Walk:
         column = b.reduce("reduce_sum", state.inverse * as_column(b, slot), axis=0)
         v = column + growth.factor * dot(b, growth.v, slot) * growth.v
         products = b.lookup(b.constant(self.gram), index)
-        # Updates of the atoms taken are left out on the way, so this one has no correlation to go
-        # on from.
+        # Updates of the atoms taken are left out on the
+        # way, so this one has no correlation to go on from.
         rest = dot(b, target, place) - dot(b, products, move.code)
         is_gone = is_set(b, place)
         taken = b.where(is_gone, zero, growth.taken)

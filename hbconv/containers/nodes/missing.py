@@ -41,8 +41,8 @@ class Impute(ColumnWise):
         largest = largest_constant(self.fill)
         if largest is None:
             return None
-        # Once NaN is filled no row holds any; another number that is filled leaves NaN where it
-        # was.
+        # Once NaN is filled no row holds any; another
+        # number that is filled leaves NaN where it was.
         filled = frozenset() if np.isnan(self.missing) else x.nan_from
         return Interval(max(x.bound, largest), filled)
 

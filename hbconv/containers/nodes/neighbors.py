@@ -371,8 +371,8 @@ class Barycentric(Node):
         zero = b.constant([0.0], products.dtype)
         diagonal = b.take(b.reshape(products, count * count), np.arange(count) * (count + 1))
         trace = b.reshape(b.reduce("reduce_sum", diagonal), 1)
-        # scikit-learn's ``barycenter_weights`` adds the share itself where all differences are
-        # zero.
+        # scikit-learn's ``barycenter_weights`` adds the
+        # share itself where all differences are zero.
         added = b.where(trace > zero, share * trace, b.op("expand", trace, share))
         return products + b.reshape(added, 1, 1) * b.constant(np.eye(count), products.dtype)
 

@@ -84,8 +84,8 @@ class YeoJohnson(ColumnWise):
         """Return the powers below and above zero in the dtype of the answer, those near 0 as 0."""
         powers = np.stack([self.below.data, self.above.data]).astype(self.type.dtype)
         eps = np.finfo(powers.dtype).eps
-        # scipy takes the logarithm where |above| < eps, and where not |below| > eps: hence two
-        # comparisons.
+        # scipy takes the logarithm where |above| < eps, and
+        # where not |below| > eps: hence two comparisons.
         near = np.stack([np.abs(powers[0]) <= eps, np.abs(powers[1]) < eps])
         return np.where(near, powers.dtype.type(0), powers)
 

@@ -81,8 +81,8 @@ class LogAdd(Node):
         return misfit_of_groups(self.groups, self.x.type.width)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
-        # One loop: as a thousand small operators, the mean of a hundred members took two minutes to
-        # compile.
+        # One loop: as a thousand small operators, the mean
+        # of a hundred members took two minutes to compile.
         return b.reduce("ordered_logsumexp", b.reshape(inputs[0], self.groups, self.type.width))
 
 
@@ -399,8 +399,8 @@ class PairVotes(Node):
         signed = b.cast(confidences, "float64") * b.constant(np.where(second, 1.0, -1.0))
         # Pair after pair, since a last bit may decide between classes of equal votes.
         total = b.reduce("ordered_sum", signed, axis=1)
-        # As scikit-learn's ``_ovr_decision_function``: below 1/3, confidences only break ties of
-        # votes.
+        # As scikit-learn's ``_ovr_decision_function``:
+        # below 1/3, confidences only break ties of votes.
         return b.reduce("reduce_sum", votes, axis=1) + total / (
             b.constant(3.0) * (b.op("abs", total) + b.constant(1.0))
         )

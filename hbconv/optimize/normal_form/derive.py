@@ -62,7 +62,7 @@ _MOVES = (Select, Concat, Together)
 MAX_WEIGHTS = 1 << 24
 """Entries of the largest matrix that a derivation makes."""
 
-# 16 columns and 10 classes gain (159 to 108 ns a row on tvm); wider forms were not measured.
+# 16 columns and 10 classes gain (159 to 108 ns a row on tvm); wider forms have no record.
 MAX_MIXED = 64
 """Columns of the widest quadratic form, which has half as many products as their square."""
 
@@ -102,8 +102,8 @@ def derive(roots: Iterable[Node], part: LinearPart, cut: frozenset[Node] = froze
     if not chosen:
         return Derived()
     region = Region.below(chosen, part, cut)
-    # MultinomialNB without smoothing, behind a sparse encoder, multiplied infinity by a weight of
-    # 0.
+    # MultinomialNB without smoothing, behind a sparse
+    # encoder, multiplied infinity by a weight of 0.
     if _may_be_infinite(region.leaves):
         return Derived(
             reasons=dict.fromkeys(chosen, "a column may be infinite, times a weight of 0")
@@ -251,8 +251,8 @@ class DerivationJudge:
 
 def _within(before: Bounded, after: Bounded, bound: Floats) -> bool:
     """Whether two values in double-double are as near as the bound."""
-    # Double-double resolves 2**-100, so what differs here is the rounding of constants, or a false
-    # identity.
+    # Double-double resolves 2**-100, so what differs here
+    # is the rounding of constants, or a false identity.
     apart = np.abs((before.value - after.value).high)
     return bool(np.all(apart <= _SAFETY * bound))
 

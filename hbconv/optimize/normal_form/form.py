@@ -131,7 +131,7 @@ class ColumnProducts:
         """Return the weights on the input's columns, for the input's values at the centre."""
         total = np.zeros((len(centre), self.weights.shape[1]))
         # A factor of -1 reads this last one.
-        values = np.append(centre, 1.0)  # which -1 reads
+        values = np.append(centre, 1.0)
         for column, factor in ((self.first, self.second), (self.second, self.first)):
             kept = column >= 0
             np.add.at(total, column[kept], values[factor[kept], None] * self.weights[kept])

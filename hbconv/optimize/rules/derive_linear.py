@@ -134,6 +134,6 @@ def _groups(part: LinearPart) -> list[list[Node]]:
 
 def _links(root: Node, part: LinearPart) -> set[Node]:
     inner = _inner_products([root], part)
-    # Fifty heads of one projection each folded it for themselves, so those that share it go
-    # together.
+    # Fifty heads of one projection each folded it for
+    # themselves, so those that share it go together.
     return set(inner) or {node for node in _below([root], part) if not part.is_inner(node)}

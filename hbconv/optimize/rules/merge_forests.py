@@ -83,7 +83,7 @@ def _kind(node: Trees) -> tuple[Hashable, ...]:
         return TreeLeaves, node.x.type.dtype, node.forest.leaf_id.dtype
     single = node.forest.n_trees == 1
     values = node.forest.values.shape[1]
-    # For vectors of 20 trees it gave 0.9 on tvm, and padded with zeros 0.3 to 0.7.
+    # Merged forests of 20 trees of vectors were 0.9 times as fast on tvm, padded ones 0.3 to 0.7.
     return TreeEnsemble, node.x.type.dtype, node.forest.accumulate, values, values > 1 and single
 
 

@@ -40,8 +40,8 @@ def merge_linears(graph: Graph) -> Iterator[Derivation | Declined]:
     linear(columns(a, b), [[4.], [5.]] + [6.])
     -> select(together(linear(columns(a, b), [[1., 4.], [2., 5.]] + [3., 6.])), [1])
     """
-    # A BLAS may add in another order for a wider matrix, so no product before a threshold is
-    # merged.
+    # A BLAS may add in another order for a wider matrix,
+    # so no product before a threshold is merged.
     decisive = find_decisive(graph)
     levels = find_levels(graph, lambda node: isinstance(node, Linear))
     linears = [n for n in graph.nodes() if isinstance(n, Linear) and n not in decisive]

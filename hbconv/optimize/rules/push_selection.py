@@ -61,8 +61,8 @@ def push_selection(node: Node) -> Node | None:
 
 def _repeats(node: Select) -> bool:
     """Whether it has more columns than are computed, so that pushed it would compute some twice."""
-    # A repeating selection pushed into a product made a matrix of all fitted rows of its one
-    # column.
+    # A repeating selection pushed into a product made
+    # a matrix of all fitted rows of its one column.
     is_computed = node.x.inputs and not isinstance(node.x, Select)
     return bool(is_computed) and len(node.indices) > node.x.type.width
 

@@ -61,7 +61,7 @@ def move_tests(graph: Graph) -> Iterator[Derivation | Declined]:
         moves = {node: move_forest(x, node.forest, graph.schema) for node in readers}
         for node, moved in moves.items():
             yield from (Declined("move_tests", node, reason) for reason in moved.refusals)
-        # Forests that share a column must all leave it, or it is computed for those that stay.
+        # One derivation for all: a single forest would leave its columns computed for the others.
         if any(moved.drops for moved in moves.values()):
             yield _derivation(moves)
 

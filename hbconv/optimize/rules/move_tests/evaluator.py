@@ -238,8 +238,8 @@ class Evaluator:
     def _compute(self, node: Node, inputs: list[_Array]) -> _Array:
         if isinstance(node, Columns):
             return np.concatenate([x.astype(node.type.dtype) for x in inputs], axis=1)
-        # Behind normal quantiles, numpy's bits sent up to 86 of 1,700 rows near a switch to another
-        # leaf.
+        # Behind normal quantiles, numpy's bits sent up to
+        # 86 of 1,700 rows near a switch to another leaf.
         function = node.source_function()
         if function is not None:
             return function(*inputs)
