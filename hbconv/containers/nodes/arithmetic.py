@@ -157,9 +157,9 @@ class RowDot(Node):
         return b.reshape(b.reduce("reduce_sum", x * y), 1)
 
 
-@container
-class GroupSums(Node):
-    """The sum of each of ``groups`` equal blocks of columns."""
+@container_base
+class _Grouped(Node):
+    """Base of sums over ``groups`` equal blocks of columns."""
 
     x: Node
     groups: int
@@ -168,11 +168,16 @@ class GroupSums(Node):
     def detail(self) -> str:
         return f"of {self.groups} groups"
 
-    def infer(self) -> Type:
-        return Type(self.groups, self.x.type.dtype)
-
     def check(self) -> str | None:
         return misfit_of_groups(self.groups, self.x.type.width)
+
+
+@container
+class GroupSums(_Grouped):
+    """The sum of each of ``groups`` equal blocks of columns."""
+
+    def infer(self) -> Type:
+        return Type(self.groups, self.x.type.dtype)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         return b.reduce(
@@ -183,24 +188,14 @@ class GroupSums(Node):
 
 
 @container
-class RunningSums(Node):
+class RunningSums(_Grouped):
     """Add up equal blocks of columns: each block becomes the sum of itself and those before it.
 
     The blocks are added one after another.
     """
 
-    x: Node
-    groups: int
-
-    @property
-    def detail(self) -> str:
-        return f"of {self.groups} groups"
-
     def infer(self) -> Type:
         return self.x.type
-
-    def check(self) -> str | None:
-        return misfit_of_groups(self.groups, self.x.type.width)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         width = self.type.width

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.containers.interval import Interval, Trend, union
-from hbconv.containers.node import Node, container
+from hbconv.containers.node import Node, container, container_base
 from hbconv.containers.nodes.column_wise import BetweenBounds, ColumnWise
 from hbconv.containers.schema import Type
 
@@ -96,20 +96,11 @@ class OnlyNumbers(NoTexts):
     """
 
 
-@container
-class IsOtherDtype(Node):
-    """True in every row unless x is of the dtype: the condition of a check.
-
-    The dtype ``"float"`` stands for float32 and float64.
-    """
+@container_base
+class _OfDtype(Node):
+    """Base of conditions that dtypes decide alone: True in every row unless ``never``."""
 
     x: Node
-    dtype: str
-
-    @property
-    def never(self) -> bool:
-        dtype = self.x.type.dtype
-        return dtype.startswith("float") if self.dtype == "float" else dtype == self.dtype
 
     def infer(self) -> Type:
         return Type(1, "bool")
@@ -117,6 +108,21 @@ class IsOtherDtype(Node):
     def lower(self, b: Builder, *inputs: Value) -> Value:
         # The dtype decides for all rows at once, so the program holds the answer as a constant.
         return b.op("expand", inputs[0], b.constant([not self.never]))
+
+
+@container
+class IsOtherDtype(_OfDtype):
+    """True in every row unless x is of the dtype: the condition of a check.
+
+    The dtype ``"float"`` stands for float32 and float64.
+    """
+
+    dtype: str
+
+    @property
+    def never(self) -> bool:
+        dtype = self.x.type.dtype
+        return dtype.startswith("float") if self.dtype == "float" else dtype == self.dtype
 
 
 @container
@@ -155,21 +161,13 @@ class Relation(ColumnWise):
 
 
 @container
-class AreBools(Node):
+class AreBools(_OfDtype):
     """Whether the columns of x are all bools: the condition of a check.
 
     The source makes an array of bools of them, which it refuses. The host finds out when it reads
     the rows: programs take bools as ints.
     """
 
-    x: Node
-
     @property
     def never(self) -> bool:
         return True
-
-    def infer(self) -> Type:
-        return Type(1, "bool")
-
-    def lower(self, b: Builder, *inputs: Value) -> Value:
-        return b.op("expand", inputs[0], b.constant([False]))

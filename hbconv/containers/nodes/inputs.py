@@ -15,7 +15,7 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.containers.extractors import Buckets, Extractor, Texts
 from hbconv.containers.interval import FINITE, LARGEST, LARGEST_INT, Interval, Trend
-from hbconv.containers.node import Node, container
+from hbconv.containers.node import Node, container, container_base
 from hbconv.containers.nodes.wiring import Cast
 from hbconv.containers.schema import Schema, Type
 from hbconv.containers.vocabulary import DateCodes, Vocabulary
@@ -227,17 +227,26 @@ class Entries(Node):
         return Interval(inputs[0].bound if self.type.dtype in LARGEST else LARGEST_INT)
 
 
-def _text_answer(node: Node) -> UnsupportedError:
-    return UnsupportedError(
-        "text columns",
-        node.step,
-        hint="Answers are numbers or labels: encode text (OneHotEncoder, OrdinalEncoder) after "
-        "filling it, and fill columns of numbers with a number.",
-    )
+@container_base
+class _OfTexts(Node):
+    """Base of steps of texts, which exist only between parsers: these fold them into others."""
+
+    x: Node
+
+    def infer(self) -> Type:
+        return Type(self.x.type.width, "string")
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:  # noqa: ARG002
+        raise UnsupportedError(
+            "text columns",
+            self.step,
+            hint="Answers are numbers or labels: encode text (OneHotEncoder, OrdinalEncoder) after "
+            "filling it, and fill columns of numbers with a number.",
+        )
 
 
 @container
-class FillObjects(Node):
+class FillObjects(_OfTexts):
     """Replace the missing values of columns of objects.
 
     It exists only between parsers. An encoder of texts folds it into a vocabulary, and columns of
@@ -253,7 +262,6 @@ class FillObjects(Node):
         Columns of other objects stay as they are.
     """
 
-    x: Node
     fill: tuple[str | bytes | float | None, ...]
     missing: tuple[str | float | None, ...] = (float("nan"),)
     texts_only: bool = False
@@ -270,9 +278,6 @@ class FillObjects(Node):
         is_text = fills_text or self.x.type.dtype == "string"
         numbers = "float64" if self.fills_numbers else self.x.type.dtype
         return Type(self.x.type.width, "string" if is_text else numbers)
-
-    def lower(self, b: Builder, *inputs: Value) -> Value:  # noqa: ARG002
-        raise _text_answer(self)
 
 
 @container
@@ -293,37 +298,23 @@ class FromObjects(Node):
 
 
 @container
-class CleanText(Node):
+class CleanText(_OfTexts):
     """Make one missing value of all in a text column: None, NaN, NA and the texts of a list.
 
     With ``blank`` texts of whitespace alone are missing too. Objects that are neither text nor
     missing are refused in rows. It exists only between parsers, which fold it into a vocabulary.
     """
 
-    x: Node
     nulls: tuple[str, ...] = ()
     blank: bool = False
 
-    def infer(self) -> Type:
-        return Type(self.x.type.width, "string")
-
-    def lower(self, b: Builder, *inputs: Value) -> Value:  # noqa: ARG002
-        raise _text_answer(self)
-
 
 @container
-class KeepText(Node):
+class KeepText(_OfTexts):
     """Replace the values of a text column that are not among ``kept`` by another text.
 
     It exists only between parsers, which fold it into a vocabulary. ``kept`` may hold None and NaN.
     """
 
-    x: Node
     kept: tuple[str | float | None, ...]
     other: str
-
-    def infer(self) -> Type:
-        return Type(self.x.type.width, "string")
-
-    def lower(self, b: Builder, *inputs: Value) -> Value:  # noqa: ARG002
-        raise _text_answer(self)
