@@ -18,7 +18,7 @@ from sklearn.ensemble import RandomForestRegressor
 from timing import machine, versions
 
 import hbconv
-from hbconv.cost_model.row_buckets import find_bucket
+from hbconv.cost_model.tuning_record import find_bucket
 
 FORESTS = {
     "30 trees of depth 3": (30, 3),

@@ -25,17 +25,16 @@ from time import perf_counter
 
 from hbconv.backends import Artifact, find_backend
 from hbconv.containers import ChoosesNearest, Graph, Node
-from hbconv.containers.analysis.guard import Guard, find_guard
+from hbconv.containers.guard import Guard, find_guard
 from hbconv.cost_model.tuning_record import Tuning
 from hbconv.log import log_compiled, log_optimized
 from hbconv.lower import DENSE, Lowered, Padding, find_choosing, is_costly, lower
 from hbconv.optimize import optimize, simplify_exactly
-from hbconv.optimize.narrow import narrow_to
+from hbconv.optimize.contender import Contender, Problem, Tuned, find_tuned
+from hbconv.optimize.late_rewrites import narrow_to, share_codes
 from hbconv.optimize.plan import Plan, RowPlan, make_plan, plan_like, plan_rows
+from hbconv.optimize.program_cost import predict_slowdown
 from hbconv.optimize.search import Optimized
-from hbconv.optimize.shared_codes import share_codes
-from hbconv.optimize.slowdown import predict_slowdown
-from hbconv.optimize.tuning.contender import Contender, Problem, Tuned, find_tuned
 from hbconv.target import Target
 from hbconv.tensor import TensorProgram
 

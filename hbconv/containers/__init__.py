@@ -1,13 +1,14 @@
 """The container DAG: what a model computes, as a graph of nodes.
 
 Each container is a small frozen class: its type rule, its lowering to primitives, and how it
-prints. The classes stand by theme in ``nodes/``; all of them are imported from here.
+prints. The classes are sorted by theme in ``nodes/``; all of them are imported from here.
 """
 
 from hbconv.containers import nodes
 from hbconv.containers.forms import (
     MATRIX,
     VECTOR,
+    AdjacencyLists,
     AsRows,
     Blocks,
     CategoryColumns,
@@ -20,13 +21,26 @@ from hbconv.containers.forms import (
     Matrix,
     MatrixList,
     MatrixTuple,
+    NameArrays,
+    NamedValues,
+    NameTuples,
     Paths,
+    RowItems,
     Sparse,
     Stages,
     Vector,
     sparse_form,
 )
-from hbconv.containers.graph import Check, Graph, Traits, verify_graph
+from hbconv.containers.graph import (
+    Check,
+    Graph,
+    InputPort,
+    OutputPort,
+    PassedPort,
+    Session,
+    Traits,
+    verify_graph,
+)
 from hbconv.containers.interval import Trend
 from hbconv.containers.node import (
     NODES,
@@ -38,6 +52,13 @@ from hbconv.containers.node import (
     topological,
 )
 from hbconv.containers.nodes import *  # noqa: F403
+from hbconv.containers.nodes.column_wise import (
+    ColumnWise,
+    OwnConstants,
+    PerColumn,
+    PerOutput,
+    TablePerColumn,
+)
 from hbconv.containers.output import Output
 from hbconv.containers.product_distances import (
     CosineDistances,
@@ -49,13 +70,6 @@ from hbconv.containers.product_distances import (
     TermDistances,
     WholeProducts,
 )
-from hbconv.containers.row_forms import (
-    AdjacencyLists,
-    NameArrays,
-    NamedValues,
-    NameTuples,
-    RowItems,
-)
 from hbconv.containers.schema import Column, Conventions, FrameFormat, NamesOut, Schema, Type
 from hbconv.containers.searches import (
     HeapSearch,
@@ -65,7 +79,6 @@ from hbconv.containers.searches import (
     WrittenSearch,
     are_often_tied,
 )
-from hbconv.containers.session import InputPort, OutputPort, PassedPort, Session
 from hbconv.containers.show import show, show_rule
 from hbconv.containers.vocabulary import Missing, Vocabulary, missing_of
 
@@ -79,6 +92,7 @@ __all__ = [
     "CategoryColumns",
     "Check",
     "Column",
+    "ColumnWise",
     "Conventions",
     "CosineDistances",
     "Cube",
@@ -104,9 +118,12 @@ __all__ = [
     "Node",
     "Output",
     "OutputPort",
+    "OwnConstants",
     "PartitionSearch",
     "PassedPort",
     "Paths",
+    "PerColumn",
+    "PerOutput",
     "ProductDistances",
     "RootProducts",
     "RowItems",
@@ -116,6 +133,7 @@ __all__ = [
     "Sparse",
     "SparseProducts",
     "Stages",
+    "TablePerColumn",
     "TermDistances",
     "Traits",
     "TreeSearch",

@@ -1,8 +1,9 @@
-"""The forms that an answer takes: arrays, lists and tuples of them, sparse matrices."""
+"""The forms of an answer: arrays, lists and tuples of them, sparse matrices, and items of rows."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, Self
@@ -10,12 +11,14 @@ from typing import Literal, Self
 import numpy as np
 
 from hbconv.array import Array
+from hbconv.containers.extractors import Name
 from hbconv.containers.node import Node
 from hbconv.containers.schema import Type
 
 __all__ = [
     "MATRIX",
     "VECTOR",
+    "AdjacencyLists",
     "AsRows",
     "Blocks",
     "CategoryColumns",
@@ -28,7 +31,11 @@ __all__ = [
     "Matrix",
     "MatrixList",
     "MatrixTuple",
+    "NameArrays",
+    "NameTuples",
+    "NamedValues",
     "Paths",
+    "RowItems",
     "Sparse",
     "Stages",
     "Vector",
@@ -84,7 +91,7 @@ class FlatRow(Form):
 
 @dataclass(frozen=True)
 class Labels(Form):
-    """Class labels, of which the node computes the int32 codes; the host looks them up.
+    """Class labels: the node computes their int32 codes, and the host looks them up.
 
     Parameters
     ----------
@@ -123,7 +130,7 @@ class LabelColumns(Form):
 
 @dataclass(frozen=True)
 class CategoryColumns(Form):
-    """Categories of several columns, shape (n_rows, n_columns), of which the node gives the codes.
+    """Categories of several columns, shape (n_rows, n_columns); the node computes their codes.
 
     A code beyond a table stands for None, which makes the array one of objects.
 
@@ -150,13 +157,14 @@ class Cube(Form):
     shape: tuple[int, ...]
 
     def misfit(self, values: Type) -> str | None:
+        # Two negative sizes would multiply to a width that fits.
         fits = math.prod(self.shape) == values.width and min(self.shape, default=0) >= 0
         return None if fits else f"has shape {self.shape}"
 
 
 @dataclass(frozen=True)
 class MatrixList(Form):
-    """A list of matrices, such as the probabilities of several targets.
+    """A list of matrices, as the probabilities of several targets.
 
     Parameters
     ----------
@@ -175,7 +183,7 @@ class MatrixList(Form):
 
 @dataclass(frozen=True)
 class MatrixTuple(Form):
-    """A tuple of matrices, such as distances and indexes.
+    """A tuple of matrices, as distances and indexes.
 
     Parameters
     ----------
@@ -199,7 +207,7 @@ class Stages(Form):
     Parameters
     ----------
     count : int
-        Number of stages, whose columns stand side by side.
+        Number of stages, whose columns are side by side.
     each : Matrix, Vector or Labels
         Form of the answer after one stage.
     """
@@ -227,7 +235,7 @@ class Paths(Form):
     parent : Array of int32, shape (n_nodes,)
         Node above each node, -1 above a root.
     first_node : Array of int64, shape (n_trees + 1,), or None
-        First node of each tree, which the source returns beside the paths.
+        First node of each tree, which the source returns with the paths.
         None where it does not.
     """
 
@@ -235,8 +243,10 @@ class Paths(Form):
     first_node: Array | None = None
 
     def misfit(self, values: Type) -> str | None:  # noqa: ARG002
-        """Require each node to stand behind the one above it, so that every way up ends."""
+        """Require each node to follow the one above it, so that every way up ends."""
         above = self.parent.data
+        # A node above itself would make the way to the
+        # root endless, in a file that anybody may write.
         climbs = (
             above.ndim == 1
             and above.dtype.kind == "i"
@@ -294,6 +304,8 @@ class Sparse(Form):
         """Return the form for rows that another step returns: it follows theirs if both do."""
         layout = self.layout if self.layout in ("csr", "csc") else before.layout
         if self.layout == "given" and before.layout == "kept":
+            # A step before that keeps the layout of its
+            # rows hands on theirs, which this one follows.
             layout = "given"
         return Sparse(layout, self.arrays and before.arrays)
 
@@ -360,5 +372,80 @@ def _misfit_of_codes(values: Type, tables: tuple[Array, ...]) -> str | None:
 
 
 def _misfit_of_parts(parts: tuple[int, ...], values: Type) -> str | None:
+    # A negative part could make the sum fit; an output without parts does not fit.
     fits = sum(parts) == values.width and min(parts, default=-1) >= 0
     return None if fits else f"has parts {parts} of width {values.width}"
+
+
+@dataclass(frozen=True)
+class RowItems(Form):
+    """Base of a list with an item for each row, made of the names of its columns that are not 0.
+
+    Parameters
+    ----------
+    names : Array or tuple of Name
+        Name of each column.
+    """
+
+    names: Array | tuple[Name, ...]
+
+    def misfit(self, values: Type) -> str | None:
+        names = self.names
+        shape = names.shape if isinstance(names, Array) else (len(names),)
+        return None if shape == (values.width,) else f"has names of shape {shape}"
+
+
+@dataclass(frozen=True)
+class NameArrays(RowItems):
+    """A list of an array of texts for each row: the names of the columns that are not 0.
+
+    Parameters
+    ----------
+    names : tuple of Name
+        Texts, those of the vocabulary itself, which is not copied.
+    dtype : str
+        Of the arrays, for example ``"<U12"``.
+    """
+
+    names: tuple[Name, ...]
+    dtype: str
+
+    def misfit(self, values: Type) -> str | None:
+        misfit = super().misfit(values)
+        # Any other dtype would make arrays of something else than texts.
+        is_text = re.fullmatch(r"<U\d{1,9}", self.dtype) is not None
+        return misfit if is_text else "names columns by what is no text"
+
+
+@dataclass(frozen=True)
+class NameTuples(RowItems):
+    """A list of a tuple for each row: the names of the columns that are not 0."""
+
+    names: Array
+
+
+@dataclass(frozen=True)
+class NamedValues(RowItems):
+    """A list of a dict for each row: the values that are not 0, by the names of their columns."""
+
+    names: tuple[Name, ...]
+
+
+@dataclass(frozen=True)
+class AdjacencyLists(Form):
+    """A tuple of two arrays of an array for each row, about its values that are not below 0.
+
+    The first holds these values, the second the positions of their columns.
+
+    Parameters
+    ----------
+    order : Array of int64, shape (width,)
+        The columns in the order in which they are listed.
+    """
+
+    order: Array
+
+    def misfit(self, values: Type) -> str | None:
+        order = self.order.data
+        fits = order.dtype == np.int64 and np.array_equal(np.sort(order), np.arange(values.width))
+        return None if fits else f"lists other columns than the {values.width} there are"

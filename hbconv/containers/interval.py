@@ -1,10 +1,8 @@
-"""Interval: how large the values of a node can get, in any row of a batch.
-
-Trend: how the values of a column go where those of the column it is computed from rise.
-"""
+"""How large the values of a node get (Interval), and how they go where its input rises (Trend)."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import Enum
 
@@ -12,8 +10,18 @@ import numpy as np
 
 from hbconv.array import Array
 
-__all__ = ["FINITE", "LARGEST", "LARGEST_INT", "Interval", "Trend", "largest_constant", "union"]
+__all__ = [
+    "FINITE",
+    "LARGEST",
+    "LARGEST_INT",
+    "Interval",
+    "Trend",
+    "bound_power",
+    "largest_constant",
+    "union",
+]
 
+# The largest floats are 3.4e38 and 1.8e308: what stays below these is not rounded up to infinity.
 LARGEST = {"float32": 1e37, "float64": 1e300}
 """Magnitudes below which rounding cannot reach infinity, by float dtype."""
 LARGEST_INT = 2.0**63
@@ -51,15 +59,34 @@ def union(*intervals: Interval) -> Interval:
     >>> union(Interval(1.0), Interval(3.0, frozenset({0})))
     Interval(bound=3.0, nan_from=frozenset({0}), least=-inf)
     """
+    # ``least`` keeps its default, which holds for any
+    # values: only counts of one node are asked for theirs.
     return Interval(
         max((interval.bound for interval in intervals), default=0.0),
         frozenset().union(*(interval.nan_from for interval in intervals)),
     )
 
 
+def bound_power(bound: float, exponent: int) -> float:
+    """Return a power of a bound; infinity where no float holds it.
+
+    Examples
+    --------
+    >>> bound_power(3.0, 2), bound_power(1e18, 18)
+    (9.0, inf)
+    """
+    # Python's power raises OverflowError, where its products give infinity.
+    try:
+        return bound**exponent
+    except OverflowError:
+        return math.inf
+
+
 def largest_constant(*tables: Array) -> float | None:
     """Return the largest magnitude in the tables; None if a value is not finite."""
+    # In float64, since the least int64 has no absolute value in its own dtype.
     sizes = [np.abs(table.data.astype(np.float64)).max(initial=0.0) for table in tables]
+    # A NaN among the constants makes the maximum NaN, which is not below infinity either.
     return float(max(sizes, default=0.0)) if all(size < np.inf for size in sizes) else None
 
 

@@ -17,10 +17,11 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers.node import Node, at_step, rewrite, topological
+from hbconv.containers.nodes.column_wise import Select
 from hbconv.containers.nodes.conditions import NoTexts, OnlyNumbers
 from hbconv.containers.nodes.inputs import CleanText, Columns, FillObjects, FromObjects, KeepText
 from hbconv.containers.nodes.missing import Impute
-from hbconv.containers.nodes.wiring import Beside, Cast, Concat, Select
+from hbconv.containers.nodes.wiring import Beside, Cast, Concat
 from hbconv.errors import UnsupportedError
 
 __all__ = [
@@ -52,6 +53,7 @@ def select(x: Node, indices: Sequence[int]) -> Node:
         return Columns(x.schema, Array(x.indices.data[positions]))
     if isinstance(x, Beside):
         return Beside(tuple(_runs(x, positions)))
+    # An array that holds text is one of objects, so each column has the type that it had before.
     if x.type.dtype == "string":
         return _of_array(x, indices)
     return Select(x, Array(positions))
@@ -66,6 +68,7 @@ def _of_array(x: Node, indices: Sequence[int]) -> Node:
 
 def _runs(table: Beside, positions: npt.NDArray[np.int32]) -> Iterator[Node]:
     """Select runs of columns from the part of a table that they belong to."""
+    # By the right side: a part without columns ends where the next one begins, and owns none.
     ends = np.cumsum([part.type.width for part in table.xs])
     for owner, run in groupby(
         positions.tolist(), key=lambda position: int(np.searchsorted(ends, position, side="right"))
@@ -76,6 +79,7 @@ def _runs(table: Beside, positions: npt.NDArray[np.int32]) -> Iterator[Node]:
 
 def concat(xs: Sequence[Node]) -> Node:
     """Concatenate nodes; one node stays itself, and nodes without columns are left out."""
+    # A part without columns would still count for the common dtype.
     wide = [x for x in xs if x.type.width] or list(xs[:1])
     return wide[0] if len(wide) == 1 else Concat(tuple(wide))
 
@@ -83,20 +87,22 @@ def concat(xs: Sequence[Node]) -> Node:
 def columns_of(x: Node, positions: Sequence[int]) -> Node:
     """Select columns of x, each followed back as far as it was only moved.
 
-    Text columns may stand beside it on the way.
+    Text columns may be next to it on the way.
     """
     runs = groupby((find_origin(x, j) for j in positions), key=itemgetter(0))
-    return concat([_narrowed(made, [position for _, position in run]) for made, run in runs])
+    return concat(
+        [_select_of_maker(maker, [position for _, position in run]) for maker, run in runs]
+    )
 
 
-def _narrowed(made: Node, places: Sequence[int]) -> Node:
+def _select_of_maker(maker: Node, places: Sequence[int]) -> Node:
     """Select columns of what makes them, and no more of what a step of texts reads."""
-    if isinstance(made, FillObjects):
-        fill = tuple(made.fill[place] for place in places)
-        return replace(made, x=select(made.x, places), fill=fill)
-    if isinstance(made, CleanText | KeepText):
-        return replace(made, x=select(made.x, places))
-    return select(made, places)
+    if isinstance(maker, FillObjects):
+        fill = tuple(maker.fill[place] for place in places)
+        return replace(maker, x=select(maker.x, places), fill=fill)
+    if isinstance(maker, CleanText | KeepText):
+        return replace(maker, x=select(maker.x, places))
+    return select(maker, places)
 
 
 def find_origin(x: Node, position: int) -> tuple[Node, int]:
@@ -118,30 +124,30 @@ def find_origin(x: Node, position: int) -> tuple[Node, int]:
 def find_columns_read(roots: tuple[Node, ...]) -> frozenset[int]:
     """Return the columns of the input that some node computes with, or that are roots themselves.
 
-    Those of which a selection behind a concatenation leaves nothing are only moved.
+    Columns that a selection behind a concatenation drops are only moved.
     """
-    found: set[int] = set()
+    columns: set[int] = set()
     for root in roots:
-        _follow(root, np.arange(root.type.width), found)
+        _follow(root, np.arange(root.type.width), columns)
     for node in topological(roots):
         for x in () if isinstance(node, Select | Concat) else node.inputs:
-            _follow(x, np.arange(x.type.width), found)
-    return frozenset(found)
+            _follow(x, np.arange(x.type.width), columns)
+    return frozenset(columns)
 
 
-def _follow(x: Node, places: npt.NDArray[np.integer[Any]], found: set[int]) -> None:
+def _follow(x: Node, places: npt.NDArray[np.integer[Any]], columns: set[int]) -> None:
     """Add the columns of the input that some places of x hold, if they were only moved."""
     if isinstance(x, Columns):
-        found.update(x.indices.data[places].tolist())
+        columns.update(x.indices.data[places].tolist())
     if isinstance(x, Select):
-        _follow(x.x, x.indices.data[places], found)
+        _follow(x.x, x.indices.data[places], columns)
     if not isinstance(x, Concat):
         return
     first = 0
     for part in x.xs:
-        own = places[(places >= first) & (places < first + part.type.width)]
-        if len(own):
-            _follow(part, own - first, found)
+        part_places = places[(places >= first) & (places < first + part.type.width)]
+        if len(part_places):
+            _follow(part, part_places - first, columns)
         first += part.type.width
 
 
@@ -152,19 +158,21 @@ def of_objects(node: Node) -> Node:
     """
     with at_step(node.step):
         if isinstance(node, FillObjects) and node.type.dtype != "string":
-            return _filled(node)
+            return _fill(node)
         if isinstance(node, Select) and node.x.type.dtype == "string":
             taken = _of_array(node.x, node.indices.data.tolist())
             return rewrite((taken,), of_objects)[taken]
         if isinstance(node, FromObjects):
+            # numpy makes float64 of objects that are numbers, whatever their own types are.
             return node.x if node.type.dtype == "string" else Cast(node.x, "float64")
         return node
 
 
-def _filled(node: FillObjects) -> Node:
+def _fill(node: FillObjects) -> Node:
     """Fill numbers; where only None is missing, they do not tell it from NaN."""
     if not node.fills_numbers:
         return node.x
+    # Where None is filled, numbers may hold it as NaN; elsewhere None among numbers is refused too.
     mark = NoTexts if None in node.missing else OnlyNumbers
     x = Cast(mark(node.x), "float64")
     numbers = [value for value in node.missing if isinstance(value, int | float)]

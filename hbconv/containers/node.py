@@ -32,8 +32,8 @@ __all__ = [
     "Node",
     "at_step",
     "container",
+    "container_base",
     "current_step",
-    "one_to_one",
     "rewrite",
     "topological",
 ]
@@ -45,7 +45,7 @@ NODES: dict[str, type[Node]] = {}
 
 
 def current_step() -> str:
-    """Path of the pipeline step being parsed, such as ``"prep/num/StandardScaler"``."""
+    """Path of the pipeline step being parsed, for example ``"prep/num/StandardScaler"``."""
     return _STEP.get()
 
 
@@ -65,6 +65,7 @@ _UNMADE: list[type] = []
 """Container classes that are no dataclasses yet."""
 _MADE: set[type] = set()
 """Classes of nodes that exist."""
+# Threads may make the first node of a class at the same time, and a class becomes a dataclass once.
 _MAKING = RLock()
 
 
@@ -76,6 +77,12 @@ def container(cls: type[_N]) -> type[_N]:
     took a tenth of the time in which a fresh process loads a model and answers.
     """
     NODES[cls.__name__] = cls
+    return container_base(cls)
+
+
+@dataclass_transform(frozen_default=True, eq_default=False)
+def container_base(cls: type[_N]) -> type[_N]:
+    """Make a base of container classes, which holds fields that they share."""
     _UNMADE.append(cls)
     return cls
 
@@ -102,6 +109,7 @@ class Node:
 
         def __new__(cls, *_: object, **__: object) -> Self:
             """Make the dataclass before its first node."""
+            # A set look-up, since this runs for every node of every graph.
             if cls not in _MADE:
                 _make(cls)
             return object.__new__(cls)
@@ -123,6 +131,9 @@ class Node:
     starts_as_x: ClassVar[bool] = False
     """Whether it computes in the dtype of x first, and in a wider one of the output then."""
 
+    trends: ClassVar[Trend] = Trend.UNKNOWN
+    """How all output columns go, where one trend holds for all (``trend``)."""
+
     reads_numbers: ClassVar[bool] = False
     """Whether equal numbers of any dtypes give the same output, as they do for a comparison."""
 
@@ -141,7 +152,7 @@ class Node:
 
     @property
     def by_dtype(self) -> object:
-        """What the dtypes of the inputs decide, beside the type and the primitives."""
+        """What the dtypes of the inputs decide, in addition to the type and the primitives."""
         return None
 
     def infer(self) -> Type:
@@ -152,7 +163,7 @@ class Node:
         """Return why the constants do not fit the inputs; None where they fit.
 
         It finds what neither ``infer`` nor the types of primitives show, and every count that
-        ``infer`` and ``lower`` repeat something for, or make something of. So it is asked before
+        ``infer`` and ``lower`` repeat something for, or make something of. So it is called before
         them, of a node that a file holds when it is read, and of a parsed one.
         """
         return None
@@ -175,7 +186,7 @@ class Node:
     def interval(self, *inputs: Interval) -> Interval | None:  # noqa: ARG002
         """Return how large the values are, from how large those of the inputs are.
 
-        None, the default, means that this cannot be told: then checks of the values are evaluated
+        None, the default, means that this is not known: then checks of the values are evaluated
         for each call, which is slower. A leaf is given the interval of the float columns.
         """
         return None
@@ -198,7 +209,7 @@ class Node:
 
     def trend(self, column: int) -> Trend:  # noqa: ARG002
         """Return how an output column goes where the columns that it reads rise."""
-        return Trend.UNKNOWN
+        return self.trends
 
     def breaks(self, column: int) -> npt.NDArray[np.float64]:  # noqa: ARG002
         """Return the values of the column read at which the trend of an output column may break.
@@ -220,7 +231,7 @@ class Node:
 
     @cached_property
     def weak_int(self) -> bool:
-        """Whether the values are small ints, beside which numpy keeps float32."""
+        """Whether the values are small ints, next to which numpy keeps float32."""
         return False
 
     @property
@@ -243,6 +254,7 @@ class Node:
             type(self).__name__,
             *(_key(getattr(self, f.name)) for f in dataclasses.fields(self) if f.name != "step"),
         ]
+        # Inputs count by their digests, so equal expressions are found without walking them.
         return hashlib.sha256("|".join(parts).encode()).hexdigest()
 
     def with_inputs(self, mapping: Mapping[Node, Node]) -> Self:
@@ -250,7 +262,7 @@ class Node:
         if all(mapping.get(n, n) is n for n in self.inputs):
             return self
         changes = {
-            f.name: _mapped(getattr(self, f.name), mapping)
+            f.name: _replace_nodes(getattr(self, f.name), mapping)
             for f in dataclasses.fields(self)
             if _holds_nodes(getattr(self, f.name))
         }
@@ -263,15 +275,10 @@ class Node:
         return hash(self.key)
 
 
-def one_to_one(node: Node) -> tuple[npt.NDArray[np.int32], ...]:
-    """Read column by column: an input of one column stands for all."""
-    places = np.arange(node.type.width, dtype=np.int32)
-    return tuple(places if n.type.width > 1 else np.zeros_like(places) for n in node.inputs)
-
-
 def topological(roots: tuple[Node, ...]) -> list[Node]:
     """Return each distinct node once, inputs before their users, in a stable order."""
     order: dict[Node, None] = {}
+    # A stack of its own: chains of steps may be longer than Python's recursion goes.
     stack = [(root, False) for root in reversed(roots)]
     while stack:
         node, ready = stack.pop()
@@ -302,7 +309,7 @@ def _holds_nodes(value: Any) -> bool:
     )
 
 
-def _mapped(value: Any, mapping: Mapping[Node, Node]) -> Any:
+def _replace_nodes(value: Any, mapping: Mapping[Node, Node]) -> Any:
     return (
         tuple(mapping.get(n, n) for n in value)
         if isinstance(value, tuple)
@@ -314,6 +321,8 @@ def _key(value: Any) -> str:
     if isinstance(value, Node | Array | Schema):
         return value.key
     if isinstance(value, tuple):
+        # Texts are quoted at once: a vocabulary may hold
+        # a million, and a comma in one must not split it.
         write = repr if set(map(type, value)) <= {str} else _key
         return "(" + ",".join(map(write, value)) + ")"
     if dataclasses.is_dataclass(value):

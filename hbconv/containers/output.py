@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from hbconv.array import Array
 from hbconv.containers.forms import (
     MATRIX,
+    AdjacencyLists,
     AsRows,
     Blocks,
     CategoryColumns,
@@ -17,12 +18,12 @@ from hbconv.containers.forms import (
     Labels,
     MatrixTuple,
     Paths,
+    RowItems,
     Sparse,
     Stages,
     Vector,
 )
 from hbconv.containers.node import Node
-from hbconv.containers.row_forms import AdjacencyLists, RowItems
 
 __all__ = ["Output"]
 
@@ -79,9 +80,9 @@ class Output:
         theirs = before.form.when_sparse
         if mine is None or theirs is None:
             return self
-        made = mine.after(theirs)
-        form = replace(self.form, sparse=made) if isinstance(self.form, AsRows) else made
-        return replace(self, form=form)
+        form = mine.after(theirs)
+        changed = replace(self.form, sparse=form) if isinstance(self.form, AsRows) else form
+        return replace(self, form=changed)
 
     def for_rows(self, *, sparse: bool) -> Output:
         """Return the output of rows that come as a sparse matrix, or that do not."""
@@ -92,6 +93,8 @@ class Output:
     @property
     def in_parts(self) -> Output:
         """The output of some of the rows, whose answers are joined."""
+        # A last part of one row stays a row until all parts
+        # are joined: only a whole call of one row is flat.
         form = MATRIX if isinstance(self.form, FlatRow) else self.form
         return replace(self, form=form, of_no_rows=None)
 

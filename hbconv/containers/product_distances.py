@@ -1,16 +1,13 @@
-"""Squared distances by products of matrices, as scikit-learn computes them: to its last bits.
+"""How a source computes what its search for neighbours compares, where rounding decides.
 
-``|x|^2 - 2 x y + |y|^2`` loses digits where it cancels, so distances that are equal, or nearly,
+``|x|^2 - 2 x y + |y|^2`` loses digits where it cancels. Distances that are equal, or nearly, then
 become unequal, and the source chooses by that. The same products in numpy round alike: for narrow
 rows always, as its BLAS and SciPy's both add term after term; for wide ones nearly always.
 
-Distances as sums of terms, one of each feature, as scikit-learn rounds them: to the last bit.
-
-Its search takes the difference of two float32 numbers in float32, sums terms up in float64, and
-compares the sums in float32. Powers and sines are those of the C library, whose last bit is not
-that of numpy or of a backend.
-
-How a source computes what its search for neighbours compares, where rounding decides.
+Other distances are sums of terms, one of each feature (``TermDistances``). scikit-learn's search
+takes the difference of two float32 numbers in float32, sums terms up in float64, and compares the
+sums in float32. Powers and sines are those of the C library, whose last bit is not that of numpy or
+of a backend.
 """
 
 from __future__ import annotations
@@ -67,7 +64,7 @@ class Formula(ABC):
     of: Array | None = None
 
     def misfit(self, entries: int, width: int) -> str | None:
-        """Return why these are not so many entries of so wide rows; None where they are."""
+        """Return why it does not give that many entries of rows that wide; None where it does."""
         places = self.of is None or self.of.are_places(len(self.points))
         if places and (len(self.of or self.points), self.points.shape[1]) == (entries, width):
             return None
@@ -120,6 +117,7 @@ class Formula(ABC):
         """
 
 
+# Two distances are compared, and each is rounded in two ways: margins below count four errors.
 EPSILON = float(np.finfo(np.float64).eps)
 CHUNK = 256
 """Points of one product, as in scikit-learn: the last columns of a product may round otherwise."""
@@ -127,18 +125,18 @@ CHUNK = 256
 
 @dataclass(frozen=True)
 class WholeProducts(Formula):
-    """Squared distances to points, of which none is missing."""
+    """Squared distances to points without missing values."""
 
     terms: ClassVar[int] = 1
-    """Products of matrices beside the first one, at most."""
+    """Products of matrices in addition to the first one, at most."""
 
     @cached_property
-    def _known(self) -> Rows:
+    def _filled_points(self) -> Rows:
         return np.nan_to_num(self.points.data.astype(np.float64), nan=0.0)
 
     @cached_property
     def _lengths(self) -> npt.NDArray[np.float64]:
-        return self._row_lengths(self._known)
+        return self._row_lengths(self._filled_points)
 
     @property
     def growth(self) -> int:
@@ -149,25 +147,28 @@ class WholeProducts(Formula):
         """Whether distances of any of these rows may be rounded: those of small ints are not."""
         if not self._are_ints:
             return True
+        # Sums of whole numbers below 2**digits are exact, in whatever order they are added.
         digits = np.finfo(np.result_type(rows, np.float32)).nmant
-        largest = max(np.abs(rows).max(initial=0.0), np.abs(self._known).max(initial=0.0))
+        largest = max(np.abs(rows).max(initial=0.0), np.abs(self._filled_points).max(initial=0.0))
         is_small = self.terms * self.points.shape[1] * (2.0 * largest) ** 2 < 2.0**digits
         return not (is_small and (rows == np.rint(rows)).all())
 
     @cached_property
     def _are_ints(self) -> bool:
-        return bool((self._known == np.rint(self._known)).all())
+        return bool((self._filled_points == np.rint(self._filled_points)).all())
 
     def entries(self, rows: Rows, batch: int) -> Rows:  # noqa: ARG002
         x = rows.astype(np.float64)
         squares = self._row_lengths(x)[:, None] + -2.0 * self._products(x) + self._lengths
+        # Cancellation may leave a square just below 0.
         return np.maximum(squares, 0.0)
 
     def _products(self, x: Rows) -> Rows:
         """Multiply rows with the points."""
-        return _product(x, self._known)
+        return _product(x, self._filled_points)
 
     def _row_lengths(self, x: Rows) -> npt.NDArray[np.float64]:
+        # scikit-learn's ``row_norms`` calls the same einsum, whose sums round by its own order.
         return np.asarray(np.einsum("ij,ij->i", x, x))
 
     def epsilon(self, dtype: str) -> float:  # noqa: ARG002
@@ -178,7 +179,7 @@ class WholeProducts(Formula):
         """Bound the rounding of sums of ``width`` terms, each at most ``|x|^2 + |y|^2``."""
         x = b.cast(rows, "float64")
         x = b.where(b.op("isnan", x), b.op("expand", x, b.constant([0.0], x.dtype)), x)
-        largest = float((self._known**2).sum(axis=1).max(initial=0.0))
+        largest = float((self._filled_points**2).sum(axis=1).max(initial=0.0))
         size = b.reduce("reduce_sum", x * x)
         sums = (self.points.shape[1] + 2) * self.terms
         scale = 4.0 * self.epsilon(rows.dtype) * sums * self.growth
@@ -202,7 +203,7 @@ class ProductDistances(WholeProducts):
         return self if is_searched_by_heap(dtype, self.points) else self.rest
 
     def _products(self, x: Rows) -> Rows:
-        y = self._known
+        y = self._filled_points
         parts = [_product(x, y[start : start + CHUNK]) for start in range(0, len(y), CHUNK)]
         return np.concatenate(parts, axis=1)
 
@@ -236,13 +237,13 @@ class SparseProducts(WholeProducts):
 
     @cached_property
     def _lengths(self) -> npt.NDArray[np.float64]:
-        return (_sums if self.points_are_sparse else _dots)(self._known)
+        return (_sums if self.points_are_sparse else _dots)(self._filled_points)
 
     def _row_lengths(self, x: Rows) -> npt.NDArray[np.float64]:
         return (_sums if self.rows_are_sparse else _dots)(x)
 
     def _products(self, x: Rows) -> Rows:
-        return _term_after_term(x, self._known)
+        return _term_after_term(x, self._filled_points)
 
 
 @dataclass(frozen=True)
@@ -304,17 +305,18 @@ class SharedProducts(WholeProducts):
         3. Scale up by the columns shared.
         """
         dtype = self._dtype(rows.dtype)
-        given, points = rows.astype(dtype), self.points.data.astype(dtype)
-        missing, absent = (np.isnan(v).astype(dtype) for v in (given, points))
-        x, y = (np.nan_to_num(v, nan=0.0) for v in (given, points))
-        squares = -2.0 * _product(x.astype(np.float64), self._known, batch)  # 1
+        x_raw, points = rows.astype(dtype), self.points.data.astype(dtype)
+        missing, absent = (np.isnan(v).astype(dtype) for v in (x_raw, points))
+        x, y = (np.nan_to_num(v, nan=0.0) for v in (x_raw, points))
+        squares = -2.0 * _product(x.astype(np.float64), self._filled_points, batch)  # 1
         squares += np.einsum("ij,ij->i", x, x, dtype=np.float64)[:, None]
-        squares += np.einsum("ij,ij->i", self._known, self._known)
+        squares += np.einsum("ij,ij->i", self._filled_points, self._filled_points)
         squares = np.maximum(squares, 0.0).astype(dtype)
         squares -= _product(x * x, absent, batch)  # 2
         squares -= _product(missing, y * y, batch)
         np.maximum(squares, 0.0, out=squares)
         shared = _product(1.0 - missing, 1.0 - absent, batch)  # 3
+        # Rows that share no column have no distance.
         squares[shared == 0] = np.nan
         squares /= np.maximum(1.0, shared)
         squares *= x.shape[1]
@@ -333,6 +335,7 @@ class SharedProducts(WholeProducts):
 
 def _dots(x: Rows) -> npt.NDArray[np.float64]:
     """Return the squared length of each row, by the BLAS."""
+    # Its ArgKmin asks the BLAS for each row instead, which adds otherwise than einsum.
     return np.array([np.dot(row, row) for row in x], np.float64)
 
 
@@ -348,6 +351,7 @@ def _unit_rows(x: Rows, *, sparse: bool) -> Rows:
         lengths = np.sqrt(squares)
         return (x / np.where(lengths == 0.0, 1.0, lengths)[:, None]).astype(x.dtype)
     lengths = np.sqrt(np.einsum("ij,ij->i", x, x))
+    # scikit-learn's ``_handle_zeros_in_scale`` keeps rows whose norm is below ten epsilons.
     least = 10 * np.finfo(x.dtype).eps
     return np.asarray(x / np.where(lengths < least, x.dtype.type(1.0), lengths)[:, None])
 
@@ -355,6 +359,7 @@ def _unit_rows(x: Rows, *, sparse: bool) -> Rows:
 def _term_after_term(x: Rows, y: Rows) -> Rows:
     """Multiply by the transpose of y, each product rounded, and each sum."""
     products = np.zeros((len(x), len(y)), x.dtype)
+    # Columns of zeros add exact zeros, which no sum notices.
     for column in np.flatnonzero(x.any(axis=0)):
         products += x[:, column, None] * y[:, column]
     return products
@@ -364,6 +369,7 @@ def _product(x: Rows, y: Rows, batch: int = 2) -> Rows:
     """Multiply by the transpose of y, as for a batch: numpy multiplies a single row otherwise."""
     if len(x) != 1 or batch == 1:
         return x @ y.T
+    # For one row the BLAS takes a product of vectors, which adds in another order.
     return (np.concatenate([x, x]) @ y.T)[:1]
 
 
@@ -380,11 +386,11 @@ class TermDistances(Formula):
     Parameters
     ----------
     kind : str
-        ``absolute``: ``|x - y|``. ``largest``: the same, of which the largest is taken.
+        ``absolute``: ``|x - y|``. ``largest``: the same, but the largest is taken.
         ``square``: ``(x - y)^2``.
         ``canberra``: ``|x - y| / (|x| + |y|)``, 0 where both are 0. ``power``: ``|x - y|^p``.
         ``standard``: ``(x - y)^2`` divided by the weight. ``haversine``: the square of the sine of
-        half the angle between two places, of which latitude and longitude are the columns.
+        half the angle between two places, whose columns are latitude and longitude.
     p : float
         The power, of the kind ``power``.
     weights : Array, shape (width,), optional
@@ -410,10 +416,10 @@ class TermDistances(Formula):
 
     def for_dtype(self, dtype: str) -> Formula | None:
         if not is_searched_by_heap(dtype, self.points):
-            return self._partitioned()
+            return self._partition_formula()
         return None if self.kind in _COMMON and not self.is_narrow(dtype) else self
 
-    def _partitioned(self) -> Formula | None:
+    def _partition_formula(self) -> Formula | None:
         """Return the formula of distances that are partitioned: SciPy squares where p is 2."""
         if self.kind == "square":
             return RootProducts(self.points, self.of)
@@ -436,6 +442,7 @@ class TermDistances(Formula):
     def _sums(self, x: Rows, y: Rows) -> Terms:
         term = _TERMS[self.kind]
         weights = np.ones(x.shape[1]) if self.weights is None else self.weights.data
+        # In float64 whatever the dtype: scikit-learn's accumulators are doubles.
         total = np.zeros((len(x), len(y)))
         for a, b, weight in zip(x.T, y.T, weights.astype(np.float64), strict=True):
             terms = _of_pairs(lambda a, b, w=weight: term(a, b, self.p, w), a, b)
@@ -471,10 +478,11 @@ class TermDistances(Formula):
 
 def _of_pairs(term: Callable[..., Terms], a: Rows, b: Rows) -> Terms:
     """Compute a term of each pair of a row's and a point's value."""
-    (own, row), (others, point) = (np.unique(v, return_inverse=True) for v in (a, b))
-    if len(own) * len(others) > len(a) * len(b) // 2:
+    (distinct, row), (others, point) = (np.unique(v, return_inverse=True) for v in (a, b))
+    # Terms of distinct values are gathered again afterwards, which pays only if pairs repeat.
+    if len(distinct) * len(others) > len(a) * len(b) // 2:
         return term(a[:, None], b)
-    return term(own[:, None], others)[row[:, None], point]
+    return term(distinct[:, None], others)[row[:, None], point]
 
 
 def _in_c(function: Callable[..., float], *values: Any) -> Terms:
@@ -482,9 +490,12 @@ def _in_c(function: Callable[..., float], *values: Any) -> Terms:
     wide = np.broadcast_arrays(*(np.asarray(value, np.float64) for value in values))
     with np.errstate(all="ignore"):
         answers = np.asarray(getattr(np, _NAMES.get(function, function.__name__))(*wide))
+    # Python's math raises at poles and overflows, where
+    # the C library returns what numpy has already.
     usual = np.isfinite(answers)
-    given = [array[usual] for array in wide]
-    answers[usual] = np.frompyfunc(function, len(given), 1)(*given).astype(np.float64)
+    arguments = [array[usual] for array in wide]
+    # Value by value: numpy's own loops use vector code whose last bit differs from the C library's.
+    answers[usual] = np.frompyfunc(function, len(arguments), 1)(*arguments).astype(np.float64)
     return answers
 
 

@@ -1,6 +1,6 @@
 """Types of the container DAG: what flows (Type), and what the user feeds (Schema).
 
-Names of the columns that ``transform`` returns, and the format in which it returns them.
+Also the names of the columns that ``transform`` returns, and the format in which it returns them.
 """
 
 from __future__ import annotations
@@ -29,12 +29,14 @@ __all__ = [
     "NamesOut",
     "Schema",
     "Type",
+    "as_float",
     "common_dtype",
     "place",
 ]
 
+# numpy promotes int16 beside float32 to float32, and wider ints to float64.
 WEAK_INT = "int16"
-"""Dtype by which a table tells that a column holds bools or ints of up to 16 bits."""
+"""Dtype by which a table reports that a column holds bools or ints of up to 16 bits."""
 
 MOST_EXACT_INT = 2**53
 """Ints up to this magnitude are floats of 64 bits exactly."""
@@ -47,7 +49,7 @@ MOST_COLUMNS = 2**22
 Finds = Literal["names", "names in order", "positions"]
 """How a source finds the columns of a table.
 
-``"names"``: by their names, wherever they stand. ``"names in order"``: by position, once the names
+``"names"``: by their names, wherever they are. ``"names in order"``: by position, once the names
 are those of fitting in that order. ``"positions"``: by position, whatever the names.
 """
 
@@ -72,7 +74,7 @@ class Column:
     name : str
     dtype : {"float32", "float64", "int64", "string"}
     weak_int : bool
-        The ints are small, so that numpy keeps float32 where they stand beside it.
+        The ints are small, so that numpy keeps float32 next to them.
     """
 
     name: str
@@ -80,12 +82,12 @@ class Column:
     weak_int: bool = False
 
     def of(self, dtype: str) -> Column:
-        """Return the same column of the dtype that a table tells."""
+        """Return the same column of the dtype that a table reports."""
         weak = dtype == WEAK_INT
-        told = "int64" if weak else dtype
-        if (self.dtype, self.weak_int) == (told, weak):
+        own_dtype = "int64" if weak else dtype
+        if (self.dtype, self.weak_int) == (own_dtype, weak):
             return self
-        return Column(self.name, told, weak)
+        return Column(self.name, own_dtype, weak)
 
 
 @dataclass(frozen=True)
@@ -191,10 +193,12 @@ class Schema:
 
     @cached_property
     def key(self) -> str:
-        """Digest that tells one schema from another."""
+        """Digest that distinguishes schemas."""
         weak = tuple(column.weak_int for column in self.columns)
-        told = repr((self.names, self.dtypes, weak, self.named, self.conventions, self.finds))
-        return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
+        content = repr((self.names, self.dtypes, weak, self.named, self.conventions, self.finds))
+        # Names may hold lone surrogates, as of files that
+        # are no UTF-8, which the plain codec refuses.
+        return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -209,6 +213,8 @@ class Schema:
     def with_dtypes(self, dtypes: Sequence[str]) -> Schema:
         """Return the same columns with other dtypes; the schema itself where they have these."""
         columns = tuple(c.of(d) for c, d in zip(self.columns, dtypes, strict=True))
+        # ``Column.of`` returns the column itself where
+        # nothing changes, so identity is enough and fast.
         same = all(map(is_, columns, self.columns))
         return self if same else replace(self, columns=columns)
 
@@ -236,15 +242,23 @@ def common_dtype(members: Iterable[tuple[str, bool]]) -> tuple[str, bool]:
     dtypes = {WEAK_INT if weak else dtype for dtype, weak in members}
     if "string" in dtypes:
         return "string", False
+    # Without columns numpy makes an empty array of float64.
     common = np.result_type(*dtypes).name if dtypes else "float64"
     return ("int64", True) if common == WEAK_INT else (common, False)
 
 
+def as_float(dtype: str) -> str:
+    """Return the float dtype in which numpy computes with numbers of a dtype: float64 for ints."""
+    return dtype if dtype.startswith("float") else "float64"
+
+
 def place(column: int) -> str:
-    """Return what stands in a pattern for the name of an input column."""
+    """Return the place of an input column's name in a pattern."""
+    # Null characters mark the place: names of columns hardly ever hold one.
     return f"\0{column}\0"
 
 
+# At most nine digits: a place is a column number, whatever a damaged file holds.
 _PLACE = re.compile("\0(\\d{1,9})\0")
 
 
@@ -272,7 +286,7 @@ class NamesOut:
     pattern: tuple[str, ...] = ()
     checked: bool = False
 
-    def of(self, given: Sequence[str] | None, schema: Schema) -> tuple[str, ...]:
+    def of(self, names: Sequence[str] | None, schema: Schema) -> tuple[str, ...]:
         """Return the names for input columns of the given names; those of fitting for None.
 
         Raises
@@ -280,18 +294,18 @@ class NamesOut:
         InputError
             Other names than in fitting, or another number of them, where the source checks that.
         """
-        if given is None:
+        if names is None:
             return self.default
-        if self.checked and schema.named and tuple(given) != schema.names:
+        if self.checked and schema.named and tuple(names) != schema.names:
             raise InputError("input_features is not equal to feature_names_in_")
-        if self.checked and len(given) != len(schema.columns):
+        if self.checked and len(names) != len(schema.columns):
             raise InputError(
                 f"input_features should have length equal to number of features "
-                f"({len(schema.columns)}), got {len(given)}"
+                f"({len(schema.columns)}), got {len(names)}"
             )
         return (
             tuple(
-                _PLACE.sub(lambda found: str(given[int(found[1])]), name) for name in self.pattern
+                _PLACE.sub(lambda match: str(names[int(match[1])]), name) for name in self.pattern
             )
             or self.default
         )
@@ -314,7 +328,7 @@ class FrameFormat:
     names : tuple of str, or None
         Names of a frame's columns; None where the rows name them.
     renames : bool
-        Columns of the rows are named anew, as the wrapper of scikit-learn's ``set_output`` does.
+        Columns of the rows are named again, as the wrapper of scikit-learn's ``set_output`` does.
         Else an Index of pandas is that of the rows, with its dtype and name, where it fits.
     """
 

@@ -1,7 +1,7 @@
 """How a source chooses among fitted rows that are equally near: its search.
 
 Each search is deterministic, so its choice follows from its steps alone. Programs order such rows
-by position; ``hbconv.runtime.tied_rows`` asks these for the rows in which that matters.
+by position; ``hbconv.runtime.tied_rows`` calls these for the rows in which that matters.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ def are_often_tied(points: npt.NDArray[np.floating]) -> bool:
     True
     """
     present = [column[~np.isnan(column)] for column in points.T]
+    # A single value repeats nothing; two rows of one value are a tie in that column.
     repeats = [1 < len(values) >= 2 * len(np.unique(values)) for values in present]
     return any(repeats) and repeats.count(False) <= int(np.isnan(points).any())
 
@@ -61,7 +62,7 @@ class NearestSearch:
         return self
 
     def misfit(self, width: int, bounds: Sequence[int]) -> str | None:  # noqa: ARG002
-        """Return why it does not fit so many rows and bounds so wide; None where it does."""
+        """Return why it does not fit that many rows and bounds that wide; None where it does."""
         return None
 
 
@@ -79,6 +80,8 @@ class PartitionSearch(NearestSearch):
         count : int
             How many are chosen.
         """
+        # argpartition alone leaves the chosen unordered, and
+        # its choice among equal entries is the source's.
         chosen = np.argpartition(entries, count - 1, axis=1)[:, :count]
         order = np.argsort(np.take_along_axis(entries, chosen, axis=1))
         return np.take_along_axis(chosen, order, axis=1).astype(np.int32)
@@ -88,7 +91,7 @@ class WrittenSearch(NearestSearch, ABC):
     """A search that programs make."""
 
     def is_shared(self, width: int, batch: int) -> bool:  # noqa: ARG002
-        """Whether threads share so many fitted rows out in a call of so many rows."""
+        """Whether threads share ``width`` fitted rows out in a call of ``batch`` rows."""
         return False
 
     @abstractmethod
@@ -133,6 +136,8 @@ class HeapSearch(WrittenSearch):
         return None if self.threads > 0 else f"{self.threads} threads"
 
     def is_shared(self, width: int, batch: int) -> bool:
+        # scikit-learn's heuristic of ``parallel_on_Y``: few rows, fewer than fitted ones, leave
+        # threads to the fitted rows.
         return batch <= min(width, 4 * CHUNK * self.threads)
 
     def write(
@@ -152,6 +157,7 @@ class HeapSearch(WrittenSearch):
         chunks = -(-width // CHUNK)
         threads = min(self.threads, chunks)
         least, more = divmod(chunks, threads)
+        # OpenMP's static schedule: the first threads take one chunk more each.
         ends = np.cumsum([least + (thread < more) for thread in range(threads)]) * CHUNK
         starts = [0, *ends[:-1].tolist()]
         return tuple(zip(starts, np.minimum(ends, width).tolist(), strict=True))
@@ -162,7 +168,7 @@ class TreeSearch(WrittenSearch):
     """scikit-learn's trees: a heap takes the leaves depth first, the nearer side first.
 
     The bounds are the least entry that each node may hold. Node i has the sides 2 i + 1 and
-    2 i + 2, and all leaves stand on the last level.
+    2 i + 2, and all leaves are on the last level.
 
     Parameters
     ----------
@@ -180,8 +186,10 @@ class TreeSearch(WrittenSearch):
 
     def misfit(self, width: int, bounds: Sequence[int]) -> str | None:
         leaves = len(self.starts) - 1
+        # A full tree has a power of two of leaves, and one node less above them.
         if leaves < 1 or leaves & (leaves - 1) or tuple(bounds) != (2 * leaves - 1,):
             return f"{leaves} leaves, and bounds of {tuple(bounds)} nodes"
+        # The compiled search reads entries at these positions without a check of its own.
         if not np.array_equal(np.sort(self.order.data), np.arange(width)):
             return f"leaves that do not hold each of {width} rows once"
         starts = self.starts

@@ -1,7 +1,4 @@
-"""Print a graph, a node a line.
-
-Draw a graph in graphviz' language.
-"""
+"""Print a graph, a node a line, or draw it in graphviz' language."""
 
 from __future__ import annotations
 
@@ -67,6 +64,7 @@ def _show_node(node: Node, number: dict[Node, int]) -> str:
     return f"{line:<70} {node.step}" if node.step else line
 
 
+# Boxes of graphviz grow with their text, and one long list of columns would stretch the page.
 _LONGEST = 60
 
 

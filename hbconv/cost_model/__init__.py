@@ -6,7 +6,6 @@ measured.
 """
 
 from hbconv.cache import Caches, find_caches
-from hbconv.cost_model.count import count_work
 from hbconv.cost_model.predict import OperatorCost, find_prices, predict, scaled_prices, show_prices
 from hbconv.cost_model.price_record import (
     GROUPS,
@@ -20,7 +19,7 @@ from hbconv.cost_model.price_record import (
     settled,
 )
 from hbconv.cost_model.shipped import CLOCK, SINGLE_ROW, SMALL_TILE
-from hbconv.cost_model.work import Work, total_work
+from hbconv.cost_model.work import Work, count_work, total_work
 
 __all__ = [
     "CLOCK",

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
-from hbconv.cost_model.count import count_work, counted_operators, words
 from hbconv.cost_model.price_record import SHIPPED, Factors, PriceRecord, Prices, find_record
 from hbconv.cost_model.shipped import CLOCK, KERNEL_PRICES, LOWERED_PRICES, PRIMITIVE_PRICES
-from hbconv.cost_model.work import Work
+from hbconv.cost_model.work import Work, count_work, counted_operators, words
 from hbconv.target import Target
 from hbconv.tensor import Op, OpKind, TensorProgram, TensorType
 
@@ -25,10 +24,11 @@ def find_prices(target: Target, strategy: str, *, native: bool) -> Prices:
 
     They are of this machine where ``hbconv tune-machine`` measured it.
     """
+    # Prices of CUDA devices are of no one backend, and no factors are measured for them.
     if target.device != "cpu":
         return PRIMITIVE_PRICES["cuda"]
     record = _record_of(target)
-    factors = record.factors[_priced(target.backend)] if record else SHIPPED
+    factors = record.factors[_priced_backend(target.backend)] if record else SHIPPED
     return scaled_prices(target.backend, strategy, factors, native=native)
 
 
@@ -41,19 +41,24 @@ def show_prices(target: Target) -> str:
 @cache
 def scaled_prices(backend: str, strategy: str, factors: Factors, *, native: bool) -> Prices:
     """Return the shipped prices of a strategy on a backend, times factors."""
+    # A strategy written as primitives costs other units than a kernel of the backend.
     trees = KERNEL_PRICES if native else LOWERED_PRICES
-    priced = _priced(backend)
-    own = trees.get((backend, strategy)) or trees.get((priced, strategy))
-    return factors.of_trees(own) if own else factors.of_primitives(PRIMITIVE_PRICES[priced])
+    priced = _priced_backend(backend)
+    tree_prices = trees.get((backend, strategy)) or trees.get((priced, strategy))
+    return (
+        factors.of_trees(tree_prices)
+        if tree_prices
+        else factors.of_primitives(PRIMITIVE_PRICES[priced])
+    )
 
 
 def _record_of(target: Target) -> PriceRecord | None:
     """Return the record of this machine, if it holds for a target."""
     record = find_record() if target.device == "cpu" else None
-    return record if record and _priced(target.backend) in record.factors else None
+    return record if record and _priced_backend(target.backend) in record.factors else None
 
 
-def _priced(backend: str) -> str:
+def _priced_backend(backend: str) -> str:
     """Return the backend whose prices hold for one."""
     return backend if backend in PRIMITIVE_PRICES else DEFAULT
 
@@ -103,6 +108,7 @@ def predict(
         costs.append(OperatorCost(name, op.source, seconds / target.rows))
     inputs = [i.type for i in program.inputs]
     outputs = [program.instructions[index].type for index in program.outputs.values()]
+    # Callers' rows are copied into programs and out again, which narrow programs feel most.
     return (*costs, _copies("read rows", inputs, target), _copies("write rows", outputs, target))
 
 

@@ -1,11 +1,9 @@
-"""Price records: the factors of this machine on disk, beside compiled code and times of ``tune=``.
+"""Prices of units of work, the factors of this machine, and their record on disk.
 
-They are under the same rules of trust. A record of another machine or of other versions counts as
-none, and so does a damaged one.
-
-Factors: how much dearer a unit of work is on this machine than on the one of the prices.
-
-Prices: seconds for a unit of work, growing where what is read exceeds the caches.
+A price is in seconds for a unit of work, and grows where what is read exceeds the caches. A factor
+is how much dearer a unit is on this machine than on the one of the prices. The record of factors is
+kept with compiled code and the times of ``tune=``, under the same rules of trust. A record of
+another machine or of other versions does not count, and neither does a damaged one.
 """
 
 from __future__ import annotations
@@ -80,7 +78,7 @@ def read_record(cache: Cache) -> PriceRecord | None:
     files = cache.read(ENTRY)
     if files is None:
         return None
-    record = _parsed(files.get(MEMBER, b""))
+    record = _parse(files.get(MEMBER, b""))
     reason = _refusal(record)
     if reason:
         logger.info("The prices in %s do not count: %s.", cache.folder, reason)
@@ -113,6 +111,7 @@ def _refusal(record: PriceRecord | None) -> str:
     """Say why a record does not count; nothing if it does."""
     if record is None:
         return "they are damaged"
+    # Factors of another machine would be worse than the shipped prices.
     if record.machine != describe_host():
         return "they are of another machine"
     if record.versions != describe_versions():
@@ -120,19 +119,19 @@ def _refusal(record: PriceRecord | None) -> str:
     return ""
 
 
-def _parsed(data: bytes) -> PriceRecord | None:
+def _parse(data: bytes) -> PriceRecord | None:
     """Read a record of any file; None if it holds what no measurement writes."""
     try:
         fields = json.loads(data)
         if fields.pop("format") != FORMAT or not _is_day(fields["day"]):
             return None
-        fields["factors"] = {name: _factors(found) for name, found in fields["factors"].items()}
+        fields["factors"] = {name: _factors(factors) for name, factors in fields["factors"].items()}
         return PriceRecord(**fields)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
 
 
-def _factors(found: Mapping[str, Any]) -> Factors:
+def _factors(values: Mapping[str, Any]) -> Factors:
     """Return factors, each of them sound.
 
     Raises
@@ -140,9 +139,10 @@ def _factors(found: Mapping[str, Any]) -> Factors:
     ValueError
         One is missing, too many, or no factor.
     """
-    if tuple(found) != GROUPS or not all(map(is_factor, found.values())):
-        raise ValueError(found)
-    return Factors(**found)
+    # The file may be anyone's: names, order and values must be those that a measurement writes.
+    if tuple(values) != GROUPS or not all(map(is_factor, values.values())):
+        raise ValueError(values)
+    return Factors(**values)
 
 
 def _is_day(text: str) -> bool:
@@ -150,7 +150,7 @@ def _is_day(text: str) -> bool:
 
 
 MOST = 8.0
-"""A factor beyond it, or below its inverse, is taken for a disturbed measurement."""
+"""A factor above it, or below its inverse, is taken for a disturbed measurement."""
 NOISE = 1.1
 """A factor within it counts as one."""
 
@@ -166,7 +166,7 @@ class Factors:
     elementwise : float
         Of words computed by arithmetic, or copied.
     functions : float
-        Of words computed by functions such as ``exp``.
+        Of words computed by functions, for example ``exp``.
     reads : float
         Of entries read at fixed or computed positions.
     products : float
@@ -195,9 +195,9 @@ class Factors:
         return replace(
             prices,
             operator=prices.operator * self.operators,
-            elementwise=_scaled(prices.elementwise, self.elementwise),
-            take=_scaled(prices.take, self.reads),
-            read=_scaled(prices.read, self.reads),
+            elementwise=_scale(prices.elementwise, self.elementwise),
+            take=_scale(prices.take, self.reads),
+            read=_scale(prices.read, self.reads),
             multiplication=prices.multiplication * self.products,
             padding=prices.padding * self.products,
             span=prices.span * self.elementwise,
@@ -212,15 +212,15 @@ class Factors:
         return replace(
             prices,
             operator=prices.operator * self.operators,
-            elementwise=_scaled(prices.elementwise, self.trees),
-            take=_scaled(prices.take, self.trees),
-            read=_scaled(prices.read, self.trees),
+            elementwise=_scale(prices.elementwise, self.trees),
+            take=_scale(prices.take, self.trees),
+            read=_scale(prices.read, self.trees),
             multiplication=prices.multiplication * self.trees,
             padding=prices.padding * self.trees,
-            visit=_scaled(prices.visit, self.trees),
+            visit=_scale(prices.visit, self.trees),
             span=prices.span * self.trees,
             column=prices.column * self.trees,
-            sum=_scaled(prices.sum, self.trees),
+            sum=_scale(prices.sum, self.trees),
         )
 
 
@@ -237,17 +237,19 @@ def settled(ratio: float) -> float:
     >>> [settled(ratio) for ratio in (1.05, 0.92, 2.5, 100.0, 0.0, float("nan"))]
     [1.0, 1.0, 2.5, 8.0, 0.125, 1.0]
     """
+    # A price of 0 divided by 0 is no measurement.
     if math.isnan(ratio) or 1 / NOISE <= ratio <= NOISE:
         return 1.0
     return min(max(ratio, 1 / MOST), MOST)
 
 
 def is_factor(value: object) -> bool:
-    """Whether a value of a file is a factor such as ``settled`` returns."""
+    """Whether a value of a file is a factor that ``settled`` could return."""
+    # Bools and ints pass for floats elsewhere, but no measurement writes them.
     return type(value) is float and 1 / MOST <= value <= MOST
 
 
-def _scaled(price: Price, factor: float) -> Price:
+def _scale(price: Price, factor: float) -> Price:
     if isinstance(price, tuple):
         return tuple(step * factor for step in price)
     return price * factor
@@ -268,6 +270,7 @@ def unit_price(price: Price, size: float, caches: Caches) -> float:
     """
     if not isinstance(price, tuple):
         return price
+    # A price may name fewer steps than there are levels of cache.
     nearest, *steps = price
     return nearest + sum(
         step * missed for step, missed in zip(steps, caches.beyond(size), strict=False)
@@ -314,16 +317,19 @@ class Prices:
         >>> Prices(operator=0.5, take=0.125).seconds(Work(operators=2, takes=3), Target(rows=4))
         2.5
         """
+        # Operators are paid once a run, rows one by one.
         runs = math.ceil(target.rows / work.rows_at_once(target))
         row = self._row_seconds(work, target, caches or find_caches())
         return runs * work.operators * self.operator + max(target.rows, self.tile, work.tile) * row
 
     def _row_seconds(self, work: Work, target: Target, caches: Caches) -> float:
+        # Streams miss a cache by what all rows at once hold, tables by their own size.
         held = work.temporaries * work.rows_at_once(target)
         elementwise = unit_price(self.elementwise, held, caches)
         products = work.multiplications * self.multiplication + work.padding * self.padding
         plain = products + work.columns * self.column + work.spans * self.span
         functions = sum(
+            # A function without a price is taken for an exponential, the commonest.
             count * self.functions.get(name, self.functions.get("exp", elementwise))
             for name, count in work.functions
         )

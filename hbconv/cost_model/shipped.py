@@ -22,6 +22,7 @@ __all__ = [
     "SMALL_TILE",
 ]
 
+# Cycles are shown to people; no choice depends on the clock.
 CLOCK = 2.6e9
 """Nominal cycles per second of the machine measured."""
 
@@ -32,6 +33,7 @@ PRIMITIVE_PRICES: Mapping[str, Prices] = {
         take=1.4e-9,
         read=1.45e-9,
         multiplication=5.01e-11,
+        # Products of 2 to 8 columns take as long on torch as those of 16 words.
         padding=5.01e-11,
         functions={
             "exp": 9.14e-10,
@@ -50,6 +52,7 @@ PRIMITIVE_PRICES: Mapping[str, Prices] = {
         take=4e-9,
         read=8.88e-9,
         multiplication=1.87e-11,
+        # ONNX Runtime's own profile: 60 Where of one column took 10.1 ns a row, 20 IsNaN 0.3 ns.
         span=9e-9,
         functions={
             "exp": 2.2e-9,
@@ -92,7 +95,10 @@ PRIMITIVE_PRICES: Mapping[str, Prices] = {
 KERNEL_PRICES: Mapping[tuple[str, str], Prices] = {
     ("reference", "tree_traversal"): Prices(visit=1e-7),
     ("onnx", "tree_traversal"): replace(
-        PRIMITIVE_PRICES["onnx"], visit=(4.7e-9, 0, 1.5e-9), sum=3.3e-9
+        # Measured by the mean depth: priced by the largest, a visit had cost four times that.
+        PRIMITIVE_PRICES["onnx"],
+        visit=(4.7e-9, 0, 1.5e-9),
+        sum=3.3e-9,
     ),
     ("torch", "select"): Prices(
         operator=3.21e-6,
@@ -113,6 +119,8 @@ KERNEL_PRICES: Mapping[tuple[str, str], Prices] = {
     ("torch", "tree_traversal"): Prices(
         operator=4.9e-6,
         elementwise=4e-9,
+        # Raised since walks drop rows that have arrived;
+        # regret of 139 timings fell from 1.065 to 1.049.
         visit=(3.1e-9, 1.5e-8),
         column=1.2e-8,
         sum=4.6e-9,

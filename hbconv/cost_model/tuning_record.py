@@ -1,4 +1,4 @@
-"""Records of timing: what contenders took, under a key of what the times depend on."""
+"""Records of timing: what contenders took, by the bucket of rows of a call."""
 
 from __future__ import annotations
 
@@ -9,7 +9,59 @@ from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Any
 
-__all__ = ["Tuning", "TuningRecord", "is_sound", "read_record", "write_record"]
+__all__ = [
+    "BUCKETS",
+    "Bucket",
+    "Tuning",
+    "TuningRecord",
+    "find_bucket",
+    "is_sound",
+    "read_record",
+    "write_record",
+]
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """Numbers of rows that one plan serves.
+
+    Parameters
+    ----------
+    least : int
+    most : int or None
+        None for any number.
+    typical : int
+        The number that costs are predicted for.
+    """
+
+    least: int
+    most: int | None
+    typical: int
+
+    def __contains__(self, rows: int) -> bool:
+        return self.least <= rows and (self.most is None or rows <= self.most)
+
+    def __str__(self) -> str:
+        if self.most is None:
+            return f"more than {self.least - 1:,} rows"
+        return "1 row" if self.most == 1 else f"{self.least} to {self.most:,} rows"
+
+
+# 256 is the middle of 17 to 1,000 rows: plans made for 128 lost at 1,000.
+BUCKETS = (Bucket(1, 1, 1), Bucket(2, 16, 8), Bucket(17, 1_000, 256), Bucket(1_001, None, 10_000))
+"""All numbers of rows. One row is apart, because torch has modules of its own for it."""
+
+
+def find_bucket(rows: int) -> Bucket:
+    """Return the bucket of a number of rows.
+
+    Examples
+    --------
+    >>> [str(find_bucket(rows)) for rows in (1, 16, 17, 5_000)]
+    ['1 row', '2 to 16 rows', '17 to 1,000 rows', 'more than 1,000 rows']
+    """
+    return next(bucket for bucket in BUCKETS if rows in bucket)
+
 
 MOST_LABEL = 10_000
 """Characters of a label."""
@@ -85,8 +137,9 @@ def read_record(data: bytes, key: str) -> TuningRecord | None:
 
 
 def is_sound(record: TuningRecord) -> bool:
-    """Whether its values are such as timing writes. A record may come from any file."""
+    """Whether timing could have written its values. A record may come from any file."""
     texts = (record.key, record.chosen, record.day)
+    # Records come from files that anybody may write, so each type and length is checked.
     if not all(type(text) is str and len(text) <= MOST_LABEL for text in texts):
         return False
     if type(record.rows) is not int or record.rows < 1 or not isinstance(record.seconds, dict):
@@ -100,6 +153,7 @@ def _is_time(item: tuple[Any, Any]) -> bool:
     label, seconds = item
     if type(label) is not str or len(label) > MOST_LABEL:
         return False
+    # A time of 0, infinity or NaN would decide every comparison.
     return type(seconds) is float and math.isfinite(seconds) and seconds > 0
 
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from hbconv import __version__
 from hbconv.containers import Cube, Hashed, Vocabulary
-from hbconv.containers.dates import DateCodes
+from hbconv.containers.vocabulary import DateCodes
 from hbconv.errors import BackendError
 from hbconv.lower import CodesFeed, Feed, Lowered, lower_nodes
 

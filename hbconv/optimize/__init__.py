@@ -1,6 +1,6 @@
 """Optimize: rules rewrite the container DAG.
 
-Some are always worth while, and run to a fixed point (``fixed_point.py``). Others are chosen by the
+Some are always worth while, and run to a fixed point (``rule.simplify``). Others are chosen by the
 predicted cost of the whole graph (``search.py``).
 """
 
@@ -11,9 +11,8 @@ from dataclasses import replace
 from functools import partial
 
 from hbconv.containers import Graph, Node, Output
-from hbconv.optimize.fixed_point import simplify
 from hbconv.optimize.program_cost import graph_seconds
-from hbconv.optimize.rule import Exactness, GraphRule, NodeRule
+from hbconv.optimize.rule import Exactness, GraphRule, NodeRule, simplify
 from hbconv.optimize.rules.derive_linear import derive_linear
 from hbconv.optimize.rules.drop_constants import drop_constants, drop_directions
 from hbconv.optimize.rules.merge_codes import fold_codes, merge_codes
@@ -31,7 +30,7 @@ __all__ = ["REWRITES", "RULES", "find_search", "optimize", "rule_names", "simpli
 
 RULES: tuple[NodeRule, ...] = (
     NodeRule(remove_identity, Exactness.BITS, "no row changes"),
-    NodeRule(push_selection, Exactness.BITS, "each column is computed alone", duplicates=True),
+    NodeRule(push_selection, Exactness.BITS, "each column is computed alone"),
     NodeRule(flatten_concat, Exactness.BITS, "the columns and their order stay"),
     NodeRule(join_selections, Exactness.BITS, "the columns and their order stay"),
     NodeRule(inject_selection, Exactness.BITS, "nothing depends on the columns left out"),
@@ -62,8 +61,8 @@ def optimize(graph: Graph, target: Target | None = None) -> Optimized:
     """Rewrite a graph by all rules: those always worth while, and those that the cost chooses.
 
     The checks of the input stay as they are. Rules depend on the dtypes of the columns, so a graph
-    over columns of other dtypes is optimized anew. Outputs on demand stand apart: what they read
-    beside the others would keep rules from these.
+    over columns of other dtypes is optimized again. Outputs on demand are kept apart, since what
+    they read would keep rules from the others.
 
     Parameters
     ----------
@@ -81,21 +80,23 @@ def optimize(graph: Graph, target: Target | None = None) -> Optimized:
     >>> [f"{node.name} {node.detail}" for node in optimized.graph.nodes()]
     ['columns b']
     """
+    # Contributions read a forest's input as it is: as a second reader they kept rules from predict.
     often = {name: output for name, output in graph.outputs.items() if not output.on_demand}
     if len(often) in (0, len(graph.outputs)):
         return find_search(graph, target or Target()).best()
-    found = find_search(replace(graph, outputs=often), target or Target()).best()
-    outputs = {**_simplified_exactly(graph).outputs, **found.graph.outputs}
+    optimized = find_search(replace(graph, outputs=often), target or Target()).best()
+    outputs = {**_simplify_exactly(graph).outputs, **optimized.graph.outputs}
     ordered = {name: outputs[name] for name in graph.outputs}
-    return replace(found, graph=replace(found.graph, outputs=ordered))
+    return replace(optimized, graph=replace(optimized.graph, outputs=ordered))
 
 
-def _simplified_exactly(graph: Graph) -> Graph:
+def _simplify_exactly(graph: Graph) -> Graph:
     return simplify(graph, [rule for rule in RULES if rule.exactness is Exactness.BITS])
 
 
 def find_search(graph: Graph, target: Target) -> Search:
     """Return the search over the rewrites of a graph that the target does not leave out."""
+    # The same names leave rules out on the command line, which shows what each of them gains.
     rules = [rule for rule in RULES if rule.name not in target.without]
     rewrites = [rule for rule in REWRITES if rule.name not in target.without]
     return Search(graph, rules, rewrites, partial(graph_seconds, target=target))
@@ -107,7 +108,7 @@ def simplify_exactly(graph: Graph, nodes: Sequence[Node]) -> tuple[Node, ...]:
     They then share equal sub-expressions with the graph's outputs.
     """
     outputs = {str(position): Output(node) for position, node in enumerate(nodes)}
-    return _simplified_exactly(replace(graph, outputs=outputs)).output_roots
+    return _simplify_exactly(replace(graph, outputs=outputs)).output_roots
 
 
 def rule_names() -> tuple[str, ...]:

@@ -18,7 +18,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from hbconv.containers import Graph, Node
-from hbconv.optimize.fixed_point import find_decisive, simplify
 from hbconv.optimize.rule import (
     Declined,
     Derivation,
@@ -27,6 +26,8 @@ from hbconv.optimize.rule import (
     Key,
     NodeRule,
     apply_together,
+    find_decisive,
+    simplify,
 )
 
 __all__ = ["Decision", "Optimized", "Refused", "Search"]
@@ -34,12 +35,15 @@ __all__ = ["Decision", "Optimized", "Refused", "Search"]
 Cost = Callable[[Graph], float]
 """Predicted seconds of a graph."""
 
+# A bagging of 100 pipelines has 709 nodes and takes a second for each derivation: it gets 7.
 MAX_TRIALS = 40
 """Graphs that are derived and priced for one model."""
 MAX_NODES_TRIED = 5_000
 """Nodes of all these graphs: a node takes about a millisecond to derive and to price."""
 MAX_SINGLE = 12
 """Derivations that are tried one by one, where a rule makes more only as a whole."""
+# merge_elementwise, predicted at 520 ns against 519,
+# made five calibrated forests 1.15 times slower.
 LEAST_GAIN = 0.02
 """Share of the cost that a derivation must save to be taken up again, once it was left out."""
 MAX_PASSES = 2
@@ -142,10 +146,10 @@ class Search:
         everything = self.derive(Refused())
         if not everything.decisions:
             return everything
-        found = min(everything, self.derive(self._nothing), key=lambda o: o.seconds)
+        best = min(everything, self.derive(self._nothing), key=lambda o: o.seconds)
         for toggles in (self._toggle_rules, self._toggle_keys):
-            found = self._descend(found, toggles)
-        return replace(found, decisions=tuple(map(partial(self._compared, found), found.decisions)))
+            best = self._descend(best, toggles)
+        return replace(best, decisions=tuple(map(partial(self._compare, best), best.decisions)))
 
     @property
     def _nothing(self) -> Refused:
@@ -156,39 +160,41 @@ class Search:
         return min(MAX_TRIALS, MAX_NODES_TRIED // max(1, len(self.graph.nodes())))
 
     def _descend(
-        self, found: Optimized, toggles: Callable[[Optimized], Iterator[Refused]]
+        self, best: Optimized, toggles: Callable[[Optimized], Iterator[Refused]]
     ) -> Optimized:
         """Take the first toggle that saves time, again and again.
 
         Leaving out must save anything; taking up again more, for predictions are no better.
         """
-        for refused in toggles(found):
+        for refused in toggles(best):
             if len(self._derived) >= self._most_trials:
-                return found
+                return best
             trial = self.derive(refused)
-            least = LEAST_GAIN if found.refused.exceeds(refused) else 0.0
-            if trial.seconds < found.seconds * (1 - least):
+            least = LEAST_GAIN if best.refused.exceeds(refused) else 0.0
+            if trial.seconds < best.seconds * (1 - least):
                 return self._descend(trial, toggles)
-        return found
+        return best
 
-    def _toggle_rules(self, found: Optimized) -> Iterator[Refused]:
+    def _toggle_rules(self, best: Optimized) -> Iterator[Refused]:
         """Toggle each rule that proposed something."""
-        for name in dict.fromkeys(d.derivation.rule for d in found.decisions):
-            yield replace(found.refused, rules=found.refused.rules ^ {name})
+        for name in dict.fromkeys(d.derivation.rule for d in best.decisions):
+            yield replace(best.refused, rules=best.refused.rules ^ {name})
 
-    def _toggle_keys(self, found: Optimized) -> Iterator[Refused]:
+    def _toggle_keys(self, best: Optimized) -> Iterator[Refused]:
         """Toggle each derivation, of rules that are not refused as a whole."""
-        keys = [d.derivation.key for d in found.decisions if not d.derivation.required]
+        # A required derivation is one of correctness: its cost does not count.
+        keys = [d.derivation.key for d in best.decisions if not d.derivation.required]
         for key in keys[:MAX_SINGLE]:
-            if key[0] not in found.refused.rules:
-                yield replace(found.refused, keys=found.refused.keys ^ {key})
+            if key[0] not in best.refused.rules:
+                yield replace(best.refused, keys=best.refused.keys ^ {key})
 
-    def _compared(self, found: Optimized, decision: Decision) -> Decision:
+    def _compare(self, best: Optimized, decision: Decision) -> Decision:
         """Say what the graph would cost otherwise, where that was tried."""
         key = decision.derivation.key
-        other = replace(found.refused, keys=found.refused.keys ^ {key})
-        if key[0] in found.refused.rules or len(found.decisions) == 1:
-            other = replace(found.refused, rules=found.refused.rules ^ {key[0]})
+        # Toggling twice is undoing, so one expression serves what was applied and what was refused.
+        other = replace(best.refused, keys=best.refused.keys ^ {key})
+        if key[0] in best.refused.rules or len(best.decisions) == 1:
+            other = replace(best.refused, rules=best.refused.rules ^ {key[0]})
         tried = self._derived.get(other)
         return decision if tried is None else replace(decision, otherwise=tried.seconds)
 
@@ -199,23 +205,24 @@ class Search:
         return self._derived[refused]
 
     def _derive(self, refused: Refused) -> Optimized:
-        graph = self._simplified(self.graph)
+        graph = self._simplify(self.graph)
         decisions: dict[Key, Decision] = {}
         declined: dict[Declined, None] = {}
         for _ in range(MAX_PASSES):
             before = graph
             for rule in self.rewrites:
-                made = self._decide(rule, graph, refused)
-                decisions |= {d.derivation.key: d for d in made.decisions}
-                declined |= dict.fromkeys(made.declined)
-                graph = self._simplified(made.graph)
+                step = self._decide(rule, graph, refused)
+                decisions |= {d.derivation.key: d for d in step.decisions}
+                declined |= dict.fromkeys(step.declined)
+                graph = self._simplify(step.graph)
             if graph.output_roots == before.output_roots:
                 break
         seconds = self.cost(graph)
         return Optimized(graph, refused, seconds, tuple(decisions.values()), tuple(declined))
 
-    def _simplified(self, graph: Graph) -> Graph:
+    def _simplify(self, graph: Graph) -> Graph:
         """Apply the rules that are always worth while, once for each graph that is met."""
+        # Simplifying each graph once took a bagging of 10 pipelines from 0.73 to 0.40 s.
         if graph.output_roots not in self._simple:
             simple = simplify(graph, self.rules)
             self._simple[graph.output_roots] = self._simple[simple.output_roots] = simple
@@ -239,19 +246,21 @@ class Search:
 
     def _propose(self, rule: GraphRule, graph: Graph) -> list[Derivation | Declined]:
         """Ask a rule once for each graph; what must not round there is declined."""
-        asked = rule.name, graph.output_roots
-        if asked not in self._proposals:
+        place = rule.name, graph.output_roots
+        if place not in self._proposals:
+            # Bits that do not change cannot send a row elsewhere, wherever the rule applies.
             decisive = set() if rule.exactness is Exactness.BITS else find_decisive(graph)
-            self._proposals[asked] = [_allowed(d, decisive) for d in rule.function(graph)]
-        return self._proposals[asked]
+            self._proposals[place] = [_allow(d, decisive) for d in rule.function(graph)]
+        return self._proposals[place]
 
     def _cheapest(self, graph: Graph, group: list[Derivation]) -> Derivation:
         if len(group) == 1:
             return group[0]
+        # A group replaces the same nodes, so only one of its derivations can be applied.
         return min(group, key=lambda derivation: self.cost(derivation.apply(graph)))
 
 
-def _allowed(proposal: Derivation | Declined, decisive: set[Node]) -> Derivation | Declined:
+def _allow(proposal: Derivation | Declined, decisive: set[Node]) -> Derivation | Declined:
     """Decline a derivation that rounds before a decision."""
     if isinstance(proposal, Declined) or decisive.isdisjoint(proposal.replacements):
         return proposal

@@ -56,38 +56,39 @@ def trace(graph: Graph, target: Target, optimized: Optimized) -> tuple[Applied, 
     ['push_selection at SelectKBest']
     """
     search = find_search(graph, target)
+    # Rules are traced in a search of their own: the one that decides is not slowed down.
     tracing = _Tracing(graph, (), search.rewrites, search.cost)
-    tracing.rules = [_recorded(rule, tracing.found) for rule in search.rules]
+    tracing.rules = [_record(rule, tracing.applied) for rule in search.rules]
     tracing.otherwise = {d.derivation.key: d.otherwise for d in optimized.decisions}
     tracing.derive(optimized.refused)
-    return tuple(tracing.found)
+    return tuple(tracing.applied)
 
 
 @dataclass
 class _Tracing(Search):
     """A search that writes down what it applies."""
 
-    found: list[Applied] = field(default_factory=list)
+    applied: list[Applied] = field(default_factory=list)
     otherwise: Mapping[Key, float | None] = field(default_factory=dict)
 
     def _decide(self, rule: GraphRule, graph: Graph, refused: Refused) -> Optimized:
-        made = super()._decide(rule, graph, refused)
-        taken = [d.derivation for d in made.decisions if d.applied]
-        self.found += [
+        decided = super()._decide(rule, graph, refused)
+        taken = [d.derivation for d in decided.decisions if d.applied]
+        self.applied += [
             Applied(
                 rule, d.step, d.proof, dict(d.replacements), d.required, self.otherwise.get(d.key)
             )
             for d in taken
         ]
-        return made
+        return decided
 
 
-def _recorded(rule: NodeRule, found: list[Applied]) -> NodeRule:
+def _record(rule: NodeRule, applied: list[Applied]) -> NodeRule:
     @wraps(rule.function)
     def record(node: Node) -> Node | None:
         after = rule.function(node)
         if after is not None:
-            found.append(Applied(rule, node.step, rule.proof, {node: after}))
+            applied.append(Applied(rule, node.step, rule.proof, {node: after}))
         return after
 
     return replace(rule, function=record)

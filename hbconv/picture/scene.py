@@ -501,12 +501,12 @@ KINDS = {
 
 _THEMES = {
     "input": "inputs",
-    "prepare": ("affine basis_functions calendar codes find_code missing power_transforms"),
-    "linear": ("least_angles linear sparse_codes topic_mixture"),
+    "prepare": ("affine basis_functions calendar codes missing power_transforms"),
+    "linear": ("least_angles linear sparse_codes"),
     "trees": "trees",
     "distances": "distances neighbors",
-    "decide": "decisions probabilities table_exp",
-    "wiring": "arithmetic conditions elementwise sums wiring",
+    "decide": "decisions probabilities",
+    "wiring": "arithmetic column_wise conditions elementwise wiring",
 }
 """Kind of the nodes of each file of ``hbconv.containers.nodes``."""
 

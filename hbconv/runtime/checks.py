@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.containers import Check, FindCode, Graph, Schema, topological
-from hbconv.containers.analysis.guard import Guard
+from hbconv.containers.guard import Guard
 from hbconv.errors import InputError
 from hbconv.lower import DENSE, AnyFeed, EntriesFeed, Feed, Lowered, Padding, lower_nodes
 from hbconv.runtime.batching import rows_per_chunk, run_in_chunks
@@ -111,7 +111,7 @@ class _Conditions:
         """The program."""
         nodes = self._nodes
         if any(isinstance(node, FindCode) for node in topological(tuple(nodes.values()))):
-            from hbconv.optimize.shared_codes import join_conditions
+            from hbconv.optimize.late_rewrites import join_conditions
 
             nodes = join_conditions(self._graph, nodes)
         return lower_nodes(self._graph, nodes, padding=self._padding)

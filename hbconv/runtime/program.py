@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hbconv.backends.base import Artifact
 from hbconv.containers import Graph, Schema
-from hbconv.containers.analysis.guard import Guard
+from hbconv.containers.guard import Guard
 from hbconv.lower import FLAGGED, AnyFeed, Padding
 from hbconv.runtime.checks import Checker
 from hbconv.runtime.inputs.table import Table

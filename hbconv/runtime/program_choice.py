@@ -156,7 +156,7 @@ class ChosenPrograms:
 
     def _conversion(self, key: Key, dtypes: Dtypes) -> Conversion | None:
         """Return the conversion to other dtypes that changes no answer."""
-        from hbconv.containers.analysis.widening import Widening, find_widening
+        from hbconv.containers.widening import Widening, find_widening
 
         methods, given, padding = key
         graph = self.graph.for_rows(sparse=padding.matrix or padding.written).only(*methods)

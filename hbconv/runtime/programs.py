@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 
 from hbconv.backends import Artifact, find_backend
 from hbconv.containers import Graph
-from hbconv.cost_model.row_buckets import BUCKETS, Bucket
-from hbconv.cost_model.tuning_record import Tuning
+from hbconv.cost_model.tuning_record import BUCKETS, Bucket, Tuning
 from hbconv.errors import BackendError, HbconvError, MissingPackageError
 from hbconv.log import log_slower
 from hbconv.lower import DENSE, TIED, Lowered, Padding

@@ -10,7 +10,7 @@ from typing import Any
 import numpy.typing as npt
 
 from hbconv.backends.base import Arrays, Artifact, Bound
-from hbconv.cost_model.row_buckets import BUCKETS, Bucket
+from hbconv.cost_model.tuning_record import BUCKETS, Bucket
 from hbconv.runtime.batching import run_in_chunks
 
 __all__ = ["FITTED", "RowArtifact", "Variant", "other_files", "own_files"]

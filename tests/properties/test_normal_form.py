@@ -33,8 +33,7 @@ from hbconv.containers import (
 )
 from hbconv.lower import lower
 from hbconv.optimize import RULES
-from hbconv.optimize.fixed_point import simplify
-from hbconv.optimize.rule import Derivation
+from hbconv.optimize.rule import Derivation, simplify
 from hbconv.optimize.rules.derive_linear import derive_linear
 
 WIDTH = 4

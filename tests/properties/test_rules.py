@@ -11,8 +11,7 @@ from random_graphs import graphs, rows_for, run
 
 from hbconv.containers import Graph, verify_graph
 from hbconv.optimize import REWRITES, RULES, optimize
-from hbconv.optimize.fixed_point import simplify
-from hbconv.optimize.rule import Exactness, GraphRule, NodeRule
+from hbconv.optimize.rule import Exactness, GraphRule, NodeRule, simplify
 from hbconv.optimize.search import Refused, Search
 
 

@@ -6,12 +6,15 @@ Every file has one line here, so that type checkers see its classes too.
 from hbconv.containers.nodes.affine import Affine, Normalize
 from hbconv.containers.nodes.arithmetic import (
     Add,
+    GroupSums,
     Maximum,
     Modulo,
     Multiply,
+    Pool,
     Power,
     Quotient,
     RowDot,
+    RunningSums,
 )
 from hbconv.containers.nodes.basis_functions import Bins, Interpolate, Polynomial, SplineBasis
 from hbconv.containers.nodes.calendar import CalendarField, DateColumn, Instants, LocalTime
@@ -19,12 +22,14 @@ from hbconv.containers.nodes.codes import (
     FIRST_CODE,
     CategoryCodes,
     CategoryNumbers,
+    FindCode,
     LookupRows,
     LookupSum,
     OneHot,
     Recode,
     WeightedLookup,
 )
+from hbconv.containers.nodes.column_wise import Select
 from hbconv.containers.nodes.conditions import (
     AreBools,
     Choose,
@@ -35,7 +40,16 @@ from hbconv.containers.nodes.conditions import (
     OnlyNumbers,
     Relation,
 )
-from hbconv.containers.nodes.decisions import ArgMax, Compare, IsBeyond, IsNonFinite, Softmax
+from hbconv.containers.nodes.decisions import (
+    ArgMax,
+    Compare,
+    IsBeyond,
+    IsNonFinite,
+    Softmax,
+    TableExp,
+    TableLogSoftmax,
+    TableSoftmax,
+)
 from hbconv.containers.nodes.distances import (
     BINARY_FORMULAS,
     Angle,
@@ -47,7 +61,6 @@ from hbconv.containers.nodes.distances import (
     SquaredDistances,
 )
 from hbconv.containers.nodes.elementwise import Clip, Map, SoftThreshold
-from hbconv.containers.nodes.find_code import FindCode
 from hbconv.containers.nodes.inputs import (
     CleanText,
     Codes,
@@ -92,10 +105,12 @@ from hbconv.containers.nodes.probabilities import (
     Votes,
     WeightedMedian,
 )
-from hbconv.containers.nodes.sparse_codes import LassoDescent, MatchingPursuit, NonNegativeWeights
-from hbconv.containers.nodes.sums import GroupSums, Pool, RunningSums
-from hbconv.containers.nodes.table_exp import TableExp, TableLogSoftmax, TableSoftmax
-from hbconv.containers.nodes.topic_mixture import TopicMixture
+from hbconv.containers.nodes.sparse_codes import (
+    LassoDescent,
+    MatchingPursuit,
+    NonNegativeWeights,
+    TopicMixture,
+)
 from hbconv.containers.nodes.trees import (
     LeafSums,
     StagedLeafSums,
@@ -111,7 +126,6 @@ from hbconv.containers.nodes.wiring import (
     CastLike,
     Concat,
     ConstantRows,
-    Select,
     Spread,
     Together,
 )

@@ -1,21 +1,18 @@
-"""Affine: column-wise arithmetic with constants.
-
-Normalize: rows of norm one.
-"""
+"""Column-wise arithmetic with constants (Affine), and rows of norm one (Normalize)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.array import Array, numbers
+from hbconv.array import Array
 from hbconv.containers.interval import Interval, Trend
-from hbconv.containers.node import Node, container, one_to_one
-from hbconv.containers.nodes.wiring import Select
-from hbconv.containers.schema import Type
+from hbconv.containers.node import Node, container
+from hbconv.containers.nodes.column_wise import ColumnWise, Select, spread_over
+from hbconv.containers.schema import Type, as_float
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, SparseRows, Value
@@ -43,6 +40,7 @@ class AffineStep:
     @property
     def keeps_zero(self) -> bool:
         """Whether it makes zero of zero."""
+        # Zero times infinity and zero by zero are NaN, so such constants do not keep zero.
         c = self.constant.data
         return bool(
             np.isfinite(c).all()
@@ -65,7 +63,7 @@ class AffineStep:
 
 
 @container
-class Affine(Node):
+class Affine(ColumnWise):
     """Add, subtract, multiply and divide by constants, in the source's order.
 
     Each step is rounded to x's dtype, so that the answer is the source's to the last bit. A
@@ -76,15 +74,13 @@ class Affine(Node):
     x: Node
     steps: tuple[AffineStep, ...]
 
+    gives: ClassVar[str] = "float"
+
     @staticmethod
     def of(x: Node, **steps: npt.ArrayLike) -> Affine:
         """``Affine.of(x, sub=mean, div=scale)``: scalars stand for all columns."""
-        width = x.type.width
-        made = tuple(
-            AffineStep(op, Array(np.broadcast_to(numbers(c, np.float64), (width,))))
-            for op, c in steps.items()
-        )
-        return Affine(x, made)
+        constants = ((op, spread_over(x, c, np.float64)) for op, c in steps.items())
+        return Affine(x, tuple(AffineStep(op, constant) for op, constant in constants))
 
     @staticmethod
     def in_place(x: Node, **steps: npt.ArrayLike) -> Affine:
@@ -92,14 +88,8 @@ class Affine(Node):
 
         Every step is wide, and the constants keep their dtypes.
         """
-        width = x.type.width
-        return Affine(
-            x,
-            tuple(
-                AffineStep(op, Array(np.broadcast_to(numbers(c), (width,))), wide=True)
-                for op, c in steps.items()
-            ),
-        )
+        constants = ((op, spread_over(x, c)) for op, c in steps.items())
+        return Affine(x, tuple(AffineStep(op, constant, wide=True) for op, constant in constants))
 
     @property
     def detail(self) -> str:
@@ -136,26 +126,19 @@ class Affine(Node):
         )
         return None if fits else "has a step that is no arithmetic with a constant for each column"
 
-    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
-        return one_to_one(self)
-
     def trend(self, column: int) -> Trend:
         """Rise where the factors are positive, and fall where an odd number is negative."""
         constants = [(step.op, float(step.constant.data[column])) for step in self.steps]
         factors = [c for op, c in constants if op in ("mul", "div")]
+        # A factor of 0 makes all values one, or NaN of infinities: no trend holds for it.
         if not np.isfinite([c for _, c in constants]).all() or 0.0 in factors:
             return Trend.UNKNOWN
         return Trend.RISES if np.prod(np.sign(factors)) > 0 else Trend.FALLS
 
-    def infer(self) -> Type:
-        return Type(
-            self.x.type.width,
-            self.x.type.dtype if self.x.type.dtype.startswith("float") else "float64",
-        )
-
     def interval(self, *inputs: Interval) -> Interval | None:
         """Bound each step, since a value between two steps may overflow too."""
         (x,) = inputs
+        # The bound of every step counts: an overflow on the way is no finite value at the end.
         bound = x.bound
         largest = x.bound
         for step in self.steps:
@@ -213,19 +196,19 @@ class Normalize(Node):
     sparse: bool = False
 
     def infer(self) -> Type:
-        return Type(
-            self.x.type.width,
-            self.x.type.dtype if self.x.type.dtype.startswith("float") else "float64",
-        )
+        return Type(self.x.type.width, as_float(self.x.type.dtype))
 
     def interval(self, *inputs: Interval) -> Interval:
         return inputs[0].within(2.0)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         x = b.cast(inputs[0], self.type.dtype)
+        # A row without columns has no largest entry, and nothing to divide.
         if not x.shape[0]:
             return x
         norm = b.reshape(self._sparse_norm(b, x) if self.sparse else self._dense_norm(b, x), 1)
+        # Below the least float there is only 0; dense norms
+        # follow ``_handle_zeros_in_scale`` of scikit-learn.
         least = np.nextafter(0.0, 1.0) if self.sparse else 10 * np.finfo(x.dtype).eps
         norm = b.where(
             b.op("lt", norm, b.constant([least], norm.dtype)), b.constant([1.0], norm.dtype), norm
@@ -245,6 +228,7 @@ class Normalize(Node):
     def _sparse_norm(self, b: Builder, x: Value) -> Value:
         if self.norm == "max":
             return b.cast(b.reduce("reduce_max", b.op("abs", x)), "float64")
+        # scikit-learn's Cython loop for sparse rows adds entry after entry into a double.
         total = b.reduce(
             "ordered_sum", b.cast(x * x if self.norm == "l2" else b.op("abs", x), "float64")
         )

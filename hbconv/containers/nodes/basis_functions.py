@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers.interval import FINITE, Interval, Trend, largest_constant
-from hbconv.containers.node import Node, container, one_to_one
-from hbconv.containers.nodes.wiring import Select
-from hbconv.containers.schema import Type
+from hbconv.containers.interval import FINITE, Interval, Trend, bound_power, largest_constant
+from hbconv.containers.node import Node, container
+from hbconv.containers.nodes.column_wise import ColumnWise, OwnConstants, PerColumn, Select
+from hbconv.containers.schema import Type, as_float
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
@@ -21,7 +21,7 @@ __all__ = ["Bins", "Interpolate", "Polynomial", "SplineBasis"]
 
 
 @container
-class Interpolate(Node):
+class Interpolate(ColumnWise):
     """Interpolate each column linearly through ``values`` at ``knots``.
 
     Beyond the knots the value of the nearest knot holds. It is computed as
@@ -38,20 +38,13 @@ class Interpolate(Node):
     """
 
     x: Node
-    knots: Array
-    values: Array
+    knots: PerColumn
+    values: PerColumn
     closed: str = "left"
 
     @property
     def detail(self) -> str:
         return f"{self.knots.shape[1]} knots, pieces closed on the {self.closed}"
-
-    def narrowed(self, columns: Array) -> Node:
-        knots, values = (Array(table.data[columns.data]) for table in (self.knots, self.values))
-        return replace(self, x=Select(self.x, columns), knots=knots, values=values)
-
-    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
-        return one_to_one(self)
 
     def trend(self, column: int) -> Trend:
         steps = np.diff(self.values.data[column])
@@ -69,8 +62,10 @@ class Interpolate(Node):
         return Type(self.x.type.width, np.result_type(self.x.type.dtype, self.knots.dtype).name)
 
     def check(self) -> str | None:
+        # A piece before an infinite knot has no slope: it made NaN where the source has a share.
         if np.isinf(self.knots.data).any():
             return "a knot is infinite"
+        # A quantile of a damaged transformer was NaN alone in its column, and passed as ascending.
         missing = np.isnan(self.knots.data)  # all, of a column without values
         if (missing.any(axis=-1) != missing.all(axis=-1)).any():
             return "the knots of a column are missing in part"
@@ -81,6 +76,7 @@ class Interpolate(Node):
         largest = largest_constant(self.values)
         steps = np.diff(self.knots.data.astype(np.float64))
         shortest = steps[steps > 0].min(initial=np.inf)
+        # Written so that NaN is refused; the square of FINITE is far below the largest float64.
         if largest is None or not largest / shortest < FINITE**2:
             return None
         return inputs[0].within(2 * largest + 1)
@@ -94,20 +90,24 @@ class Interpolate(Node):
         width = self.type.width
         knots, values = (table.data.astype(dtype) for table in (self.knots, self.values))
         x = b.cast(inputs[0], dtype)
+        # The pieces of all columns are in one table, so one look-up serves them.
         n_before = b.op("bucketize", x, b.constant(knots), right=self.closed == "left")
         piece = n_before + b.constant(np.arange(width) * (knots.shape[1] + 1), "int32")
         knot, value, slope = (
             b.lookup(b.constant(table.ravel()), piece) for table in _pieces(knots, values)
         )
+        # Slopes beyond the knots are 0, but 0 times an infinite x would be NaN.
         within = b.op(
             "minimum", b.op("maximum", x, b.constant(knots[:, 0])), b.constant(knots[:, -1])
         )
+        # numpy.interp returns the value of a knot itself, where a steep slope would round.
         return b.where(b.op("eq", within, knot), value, slope * (within - knot) + value)
 
 
 def _pieces(knots: npt.NDArray[Any], values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], ...]:
     """Knot, value and slope at the start of each piece, by the number of knots before it."""
     with np.errstate(all="ignore"):
+        # Knots that repeat bound pieces that no x falls in, so their slope may be any number.
         slopes = np.where(np.diff(knots) > 0, np.diff(values) / np.diff(knots), 0).astype(
             values.dtype
         )
@@ -127,7 +127,7 @@ class SplineBasis(Node):
 
     It follows the recursion of de Boor and Cox (C. de Boor, A Practical Guide to Splines, chapter
     IX). The base interval leaves out ``degree`` knots at either end. Beyond it the polynomials of
-    its first and last piece go on.
+    its first and last piece continue.
 
     Parameters
     ----------
@@ -158,6 +158,8 @@ class SplineBasis(Node):
         """Compute the splines of the columns that have a selected one."""
         owners = columns.data // self.n_splines
         kept = np.unique(owners)
+        # Splines of one column are computed together, so
+        # a selection helps only if a whole column goes.
         if len(kept) == self.x.type.width:
             return None
         knots = Array(self.knots.data[kept])
@@ -202,6 +204,7 @@ class SplineBasis(Node):
         x = b.reshape(x, width, 1)
         for degree in range(1, self.degree + 1):
             lengths = knots[:, degree:] - knots[:, :-degree]
+            # Over infinity a piece of no length contributes 0, where 0 by 0 would be NaN.
             shares = basis / b.constant(np.where(lengths > 0, lengths, np.inf), x.dtype)
             count = shares.shape[1] - 1
             rising = b.take(shares, np.arange(count), axis=1) * (
@@ -211,7 +214,7 @@ class SplineBasis(Node):
                 b.constant(knots[:, degree + 1 :], x.dtype) - x
             )
             basis = rising + falling
-        return b.reshape(self._wrapped(b, basis) if self.periodic else basis, self.type.width)
+        return b.reshape(self._wrap(b, basis) if self.periodic else basis, self.type.width)
 
     def _piece(self, b: Builder, x: Value) -> Value:
         """Compute splines of degree 0: a one for the piece that x falls in.
@@ -219,6 +222,7 @@ class SplineBasis(Node):
         The outer pieces of the base interval are open.
         """
         inner = self.knots.data[:, self.degree + 1 : self.knots.shape[1] - self.degree - 1]
+        # An edge of NaN is never reached: there may be no inner knot, and bucketize needs one edge.
         edges = np.hstack([inner, np.full((len(inner), 1), np.nan)])
         piece = b.op("bucketize", x, b.constant(edges, x.dtype), right=True) + b.constant(
             self.degree, "int32"
@@ -226,14 +230,14 @@ class SplineBasis(Node):
         positions = b.constant(np.arange(self.knots.shape[1] - 1), "int32")
         return b.cast(b.op("eq", b.reshape(piece, *x.shape, 1), positions), x.dtype)
 
-    def _wrapped(self, b: Builder, basis: Value) -> Value:
+    def _wrap(self, b: Builder, basis: Value) -> Value:
         first, middle, last = np.split(np.arange(basis.shape[1]), [self.degree, self.n_splines])
         sums = b.take(basis, first, axis=1) + b.take(basis, last, axis=1)
         return b.concat([sums, b.take(basis, middle, axis=1)], axis=1)
 
 
 @container
-class Polynomial(Node):
+class Polynomial(OwnConstants):
     """Multiply the columns that each term lists, in that order; an int x becomes float64.
 
     Parameters
@@ -243,29 +247,25 @@ class Polynomial(Node):
     """
 
     x: Node
-    terms: Array
+    terms: PerColumn
 
     @property
     def detail(self) -> str:
         return f"degree {self.terms.shape[1]}  width {self.type.width}"
 
-    def narrowed(self, columns: Array) -> Node:
-        return replace(self, terms=Array(self.terms.data[columns.data]))
-
     def infer(self) -> Type:
-        return Type(
-            len(self.terms),
-            self.x.type.dtype if self.x.type.dtype.startswith("float") else "float64",
-        )
+        return Type(len(self.terms), as_float(self.x.type.dtype))
 
     def interval(self, *inputs: Interval) -> Interval | None:
         (x,) = inputs
-        return x.within(max(1.0, x.bound) ** self.terms.shape[1]) if x.bound < 1e30 else None
+        largest = bound_power(max(1.0, x.bound), self.terms.shape[1])
+        return x.within(largest) if x.bound < 1e30 else None
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         """Multiply factor by factor; a last column of ones stands for missing factors."""
         x = b.cast(inputs[0], self.type.dtype)
         factors = b.concat([x, b.op("expand", x, b.constant([1.0], x.dtype))])
+        # One more column of ones stands for missing factors, so all terms have one length.
         terms = np.where(self.terms.data < 0, x.shape[0], self.terms.data)
         product = b.take(factors, terms[:, 0])
         for column in terms.T[1:]:
@@ -274,7 +274,7 @@ class Polynomial(Node):
 
 
 @container
-class Bins(Node):
+class Bins(ColumnWise):
     """Count the edges of its column that each value reaches (``edge <= x``), in x's dtype.
 
     An int x becomes float64.
@@ -284,25 +284,12 @@ class Bins(Node):
     """
 
     x: Node
-    edges: Array
+    edges: PerColumn
 
     always_finite: ClassVar[bool] = True
     decides: ClassVar[bool] = True
-
-    def narrowed(self, columns: Array) -> Node:
-        return replace(self, x=Select(self.x, columns), edges=Array(self.edges.data[columns.data]))
-
-    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
-        return one_to_one(self)
-
-    def trend(self, column: int) -> Trend:  # noqa: ARG002
-        return Trend.RISES
-
-    def infer(self) -> Type:
-        return Type(
-            self.x.type.width,
-            self.x.type.dtype if self.x.type.dtype.startswith("float") else "float64",
-        )
+    gives: ClassVar[str] = "float"
+    trends: ClassVar[Trend] = Trend.RISES
 
     def check(self) -> str | None:
         return None if self.edges.ascends else "its edges do not ascend"

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers.dates import NO_DATE, DateReading
 from hbconv.containers.node import Node, container
 from hbconv.containers.schema import Type
+from hbconv.containers.vocabulary import NO_DATE, DateReading
 from hbconv.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ class Instants(Node):
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         (x,) = inputs
+        # Only the day of a missing date is set apart, so one compare decides for all three parts.
         missing = b.op("eq", b.take(x, [0]), b.constant(NO_DATE, "int32"))
         return b.where(missing, b.constant(np.full(3, np.nan)), b.cast(x, "float64"))
 
@@ -94,6 +95,7 @@ class LocalTime(Node):
         day, second, nanosecond = (b.take(inputs[0], [i]) for i in range(3))
         since_1970 = day * _number(b, DAY) + second
         begin = _number(b, LAST_CYCLE)
+        # Before 2100 the table holds all changes of offset; later ones repeat every 400 years.
         cycle = _floor_divide(b, b.op("maximum", since_1970, begin) - begin, CYCLE)
         place = b.op(
             "bucketize", since_1970 - cycle * _number(b, CYCLE), _number(b, self.starts), right=True
@@ -110,6 +112,7 @@ def _year(b: Builder, day: Value) -> Value:
     """
     era, of_era = _cycles(b, day)
     year, of_year = _march_year(b, of_era)
+    # March to December have 306 days, so January and February belong to the next year.
     begun = b.cast(b.op("ge", of_year, _number(b, 306)), "float64")
     return year + era * _number(b, 400) + begun
 
@@ -122,12 +125,14 @@ def _month(b: Builder, day: Value) -> Value:
 
 def _day(b: Builder, day: Value) -> Value:
     month, of_year = _march_month(b, day)
+    # From March on, every five months have 153 days: the line counts the days before a month.
     before = _floor_divide(b, month * _number(b, 153) + _number(b, 2), 5)
     return of_year - before + _number(b, 1)
 
 
 def _weekday(b: Builder, day: Value) -> Value:
     """Return 1 for Monday; 1970 began on a Thursday."""
+    # 1 January 1970 was a Thursday, three days after a Monday.
     since_monday = day + _number(b, 3)
     return since_monday - _floor_divide(b, since_monday, 7) * _number(b, 7) + _number(b, 1)
 
@@ -138,12 +143,14 @@ def _day_of_year(b: Builder, day: Value) -> Value:
     leap_days = (
         _floor_divide(b, before, 4) - _floor_divide(b, before, 100) + _floor_divide(b, before, 400)
     )
+    # 719,162 days lie between 1 January of year 1 and 1 January 1970.
     first = before * _number(b, 365) + leap_days - _number(b, 719_162)
     return day - first + _number(b, 1)
 
 
 def _cycles(b: Builder, day: Value) -> tuple[Value, Value]:
     """Return the cycle of 400 years, counted from March of year 0, and the day in it."""
+    # 719,468 days lie between 1 March of year 0 and 1 January 1970.
     since = day + _number(b, 719_468)
     cycle = _floor_divide(b, since, CYCLE // DAY)
     return cycle, since - cycle * _number(b, CYCLE // DAY)
@@ -151,6 +158,7 @@ def _cycles(b: Builder, day: Value) -> tuple[Value, Value]:
 
 def _march_year(b: Builder, of_era: Value) -> tuple[Value, Value]:
     """Return the year of a cycle, and the day in the year that begins in March."""
+    # Taking the leap days off leaves years of 365 days (Hinnant, 2013).
     common = (
         of_era
         - _floor_divide(b, of_era, 1460)
@@ -219,6 +227,8 @@ def _total_seconds(b: Builder, x: Value) -> Value:
     day, second, nanosecond = (b.take(x, [i]) for i in range(3))
     below = _rest(b, nanosecond, 1000)
     quotients = []
+    # float64 holds microseconds since 1970 exactly up to
+    # the year 2255, and pandas rounds later ones too.
     for rate, rest in ((10**6, _floor_divide(b, nanosecond, 1000)), (10**9, nanosecond)):
         count = day * _number(b, DAY * rate) + (second * _number(b, rate) + rest)
         quotients.append(count / _number(b, rate))
@@ -231,7 +241,7 @@ CALENDAR_FIELDS = (*_OF_DAY, *_OF_SECOND, *_OF_NANOSECOND, "total_seconds")
 
 @container
 class CalendarField(Node):
-    """Read a field of instants in float64, such as the year, the hour, or seconds since 1970.
+    """Read a field of instants in float64: the year, the hour, the seconds since 1970, and so on.
 
     Days of the week are 1 (Monday) to 7, and the first day of a year is 1.
     """
@@ -242,8 +252,8 @@ class CalendarField(Node):
     decides: ClassVar[bool] = True
 
     def check(self) -> str | None:
-        known = self.field in CALENDAR_FIELDS and self.x.type == Type(3, "float64")
-        return None if known else "reads a field of no calendar"
+        fits = self.field in CALENDAR_FIELDS and self.x.type == Type(3, "float64")
+        return None if fits else "reads a field of no calendar"
 
     def infer(self) -> Type:
         return Type(1, "float64")

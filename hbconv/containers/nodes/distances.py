@@ -1,26 +1,18 @@
-"""Distances from rows to constant points, or boxes.
-
-Distances, SquaredDistances, SharedDistances, BoxDistances.
-
-BinaryDistances: between rows and points of which only zero and not zero count.
-
-Haversine and Angle: how far points on a sphere are apart.
-"""
+"""Distances from rows to constant points or boxes, on the line, on a sphere, or of bits alone."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.array import Array
-from hbconv.containers.interval import Interval, largest_constant
-from hbconv.containers.node import Node, container
-from hbconv.containers.nodes.wiring import Select
-from hbconv.containers.schema import Type
+from hbconv.containers.interval import Interval, bound_power, largest_constant
+from hbconv.containers.node import Node, container, container_base
+from hbconv.containers.nodes.column_wise import ColumnWise, OwnConstants, PerColumn
+from hbconv.containers.schema import Type, as_float
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
@@ -37,8 +29,23 @@ __all__ = [
 ]
 
 
+@container_base
+class _ToPoints(OwnConstants):
+    """Base of distances from each row to constant points, in float64."""
+
+    x: Node
+    points: PerColumn
+
+    @property
+    def detail(self) -> str:
+        return f"to {len(self.points)} points"
+
+    def infer(self) -> Type:
+        return Type(len(self.points), "float64")
+
+
 @container
-class Distances(Node):
+class Distances(_ToPoints):
     """Fold each point and row over the features with ``pairwise``, in x's dtype (float64 for ints).
 
     Parameters
@@ -51,27 +58,16 @@ class Distances(Node):
         The power, of the kind ``"power"``.
     """
 
-    x: Node
-    points: Array
     kind: str = "square"
     p: float = 2.0
 
     @property
     def detail(self) -> str:
-        return (
-            f"{self.kind} {self.p:g} to {len(self.points)} points"
-            if self.kind == "power"
-            else f"{self.kind} to {len(self.points)} points"
-        )
-
-    def narrowed(self, columns: Array) -> Node:
-        return replace(self, points=Array(self.points.data[columns.data]))
+        power = f" {self.p:g}" if self.kind == "power" else ""
+        return f"{self.kind}{power} {super().detail}"
 
     def infer(self) -> Type:
-        return Type(
-            len(self.points),
-            self.x.type.dtype if self.x.type.dtype.startswith("float") else "float64",
-        )
+        return Type(len(self.points), as_float(self.x.type.dtype))
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         x = b.cast(inputs[0], self.type.dtype)
@@ -79,7 +75,7 @@ class Distances(Node):
 
 
 @container
-class SquaredDistances(Node):
+class SquaredDistances(_ToPoints):
     """Compute ``sum((x - point) ** 2)`` for each point.
 
     It is computed as ``|x|**2 - 2 x @ point + |point|**2`` and never below 0, in float64 about the
@@ -87,12 +83,8 @@ class SquaredDistances(Node):
     others. The result has numpy's common dtype of x and points.
     """
 
-    x: Node
-    points: Array
-
-    @property
-    def detail(self) -> str:
-        return f"to {len(self.points)} points"
+    # Fewer points have another median, about which the rest would round otherwise.
+    narrowed = Node.narrowed
 
     def infer(self) -> Type:
         return Type(len(self.points), np.result_type(self.x.type.dtype, self.points.dtype).name)
@@ -100,53 +92,46 @@ class SquaredDistances(Node):
     def interval(self, *inputs: Interval) -> Interval | None:
         (x,) = inputs
         farthest = largest_constant(self.points)
+        # The square of more would leave float64.
         if farthest is None or x.bound > 1e100:
             return None
-        return x.within(8 * (x.bound + farthest) ** 2 * max(1, self.points.shape[1]))
+        return x.within(8 * bound_power(x.bound + farthest, 2) * max(1, self.points.shape[1]))
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         points = self.points.data.astype(np.float64)
+        # One point at 1e12 among 80 moved the mean so far
+        # that the distances to the others lost all digits.
         centre = np.median(points, axis=0)
         points = points - centre
         x = b.cast(inputs[0], "float64") - b.constant(centre)
         norms = b.reshape(b.reduce("reduce_sum", x * x), 1)
+        # A product of matrices takes one multiply-add for
+        # each coordinate, differences take three operations.
         distances = (
             b.matmul(x, b.constant(-2.0 * points.T)) + b.constant((points**2).sum(axis=1)) + norms
         )
+        # Cancellation may leave a square just below 0, whose root would be NaN.
         return b.cast(b.op("maximum", distances, b.constant(0.0, distances.dtype)), self.type.dtype)
 
 
 @container
-class SharedDistances(Node):
+class SharedDistances(_ToPoints):
     """Compute squared distances over the features that neither side has missing, in float64.
 
     The sums are scaled up to all features. They are NaN where no feature is shared.
     """
 
-    x: Node
-    points: Array
-
-    @property
-    def detail(self) -> str:
-        return f"to {len(self.points)} points"
-
-    def narrowed(self, columns: Array) -> Node:
-        return replace(self, points=Array(self.points.data[columns.data]))
-
-    def infer(self) -> Type:
-        return Type(len(self.points), "float64")
-
     def lower(self, b: Builder, *inputs: Value) -> Value:
         x = b.cast(inputs[0], "float64")
         points = self.points.data.astype(np.float64)
-        known = b.cast(~b.op("isnan", x), "float64")
-        shared = b.matmul(known, b.constant((~np.isnan(points)).T, "float64"))
+        present = b.cast(~b.op("isnan", x), "float64")
+        shared = b.matmul(present, b.constant((~np.isnan(points)).T, "float64"))
         width = b.constant([float(points.shape[1])], "float64")
         return b.op("pairwise", x, b.constant(points), kind="present", p=2.0) / shared * width
 
 
 @container
-class BoxDistances(Node):
+class BoxDistances(OwnConstants):
     """Sum what the columns of x lie beyond the faces of boxes, to the power p; inf: the largest.
 
     Parameters
@@ -158,17 +143,13 @@ class BoxDistances(Node):
     """
 
     x: Node
-    low: Array
-    high: Array
+    low: PerColumn
+    high: PerColumn
     p: float
 
     @property
     def detail(self) -> str:
         return f"to {len(self.low)} boxes"
-
-    def narrowed(self, columns: Array) -> Node:
-        low, high = (Array(faces.data[columns.data]) for faces in (self.low, self.high))
-        return replace(self, low=low, high=high)
 
     def infer(self) -> Type:
         return Type(len(self.low), self.x.type.dtype)
@@ -177,14 +158,15 @@ class BoxDistances(Node):
         x = inputs[0]
         zero = b.constant([0.0], x.dtype)
         total = b.op("expand", x, b.constant(np.zeros(len(self.low)), x.dtype))
+        # Feature after feature: scikit-learn's trees leave out leaves by bounds that are added so.
         for i, (low, high) in enumerate(zip(self.low.data.T, self.high.data.T, strict=True)):
             column = b.take(x, [i])
             below = b.op("maximum", b.constant(low, x.dtype) - column, zero)
             above = b.op("maximum", column - b.constant(high, x.dtype), zero)
-            total = self._added(b, total, below + above)
+            total = self._add_beyond(b, total, below + above)
         return total
 
-    def _added(self, b: Builder, total: Value, beyond: Value) -> Value:
+    def _add_beyond(self, b: Builder, total: Value, beyond: Value) -> Value:
         if self.p == np.inf:
             return b.op("maximum", total, beyond)
         if self.p == 2:
@@ -200,16 +182,17 @@ class _Counts:
     both: Value
     row: Value
     point: Value
-    one: Value
+    alone: Value
     size: int
 
     def number(self, value: float) -> Value:
         return self.builder.constant([value], "float64")
 
 
-def _divided(c: _Counts, numerator: Value, denominator: Value) -> Value:
+def _divide(c: _Counts, numerator: Value, denominator: Value) -> Value:
     """Divide; nothing by nothing is 0."""
     zero = c.number(0.0)
+    # The denominator is replaced too: 0 by 0 would be NaN, and warn on some backends.
     none = c.builder.op("eq", numerator, zero)
     return c.builder.where(
         none, zero, numerator / c.builder.where(none, c.number(1.0), denominator)
@@ -218,38 +201,30 @@ def _divided(c: _Counts, numerator: Value, denominator: Value) -> Value:
 
 def _yule(c: _Counts) -> Value:
     crossed = c.row * c.point
-    neither = c.number(c.size) - c.both - c.one
-    return _divided(c, c.number(2.0) * crossed, c.both * neither + crossed)
+    neither = c.number(c.size) - c.both - c.alone
+    return _divide(c, c.number(2.0) * crossed, c.both * neither + crossed)
 
 
 BINARY_FORMULAS: dict[str, Callable[[_Counts], Value]] = {
-    "dice": lambda c: c.one / (c.number(2.0) * c.both + c.one),
-    "jaccard": lambda c: _divided(c, c.one, c.both + c.one),
-    "rogerstanimoto": lambda c: c.number(2.0) * c.one / (c.number(c.size) + c.one),
+    "dice": lambda c: c.alone / (c.number(2.0) * c.both + c.alone),
+    "jaccard": lambda c: _divide(c, c.alone, c.both + c.alone),
+    "rogerstanimoto": lambda c: c.number(2.0) * c.alone / (c.number(c.size) + c.alone),
     "russellrao": lambda c: (c.number(c.size) - c.both) / c.number(c.size),
-    "sokalsneath": lambda c: c.one / (c.number(0.5) * c.both + c.one),
+    "sokalsneath": lambda c: c.alone / (c.number(0.5) * c.both + c.alone),
     "yule": _yule,
 }
 """Distances by name, as ``scipy.spatial.distance`` defines them."""
 
 
 @container
-class BinaryDistances(Node):
+class BinaryDistances(_ToPoints):
     """A distance of BINARY_FORMULAS between each row and each point, float64."""
 
-    x: Node
-    points: Array
     metric: str
 
     @property
     def detail(self) -> str:
-        return f"{self.metric} to {len(self.points)} points"
-
-    def narrowed(self, columns: Array) -> Node:
-        return replace(self, points=Array(self.points.data[columns.data]))
-
-    def infer(self) -> Type:
-        return Type(len(self.points), "float64")
+        return f"{self.metric} {super().detail}"
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         (x,) = inputs
@@ -264,25 +239,12 @@ class BinaryDistances(Node):
 
 
 @container
-class Haversine(Node):
+class Haversine(_ToPoints):
     """Compute the squared sine of half the angle between rows and points on a sphere, in float64.
 
     This is ``sin((a - b) / 2)^2 + cos(a) cos(b) sin((c - d) / 2)^2`` for a row of latitude a and
     longitude c and each point (b, d), in radians.
     """
-
-    x: Node
-    points: Array
-
-    @property
-    def detail(self) -> str:
-        return f"to {len(self.points)} points"
-
-    def narrowed(self, columns: Array) -> Node:
-        return replace(self, points=Array(self.points.data[columns.data]))
-
-    def infer(self) -> Type:
-        return Type(len(self.points), "float64")
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         x = b.cast(inputs[0], "float64")
@@ -293,20 +255,17 @@ class Haversine(Node):
             for j, position in enumerate((latitude, longitude))
         )
         widths = b.op("cos", latitude) * b.constant(np.cos(self.points.data[:, 0]), "float64")
-        return north * north + widths * east * east  # the source's order, by which radii round
+        # The source's order of products, by which radii round.
+        return north * north + widths * east * east
 
 
 @container
-class Angle(Node):
-    """``2 asin(sqrt(x))``: the angle of which x is the squared sine of the half."""
+class Angle(ColumnWise):
+    """``2 asin(sqrt(x))``: the angle whose half has the squared sine x."""
 
     x: Node
 
-    def narrowed(self, columns: Array) -> Node:
-        return Angle(Select(self.x, columns))
-
-    def infer(self) -> Type:
-        return self.x.type
+    inexact: ClassVar[bool] = True
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         return b.constant([2.0], inputs[0].dtype) * b.op("asin", b.op("sqrt", inputs[0]))

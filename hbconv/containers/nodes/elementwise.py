@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.array import Array, numbers
 from hbconv.containers.interval import Interval, Trend, largest_constant
-from hbconv.containers.node import Node, container, one_to_one
-from hbconv.containers.nodes.wiring import Select
-from hbconv.containers.schema import Type
+from hbconv.containers.node import Node, container
+from hbconv.containers.nodes.column_wise import BetweenBounds, ColumnWise
+from hbconv.containers.schema import Type, as_float
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, SparseRows, Value
@@ -21,13 +20,14 @@ if TYPE_CHECKING:
 __all__ = ["FUNCTIONS", "Clip", "Map", "SoftThreshold"]
 
 
-def _primitive(name: str) -> Callable[[Builder, Value], Value]:
-    return lambda b, x: b.op(name, x)
+Write = Callable[["Builder", "Value"], "Value"]
 
 
 def _logit(b: Builder, p: Value) -> Value:
     """Compute ``log(p / (1 - p))``; near a half by ``log1p``, where the quotient loses digits."""
+    # SciPy's logit changes its form at 0.3 and 0.65, so these give its digits.
     low, half, high, one = (b.constant(value, p.dtype) for value in (0.3, 0.5, 0.65, 1.0))
+    # Doubling by an addition is exact, and so is the difference from a half near it.
     twice = (p - half) + (p - half)
     near_half = b.op("log1p", twice) - b.op("log1p", b.op("neg", twice))
     return b.where((p < low) | (p > high), b.op("log", p / (one - p)), near_half)
@@ -37,67 +37,112 @@ def _sublinear(b: Builder, x: Value) -> Value:
     """``1 + log(x)`` for a count, 0 for none."""
     zero = b.constant(0.0, x.dtype)
     one = b.constant(1.0, x.dtype)
+    # Counts of 0 are entries that are not stored, and stay so: the logarithm of 0 is infinite.
     return b.where(b.op("eq", x, zero), zero, b.op("log", x) + one)
 
 
-FUNCTIONS: dict[str, Callable[[Builder, Value], Value]] = {
-    **{name: _primitive(name) for name in (
-        "abs", "neg", "sign", "sqrt", "exp", "expm1", "log", "log1p", "log2", "log10",
-        "sin", "cos", "tan", "tanh",
-        "sigmoid", "relu", "erf", "floor", "ceil", "rint",
-    )},
-    "square": lambda b, x: x * x,
-    "signed_square": lambda b, x: b.op("sign", x) * x * x,
-    "reciprocal": lambda b, x: b.constant(1.0, x.dtype) / x,
-    "logit": _logit,
-    "sublinear": _sublinear,
-    "exp2": lambda b, x: b.op("pow", b.constant(2.0, x.dtype), x),
-}  # fmt: skip
-"""Functions a Map may name, each as it lowers."""
-
-_KEEPS_ZERO = frozenset({
-    "abs", "neg", "sign", "sqrt", "expm1", "log1p", "sin", "tan", "tanh", "relu", "erf",
-    "floor", "ceil", "rint", "square", "signed_square", "sublinear",
-})  # fmt: skip
-"""Functions that make zero of zero."""
-
-_WITHIN_ONE = frozenset({"sigmoid", "tanh", "sin", "cos", "sign", "erf"})
-"""Functions whose values are within [-1, 1]."""
-
-_KEEPS_SIZE = frozenset({"abs", "neg", "relu", "floor", "ceil", "rint"})
-"""Functions whose values are at most one larger than x."""
-
-_LARGEST_LOG = 750.0
-"""No logarithm of a positive float64, and one, is larger."""
-
-_KEEPS_INTS = frozenset({"abs", "neg", "sign", "square"})
-"""Functions that numpy computes in ints where x is int."""
+def _write(name: str) -> Write:
+    """Return what writes the primitive of a name."""
+    return lambda b, x: b.op(name, x)
 
 
-_EXACT = frozenset({
-    "abs", "neg", "sign", "sqrt", "relu", "floor", "ceil", "rint",
-    "square", "signed_square", "reciprocal",
-})  # fmt: skip
-"""Functions that every backend rounds to the nearest float."""
+def _within_one(x: Interval) -> float:  # noqa: ARG001
+    return 1.0
 
-_RISES = frozenset({
-    "sign", "sqrt", "exp", "expm1", "log", "log1p", "log2", "log10", "tanh", "sigmoid", "relu",
-    "erf", "floor", "ceil", "rint", "signed_square", "logit", "sublinear", "exp2",
-})  # fmt: skip
-"""Functions that never fall; those that are inexact do so up to a last bit."""
 
-_FALLS = frozenset({"neg", "reciprocal"})
-"""Functions that never rise."""
+def _one_larger(x: Interval) -> float:
+    """Bound what moves no value by more than one."""
+    return x.bound + 1.0
 
-_BREAKS = {
-    "reciprocal": (0.0,), "sqrt": (0.0,), "log": (0.0,), "log2": (0.0,), "log10": (0.0,),
-    "log1p": (-1.0,), "logit": (0.0, 1.0), "sublinear": (0.0,),
-}  # fmt: skip
-"""Where functions jump, or begin and end."""
+
+def _square_bound(x: Interval) -> float | None:
+    # Above 1e150 the square of a bound would come near the largest float64.
+    return x.bound**2 if x.bound < 1e150 else None
+
+
+def _log_bound(x: Interval) -> float | None:
+    # Of a negative number there is no logarithm; of a positive float64, and one, none reaches 750.
+    return 750.0 if x.least >= 0.0 else None
+
+
+@dataclass(frozen=True)
+class UnaryFunction:
+    """What is known of a function of one value.
+
+    Parameters
+    ----------
+    write : callable
+        How it lowers.
+    trend : Trend
+        How it goes between its breaks; a function that is inexact does so up to a last bit.
+    breaks : tuple of float
+        Where it jumps, or begins and ends.
+    exact : bool
+        Every backend rounds it to the nearest float.
+    keeps_zero : bool
+        It makes zero of zero.
+    keeps_ints : bool
+        numpy computes it in ints where x is int.
+    bound : callable or None
+        Bounds its values by the interval of x; None if it does not.
+    """
+
+    write: Write
+    trend: Trend = Trend.UNKNOWN
+    breaks: tuple[float, ...] = ()
+    exact: bool = False
+    keeps_zero: bool = False
+    keeps_ints: bool = False
+    bound: Callable[[Interval], float | None] | None = None
+
+
+_UP = Trend.RISES
+
+FUNCTIONS: dict[str, UnaryFunction] = {
+    "abs": UnaryFunction(
+        _write("abs"), keeps_ints=True, exact=True, keeps_zero=True, bound=_one_larger
+    ),
+    "neg": UnaryFunction(
+        _write("neg"), Trend.FALLS, keeps_ints=True, exact=True, keeps_zero=True, bound=_one_larger
+    ),
+    "sign": UnaryFunction(
+        _write("sign"), _UP, exact=True, keeps_zero=True, keeps_ints=True, bound=_within_one
+    ),
+    "square": UnaryFunction(
+        lambda b, x: x * x, exact=True, keeps_zero=True, keeps_ints=True, bound=_square_bound
+    ),
+    "signed_square": UnaryFunction(
+        lambda b, x: b.op("sign", x) * x * x, _UP, exact=True, keeps_zero=True
+    ),
+    "sqrt": UnaryFunction(_write("sqrt"), _UP, (0.0,), exact=True, keeps_zero=True),
+    "reciprocal": UnaryFunction(
+        lambda b, x: b.constant(1.0, x.dtype) / x, Trend.FALLS, (0.0,), exact=True
+    ),
+    "relu": UnaryFunction(_write("relu"), _UP, exact=True, keeps_zero=True, bound=_one_larger),
+    "floor": UnaryFunction(_write("floor"), _UP, exact=True, keeps_zero=True, bound=_one_larger),
+    "ceil": UnaryFunction(_write("ceil"), _UP, exact=True, keeps_zero=True, bound=_one_larger),
+    "rint": UnaryFunction(_write("rint"), _UP, exact=True, keeps_zero=True, bound=_one_larger),
+    "exp": UnaryFunction(_write("exp"), _UP),
+    "exp2": UnaryFunction(lambda b, x: b.op("pow", b.constant(2.0, x.dtype), x), _UP),
+    "expm1": UnaryFunction(_write("expm1"), _UP, keeps_zero=True),
+    "log": UnaryFunction(_write("log"), _UP, (0.0,)),
+    "log2": UnaryFunction(_write("log2"), _UP, (0.0,)),
+    "log10": UnaryFunction(_write("log10"), _UP, (0.0,)),
+    "log1p": UnaryFunction(_write("log1p"), _UP, (-1.0,), keeps_zero=True),
+    "logit": UnaryFunction(_logit, _UP, (0.0, 1.0)),
+    "sublinear": UnaryFunction(_sublinear, _UP, (0.0,), keeps_zero=True, bound=_log_bound),
+    "sin": UnaryFunction(_write("sin"), keeps_zero=True, bound=_within_one),
+    "cos": UnaryFunction(_write("cos"), bound=_within_one),
+    "tan": UnaryFunction(_write("tan"), keeps_zero=True),
+    "tanh": UnaryFunction(_write("tanh"), _UP, keeps_zero=True, bound=_within_one),
+    "sigmoid": UnaryFunction(_write("sigmoid"), _UP, bound=_within_one),
+    "erf": UnaryFunction(_write("erf"), _UP, keeps_zero=True, bound=_within_one),
+}
+"""Functions that a Map may name."""
 
 
 @container
-class Map(Node):
+class Map(ColumnWise):
     """Apply a function to each entry, in x's dtype.
 
     Ints become float64, except for ``abs``, ``neg``, ``sign`` and ``square``.
@@ -106,87 +151,50 @@ class Map(Node):
     x: Node
     function: str
 
-    def narrowed(self, columns: Array) -> Node:
-        return replace(self, x=Select(self.x, columns))
-
-    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
-        return one_to_one(self)
+    def check(self) -> str | None:
+        return None if self.function in FUNCTIONS else f"maps by {self.function:.50}, which is none"
 
     @property
     def inexact(self) -> bool:  # type: ignore[override]
-        return self.function not in _EXACT
+        return not FUNCTIONS[self.function].exact
 
     def trend(self, column: int) -> Trend:  # noqa: ARG002
-        if not self.type.dtype.startswith("float"):
-            return Trend.UNKNOWN  # the least int has no negative
-        if self.function in _FALLS:
-            return Trend.FALLS
-        return Trend.RISES if self.function in _RISES else Trend.UNKNOWN
+        # The least int has no negative: it wraps around to itself.
+        is_float = self.type.dtype.startswith("float")
+        return FUNCTIONS[self.function].trend if is_float else Trend.UNKNOWN
 
     def breaks(self, column: int) -> npt.NDArray[np.float64]:  # noqa: ARG002
-        return np.array(_BREAKS.get(self.function, ()), np.float64)
+        return np.array(FUNCTIONS[self.function].breaks, np.float64)
 
     def infer(self) -> Type:
         dtype = self.x.type.dtype
-        keeps = dtype.startswith("float") or (
-            dtype.startswith("int") and self.function in _KEEPS_INTS
-        )
-        return Type(self.x.type.width, dtype if keeps else "float64")
+        keeps = dtype.startswith("int") and FUNCTIONS[self.function].keeps_ints
+        return Type(self.x.type.width, dtype if keeps else as_float(dtype))
 
     def interval(self, *inputs: Interval) -> Interval | None:
         (x,) = inputs
-        if self.function in _WITHIN_ONE:
-            return x.within(1.0)
-        if self.function in _KEEPS_SIZE:
-            return x.within(x.bound + 1.0)
-        if self.function == "sublinear" and x.least >= 0.0:
-            return x.within(_LARGEST_LOG)
-        return x.within(x.bound**2) if self.function == "square" and x.bound < 1e150 else None
+        bound = FUNCTIONS[self.function].bound
+        largest = bound and bound(x)
+        return None if largest is None else x.within(largest)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
-        return FUNCTIONS[self.function](b, b.cast(inputs[0], self.type.dtype))
+        return FUNCTIONS[self.function].write(b, b.cast(inputs[0], self.type.dtype))
 
     def lower_sparse(self, b: Builder, *inputs: SparseRows) -> SparseRows | None:  # type: ignore[override]
         (rows,) = inputs
-        return (
-            rows.with_weights(self.lower(b, rows.weights)) if self.function in _KEEPS_ZERO else None
-        )
+        keeps_zero = FUNCTIONS[self.function].keeps_zero
+        return rows.with_weights(self.lower(b, rows.weights)) if keeps_zero else None
 
 
 @container
-class Clip(Node):
+class Clip(BetweenBounds):
     """Compute ``min(max(x, low), high)`` column by column, in x's dtype (float64 for ints).
 
     NaN stays NaN.
     """
 
-    x: Node
-    low: Array
-    high: Array
-
-    @staticmethod
-    def of(x: Node, low: npt.ArrayLike, high: npt.ArrayLike) -> Clip:
-        """Scalars stand for all columns."""
-        width = (x.type.width,)
-        return Clip(
-            x, *(Array(np.broadcast_to(numbers(bound, np.float64), width)) for bound in (low, high))
-        )
-
-    def narrowed(self, columns: Array) -> Node:
-        low, high = (Array(bound.data[columns.data]) for bound in (self.low, self.high))
-        return replace(self, x=Select(self.x, columns), low=low, high=high)
-
-    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
-        return one_to_one(self)
-
-    def trend(self, column: int) -> Trend:  # noqa: ARG002
-        return Trend.RISES
-
-    def infer(self) -> Type:
-        return Type(
-            self.x.type.width,
-            self.x.type.dtype if self.x.type.dtype.startswith("float") else "float64",
-        )
+    gives: ClassVar[str] = "float"
+    trends: ClassVar[Trend] = Trend.RISES
 
     def interval(self, *inputs: Interval) -> Interval:
         (x,) = inputs
@@ -200,17 +208,11 @@ class Clip(Node):
 
 
 @container
-class SoftThreshold(Node):
+class SoftThreshold(ColumnWise):
     """``sign(x) * max(|x| - amount, 0)`` entry by entry, in x's dtype."""
 
     x: Node
     amount: float
-
-    def narrowed(self, columns: Array) -> Node:
-        return replace(self, x=Select(self.x, columns))
-
-    def infer(self) -> Type:
-        return self.x.type
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         (x,) = inputs

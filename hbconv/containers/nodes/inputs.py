@@ -13,13 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers.dates import DateCodes
 from hbconv.containers.extractors import Buckets, Extractor, Texts
 from hbconv.containers.interval import FINITE, LARGEST, LARGEST_INT, Interval, Trend
-from hbconv.containers.node import Node, container
+from hbconv.containers.node import Node, container, container_base
 from hbconv.containers.nodes.wiring import Cast
 from hbconv.containers.schema import Schema, Type
-from hbconv.containers.vocabulary import Vocabulary
+from hbconv.containers.vocabulary import DateCodes, Vocabulary
 from hbconv.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -82,8 +81,8 @@ class Columns(Node):
 
     def trend(self, column: int) -> Trend:
         """Rise: each column is converted from its own dtype."""
-        own = self.schema.dtypes[self.columns[column]]
-        keeps = self.type.dtype.startswith("float") or own == self.type.dtype
+        dtype = self.schema.dtypes[self.columns[column]]
+        keeps = self.type.dtype.startswith("float") or dtype == self.type.dtype
         return Trend.RISES if keeps else Trend.UNKNOWN
 
     def check(self) -> str | None:
@@ -99,17 +98,18 @@ class Columns(Node):
 
     def interval(self, *inputs: Interval) -> Interval | None:
         """Hold ints too, which are not looked at: they are as large as their dtype allows."""
-        (given,) = inputs
+        (x,) = inputs
         if self.type.dtype == "string":
             return None
+        # Only floats are looked at: ints hold no NaN, and their dtype bounds them.
         floats = frozenset(i for i in self.columns if self.schema.dtypes[i] in LARGEST)
         only_floats = len(floats) == len(self.columns)
-        return Interval(given.bound if only_floats else max(given.bound, LARGEST_INT), floats)
+        return Interval(x.bound if only_floats else max(x.bound, LARGEST_INT), floats)
 
 
 @dataclass(frozen=True)
 class Hashed:
-    """Categories that the source tells apart by hashes of their texts alone.
+    """Categories that the source distinguishes by hashes of their texts alone.
 
     A hash is signed, of 32 bits: the low half of CityHash64 1.0. A whole number is a category too:
     its decimal digits are hashed.
@@ -133,11 +133,12 @@ class Hashes(Hashed):
     values: tuple[int, ...]
 
     def codes(self, hashes: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-        known = np.asarray(self.values, np.int64)
-        if not len(known):
+        values = np.asarray(self.values, np.int64)
+        if not len(values):
             return np.full(len(hashes), -1, np.int32)
-        place = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
-        return np.where(known[place] == hashes, place, -1).astype(np.int32)
+        # A hash above all of them would be looked for behind the end.
+        place = np.minimum(np.searchsorted(values, hashes), len(values) - 1)
+        return np.where(values[place] == hashes, place, -1).astype(np.int32)
 
     def __str__(self) -> str:
         return f"{len(self.values)} hashed categories"
@@ -148,6 +149,7 @@ class HashCodes(Hashed):
     """Any hashes: the code of a category is its hash, so that a program can mix it with others."""
 
     def codes(self, hashes: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+        # The hash is a signed int of 32 bits already, held in int64 by the look-up.
         return hashes.astype(np.int32)
 
     def __str__(self) -> str:
@@ -204,7 +206,9 @@ class Entries(Node):
         width = self.extractor.width
         if isinstance(rows, Texts) and not rows.can_be_read:
             return "reads texts by a pattern, an encoding or n-grams that are none"
+        # A bucket is a hash modulo the width, and nothing is modulo 0.
         least = 1 if isinstance(self.extractor.columns, Buckets) else 0
+        # Tokens are int32, and the width itself stands for padding.
         fits = least <= width < 2**31 and self.extractor.dtype in (
             "float32",
             "float64",
@@ -217,22 +221,32 @@ class Entries(Node):
         return Type(self.extractor.width, self.extractor.dtype)
 
     def interval(self, *inputs: Interval) -> Interval:
+        # Features of texts count tokens, so no value of a row can make their sums large.
         if self.extractor.sums_ones:
             return Interval(FINITE, least=0.0 if self.extractor.counts else -FINITE)
         return Interval(inputs[0].bound if self.type.dtype in LARGEST else LARGEST_INT)
 
 
-def _text_answer(node: Node) -> UnsupportedError:
-    return UnsupportedError(
-        "text columns",
-        node.step,
-        hint="Answers are numbers or labels: encode text (OneHotEncoder, OrdinalEncoder) after "
-        "filling it, and fill columns of numbers with a number.",
-    )
+@container_base
+class _OfTexts(Node):
+    """Base of steps of texts, which exist only between parsers: these fold them into others."""
+
+    x: Node
+
+    def infer(self) -> Type:
+        return Type(self.x.type.width, "string")
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:  # noqa: ARG002
+        raise UnsupportedError(
+            "text columns",
+            self.step,
+            hint="Answers are numbers or labels: encode text (OneHotEncoder, OrdinalEncoder) after "
+            "filling it, and fill columns of numbers with a number.",
+        )
 
 
 @container
-class FillObjects(Node):
+class FillObjects(_OfTexts):
     """Replace the missing values of columns of objects.
 
     It exists only between parsers. An encoder of texts folds it into a vocabulary, and columns of
@@ -248,7 +262,6 @@ class FillObjects(Node):
         Columns of other objects stay as they are.
     """
 
-    x: Node
     fill: tuple[str | bytes | float | None, ...]
     missing: tuple[str | float | None, ...] = (float("nan"),)
     texts_only: bool = False
@@ -256,6 +269,8 @@ class FillObjects(Node):
     @property
     def fills_numbers(self) -> bool:
         """Whether it changes a column of numbers, where None is NaN."""
+        # NaN is unequal to itself: filling with it changes
+        # nothing, since None is NaN among numbers.
         return any(value is not None and value == value for value in self.fill)
 
     def infer(self) -> Type:
@@ -263,9 +278,6 @@ class FillObjects(Node):
         is_text = fills_text or self.x.type.dtype == "string"
         numbers = "float64" if self.fills_numbers else self.x.type.dtype
         return Type(self.x.type.width, "string" if is_text else numbers)
-
-    def lower(self, b: Builder, *inputs: Value) -> Value:  # noqa: ARG002
-        raise _text_answer(self)
 
 
 @container
@@ -286,37 +298,23 @@ class FromObjects(Node):
 
 
 @container
-class CleanText(Node):
+class CleanText(_OfTexts):
     """Make one missing value of all in a text column: None, NaN, NA and the texts of a list.
 
     With ``blank`` texts of whitespace alone are missing too. Objects that are neither text nor
     missing are refused in rows. It exists only between parsers, which fold it into a vocabulary.
     """
 
-    x: Node
     nulls: tuple[str, ...] = ()
     blank: bool = False
 
-    def infer(self) -> Type:
-        return Type(self.x.type.width, "string")
-
-    def lower(self, b: Builder, *inputs: Value) -> Value:  # noqa: ARG002
-        raise _text_answer(self)
-
 
 @container
-class KeepText(Node):
+class KeepText(_OfTexts):
     """Replace the values of a text column that are not among ``kept`` by another text.
 
     It exists only between parsers, which fold it into a vocabulary. ``kept`` may hold None and NaN.
     """
 
-    x: Node
     kept: tuple[str | float | None, ...]
     other: str
-
-    def infer(self) -> Type:
-        return Type(self.x.type.width, "string")
-
-    def lower(self, b: Builder, *inputs: Value) -> Value:  # noqa: ARG002
-        raise _text_answer(self)

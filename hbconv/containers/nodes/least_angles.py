@@ -1,7 +1,4 @@
-"""LeastAngles: sparse codes by least angle regression.
-
-What a step along a path of least angle regression knows of each row.
-"""
+"""LeastAngles: sparse codes by least angle regression, and the state of a row on such a path."""
 
 from __future__ import annotations
 
@@ -87,11 +84,14 @@ class LeastAngles(Node):
         """Compute in float64, from products rounded as the source model rounds them."""
         (x,) = inputs
         atoms = self.dictionary.data
+        # Rounded as the source has them; all that follows is in float64.
         products = b.matmul(*b.promote(x, b.constant(atoms.T)))
         gram = (atoms @ atoms.T).astype(x.dtype).astype(np.float64)
         slots = self._most_taken(gram, products.dtype)
         walk = _Walk(gram, self, slots, x.shape[0], 10.0 ** np.finfo(products.dtype).precision)
         target = b.cast(products, "float64")
+        # Rounds that skip an atom or turn one around are
+        # no moves, so they come on top of ``steps``.
         state = b.iterate(self.steps + 4 * len(atoms), walk.start(b, target), target, walk.step)
         return b.cast(b.take(state, np.arange(len(atoms))), self.type.dtype)
 
@@ -101,6 +101,7 @@ class LeastAngles(Node):
         More than the width depend on each other, which float64 shows if none is long.
         """
         most = min(len(gram), self.steps)
+        # float32 products hide that atoms depend on each other, so then any number may be taken.
         shows = {dtype, self.dictionary.dtype} == {"float64"} and np.diag(gram).max() <= _LONGEST
         return max(min(most, self.dictionary.shape[1]) if shows else most, 1)
 
@@ -122,12 +123,13 @@ class _Walk:
         """Return the state in which nothing is taken."""
         zeros = np.zeros(2 * self.size)
         free = np.full(self.n_slots, float(self.size))
+        # The state is one vector for ``iterate``; numbers of atoms and slots are held as floats.
         behind = [*zeros, *np.arange(self.size), *free, *np.zeros(self.n_slots**2 + 4)]
-        made = (b.op("expand", target, b.constant(x, target.dtype)) for x in (zeros, behind))
-        before, rest = made
+        parts = (b.op("expand", target, b.constant(x, target.dtype)) for x in (zeros, behind))
+        before, rest = parts
         return b.concat([before, target, rest])
 
-    def step(self, b: Builder, given: Value, target: Value) -> Value:
+    def step(self, b: Builder, before: Value, target: Value) -> Value:
         """Take an atom and move, or end; a row that is done keeps its state.
 
         1. Find the atom most correlated with the rest, and whether the path ends there.
@@ -135,7 +137,7 @@ class _Walk:
         3. Move, unless the level rises, for then rounding has eaten the rest.
         4. Let the atom leave whose coefficient became zero.
         """
-        state = self._state(b, given)
+        state = self._state(b, before)
         zero = number(b, 0.0)
         # 1
         lead = self._lead(b, state)
@@ -143,10 +145,10 @@ class _Walk:
         code, ends = self._end(b, state, level)
         works = ~is_set(b, state.is_done)
         # 2
-        growth, is_dependent = self._grown(b, state, lead)
+        growth, is_dependent = self._grow(b, state, lead)
         skips = works & ~ends & is_dependent
         # 3
-        move = self._moved(b, state, growth, lead)
+        move = self._move(b, state, growth, lead)
         stops = works & ~skips & (ends | self._rises(b, state, level))
         goes = works & ~skips & ~stops
         # 4
@@ -154,10 +156,10 @@ class _Walk:
         after = growth
         rest = move.rest
         if self.is_lasso:
-            after, rest, v, factor = self._left(b, state, growth, move, target)
+            after, rest, v, factor = self._leave(b, state, growth, move, target)
             inverse = inverse - square(b, v, b.where(goes, factor, zero))
         order = b.where(skips, growth.order, state.order)
-        skipped = b.where(skips, self._skipped(b, state, lead), state.rest)
+        skipped = b.where(skips, self._skip(b, state, lead), state.rest)
         parts = [
             b.where(works & ends, code, b.where(goes, move.code, state.code)),
             b.where(goes, state.code, state.before),
@@ -168,7 +170,7 @@ class _Walk:
             b.where(goes, after.slots, state.slots),
             b.reshape(inverse, self.n_slots**2),
             b.where(goes, level, state.level),
-            state.moves + b.cast(goes, given.dtype),
+            state.moves + b.cast(goes, before.dtype),
             b.where(goes, move.turned, state.turned),
             b.where(stops, number(b, 1.0), state.is_done),
         ]
@@ -184,14 +186,15 @@ class _Walk:
         """Whether coefficients stay above zero."""
         return self.angles.path == "positive lasso"
 
-    def _state(self, b: Builder, given: Value) -> State:
+    def _state(self, b: Builder, values: Value) -> State:
         ends = np.cumsum([self.size] * 6 + [self.n_slots, self.n_slots**2, 1, 1, 1])
-        parts = [b.take(given, run) for run in np.split(np.arange(given.shape[0]), ends)]
+        parts = [b.take(values, run) for run in np.split(np.arange(values.shape[0]), ends)]
         parts[7] = b.reshape(parts[7], self.n_slots, self.n_slots)
         return State(*parts)
 
     def _at_slots(self, b: Builder, x: Value, slots: Value) -> Value:
         """Read a number of each atom at the slots; 0 at those that are free."""
+        # Free slots hold the number behind the last atom, which reads this 0.
         padded = b.concat([x, b.op("expand", x, number(b, 0.0))])
         return b.gather(padded, b.cast(slots, "int32"))
 
@@ -199,9 +202,12 @@ class _Walk:
         """Find the first of the largest correlations; where no atom is left, the height is 0."""
         strength = state.rest if self.is_positive else b.op("abs", state.rest)
         is_taken = is_set(b, state.taken)
+        # Minus infinity never wins, so atoms that are taken are passed over.
         open_ = b.where(is_taken, number(b, -np.inf), strength)
         height = b.reshape(b.reduce("reduce_max", open_), 1)
         is_best = ~is_taken & b.op("eq", open_, height)
+        # Of equal correlations the source takes the first
+        # in its own order, which swaps have changed.
         index = b.reduce("argmax", b.where(is_best, -state.order, number(b, -np.inf)))
         is_all = total(b, state.taken) >= number(b, float(self.size))
         return Lead(
@@ -227,7 +233,7 @@ class _Walk:
         )
         return code, is_low | is_over
 
-    def _grown(self, b: Builder, state: State, lead: Lead) -> tuple[Growth, Value]:
+    def _grow(self, b: Builder, state: State, lead: Lead) -> tuple[Growth, Value]:
         """Take the lead, and tell whether it depends on the atoms taken.
 
         The pivot is its distance to their sums. As a square it is zero to the last bits where the
@@ -241,6 +247,7 @@ class _Walk:
         tokens = b.cast(state.slots, "int32")
         apart = lead.place - b.op("scatter", tokens, shares, width=self.size)
         rest = dot(b, b.matmul(apart, b.constant(self.gram)), apart)
+        # Rounding may leave the square just below 0.
         pivot = b.op("sqrt", b.op("abs", rest))
         is_full = ~b.reshape(b.reduce("reduce_any", is_free), 1)
         is_dependent = is_new & (is_full | (pivot < number(b, _LEAST_PIVOT)))
@@ -249,14 +256,14 @@ class _Walk:
         growth = Growth(
             b.where(came, number(b, 1.0), state.taken),
             b.where(came, sign, state.sign),
-            b.where(is_new, self._swapped(b, state, lead), state.order),
+            b.where(is_new, self._swap_order(b, state, lead), state.order),
             b.where(is_new & is_set(b, slot), lead.index, state.slots),
             b.where(is_set(b, slot), number(b, 1.0), b.where(is_free, number(b, 0.0), -shares)),
             b.where(is_new, number(b, 1.0) / (pivot * pivot), number(b, 0.0)),
         )
         return growth, is_dependent
 
-    def _swapped(self, b: Builder, state: State, lead: Lead) -> Value:
+    def _swap_order(self, b: Builder, state: State, lead: Lead) -> Value:
         """Swap the lead with the first atom that is not taken."""
         first = total(b, state.taken)
         others = b.where(
@@ -264,7 +271,7 @@ class _Walk:
         )
         return b.where(is_set(b, lead.place), first, others)
 
-    def _skipped(self, b: Builder, state: State, lead: Lead) -> Value:
+    def _skip(self, b: Builder, state: State, lead: Lead) -> Value:
         """Return the rest where the lead is left out.
 
         The source model swaps the atoms, but not their correlations. So the lead gets that of the
@@ -276,10 +283,11 @@ class _Walk:
         return b.where(is_first, zero, b.where(is_set(b, lead.place), moved, state.rest))
 
     def _rises(self, b: Builder, state: State, level: Value) -> Value:
+        # scikit-learn's ``lars_path`` stops early for this on paths of the lasso alone.
         is_checked = b.constant(np.array([self.is_lasso]))
         return is_checked & is_set(b, state.moves) & (state.level < level)
 
-    def _moved(self, b: Builder, state: State, growth: Growth, lead: Lead) -> Move:
+    def _move(self, b: Builder, state: State, growth: Growth, lead: Lead) -> Move:
         """Move until an atom is as correlated, or a coefficient becomes zero.
 
         1. The direction of equal angles, and its correlation with all atoms, rounded.
@@ -292,13 +300,14 @@ class _Walk:
         is_taken = is_set(b, growth.taken)
         # 1
         signs = self._at_slots(b, growth.sign, growth.slots)
-        known = b.reduce("reduce_sum", state.inverse * as_row(b, signs), axis=1)
-        solved = known + growth.factor * dot(b, growth.v, signs) * growth.v
+        shares = b.reduce("reduce_sum", state.inverse * as_row(b, signs), axis=1)
+        solved = shares + growth.factor * dot(b, growth.v, signs) * growth.v
         tokens = b.cast(growth.slots, "int32")
         norm = number(b, 1.0) / b.op("sqrt", dot(b, solved, signs))
         direction = b.op("scatter", tokens, solved * norm, width=self.size)
-        turn = self._rounded(b, b.matmul(direction, b.constant(self.gram)))
+        turn = self._round(b, b.matmul(direction, b.constant(self.gram)))
         # 2
+        # The source adds the same tiny number, against divisions by 0 and for equal quotients.
         gaps = [(lead.height - state.rest) / (norm - turn + tiny)]
         if not self.is_positive:
             gaps.append((lead.height + state.rest) / (norm + turn + tiny))
@@ -307,6 +316,7 @@ class _Walk:
             length = b.op("minimum", length, least_positive(b, gap, ~is_taken))
         # 3
         until = -state.code / (direction + tiny)
+        # An atom whose coefficient is 0 already gives a step of 0, which counts as none.
         first = least_positive(b, until, is_taken)
         turns = first < length
         turning = turns & is_taken & b.op("eq", until, first)
@@ -321,12 +331,12 @@ class _Walk:
             b.cast(turns, direction.dtype),
         )
 
-    def _rounded(self, b: Builder, x: Value) -> Value:
+    def _round(self, b: Builder, x: Value) -> Value:
         """Round to the decimals of the source model, which keep its next atom stable."""
         scale = number(b, self.scale)
         return b.op("rint", x * scale) / scale
 
-    def _left(
+    def _leave(
         self, b: Builder, state: State, growth: Growth, move: Move, target: Value
     ) -> tuple[Growth, Value, Value, Value]:
         """Let an atom leave: return who is taken, the rest, and what the inverse loses.
@@ -341,6 +351,8 @@ class _Walk:
         column = b.reduce("reduce_sum", state.inverse * as_column(b, slot), axis=0)
         v = column + growth.factor * dot(b, growth.v, slot) * growth.v
         products = b.lookup(b.constant(self.gram), index)
+        # Updates of the atoms taken are left out on the
+        # way, so this one has no correlation to go on from.
         rest = dot(b, target, place) - dot(b, products, move.code)
         is_gone = is_set(b, place)
         taken = b.where(is_gone, zero, growth.taken)
@@ -367,7 +379,7 @@ class State:
 
     For each atom: its coefficient, that before the last move, its correlation with the rest of the
     row, whether it is taken, the sign of its direction, and its place in the source model's order,
-    in which those taken stand first. Then the slots, each with the number
+    in which those taken come first. Then the slots, each with the number
     of an atom taken, or the number of all atoms where it is free. Then the inverse of the products
     of the atoms in the slots, and four numbers.
     """

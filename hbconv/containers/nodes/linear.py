@@ -1,13 +1,10 @@
-"""Multiply by constant matrices: at once, term after term, or in ints that wrap around.
+"""Multiply by constant matrices: at once, term after term, in ints that wrap around, or inverted.
 
-TriangularSolution: rows that a triangular matrix maps to others.
-
-Small vectors of each row, as programs that containers repeat write them.
+The functions at the end write small vectors of each row, for containers that repeat a program.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, ClassVar
 
@@ -16,7 +13,8 @@ import numpy.typing as npt
 
 from hbconv.array import Array, numbers
 from hbconv.containers.interval import Interval, largest_constant
-from hbconv.containers.node import Node, container
+from hbconv.containers.node import Node, container, container_base
+from hbconv.containers.nodes.column_wise import OwnConstants, PerOutput
 from hbconv.containers.schema import Type
 
 if TYPE_CHECKING:
@@ -39,18 +37,27 @@ __all__ = [
 ]
 
 
+@container_base
+class _Weighted(OwnConstants):
+    """Base of sums of weighted columns and a bias."""
+
+    x: Node
+    weights: PerOutput
+    bias: PerOutput
+
+    @property
+    def detail(self) -> str:
+        return f"{self.weights!r} + {self.bias!r}"
+
+
 @container
-class Linear(Node):
+class Linear(_Weighted):
     """Compute ``x @ weights + bias``.
 
     The product has numpy's common dtype of x and weights, the sum that of product and bias.
 
     weights are (inputs, outputs), bias (outputs,).
     """
-
-    x: Node
-    weights: Array
-    bias: Array
 
     @staticmethod
     def of(x: Node, weights: npt.ArrayLike, bias: npt.ArrayLike = 0.0) -> Linear:
@@ -60,21 +67,11 @@ class Linear(Node):
         """
         w = numbers(weights)
         w = w[:, None] if w.ndim == 1 else w
+        # numpy rounds a Python number to the dtype of the array beside it.
         dtype = (
             w.dtype if isinstance(bias, int | float) and not isinstance(bias, np.generic) else None
         )
         return Linear(x, Array(w), Array(np.broadcast_to(numbers(bias, dtype), (w.shape[1],))))
-
-    @property
-    def detail(self) -> str:
-        return f"{self.weights!r} + {self.bias!r}"
-
-    def narrowed(self, columns: Array) -> Node:
-        return replace(
-            self,
-            weights=Array(self.weights.data[:, columns.data]),
-            bias=Array(self.bias.data[columns.data]),
-        )
 
     def check(self) -> str | None:
         fits = self.weights.shape == (self.x.type.width, *self.bias.shape)
@@ -107,6 +104,7 @@ class Linear(Node):
         A last row of zeros stands for padding.
         """
         (rows,) = inputs
+        # Padded tokens name the row behind the last feature, which adds zeros.
         none = np.zeros((1, self.weights.shape[1]), self.weights.dtype)
         weights, table = b.promote(
             rows.weights, b.constant(np.concatenate([self.weights.data, none]))
@@ -123,25 +121,13 @@ class Linear(Node):
 
 
 @container
-class OrderedLinear(Node):
+class OrderedLinear(_Weighted):
     """Compute ``bias + x[0] * weights[0] + x[1] * weights[1] + ...``, one term after another.
 
     Each step is rounded to the dtype of x and weights. NaN adds nothing.
 
     weights are (inputs, outputs), bias (outputs,), of x's dtype.
     """
-
-    x: Node
-    weights: Array
-    bias: Array
-
-    @property
-    def detail(self) -> str:
-        return f"{self.weights!r} + {self.bias!r}"
-
-    def narrowed(self, columns: Array) -> Node:
-        weights = Array(self.weights.data[:, columns.data])
-        return replace(self, weights=weights, bias=Array(self.bias.data[columns.data]))
 
     def infer(self) -> Type:
         return Type(self.weights.shape[1], self.weights.dtype)
@@ -150,6 +136,7 @@ class OrderedLinear(Node):
         width = self.x.type.width
         dtype = b.dtype(self.weights.dtype)
         x = b.reshape(b.cast(inputs[0], dtype), width, 1)
+        # XGBoost's linear booster skips missing values: they add nothing.
         terms = b.where(
             b.op("isnan", x), b.constant(0.0, dtype), x * b.constant(self.weights, dtype)
         )
@@ -158,7 +145,7 @@ class OrderedLinear(Node):
 
 
 @container
-class WrappedLinear(Node):
+class WrappedLinear(OwnConstants):
     """Compute ``x @ weights`` in ints of the weights' dtype, which wrap around.
 
     Sources that hash several whole numbers together do so by sums of their multiples.
@@ -172,16 +159,13 @@ class WrappedLinear(Node):
     """
 
     x: Node
-    weights: Array
+    weights: PerOutput
 
     decides: ClassVar[bool] = True
 
     @property
     def detail(self) -> str:
         return f"{np.count_nonzero(self.weights.data)} terms  width {self.type.width}"
-
-    def narrowed(self, columns: Array) -> Node:
-        return replace(self, weights=Array(self.weights.data[:, columns.data]))
 
     def check(self) -> str | None:
         is_matrix = self.weights.data.ndim == 2 and self.weights.dtype in ("int32", "int64")
@@ -198,8 +182,10 @@ class WrappedLinear(Node):
         """
         column, output = np.nonzero(self.weights.data)
         weight = self.weights.data[column, output]
+        # Equal multiples of a column are computed once: hashes of many combinations share them.
         pairs, product = np.unique(np.stack([column, weight], axis=1), axis=0, return_inverse=True)
         products = b.take(b.cast(inputs[0], self.type.dtype), pairs[:, 0])
+        # Products by 1 are left out, which most terms are.
         if np.any(pairs[:, 1] != 1):
             products = products * b.constant(pairs[:, 1], self.type.dtype)
         count = np.bincount(output, minlength=self.type.width)
@@ -209,8 +195,8 @@ class WrappedLinear(Node):
             product.reshape(-1)[np.argsort(output, kind="stable")], np.cumsum(count)
         )
         sums = [
-            _sum(b, products, np.array([terms_of[j] for j in own]).reshape(len(own), -1))
-            for own in alike
+            _sum(b, products, np.array([terms_of[j] for j in outputs]).reshape(len(outputs), -1))
+            for outputs in alike
         ]
         return b.take(b.concat(sums), np.argsort(np.concatenate(alike)))
 
@@ -228,9 +214,9 @@ class TriangularSolution(Node):
     """``solve(lower, x.T).T`` in float64: the rows v for which ``v @ lower.T`` is x.
 
     A product with the inverse loses digits by the condition of the matrix: the deviations of a
-    process beside its fitted rows lost all of them. One step of iterative refinement has the error
+    process near its fitted rows lost all of them. One step of iterative refinement has the error
     of a substitution (Skeel, 1980): they are as near to the source's as its own are when its rows
-    are fitted in another order. So it is no Linear, of which a rule would make one product.
+    are fitted in another order. So it is no Linear: a rule would make one product of that.
     """
 
     x: Node
@@ -250,8 +236,10 @@ class TriangularSolution(Node):
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         x = b.cast(inputs[0], "float64")
+        # The inverse is made once; its error is what the refinement below takes away.
         inverse = b.constant(np.linalg.inv(self.triangle.data).T)
         first = b.matmul(x, inverse)
+        # The residual is small, so its own rounding no longer matters.
         rest = x - b.matmul(first, b.constant(self.triangle.data.T))
         return first + b.matmul(rest, inverse)
 
@@ -299,6 +287,7 @@ def one_hot(b: Builder, index: Value, size: int) -> Value:
 
 def least_positive(b: Builder, x: Value, counts: Value) -> Value:
     """Find the least of the entries that count and are above zero."""
+    # Stands for entries that do not count, since no step is that long.
     most = number(b, np.finfo(np.float64).max)
     positive = b.where(counts & is_set(b, x), x, most)
     return b.reshape(b.reduce("reduce_min", positive), 1)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.array import Array, numbers
+from hbconv.array import Array
 from hbconv.containers.interval import Interval, Trend, largest_constant
-from hbconv.containers.node import Node, container, one_to_one
-from hbconv.containers.nodes.wiring import Select
-from hbconv.containers.schema import Type
+from hbconv.containers.node import Node, container
+from hbconv.containers.nodes.column_wise import BetweenBounds, ColumnWise, PerColumn
 from hbconv.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,7 +20,7 @@ __all__ = ["Impute", "IsMissing", "MissingBetween"]
 
 
 @container
-class Impute(Node):
+class Impute(ColumnWise):
     """Replace the values of x that equal ``missing`` by the column's fill; x keeps its dtype.
 
     ``missing`` is NaN or a number. The number is rounded to x's dtype if x is float, as numpy
@@ -30,29 +28,21 @@ class Impute(Node):
     """
 
     x: Node
-    fill: Array
+    fill: PerColumn
     missing: float = float("nan")
 
-    def narrowed(self, columns: Array) -> Node:
-        return replace(self, x=Select(self.x, columns), fill=Array(self.fill.data[columns.data]))
-
-    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
-        return one_to_one(self)
-
-    def trend(self, column: int) -> Trend:  # noqa: ARG002
-        return Trend.RISES
+    trends: ClassVar[Trend] = Trend.RISES
 
     def breaks(self, column: int) -> npt.NDArray[np.float64]:  # noqa: ARG002
         return _points(self.missing, self.type.dtype)
-
-    def infer(self) -> Type:
-        return self.x.type
 
     def interval(self, *inputs: Interval) -> Interval | None:
         (x,) = inputs
         largest = largest_constant(self.fill)
         if largest is None:
             return None
+        # Once NaN is filled no row holds any; another
+        # number that is filled leaves NaN where it was.
         filled = frozenset() if np.isnan(self.missing) else x.nan_from
         return Interval(max(x.bound, largest), filled)
 
@@ -63,6 +53,7 @@ class Impute(Node):
         return b.where(_is_missing(b, x, self.missing), b.constant(self._fill_of(x.dtype)), x)
 
     def _fill_of(self, dtype: str) -> Array:
+        # A NaN becomes some int here, and differs from the fill, so the next test refuses it.
         with np.errstate(invalid="ignore"):
             fill = Array.of(self.fill.data.astype(dtype))
         if dtype.startswith("int") and np.any(fill.data != self.fill.data):
@@ -74,80 +65,44 @@ class Impute(Node):
 
 
 @container
-class IsMissing(Node):
+class IsMissing(ColumnWise):
     """Whether each value equals ``missing``, which is NaN or a number: bool."""
 
     x: Node
     missing: float = float("nan")
 
-    def narrowed(self, columns: Array) -> Node:
-        return replace(self, x=Select(self.x, columns))
-
-    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
-        return one_to_one(self)
-
-    def trend(self, column: int) -> Trend:  # noqa: ARG002
-        return Trend.FLAT
+    gives: ClassVar[str] = "bool"
+    trends: ClassVar[Trend] = Trend.FLAT
 
     def breaks(self, column: int) -> npt.NDArray[np.float64]:  # noqa: ARG002
         return _points(self.missing, self.x.type.dtype)
-
-    def infer(self) -> Type:
-        return Type(self.x.type.width, "bool")
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         return _is_missing(b, inputs[0], self.missing)
 
 
 @container
-class MissingBetween(Node):
+class MissingBetween(BetweenBounds):
     """Replace the values from ``low`` to ``high``, both included, by NaN (or ``fill``).
 
     Each column has its own bounds; bounds of NaN leave a column as it is. The bounds are compared
     in x's dtype.
     """
 
-    x: Node
-    low: Array
-    high: Array
     fill: float = float("nan")
 
-    @staticmethod
-    def of(
-        x: Node, low: npt.ArrayLike, high: npt.ArrayLike, fill: float = float("nan")
-    ) -> MissingBetween:
-        """Scalars stand for all columns."""
-        lows, highs = (
-            Array(np.broadcast_to(numbers(bound, np.float64), (x.type.width,)))
-            for bound in (low, high)
-        )
-        return MissingBetween(x, lows, highs, fill)
-
-    def narrowed(self, columns: Array) -> Node:
-        return replace(
-            self,
-            x=Select(self.x, columns),
-            low=Array(self.low.data[columns.data]),
-            high=Array(self.high.data[columns.data]),
-        )
-
-    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
-        return one_to_one(self)
-
-    def trend(self, column: int) -> Trend:  # noqa: ARG002
-        return Trend.RISES
+    trends: ClassVar[Trend] = Trend.RISES
 
     def breaks(self, column: int) -> npt.NDArray[np.float64]:
         bounds = np.array([self.low.data[column], self.high.data[column]])
         rounded: npt.NDArray[np.float64] = bounds.astype(self.type.dtype).astype(np.float64)
+        # Bounds of NaN hold for no value, so the function does not break there.
         return rounded[~np.isnan(rounded)]
-
-    def infer(self) -> Type:
-        return Type(self.x.type.width, self.x.type.dtype)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         (x,) = inputs
         low, high = (b.constant(bound, x.dtype) for bound in (self.low, self.high))
+        # NaN meets neither bound, so it stays NaN.
         return b.where((x >= low) & (x <= high), b.constant(self.fill, x.dtype), x)
 
 
@@ -163,6 +118,7 @@ def _points(missing: float, dtype: str) -> npt.NDArray[np.float64]:
 
 def _is_missing(b: Builder, x: Value, missing: float) -> Value:
     if np.isnan(missing):
+        # No int is NaN: compared with itself it is never unequal, and the result has x's shape.
         return b.op("isnan", x) if x.dtype.startswith("float") else b.op("ne", x, x)
     if x.dtype.startswith("float"):
         return b.op("eq", x, b.constant(missing, x.dtype))

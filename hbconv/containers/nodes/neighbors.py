@@ -1,7 +1,4 @@
-"""The nearest points of each row, and their weights: Nearest, InverseDistances, Barycentric.
-
-Graphs of neighbours: their rows, and the shortest paths over them.
-"""
+"""The nearest points of each row, their weights, and the paths over graphs of neighbours."""
 
 from __future__ import annotations
 
@@ -13,8 +10,8 @@ import numpy as np
 
 from hbconv.array import Array
 from hbconv.containers.node import Node, container, topological
+from hbconv.containers.nodes.column_wise import ColumnWise, OwnConstants, PerOutput, Select
 from hbconv.containers.nodes.distances import Distances, SharedDistances, SquaredDistances
-from hbconv.containers.nodes.wiring import Select
 from hbconv.containers.product_distances import Formula
 from hbconv.containers.schema import Type
 from hbconv.containers.searches import NearestSearch, WrittenSearch, are_often_tied
@@ -39,17 +36,17 @@ __all__ = [
 
 
 def reads_tied_points(node: Node) -> bool:
-    """Whether distances behind a node are to points of which several are often as far."""
+    """Whether a node depends on distances to points that are often equally far."""
     kinds = Distances | SharedDistances | SquaredDistances
     points = (n.points for n in topological((node,)) if isinstance(n, kinds))
     return any(are_often_tied(of.data) for of in points)
 
 
 class ChoosesNearest(Node):
-    """Chooses among entries or points, of which some may be equally near.
+    """Chooses among entries or points, some of them perhaps equally near.
 
     Programs order equally near ones by position, and NaN comes last. A source has a search of its
-    own: ``tied`` tells the rows that it may answer otherwise, ``searched`` is its choice.
+    own: ``tied`` flags the rows in which its choice may differ, ``searched`` is its choice.
     """
 
     count: int
@@ -82,7 +79,7 @@ class ChoosesNearest(Node):
 
     @property
     def listed(self) -> int:
-        """How many a program lists: with the next one, which tells a tie of the last."""
+        """How many a program lists: with the next one, which shows a tie of the last."""
         return min(self.count + (self.search is not None), self.entries.type.width)
 
     def in_order(self) -> Node:
@@ -109,7 +106,7 @@ class ChoosesNearest(Node):
         """Write the positions of those listed."""
         raise NotImplementedError
 
-    def found(self, b: Builder, positions: Value, *inputs: Value) -> Value:
+    def listed_entries(self, b: Builder, positions: Value, *inputs: Value) -> Value:
         """Write the entries of those listed."""
         raise NotImplementedError
 
@@ -123,16 +120,17 @@ class ChoosesNearest(Node):
         decides, or all are taken.
         """
         first = 0 if self.ordered else self.count - 1
+        # Those listed ascend, so a tie is between two that follow one another.
         after = np.arange(first + 1, self.listed)
         if self.search is None or not len(after):
             return None
-        found = self.found(b, self.nearest(b, *inputs), *inputs)
+        entries = self.listed_entries(b, self.nearest(b, *inputs), *inputs)
         formula = self.by_formula
         if formula is None:
-            equal = b.op("eq", b.take(found, after - 1), b.take(found, after))
+            equal = b.op("eq", b.take(entries, after - 1), b.take(entries, after))
         else:
             assert self.rows is not None  # noqa: S101
-            scaled = b.cast(formula.scaled(b, found), "float64")
+            scaled = b.cast(formula.scaled(b, entries), "float64")
             smaller, larger = b.take(scaled, after - 1), b.take(scaled, after)
             margin = formula.margin(b, inputs[self.inputs.index(self.rows)], larger)
             equal = larger - smaller <= margin
@@ -140,14 +138,14 @@ class ChoosesNearest(Node):
         return tie & inputs[self.inputs.index(self.where)] if self.where else tie
 
     def is_shared(self, batch: int) -> bool:
-        """Whether threads of the source share the entries out in a call of so many rows."""
+        """Whether threads of the source share the entries out in a call of ``batch`` rows."""
         search = self.by_dtype
         return isinstance(search, WrittenSearch) and search.is_shared(
             self.entries.type.width, batch
         )
 
     def searched(self, entries: Node, batch: int) -> Searched:
-        """Return the choice that the source makes among entries, in a call of so many rows."""
+        """Return the choice that the source makes among entries, in a call of ``batch`` rows."""
         search = self.by_dtype
         assert isinstance(search, WrittenSearch)  # noqa: S101
         return Searched(entries, self.bounds, search, self.count, self.is_shared(batch))
@@ -191,7 +189,7 @@ class Nearest(ChoosesNearest):
     def nearest(self, b: Builder, *inputs: Value) -> Value:
         return b.op("topk", inputs[0], k=self.listed)
 
-    def found(self, b: Builder, positions: Value, *inputs: Value) -> Value:
+    def listed_entries(self, b: Builder, positions: Value, *inputs: Value) -> Value:
         return b.gather(inputs[0], positions)
 
 
@@ -277,7 +275,7 @@ class NearestPoints(ChoosesNearest):
         x = inputs[0]
         return b.op("nearest", x, b.constant(self.points, x.dtype), k=self.listed)
 
-    def found(self, b: Builder, positions: Value, *inputs: Value) -> Value:
+    def listed_entries(self, b: Builder, positions: Value, *inputs: Value) -> Value:
         return _squares_at(b, inputs[0], positions, self.points)
 
 
@@ -324,6 +322,7 @@ class InverseDistances(Node):
     def lower(self, b: Builder, *inputs: Value) -> Value:
         inverse = b.constant([1.0], inputs[0].dtype) / inputs[0]
         infinite = b.op("isinf", inverse)
+        # scikit-learn weighs a row that is a fitted one by its exact hits alone.
         any_infinite = b.reshape(b.reduce("reduce_any", infinite), 1)
         return b.where(any_infinite, b.cast(infinite, inverse.dtype), inverse)
 
@@ -362,16 +361,18 @@ class Barycentric(Node):
         difference = b.lookup(b.constant(self.points, "float64"), positions) - b.reshape(
             x, 1, *x.shape
         )
-        products = self._regularized(b, _products(b, difference))
+        products = self._regularize(b, _products(b, difference))
         weights = _solve_for_ones(b, products)
         return weights / b.reshape(b.reduce("reduce_sum", weights), 1)
 
-    def _regularized(self, b: Builder, products: Value) -> Value:
+    def _regularize(self, b: Builder, products: Value) -> Value:
         count = products.shape[0]
         share = b.constant([self.regularization], products.dtype)
         zero = b.constant([0.0], products.dtype)
         diagonal = b.take(b.reshape(products, count * count), np.arange(count) * (count + 1))
         trace = b.reshape(b.reduce("reduce_sum", diagonal), 1)
+        # scikit-learn's ``barycenter_weights`` adds the
+        # share itself where all differences are zero.
         added = b.where(trace > zero, share * trace, b.op("expand", trace, share))
         return products + b.reshape(added, 1, 1) * b.constant(np.eye(count), products.dtype)
 
@@ -395,15 +396,17 @@ def _solve_for_ones(b: Builder, matrix: Value) -> Value:
     system = b.concat([matrix, ones], axis=1)
     for step in range(count):
         row = b.take(system, [step])
+        # The matrix is positive definite, so the pivot is above 0 without any exchange of rows.
         row = row / b.take(row, [step], axis=1)
         column = b.take(system, [step], axis=1) - b.constant(np.eye(count)[:, [step]], system.dtype)
+        # The column holds the pivot less 1, so the pivot row becomes itself divided by the pivot.
         system = system - column * row
     return b.reshape(b.take(system, [count], axis=1), count)
 
 
 @container
 class Scatter(Node):
-    """Each row's values at its own int32 positions, and what stands for absent ones elsewhere."""
+    """Each row's values at its own int32 positions, and the value of absent ones elsewhere."""
 
     values: Node
     positions: Node
@@ -425,20 +428,18 @@ class Scatter(Node):
         ones = b.op(
             "expand", values, b.constant(Array(np.ones(self.positions.type.width)), values.dtype)
         )
+        # A value may itself be 0, so entries that are there are counted apart.
         there = b.op("scatter", positions, ones, width=self.width) > b.constant(0.0, values.dtype)
         return b.where(there, scattered, b.constant(self.absent, values.dtype))
 
 
 @container
-class Held(Node):
-    """The values that are held, and what stands for absent ones elsewhere."""
+class Held(ColumnWise):
+    """The values that are held, and the value of absent ones elsewhere."""
 
     held: Node
     values: Node
     absent: float = 0.0
-
-    def narrowed(self, columns: Array) -> Node:
-        return replace(self, held=Select(self.held, columns), values=Select(self.values, columns))
 
     def infer(self) -> Type:
         return self.values.type
@@ -449,7 +450,7 @@ class Held(Node):
 
 
 @container
-class ShortestPaths(Node):
+class ShortestPaths(OwnConstants):
     """Find the length of the shortest way to each point through a neighbour.
 
     This is ``min over i of distances[:, i] + lengths[positions[:, i]]``.
@@ -457,14 +458,11 @@ class ShortestPaths(Node):
 
     positions: Node
     distances: Node
-    lengths: Array
+    lengths: PerOutput
 
     @property
     def detail(self) -> str:
         return f"to {self.lengths.shape[1]} points"
-
-    def narrowed(self, columns: Array) -> Node:
-        return replace(self, lengths=Array(self.lengths.data[:, columns.data]))
 
     def infer(self) -> Type:
         return Type(

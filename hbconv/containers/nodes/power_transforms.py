@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from importlib.util import find_spec
 from math import exp, pi, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,10 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.array import Array
 from hbconv.containers.interval import Interval, Trend
-from hbconv.containers.node import Node, container, one_to_one
-from hbconv.containers.nodes.wiring import Select
+from hbconv.containers.node import Node, container
+from hbconv.containers.nodes.column_wise import ColumnWise, PerColumn
 from hbconv.containers.schema import Type
 
 if TYPE_CHECKING:
@@ -24,7 +22,7 @@ __all__ = ["BoxCox", "NormalQuantile", "YeoJohnson"]
 
 
 @container
-class YeoJohnson(Node):
+class YeoJohnson(ColumnWise):
     """Apply a power transform to each column, for values of either sign.
 
     From zero up this is ``((1 + x) ** above - 1) / above``, and below zero
@@ -42,25 +40,12 @@ class YeoJohnson(Node):
     """
 
     x: Node
-    above: Array
-    below: Array
+    above: PerColumn
+    below: PerColumn
 
     starts_as_x: ClassVar[bool] = True
     inexact: ClassVar[bool] = True
-
-    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
-        return one_to_one(self)
-
-    def trend(self, column: int) -> Trend:  # noqa: ARG002
-        return Trend.RISES
-
-    def narrowed(self, columns: Array) -> Node:
-        return replace(
-            self,
-            x=Select(self.x, columns),
-            above=Array(self.above.data[columns.data]),
-            below=Array(self.below.data[columns.data]),
-        )
+    trends: ClassVar[Trend] = Trend.RISES
 
     def infer(self) -> Type:
         floats = np.promote_types(self.x.type.dtype, self.above.data.dtype)
@@ -71,6 +56,7 @@ class YeoJohnson(Node):
         powers = np.abs(self._powers()).astype(np.float64)
         digits = powers.max() * np.log10(1 + x.bound)
         digits -= np.log10(powers[powers > 0].min(initial=1.0))
+        # A tenth of the exponents is left as room; written so that NaN has no interval.
         if not digits < 0.9 * np.log10(np.finfo(self.type.dtype).max):
             return None
         return x.within(float(10**digits + np.log1p(x.bound)))
@@ -83,8 +69,10 @@ class YeoJohnson(Node):
         powers = self._powers()
         is_zero = powers == 0
         at_least_zero = b.op("ge", x, b.constant(0.0, x.dtype))
+        # A power of 1 in place of 0 keeps the division harmless; the logarithm replaces its result.
         low, high = (b.constant(p, dtype) for p in np.where(is_zero, powers.dtype.type(1), powers))
         power = b.where(at_least_zero, high, low)
+        # One logarithm and one power serve both signs: both sides are powers of 1 + |x|.
         size = b.op("expm1", power * log) / power
         if is_zero.any():
             size = b.where(
@@ -96,12 +84,14 @@ class YeoJohnson(Node):
         """Return the powers below and above zero in the dtype of the answer, those near 0 as 0."""
         powers = np.stack([self.below.data, self.above.data]).astype(self.type.dtype)
         eps = np.finfo(powers.dtype).eps
+        # scipy takes the logarithm where |above| < eps, and
+        # where not |below| > eps: hence two comparisons.
         near = np.stack([np.abs(powers[0]) <= eps, np.abs(powers[1]) < eps])
         return np.where(near, powers.dtype.type(0), powers)
 
 
 @container
-class BoxCox(Node):
+class BoxCox(ColumnWise):
     """Compute ``(x ** power - 1) / power`` column by column, and ``log(x)`` where the power is 0.
 
     It is computed as ``expm1(power * log(x)) / power``: the logarithm in x's dtype, the rest in
@@ -109,21 +99,12 @@ class BoxCox(Node):
     """
 
     x: Node
-    powers: Array
+    powers: PerColumn
 
     starts_as_x: ClassVar[bool] = True
     inexact: ClassVar[bool] = True
-
-    def narrowed(self, columns: Array) -> Node:
-        return replace(
-            self, x=Select(self.x, columns), powers=Array(self.powers.data[columns.data])
-        )
-
-    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
-        return one_to_one(self)
-
-    def trend(self, column: int) -> Trend:  # noqa: ARG002
-        return Trend.RISES
+    gives: ClassVar[str] = "float64"
+    trends: ClassVar[Trend] = Trend.RISES
 
     def breaks(self, column: int) -> npt.NDArray[np.float64]:  # noqa: ARG002
         return np.array([0.0])
@@ -135,12 +116,10 @@ class BoxCox(Node):
 
         return lambda x: boxcox(x.astype(np.float64), self.powers.data)
 
-    def infer(self) -> Type:
-        return Type(self.x.type.width, "float64")
-
     def lower(self, b: Builder, *inputs: Value) -> Value:
         log = b.cast(b.op("log", inputs[0]), "float64")
         is_zero = self.powers.data == 0
+        # A power of 1 in place of 0 keeps the division harmless.
         powers = b.constant(np.where(is_zero, 1.0, self.powers.data), "float64")
         return b.where(b.constant(is_zero), log, b.op("expm1", powers * log) / powers)
 
@@ -177,7 +156,7 @@ _TAIL = (
 
 
 @container
-class NormalQuantile(Node):
+class NormalQuantile(ColumnWise):
     """Invert the normal distribution function, for float64 probabilities away from 0 and 1.
 
     The probabilities are from ``1.3e-14`` to ``1 - 1.3e-14``. It is computed as in Cephes (S. L.
@@ -188,15 +167,8 @@ class NormalQuantile(Node):
     p: Node
 
     inexact: ClassVar[bool] = True
-
-    def narrowed(self, columns: Array) -> Node:
-        return NormalQuantile(Select(self.p, columns))
-
-    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
-        return one_to_one(self)
-
-    def trend(self, column: int) -> Trend:  # noqa: ARG002
-        return Trend.RISES
+    gives: ClassVar[str] = "float64"
+    trends: ClassVar[Trend] = Trend.RISES
 
     def source_function(self) -> Callable[..., npt.NDArray[Any]] | None:
         if find_spec("scipy") is None:
@@ -205,11 +177,9 @@ class NormalQuantile(Node):
 
         return lambda p: ndtri(p.astype(np.float64))
 
-    def infer(self) -> Type:
-        return Type(self.p.type.width, "float64")
-
     def interval(self, *inputs: Interval) -> Interval | None:
         (p,) = inputs
+        # Clipped probabilities are at least 1.3e-14, whose quantile is -7.6.
         return p.within(8.0) if p.bound <= 1.0 else None
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
@@ -218,6 +188,7 @@ class NormalQuantile(Node):
             b.constant(number, "float64") for number in (exp(-2), 0.5, 1.0 - exp(-2), 1.0)
         )
         is_high = p > high
+        # The distribution is symmetric, so one polynomial serves both tails.
         tail = b.where(is_high, one - p, p)
         size = _tail(b, tail)
         return b.where(tail > low, _middle(b, p - half), b.where(is_high, size, -size))
@@ -247,6 +218,7 @@ def _polynomial(b: Builder, x: Value, coefficients: tuple[float, ...]) -> Value:
     """Horner's rule, highest power first."""
     first, second, *rest = coefficients
     y = (
+        # A leading coefficient of 1 is not multiplied, as Cephes' ``p1evl`` leaves it out.
         x + b.constant(second, "float64")
         if first == 1.0
         else b.constant(first, "float64") * x + b.constant(second, "float64")

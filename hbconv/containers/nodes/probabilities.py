@@ -1,22 +1,17 @@
-"""Probabilities, their logarithms and their logits.
-
-PairwiseCoupling: probabilities of classes from those between each two of them.
-
-Votes of several models: Votes, PairVotes, WeightedMedian.
-"""
+"""Probabilities, their logarithms and logits, and the votes of several models."""
 
 from __future__ import annotations
 
 from itertools import combinations
 from math import pi
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers.node import Node, container
-from hbconv.containers.nodes.wiring import Select
+from hbconv.containers.nodes.column_wise import ColumnWise
 from hbconv.containers.schema import Type
 from hbconv.containers.vocabulary import misfit_of_groups, misfit_of_pairs
 
@@ -86,6 +81,8 @@ class LogAdd(Node):
         return misfit_of_groups(self.groups, self.x.type.width)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
+        # One loop: as a thousand small operators, the mean
+        # of a hundred members took two minutes to compile.
         return b.reduce("ordered_logsumexp", b.reshape(inputs[0], self.groups, self.type.width))
 
 
@@ -111,6 +108,7 @@ class Logits(Node):
     def lower(self, b: Builder, *inputs: Value) -> Value:
         (x,) = inputs
         zero, one, near = (b.constant(value, x.dtype) for value in (0.0, 1.0, NEAR_ONE))
+        # Written by the opposite, so that a row with NaN is no row of probabilities.
         outside = b.reduce("reduce_any", ~((x >= zero) & (x <= one)))
         far = ~(b.op("abs", b.reduce("reduce_sum", x) - one) <= near)
         return b.where(
@@ -119,19 +117,16 @@ class Logits(Node):
 
 
 @container
-class FiniteLog(Node):
+class FiniteLog(ColumnWise):
     """``log(x)``; of zero the logarithm of the least normal number of x's dtype."""
 
     x: Node
 
-    def narrowed(self, columns: Array) -> Node:
-        return FiniteLog(Select(self.x, columns))
-
-    def infer(self) -> Type:
-        return self.x.type
+    inexact: ClassVar[bool] = True
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         (x,) = inputs
+        # scikit-learn adds the smallest normal number to probabilities of 0.
         least = b.constant(np.finfo(x.dtype).smallest_normal, x.dtype)
         return b.op("log", b.where(b.op("eq", x, b.constant(0.0, x.dtype)), least, x))
 
@@ -147,6 +142,7 @@ class SymmetricLogit(Node):
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         (p,) = inputs
+        # The geometric mean by logarithms: a product of many probabilities would underflow.
         total = b.reshape(b.reduce("reduce_sum", b.op("log", p)), 1)
         mean = b.op("exp", total / b.constant(float(self.type.width), p.dtype))
         return b.op("log", p / mean)
@@ -215,6 +211,7 @@ class Proportions(Node):
         return b.where(
             empty,
             b.constant(np.full(width, share), x.dtype),
+            # Divided by 1 there, so that no NaN comes of 0 by 0 before it is replaced.
             x / b.where(empty, b.constant([1.0], x.dtype), total),
         )
 
@@ -263,6 +260,7 @@ class PairwiseCoupling(Node):
         k = self.n_classes
         q = _quadratic_form(b, x, k)
         start = b.op("expand", x, b.constant(np.full(k, 1 / k), x.dtype))
+        # libsvm: ``max_iter = max(100, k)``.
         return b.iterate(max(SWEEPS, k), start, b.reshape(q, k * k), _sweep_unless_done)
 
 
@@ -275,6 +273,7 @@ def _sweep_unless_done(b: Builder, p: Value, form: Value) -> Value:
 
 def _quadratic_form(b: Builder, x: Value, k: int) -> Value:
     """Return Q."""
+    # Behind the pairs stand their complements, the probabilities of their second classes.
     place = np.zeros((k, k), dtype=np.int32)
     for pair, (i, j) in enumerate(combinations(range(k), 2)):
         place[i, j] = pair
@@ -293,6 +292,7 @@ def _errors(b: Builder, q: Value, p: Value) -> tuple[Value, Value, Value]:
     gradient = b.reduce("reduce_sum", q * b.reshape(p, 1, k), axis=1)
     value = b.reshape(b.reduce("reduce_sum", p * gradient), 1)
     largest = b.reshape(b.reduce("reduce_max", b.op("abs", gradient - value)), 1)
+    # libsvm: ``eps = 0.005 / k``.
     return gradient, value, largest < b.constant(TOLERANCE / k, p.dtype)
 
 
@@ -305,6 +305,7 @@ def _sweep(b: Builder, p: Value, gradient: Value, value: Value, q: Value) -> Val
     moves = b.concat(
         [b.op("expand", p, b.constant(np.c_[np.eye(k), np.ones(k)], p.dtype)), q], axis=1
     )
+    # The sum of p rides along as one more entry, so one step updates all that depends on p.
     state = b.concat([p, b.op("expand", p, b.constant([1.0], p.dtype)), gradient])
     for t in range(k):
         row = b.reshape(b.take(moves, [t]), 2 * k + 1)
@@ -390,11 +391,16 @@ class PairVotes(Node):
         return misfit_of_pairs(self.n_classes, self.winners.type.width, self.confidences.type.width)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
-        own, second = self._pairs_of_classes()
-        winners, confidences = (b.reshape(b.take(x, np.ravel(own)), *second.shape) for x in inputs)
+        pairs, second = self._pairs_of_classes()
+        winners, confidences = (
+            b.reshape(b.take(x, np.ravel(pairs)), *second.shape) for x in inputs
+        )
         votes = b.cast(b.op("eq", winners, b.constant(second, winners.dtype)), "float64")
         signed = b.cast(confidences, "float64") * b.constant(np.where(second, 1.0, -1.0))
+        # Pair after pair, since a last bit may decide between classes of equal votes.
         total = b.reduce("ordered_sum", signed, axis=1)
+        # As scikit-learn's ``_ovr_decision_function``:
+        # below 1/3, confidences only break ties of votes.
         return b.reduce("reduce_sum", votes, axis=1) + total / (
             b.constant(3.0) * (b.op("abs", total) + b.constant(1.0))
         )
@@ -405,10 +411,10 @@ class PairVotes(Node):
         place = np.zeros((k, k), np.intp)
         place[np.triu_indices(k, 1)] = np.arange(k * (k - 1) // 2)
         apart = ~np.eye(k, dtype=bool)
-        own = (place + place.T)[apart].reshape(k, k - 1)
+        pairs = (place + place.T)[apart].reshape(k, k - 1)
         second = np.tri(k, dtype=bool)[apart].reshape(k, k - 1)
-        order = np.argsort(own, axis=1)
-        return np.take_along_axis(own, order, 1), np.take_along_axis(second, order, 1)
+        order = np.argsort(pairs, axis=1)
+        return np.take_along_axis(pairs, order, 1), np.take_along_axis(second, order, 1)
 
 
 @container
@@ -435,5 +441,6 @@ class WeightedMedian(Node):
         order = b.op("topk", x, k=width)
         sums = b.op("cumsum", b.lookup(b.constant(self.weights), order), axis=0)
         half = b.constant(0.5, sums.dtype) * b.take(sums, [width - 1])
+        # argmax takes the first of equal ones, which is where the sums reach half.
         place = b.reshape(b.reduce("argmax", b.cast(sums >= half, "int32")), 1)
         return b.gather(x, b.gather(order, place))

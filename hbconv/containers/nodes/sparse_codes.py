@@ -1,8 +1,6 @@
-"""LassoDescent: sparse codes by coordinate descent.
+"""Codes and mixtures that are solved for in rounds, row by row.
 
-MatchingPursuit: rows as sums of few atoms of a dictionary.
-
-NonNegativeWeights: rows as sums of components, none of which is taken away.
+LassoDescent, MatchingPursuit, NonNegativeWeights, TopicMixture.
 """
 
 from __future__ import annotations
@@ -17,14 +15,15 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.containers.node import Node, container
 from hbconv.containers.nodes.linear import as_row, dot
-from hbconv.containers.schema import Type
+from hbconv.containers.schema import Type, as_float
 from hbconv.containers.vocabulary import misfit_of_rounds, misfit_of_table
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
 
-__all__ = ["LassoDescent", "MatchingPursuit", "NonNegativeWeights"]
+__all__ = ["LassoDescent", "MatchingPursuit", "NonNegativeWeights", "TopicMixture"]
 
+# No measurement of this size is recorded.
 _BLOCK = 16
 """Atoms whose coefficients move before their products with all others are brought up to date."""
 
@@ -76,9 +75,9 @@ class LassoDescent(Node):
         atoms = self.dictionary.data
         size = len(atoms)
         square = b.reshape(b.reduce("reduce_sum", x * x), 1)
-        given = b.concat([b.matmul(x, b.constant(atoms.T, x.dtype)), square])
+        target = b.concat([b.matmul(x, b.constant(atoms.T, x.dtype)), square])
         descent = _Descent(atoms @ atoms.T, self)
-        state = b.iterate(self.steps, descent.start(b, given), given, descent.round)
+        state = b.iterate(self.steps, descent.start(b, target), target, descent.round)
         return b.take(state, np.arange(size))
 
 
@@ -106,34 +105,37 @@ class _Descent:
         """Length of each atom."""
         return np.sqrt(np.diag(self.gram))
 
-    def start(self, b: Builder, given: Value) -> Value:
+    def start(self, b: Builder, moments: Value) -> Value:
         """Return the state before the first round: zeros, unless the gap is small already."""
-        dtype = given.dtype
+        dtype = moments.dtype
         zeros, ones = (
-            b.op("expand", given, b.constant(np.full(self.size, value), dtype))
+            b.op("expand", moments, b.constant(np.full(self.size, value), dtype))
             for value in (0.0, 1.0)
         )
-        gap, active = self._judge(b, _State(zeros, zeros, ones), given)
+        gap, active = self._judge(b, _State(zeros, zeros, ones), moments)
         zero = b.constant(0.0, dtype)
-        is_done = (gap >= zero) & (gap <= self._allowed(b, given))
-        counted = b.op("expand", given, b.constant([0.0], dtype))
+        # A gap below 0 comes of rounding, and is no reason to stop before the first round.
+        is_done = (gap >= zero) & (gap <= self._allowed_gap(b, moments))
+        counted = b.op("expand", moments, b.constant([0.0], dtype))
         return b.concat([zeros, zeros, active, counted, b.cast(is_done, dtype)])
 
-    def round(self, b: Builder, before: Value, given: Value) -> Value:
+    def round(self, b: Builder, before: Value, moments: Value) -> Value:
         """Move each active coefficient once; a row that is done keeps its state."""
         size = self.size
         runs = np.split(np.arange(3 * size + 2), [size, 2 * size, 3 * size, 3 * size + 1])
         code, products, active, count, is_done = (b.take(before, run) for run in runs)
         zero, one = (b.constant(number, before.dtype) for number in (0.0, 1.0))
-        state, move, largest = self._descend(b, _State(code, products, active), given)
+        state, move, largest = self._descend(b, _State(code, products, active), moments)
         count = count + one
+        # Without a coefficient there is no ratio: 0 by 0 would be NaN.
         is_still = b.op("eq", largest, zero) | (
             move / largest <= b.constant(self.lasso.tolerance, before.dtype)
         )
         is_judged = is_still | b.op("eq", count, b.constant(self.lasso.steps, before.dtype))
-        gap, kept = self._judge(b, state, given)
-        ends = is_judged & (gap <= self._allowed(b, given))
+        gap, kept = self._judge(b, state, moments)
+        ends = is_judged & (gap <= self._allowed_gap(b, moments))
         left = self._without(b, state, kept)
+        # A round that changes nothing would repeat for ever, whatever the gap is.
         is_fixed = b.op("eq", move, zero) & ~self._differs(b, kept, active)
         is_screened = is_judged & ~ends
         after = [
@@ -147,7 +149,7 @@ class _Descent:
         ended = b.cast(ends | (is_screened & is_fixed), before.dtype)
         return b.where(is_done > zero, before, b.concat([*after, count, ended]))
 
-    def _descend(self, b: Builder, state: _State, given: Value) -> tuple[_State, Value, Value]:
+    def _descend(self, b: Builder, state: _State, moments: Value) -> tuple[_State, Value, Value]:
         """Return the state, the largest move and the largest coefficient of a round.
 
         Atoms are taken in blocks: the products with other atoms are only needed at its end.
@@ -157,29 +159,30 @@ class _Descent:
         code = []
         for block in np.split(np.arange(self.size), range(_BLOCK, self.size, _BLOCK)):
             old = b.take(state.code, block)
-            new = self._descend_block(b, replace(state, products=products), given, block)
+            new = self._descend_block(b, replace(state, products=products), moments, block)
             moves.append(new - old)
             code.append(new)
-            products = products + b.matmul(moves[-1], b.constant(self.gram[block], given.dtype))
+            products = products + b.matmul(moves[-1], b.constant(self.gram[block], moments.dtype))
         state = _State(b.concat(code), products, state.active)
         return state, _largest(b, b.concat(moves)), _largest(b, state.code)
 
     def _descend_block(
-        self, b: Builder, state: _State, given: Value, block: npt.NDArray[np.intp]
+        self, b: Builder, state: _State, moments: Value, block: npt.NDArray[np.intp]
     ) -> Value:
         """Return the coefficients of a block after a round."""
         products = b.take(state.products, block)
         code = []
         for place, j in enumerate(block):
             old = b.take(state.code, [j])
-            new = self._moved(b, old, b.take(products, [place]), b.take(given, [j]), j)
+            new = self._move(b, old, b.take(products, [place]), b.take(moments, [j]), j)
             code.append(b.where(b.take(state.active, [j]) > b.constant(0.0, old.dtype), new, old))
             row = b.constant(self.gram[j, block], old.dtype)
             products = products + (code[-1] - old) * row
         return b.concat(code)
 
-    def _moved(self, b: Builder, old: Value, product: Value, target: Value, j: int) -> Value:
+    def _move(self, b: Builder, old: Value, product: Value, target: Value, j: int) -> Value:
         """Move one coefficient to the minimum, which is zero near zero."""
+        # An atom of zeros has no minimum; its coefficient stays 0, as in the source.
         if self.gram[j, j] == 0:
             return old
         zero = b.constant(0.0, old.dtype)
@@ -189,22 +192,23 @@ class _Descent:
         new = b.op("sign", pull) * b.op("maximum", left, zero) / square
         return b.where(pull < zero, zero, new) if self.lasso.positive else new
 
-    def _judge(self, b: Builder, state: _State, given: Value) -> tuple[Value, Value]:
+    def _judge(self, b: Builder, state: _State, moments: Value) -> tuple[Value, Value]:
         """Return the duality gap, and which of the active atoms it lets stay.
 
         1. The slope of the loss, whose largest entry scales the dual point.
         2. The gap: primal minus dual.
         3. Atoms whose correlation with the dual point is far below one are absent.
         """
-        dtype = given.dtype
+        dtype = moments.dtype
         size = self.size
         half, one, two, penalty = (
             b.constant(number, dtype) for number in (0.5, 1.0, 2.0, self.lasso.penalty)
         )
-        target = b.take(given, np.arange(size))
-        square = b.take(given, [size])
+        target = b.take(moments, np.arange(size))
+        square = b.take(moments, [size])
         # 1
         slope = target - state.products
+        # Least squares has no dual point; its gap is the squared slope.
         if not self.lasso.penalty:
             return dot(b, slope, slope), state.active
         steep = slope if self.lasso.positive else b.op("abs", slope)
@@ -218,8 +222,10 @@ class _Descent:
         dual = scale * (square - fit) - half * (scale * scale) * rest
         gap = primal - dual
         # 3
+        # Rounding may leave the gap just below 0.
         radius = b.op("sqrt", two * b.op("abs", gap)) / penalty
         correlation = b.op("abs", slope / b.op("maximum", penalty, top))
+        # Atoms of zeros never stay; a length of 1 keeps their division harmless.
         lengths = np.where(self.lengths > 0, self.lengths, 1.0)
         distance = (one - correlation) / b.constant(lengths, dtype)
         stays = (distance <= radius) & b.constant(self.lengths > 0)
@@ -233,11 +239,11 @@ class _Descent:
         products = state.products - b.matmul(gone, b.constant(self.gram, active.dtype))
         return _State(code, products, active)
 
-    def _allowed(self, b: Builder, given: Value) -> Value:
-        return b.constant(self.lasso.tolerance, given.dtype) * b.take(given, [self.size])
+    def _allowed_gap(self, b: Builder, moments: Value) -> Value:
+        return b.constant(self.lasso.tolerance, moments.dtype) * b.take(moments, [self.size])
 
-    def _differs(self, b: Builder, one: Value, other: Value) -> Value:
-        return b.reshape(b.reduce("reduce_any", b.op("ne", one, other)), 1)
+    def _differs(self, b: Builder, x: Value, y: Value) -> Value:
+        return b.reshape(b.reduce("reduce_any", b.op("ne", x, y)), 1)
 
 
 def _largest(b: Builder, x: Value) -> Value:
@@ -274,10 +280,7 @@ class MatchingPursuit(Node):
         return f"{self.n_atoms} of {len(self.dictionary)} atoms"
 
     def infer(self) -> Type:
-        return Type(
-            len(self.dictionary),
-            self.x.type.dtype if self.x.type.dtype.startswith("float") else "float64",
-        )
+        return Type(len(self.dictionary), as_float(self.x.type.dtype))
 
     def check(self) -> str | None:
         misfit = misfit_of_table(self.dictionary, self.x.type.width)
@@ -289,6 +292,7 @@ class MatchingPursuit(Node):
         x = b.cast(inputs[0], self.type.dtype)
         atoms = self.dictionary.data
         correlation = b.cast(b.matmul(*b.promote(x, b.constant(atoms.T))), "float64")
+        # Rounded to x's dtype, as the source's Gram matrix is, then exact in float64.
         gram = (atoms @ atoms.T).astype(x.dtype).astype(np.float64)
         pursuit = _Pursuit(gram, self.n_atoms, float(np.finfo(x.dtype).eps))
         start = b.op("expand", x, b.constant(np.zeros(pursuit.width), "float64"))
@@ -337,25 +341,28 @@ class _Pursuit:
         square = dot(b, row, chosen) - dot(b, shares, shares)
         least, zero, one = (b.constant(number, left.dtype) for number in (self.least, 0.0, 1.0))
         is_done = (
+            # As in scikit-learn's ``_gram_omp``, whose last steps depend on rounding.
             (strength * strength < least)
             | (dot(b, state.taken, chosen) > zero)
             | ((state.count > zero) & (square <= least))
         )
         length = b.op("sqrt", square)
         product, mixture = (
-            (new - _mixed(b, shares, old)) / length
+            (new - _mix(b, shares, old)) / length
             for new, old in ((row, state.products), (chosen, state.mixtures))
         )
         code = state.code + strength / length * mixture
         directions = (
-            self._added(b, state, old, new)
+            self._add_direction(b, state, old, new)
             for old, new in ((state.products, product), (state.mixtures, mixture))
         )
         return b.where(
             is_done, before, b.concat([code, state.taken + chosen, state.count + one, *directions])
         )
 
-    def _added(self, b: Builder, state: _PursuitState, directions: Value, new: Value) -> Value:
+    def _add_direction(
+        self, b: Builder, state: _PursuitState, directions: Value, new: Value
+    ) -> Value:
         """Put a direction in the first free place."""
         place = b.cast(
             b.op("eq", state.count, b.constant(np.arange(self.n_atoms), new.dtype)), new.dtype
@@ -375,7 +382,7 @@ class _Pursuit:
         )
 
 
-def _mixed(b: Builder, shares: Value, directions: Value) -> Value:
+def _mix(b: Builder, shares: Value, directions: Value) -> Value:
     """Sum of the directions, each times its share."""
     return b.reduce("reduce_sum", b.reshape(shares, shares.shape[0], 1) * directions)
 
@@ -449,14 +456,17 @@ class NonNegativeWeights(Node):
     def _descend(self, b: Builder, weights: Value, target: Value) -> tuple[Value, Value]:
         """Move each weight once; return the weights and the violation."""
         components = self.components.data
+        # The second penalty only adds to the squared lengths.
         gram = components @ components.T + self.l2 * np.eye(len(components), dtype=components.dtype)
         zero = b.constant(0.0, weights.dtype)
         violation = b.constant([0.0], weights.dtype)
         for t in range(len(gram)):
             weight = b.take(weights, [t])
             slope = b.matmul(weights, b.constant(gram[:, [t]], weights.dtype)) - b.take(target, [t])
+            # A weight of 0 cannot fall, so a positive slope there is no violation.
             kept = b.where(b.op("eq", weight, zero), b.op("minimum", slope, zero), slope)
             violation = violation + b.op("abs", kept)
+            # A component of zeros has no minimum, so its weight stays.
             if gram[t, t] != 0:
                 moved = weight - slope / b.constant(gram[t, t], weights.dtype)
                 is_moved = b.constant(np.arange(len(gram)) == t)
@@ -464,7 +474,120 @@ class NonNegativeWeights(Node):
         return weights, violation
 
     def _stops(self, b: Builder, violation: Value, first: Value) -> Value:
-        """Tell whether a violation is small beside the first; the quotient is of float64."""
+        """Return whether a violation is small relative to the first; the quotient is of float64."""
+        # The source divides Python's floats there, whatever the dtype of the matrix.
         share = b.cast(violation, "float64") / b.cast(first, "float64")
         is_small = share <= b.constant(self.tolerance, share.dtype)
         return is_small | b.op("eq", first, b.constant(0.0, first.dtype))
+
+
+_EULER = 0.577215664901532860606512090082402431
+
+
+@container
+class TopicMixture(Node):
+    """Infer the shares of the topics in each row of counts, in x's dtype.
+
+    This is the variational inference of latent Dirichlet allocation: algorithm 1 of M. Hoffman,
+    D. Blei and F. Bach, Online learning for latent Dirichlet allocation (2010). A row is done when
+    its topics change by less than ``tolerance`` on average, or after ``steps`` steps.
+
+    Parameters
+    ----------
+    topics : Array, shape (n_topics, width)
+        ``exp(E[log(beta)])``: the weight of each word in each topic.
+    prior : float
+        Parameter of the Dirichlet distribution of topics over documents.
+    tolerance : float
+    steps : int
+    """
+
+    x: Node
+    topics: Array
+    prior: float
+    tolerance: float
+    steps: int
+
+    @property
+    def detail(self) -> str:
+        return f"{len(self.topics)} topics  at most {self.steps} steps"
+
+    def infer(self) -> Type:
+        return Type(len(self.topics), self.x.type.dtype)
+
+    def check(self) -> str | None:
+        return misfit_of_rounds(self.steps, self.topics, self.x.type.width, self.tolerance)
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        """Repeat a step on the state of each row, starting from even weights.
+
+        The state is each topic's weight, its ``exp(E[log(theta)])``, and whether the row is done.
+        """
+        (x,) = inputs
+        even, working = (
+            b.op("expand", x, b.constant(values, x.dtype))
+            for values in (np.ones(len(self.topics)), np.zeros(1))
+        )
+        state = b.concat([even, _exp_digamma(b, even), working])
+        state = b.iterate(self.steps, state, x, self._step) if self.steps else state
+        weights = b.take(state, np.arange(len(self.topics)))
+        return weights / b.reshape(b.reduce("reduce_sum", weights), 1)
+
+    def _step(self, b: Builder, state: Value, counts: Value) -> Value:
+        """Share each word among the topics; a row that is done keeps its state.
+
+        The weight of a topic is the number of words that it gets.
+        """
+        size = len(self.topics)
+        before, theta, is_done = (
+            b.take(state, run) for run in np.split(np.arange(2 * size + 1), [size, 2 * size])
+        )
+        # scikit-learn adds the dtype's epsilon, so that no word has the likelihood 0.
+        likelihood = b.matmul(theta, b.constant(self.topics, state.dtype)) + b.constant(
+            float(np.finfo(state.dtype).eps), state.dtype
+        )
+        shares = b.matmul(
+            counts / likelihood, b.constant(np.ascontiguousarray(self.topics.data.T), state.dtype)
+        )
+        weights = theta * shares + b.constant(self.prior, state.dtype)
+        # The source's ``mean_change`` adds doubles, topic after topic.
+        change = b.reduce("ordered_sum", b.cast(b.op("abs", before - weights), "float64"))
+        converged = change / b.constant(float(size), change.dtype) < b.constant(
+            self.tolerance, change.dtype
+        )
+        after = b.concat(
+            [weights, _exp_digamma(b, weights), b.cast(b.reshape(converged, 1), state.dtype)]
+        )
+        return b.where(is_done > b.constant(0.0, state.dtype), state, after)
+
+
+def _exp_digamma(b: Builder, weights: Value) -> Value:
+    """``exp(psi(weight) - psi(sum of the weights))``."""
+    total = b.reshape(b.reduce("ordered_sum", weights), 1)
+    psi = _digamma(b, b.concat([weights, total]))
+    size = weights.shape[0]
+    return b.op("exp", b.take(psi, np.arange(size)) - b.take(psi, [size]))
+
+
+def _digamma(b: Builder, x: Value) -> Value:
+    """Write the derivative of log gamma at positive x, to about nine digits.
+
+    J. Bernardo, Algorithm AS 103 (1976).
+    """
+
+    def number(value: float) -> Value:
+        return b.constant(value, x.dtype)
+
+    result = b.op("expand", x, b.constant(np.zeros(x.shape), x.dtype))
+    shifted = x
+    # Six steps raise any positive x to 6 or more, where the series has nine digits.
+    for _ in range(6):
+        is_small = shifted < number(6.0)
+        result = b.where(is_small, result - number(1.0) / shifted, result)
+        shifted = b.where(is_small, shifted + number(1.0), shifted)
+    inverse = number(1.0) / shifted
+    square = inverse * inverse
+    series = square * (number(1 / 12) - square * (number(1 / 120) - square * number(1 / 252)))
+    result = result + (b.op("log", shifted) - number(0.5) * inverse) - series
+    # As in the source: near 0 the first two terms of the Laurent series are enough.
+    return b.where(x <= number(1e-6), number(-_EULER) - number(1.0) / x, result)

@@ -1,18 +1,15 @@
-"""Sum over the trees of a forest, in one step or stage by stage, and find the leaves of rows.
-
-What each feature adds to the sums of a forest, and what two of them add together.
-"""
+"""Nodes of forests: sums and leaves, in one step or stage by stage, and Shapley values."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers.node import Node, container
-from hbconv.containers.schema import Type
+from hbconv.containers.node import Node, container, container_base
+from hbconv.containers.schema import Type, as_float
 from hbconv.trees.covered_forest import CoveredForest
 from hbconv.trees.forest import Forest
 from hbconv.trees.leaves import sum_linear_leaves
@@ -30,7 +27,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, eq=False)
+@container_base
 class _OverForest(Node):
     """Base of both nodes of a forest.
 
@@ -57,6 +54,7 @@ class _OverForest(Node):
         forest = self.forest
         comparison = "<" if forest.strict else "<="
         sets = f", {int(forest.on_category.sum())} on categories" if forest.tables else ""
+        # Tests on categories hold the side of NaN in their tables.
         directions = np.count_nonzero(forest.default_left.data & ~forest.on_category)
         missing = f", NaN left in {directions}" if directions else ""
         linear = ", linear leaves" if forest.slopes else ""
@@ -78,9 +76,10 @@ class TreeEnsemble(_OverForest):
     def lower(self, b: Builder, *inputs: Value) -> Value:
         dtype = b.dtype(self.forest.accumulate)
         forest = (
+            # For ``precision="fast"`` the builder narrows the dtype of the sums.
             self.forest if dtype == self.forest.accumulate else self.forest.with_accumulation(dtype)
         )
-        x = b.cast(inputs[0], _float(inputs[0].dtype))
+        x = b.cast(inputs[0], as_float(inputs[0].dtype))
         if forest.slopes is None:
             return b.op("tree_scores", x, forest=forest, strategy=self.strategy)
         return sum_linear_leaves(
@@ -98,23 +97,20 @@ class TreeLeaves(_OverForest):
     def lower(self, b: Builder, *inputs: Value) -> Value:
         leaves = b.op(
             "tree_leaves",
-            b.cast(inputs[0], _float(inputs[0].dtype)),
+            b.cast(inputs[0], as_float(inputs[0].dtype)),
             forest=self.forest,
             strategy=self.strategy,
         )
         names = self.forest.leaf_id
         return (
             leaves
+            # Where the source numbers its leaves from left to right, no look-up is needed.
             if np.array_equal(names.data, np.arange(len(names)))
             else b.lookup(b.constant(names), leaves)
         )
 
 
-def _float(dtype: str) -> str:
-    return dtype if dtype.startswith("float") else "float64"
-
-
-@dataclass(frozen=True, eq=False)
+@container_base
 class _OverLeaves(Node):
     """Base of both sums over leaves.
 
@@ -197,7 +193,7 @@ class TreeContributions(Node):
         return f"{forest.n_trees} trees, {forest.n_tests} tests, of {self.covered.n_features}"
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
-        numbers = _numbers(b, inputs[0])
+        numbers = b.cast(inputs[0], as_float(inputs[0].dtype))
         return b.cast(b.op("tree_contributions", numbers, covered=self.covered), "float64")
 
 
@@ -206,7 +202,7 @@ class TreeInteractions(TreeContributions):
     """Shapley interaction values of the features of a forest, in float64.
 
     Each output has a matrix of the features, the expected value last. Half of what two features
-    add together stands in either place of the pair, and what a feature adds alone in the diagonal.
+    add together is in either place of the pair, and what a feature adds alone in the diagonal.
     So the rows add up to the contributions.
     """
 
@@ -215,9 +211,5 @@ class TreeInteractions(TreeContributions):
         return Type(outputs * width * width, "float64")
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
-        numbers = _numbers(b, inputs[0])
+        numbers = b.cast(inputs[0], as_float(inputs[0].dtype))
         return b.cast(b.op("tree_interaction_matrices", numbers, covered=self.covered), "float64")
-
-
-def _numbers(b: Builder, x: Value) -> Value:
-    return x if x.dtype.startswith("float") else b.cast(x, "float64")

@@ -10,55 +10,15 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers.interval import LARGEST, Interval, Trend, union
-from hbconv.containers.node import Node, container, one_to_one
+from hbconv.containers.node import Node, container
+from hbconv.containers.nodes.column_wise import ColumnWise, PerColumn, Select
 from hbconv.containers.schema import Type, common_dtype
 from hbconv.tensor.builder import SparseRows
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
 
-__all__ = ["Beside", "ByForm", "Cast", "CastLike", "Concat", "ConstantRows", "Select", "Together"]
-
-
-@container
-class Select(Node):
-    """The given columns of x, in the given order."""
-
-    x: Node
-    indices: Array
-
-    def narrowed(self, columns: Array) -> Node:
-        return Select(self.x, Array(self.indices.data[columns.data]))
-
-    @cached_property
-    def weak_int(self) -> bool:
-        return self.x.weak_int
-
-    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
-        return (self.indices.data.astype(np.int32),)
-
-    def trend(self, column: int) -> Trend:  # noqa: ARG002
-        return Trend.RISES
-
-    def infer(self) -> Type:
-        return Type(len(self.indices), self.x.type.dtype)
-
-    def check(self) -> str | None:
-        return (
-            None
-            if self.indices.are_places(self.x.type.width)
-            else "selects a column that does not exist"
-        )
-
-    def interval(self, *inputs: Interval) -> Interval:
-        return inputs[0]
-
-    def lower(self, b: Builder, *inputs: Value) -> Value:
-        return b.take(inputs[0], self.indices.data)
-
-    def lower_sparse(self, b: Builder, *inputs: SparseRows) -> SparseRows | None:  # type: ignore[override]
-        (rows,) = inputs
-        return rows.selected(b, self.indices.data)
+__all__ = ["Beside", "ByForm", "Cast", "CastLike", "Concat", "ConstantRows", "Spread", "Together"]
 
 
 @container
@@ -105,6 +65,7 @@ class Spread(Node):
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         (x,) = inputs
+        # One column of zeros follows x, and every column that x does not fill reads it.
         zero = b.op("expand", x, b.constant(np.zeros(1), x.dtype))
         return b.take(b.concat([x, zero]), self._sources)
 
@@ -120,6 +81,8 @@ class Concat(Node):
 
     xs: tuple[Node, ...]
 
+    trends: ClassVar[Trend] = Trend.RISES
+
     @property
     def detail(self) -> str:
         return f"width {self.type.width}"
@@ -128,20 +91,21 @@ class Concat(Node):
         """Cut the columns into runs of one input each; inputs that no column needs vanish.
 
         Where the columns come back to an input, each input keeps what they need of it, once, and
-        they are selected from that. Cutting it anew each time would make a node for each column of
-        inputs that are woven together, such as the stages of two classes.
+        they are selected from that. Cutting it again each time would make a node for each column of
+        inputs that are woven together, as the stages of two classes are.
         """
         ends = np.cumsum([x.type.width for x in self.xs])
         owners = np.searchsorted(ends, columns.data, side="right")
         cuts = np.flatnonzero(np.diff(owners)) + 1
         runs = [run for run in np.split(np.arange(len(columns)), cuts) if len(run)]
+        # More runs than inputs: some input comes twice, and would be cut again each time.
         if len(runs) > len({int(owners[run[0]]) for run in runs}):
-            return self._woven(columns)
+            return self._select_woven(columns)
         parts = tuple(self._part(int(owners[run[0]]), columns.data[run]) for run in runs)
         narrow = parts[0] if len(parts) == 1 else Concat(parts)
         return narrow if narrow.type.dtype == self.type.dtype else Cast(narrow, self.type.dtype)
 
-    def _woven(self, columns: Array) -> Node | None:
+    def _select_woven(self, columns: Array) -> Node | None:
         """Select from the columns that are needed, in the order that they have here."""
         needed, places = np.unique(columns.data, return_inverse=True)
         if len(needed) == self.type.width:
@@ -169,9 +133,6 @@ class Concat(Node):
             np.where((places >= first) & (places < end), places - first, -1).astype(np.int32)
             for first, end in zip(firsts, ends, strict=True)
         )
-
-    def trend(self, column: int) -> Trend:  # noqa: ARG002
-        return Trend.RISES
 
     def infer(self) -> Type:
         return Type(sum(x.type.width for x in self.xs), self._common[0])
@@ -202,6 +163,7 @@ class Concat(Node):
             return b.op(
                 "expand", part, b.constant(np.arange(start, start + part.shape[0], dtype=np.int32))
             )
+        # Padding names the width of its own part, and must name that of the whole.
         none = b.op("eq", part.tokens, b.constant(part.width, "int32"))
         return b.where(
             none, b.constant(self.type.width, "int32"), part.tokens + b.constant(start, "int32")
@@ -209,23 +171,18 @@ class Concat(Node):
 
 
 @container
-class Together(Node):
+class Together(ColumnWise):
     """x, computed at once: no selection passes, since others take the rest of its columns."""
 
     x: Node
 
+    narrowed = Node.narrowed
+
+    trends: ClassVar[Trend] = Trend.RISES
+
     @cached_property
     def weak_int(self) -> bool:
         return self.x.weak_int
-
-    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
-        return one_to_one(self)
-
-    def trend(self, column: int) -> Trend:  # noqa: ARG002
-        return Trend.RISES
-
-    def infer(self) -> Type:
-        return self.x.type
 
     def interval(self, *inputs: Interval) -> Interval:
         return inputs[0]
@@ -243,7 +200,7 @@ class Beside(Concat):
 
 
 @container
-class Cast(Node):
+class Cast(ColumnWise):
     """Convert x to a dtype; float32 may overflow.
 
     The dtype ``"float"`` keeps floats and converts everything else to ``others``.
@@ -256,12 +213,6 @@ class Cast(Node):
     @property
     def detail(self) -> str:
         return self.dtype if self.others == "float64" else f"{self.dtype}, others {self.others}"
-
-    def narrowed(self, columns: Array) -> Node:
-        return Cast(Select(self.x, columns), self.dtype, self.others)
-
-    def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
-        return one_to_one(self)
 
     def trend(self, column: int) -> Trend:  # noqa: ARG002
         return _trend_of_cast(self.x.type.dtype, self.type.dtype)
@@ -285,27 +236,19 @@ class Cast(Node):
 
 
 @container
-class ConstantRows(Node):
+class ConstantRows(ColumnWise):
     """The same values in every row; x only gives the number of rows."""
 
     x: Node
-    values: Array
+    values: PerColumn
 
     reads_numbers: ClassVar[bool] = True
 
     always_finite: ClassVar[bool] = True
-
-    def narrowed(self, columns: Array) -> Node:
-        """Of an x as wide read the same columns, which others of the step are likely to read."""
-        as_wide = self.x.type.width == self.type.width
-        x = Select(self.x, columns) if as_wide else self.x
-        return ConstantRows(x, Array(self.values.data[columns.data]))
+    trends: ClassVar[Trend] = Trend.FLAT
 
     def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
         return (np.full(len(self.values), -1, np.int32),)
-
-    def trend(self, column: int) -> Trend:  # noqa: ARG002
-        return Trend.FLAT
 
     def infer(self) -> Type:
         return Type(len(self.values), self.values.dtype)
@@ -316,18 +259,20 @@ class ConstantRows(Node):
 
 def _trend_of_cast(before: str, after: str) -> Trend:
     """Rise unless values wrap, are cut off, or become truth."""
+    # Floats become floats in order, up to infinity; ints wrap around, and a bool knows two values.
     rises = after.startswith("float") or before in ("bool", after)
     return Trend.RISES if rises else Trend.UNKNOWN
 
 
 @container
-class CastLike(Node):
+class CastLike(ColumnWise):
     """Convert x to the dtype of ``like``, as numpy does on assignment into such an array."""
 
     x: Node
     like: Node
 
     def narrowed(self, columns: Array) -> Node:
+        # Only the dtype of ``like`` is read, so its columns stay.
         return CastLike(Select(self.x, columns), self.like)
 
     def reads(self) -> tuple[npt.NDArray[np.int32], ...]:
@@ -348,7 +293,7 @@ class CastLike(Node):
 
 
 @container
-class ByForm(Node):
+class ByForm(ColumnWise):
     """One value for rows of an array or a table, another for those of a sparse matrix.
 
     ``Graph.for_rows`` puts one of them in its place before anything is computed.
@@ -356,12 +301,6 @@ class ByForm(Node):
 
     dense: Node
     sparse: Node
-
-    def narrowed(self, columns: Array) -> Node:
-        return ByForm(Select(self.dense, columns), Select(self.sparse, columns))
-
-    def infer(self) -> Type:
-        return self.dense.type
 
     def lower(self, b: Builder, *inputs: Value) -> Value:  # noqa: ARG002
         return inputs[0]

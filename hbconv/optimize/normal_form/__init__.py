@@ -4,14 +4,12 @@ Scalers, products, unions, sums, squares and look-ups are polynomials of degree 
 columns of some leaves. So all of them between two nonlinear nodes are one polynomial, with one
 matrix of weights, however many steps the source took. The files, in their order:
 
-1. ``linear_part``: which nodes belong to it, and the roots at which others read them.
-2. ``region``: what lies between some roots and their leaves.
-3. ``zeros``: the zeros of its scalers, about which a form may be centred.
-4. ``expand``: the ``form`` of a root; ``products`` hands on the weights of products of columns.
-5. ``instance`` writes it as nodes: a product over columns and squares, a full quadratic form where
-   columns are multiplied with each other, and a look-up.
-6. ``verify`` judges the result on the rows of ``probe``, with ``evaluate`` in ``double_double``.
-7. ``derive`` does all that for a group of roots.
+1. ``expand``: which nodes are the linear part, the region below some roots, and each root as a
+   polynomial about a centre.
+2. ``form``: that polynomial, and the products of two columns in it.
+3. ``zeros``: the zeros of the region's scalers, about which a form may be centred.
+4. ``evaluate``: the values of nodes in double-double, with a running bound of rounding.
+5. ``derive``: expand the roots of a group, write them as nodes, and judge the result.
 
 L. Zheng and others, "EINNET: Optimizing Tensor Programs with Derivation-Based Transformations",
 OSDI 2023.

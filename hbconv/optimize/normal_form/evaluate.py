@@ -5,10 +5,9 @@ terms counts ``1 + sqrt(n)`` times the sum of their magnitudes, which holds with
 nearly one whatever the order (N. J. Higham, T. Mary, "A new approach to probabilistic rounding
 error analysis", 2019).
 
-Double-double: a number as the exact sum of two float64, which is good for about 100 bits.
-
-The sums and products without error are Knuth's and Dekker's (T. J. Dekker, "A floating-point
-technique for extending the available precision", 1971).
+``Wide`` is a number as the exact sum of two float64, which is good for about 100 bits. Its sums and
+products without error are Knuth's and Dekker's (T. J. Dekker, "A floating-point technique for
+extending the available precision", 1971).
 """
 
 from __future__ import annotations
@@ -83,6 +82,7 @@ class Bounded:
 
     def __matmul__(self, weights: Floats) -> Bounded:
         sizes = np.abs(weights)
+        # Rounding errors add up like a random walk, with one more for the product itself.
         growth = 1.0 + np.sqrt(len(weights))
         error = (self.error + growth * self.size) @ sizes
         return Bounded(self.value @ weights, error)
@@ -97,7 +97,7 @@ class Bounded:
         return Bounded(columns.sum(), error)
 
 
-def evaluate(nodes: Iterable[Node], given: Mapping[Node, Bounded]) -> dict[Node, Bounded]:
+def evaluate(nodes: Iterable[Node], at_leaves: Mapping[Node, Bounded]) -> dict[Node, Bounded]:
     """Compute the values of nodes, inputs first, from those of the leaves.
 
     Examples
@@ -109,7 +109,7 @@ def evaluate(nodes: Iterable[Node], given: Mapping[Node, Bounded]) -> dict[Node,
     >>> found.value.high
     array([[16.]])
     """
-    values = dict(given)
+    values = dict(at_leaves)
     with np.errstate(all="ignore"):
         for node in nodes:
             if node not in values:
@@ -125,13 +125,13 @@ def _affine(node: Affine, operands: list[Bounded]) -> Bounded:
         if step.op == "mul":
             x = x * constant
         elif step.op == "div":
-            x = _divided(x, constant)
+            x = _divide(x, constant)
         else:
             x = x + (constant if step.op == "add" else Bounded.exact(-step.constant.data[None]))
     return x
 
 
-def _divided(x: Bounded, constant: Bounded) -> Bounded:
+def _divide(x: Bounded, constant: Bounded) -> Bounded:
     value = x.value / constant.value
     return Bounded(value, x.error / constant.size + np.abs(value.high))
 
@@ -152,18 +152,18 @@ def _lookup_sum(node: LookupSum, operands: list[Bounded]) -> Bounded:
     return reduce(Bounded.__add__, rows)
 
 
-def _joined(parts: list[Bounded]) -> Bounded:
+def _join(parts: list[Bounded]) -> Bounded:
     error = np.concatenate([part.error for part in parts], axis=1)
     return Bounded(Wide.joined([part.value for part in parts]), error)
 
 
-def _expanded(node: ConstantRows, operands: list[Bounded]) -> Bounded:
+def _expand(node: ConstantRows, operands: list[Bounded]) -> Bounded:
     return Bounded.exact(np.tile(node.values.data, (len(operands[0].error), 1)))
 
 
 def _polynomial(node: Polynomial, operands: list[Bounded]) -> Bounded:
     (x,) = operands
-    factors = _joined([x, Bounded.exact(np.ones((len(x.error), 1)))])  # whose last one -1 reads
+    factors = _join([x, Bounded.exact(np.ones((len(x.error), 1)))])  # whose last one -1 reads
     return reduce(Bounded.__mul__, (factors[columns] for columns in node.terms.data.T))
 
 
@@ -171,8 +171,8 @@ _MEANINGS: Mapping[type[Node], Callable[[Any, list[Bounded]], Bounded]] = {
     Add: lambda node, xs: reduce(Bounded.__add__, xs),
     Affine: _affine,
     Cast: lambda node, xs: xs[0],
-    Concat: lambda node, xs: _joined(xs),
-    ConstantRows: _expanded,
+    Concat: lambda node, xs: _join(xs),
+    ConstantRows: _expand,
     GroupSums: lambda node, xs: xs[0].sums(node.groups),
     Linear: _linear,
     LookupSum: _lookup_sum,
@@ -185,7 +185,9 @@ _MEANINGS: Mapping[type[Node], Callable[[Any, list[Bounded]], Bounded]] = {
 }
 
 
+# Dekker's splitter: it cuts 53 bits into two halves of 26, whose products are exact.
 _SPLITTER = 2.0**27 + 1
+# Two megabytes of products at a time, however large the matrix is.
 _PRODUCTS_AT_ONCE = 1 << 18
 
 
@@ -224,11 +226,13 @@ class Wide:
     def __truediv__(self, other: Wide) -> Wide:
         """Divide once, and divide what remains again."""
         first = Wide.of(self.high / other.high)
+        # One quotient is good for 53 bits, that of the remainder for the next ones.
         rest = self - first * other
         return first + Wide.of(rest.high / other.high)
 
     def __matmul__(self, weights: Floats) -> Wide:
         """Multiply rows (n_rows, n) by weights (n, k), some inputs at a time."""
+        # Probes leave most columns of a wide leaf at 0, which add nothing.
         used = np.flatnonzero(self.high.any(axis=0))
         step = max(1, _PRODUCTS_AT_ONCE // max(1, len(self.high) * weights.shape[1]))
         total = Wide.of(np.zeros((len(self.high), weights.shape[1])))
@@ -244,6 +248,7 @@ class Wide:
         """Add up axis 1, in pairs."""
         total = self
         while total.high.shape[1] > 1:
+            # In pairs the depth is a logarithm, so few steps of numpy add up many columns.
             half = total.high.shape[1] // 2
             paired = total[:, :half] + total[:, half : 2 * half]
             rest = total[:, 2 * half :]
@@ -265,6 +270,7 @@ def _halves(value: Wide) -> tuple[Floats, Floats]:
 def _two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     """Return the rounded sum and what rounding lost."""
     total = a + b
+    # Knuth's sum: exact whichever of the two is larger.
     of_b = total - a
     return total, (a - (total - of_b)) + (b - of_b)
 
@@ -274,6 +280,7 @@ def _two_product(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     product = a * b
     a_high, a_low = _split(a)
     b_high, b_low = _split(b)
+    # In Dekker's order, from the largest part down: in another one, last bits are lost.
     return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
 
 

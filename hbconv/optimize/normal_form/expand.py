@@ -1,13 +1,12 @@
 """Expand a root about a centre: the polynomial's value there, and its weights on the leaves.
 
+``LinearPart`` tells which nodes are polynomials of degree 2 at most, and look-ups. ``Region`` holds
+those between some roots and their leaves.
+
 A polynomial of degree 2 is its Taylor expansion about any point. The value at the centre comes from
 one evaluation in double-double. The weights come from the root down, as gradients do: each node
-hands the weights of its columns on to its inputs, so no matrix is larger than the widest node times
+hands the weights of its columns on to its inputs. So no matrix is larger than the widest node times
 the root's outputs.
-
-The nodes between some roots and their leaves, and the places of each leaf's columns.
-
-Which nodes of a graph are its linear part: polynomials of degree 2 at most, and look-ups.
 """
 
 from __future__ import annotations
@@ -96,6 +95,8 @@ class _Expansion:
         self.region = region
         self.centres = centres
         self.at_centre = at_centre
+        # From the root down, as in reverse differentiation:
+        # no matrix is wider than the root's outputs.
         self.weights = {root: LeafWeights(np.eye(root.type.width))}
         self.tables: dict[Node, tuple[Floats, ...]] = {}
         self.mixed: list[Floats] = []
@@ -112,8 +113,8 @@ class _Expansion:
             multiplies = isinstance(node, PRODUCTS)
             flow = self._multiply(node, terms) if multiplies else _PASSES[type(node)](node, terms)
             for operand, passed in flow:
-                known = self.weights.get(operand)
-                self.weights[operand] = passed if known is None else known + passed
+                weights = self.weights.get(operand)
+                self.weights[operand] = passed if weights is None else weights + passed
 
     def _multiply(self, node: Node, terms: LeafWeights) -> Flow:
         """Hand on what products are about the centre; keep what mixes columns of leaves."""
@@ -131,6 +132,8 @@ class _Expansion:
 
         Products come from below, for those of many classes are wide.
         """
+        # Handing an identity of 6,000 columns down took 10.9
+        # s for 100 classes of 60 columns; this takes 2.1 s.
         if isinstance(x, Linear) and x not in self.region.leaves:
             return self._jacobian(x.x) @ x.weights.data.astype(np.float64)
         leaves = expand(x, self.region, self.centres, self.at_centre).leaves
@@ -158,15 +161,16 @@ def _all_homes(
 
 def _collect(tables: dict[Node, tuple[Floats, ...]], codes: Node, more: tuple[Floats, ...]) -> None:
     """Add tables of the same codes."""
-    known = tables.get(codes)
-    if known is None:
+    collected = tables.get(codes)
+    if collected is None:
         tables[codes] = more
     else:
-        tables[codes] = tuple(_sum(a, b) for a, b in zip(known, more, strict=True))
+        tables[codes] = tuple(_sum(a, b) for a, b in zip(collected, more, strict=True))
 
 
 def _sum(a: Floats, b: Floats) -> Floats:
     """Add two tables; a code that only one of them knows adds nothing in the other."""
+    # Look-ups of one column of codes may know different categories.
     longer, shorter = (a, b) if len(a) >= len(b) else (b, a)
     total = longer.copy()
     total[: len(shorter)] += shorter
@@ -192,14 +196,15 @@ def _at_homes(region: Region, weights: Mapping[Node, LeafWeights]) -> dict[Node,
         if leaf not in weights:
             continue
         width = home.node.type.width
-        terms = weights[leaf].through(lambda w: _scattered(w, home.places, width))  # noqa: B023
+        terms = weights[leaf].through(lambda w: _scatter(w, home.places, width))  # noqa: B023
         leaves[home.node] = leaves[home.node] + terms if home.node in leaves else terms
     return leaves
 
 
-def _scattered(weights: Floats, places: npt.NDArray[np.integer], width: int) -> Floats:
+def _scatter(weights: Floats, places: npt.NDArray[np.integer], width: int) -> Floats:
     """Add each row of weights to the row of its place."""
     total = np.zeros((width, weights.shape[1]))
+    # Unlike an assignment, this adds up what meets in one place.
     np.add.at(total, places, weights)
     return total
 
@@ -212,10 +217,10 @@ def _affine(node: Affine, terms: LeafWeights) -> Flow:
 
 def _add(node: Add, terms: LeafWeights) -> Flow:
     for x in node.xs:
-        yield x, terms if x.type.width == node.type.width else terms.through(_summed)
+        yield x, terms if x.type.width == node.type.width else terms.through(_sum_columns)
 
 
-def _summed(weights: Floats) -> Floats:
+def _sum_columns(weights: Floats) -> Floats:
     """Give one column that stands for all the weights of all."""
     total: Floats = weights.sum(axis=0, keepdims=True)
     return total
@@ -240,23 +245,23 @@ def _linear(node: Linear, terms: LeafWeights) -> Flow:
 
 def _select(node: Select, terms: LeafWeights) -> Flow:
     width = node.x.type.width
-    yield node.x, terms.through(lambda w: _scattered(w, node.indices.data, width))
+    yield node.x, terms.through(lambda w: _scatter(w, node.indices.data, width))
 
 
-def _unchanged(node: Cast | Together, terms: LeafWeights) -> Flow:
+def _pass_on(node: Cast | Together, terms: LeafWeights) -> Flow:
     yield node.x, terms
 
 
 _PASSES: Mapping[type[Node], Callable[[Any, LeafWeights], Flow]] = {
     Add: _add,
     Affine: _affine,
-    Cast: _unchanged,
+    Cast: _pass_on,
     Concat: _concat,
     ConstantRows: lambda node, terms: iter(()),
     GroupSums: _group_sums,
     Linear: _linear,
     Select: _select,
-    Together: _unchanged,
+    Together: _pass_on,
 }
 """How a node of each container hands the weights of its columns on to its inputs."""
 
@@ -303,17 +308,17 @@ class Region:
     @cached_property
     def homes(self) -> Mapping[Node, Home]:
         """Where each leaf's columns are: leaves of the same schema become one."""
-        merged = _merged([leaf for leaf in self.leaves if isinstance(leaf, Columns)])
-        return {leaf: merged.get(leaf) or _own(leaf) for leaf in self.leaves}
+        merged = _merge_leaves([leaf for leaf in self.leaves if isinstance(leaf, Columns)])
+        return {leaf: merged.get(leaf) or _home_of_itself(leaf) for leaf in self.leaves}
 
     @cached_property
     def columnwise(self) -> frozenset[Node]:
         """The nodes whose columns depend on one column of a leaf each."""
-        found = set(self.leaves)
+        nodes = set(self.leaves)
         for node in self.nodes:
-            if isinstance(node, COLUMNWISE) and found.issuperset(node.inputs):
-                found.add(node)
-        return frozenset(found)
+            if isinstance(node, COLUMNWISE) and nodes.issuperset(node.inputs):
+                nodes.add(node)
+        return frozenset(nodes)
 
     @cached_property
     def mixes(self) -> bool:
@@ -327,7 +332,7 @@ class Region:
         return node.inputs[0] in self.columnwise and bool((first == second).all())
 
 
-def _own(leaf: Node) -> Home:
+def _home_of_itself(leaf: Node) -> Home:
     return Home(leaf, np.arange(leaf.type.width))
 
 
@@ -339,6 +344,7 @@ def _walk(roots: tuple[Node, ...], part: LinearPart, cut: frozenset[Node]) -> di
             below.update(node.inputs)
     chosen = (node for node in topological(roots) if node in below)
     order = {node: _is_leaf(node, roots, part, cut) for node in chosen}
+    # Codes are leaves of their own: a table is no polynomial of them.
     codes = {n.inputs[0] for n, leaf in order.items() if not leaf and isinstance(n, LOOKUPS)}
     return {node: is_leaf or node in codes for node, is_leaf in order.items()}
 
@@ -347,7 +353,7 @@ def _is_leaf(node: Node, roots: tuple[Node, ...], part: LinearPart, cut: frozens
     return not part.is_inner(node) or (node in cut and node not in roots)
 
 
-def _merged(leaves: list[Columns]) -> dict[Node, Home]:
+def _merge_leaves(leaves: list[Columns]) -> dict[Node, Home]:
     """Read the columns of several leaves at once, where that changes the dtype of none."""
     homes: dict[Node, Home] = {}
     for dtype, read_as in dict.fromkeys((leaf.type.dtype, leaf.dtype) for leaf in leaves):
@@ -355,6 +361,7 @@ def _merged(leaves: list[Columns]) -> dict[Node, Home]:
         columns = np.unique(np.concatenate([leaf.indices.data for leaf in alike]))
         whole = replace(alike[0], indices=Array.of(columns, np.int32))
         repeats = len(columns) < len(alike[0].indices)
+        # Columns of other dtypes beside them would change the common dtype of all.
         if (len(alike) > 1 or repeats) and whole.type.dtype == dtype:
             homes |= {
                 leaf: Home(whole, np.searchsorted(columns, leaf.indices.data)) for leaf in alike
@@ -394,6 +401,7 @@ class LinearPart:
             condition = _CONDITIONS.get(type(node))
             fits = condition is not None and condition(node)
             multiplies = isinstance(node, PRODUCTS)
+            # A product of products has degree 4, which is no longer this form.
             self._inner[node] = fits and (not multiplies or self.is_affine(node.inputs[0]))
         return self._inner[node]
 
@@ -416,10 +424,10 @@ class LinearPart:
 
     def roots(self) -> list[Node]:
         """Return the nodes that reduce, and that anything but the linear part reads."""
-        absorbed = self._absorbed()
+        absorbed = self._find_absorbed()
         return [node for node in self.nodes if self.reduces(node) and node not in absorbed]
 
-    def _absorbed(self) -> set[Node]:
+    def _find_absorbed(self) -> set[Node]:
         """Find the nodes that only other nodes of the linear part read, which end in a root."""
         readers: dict[Node, list[Node]] = {node: [] for node in self.nodes}
         for node in self.nodes:
@@ -427,6 +435,7 @@ class LinearPart:
                 readers[operand].append(node)
         absorbed: set[Node] = set()
         for node in reversed(self.nodes):
+            # Outputs are read from outside, so they stay as nodes.
             if node in self._outputs or not readers[node]:
                 continue
             if all(self._absorbs(reader, absorbed) for reader in readers[node]):
@@ -444,6 +453,8 @@ def _fits_linear(node: Linear) -> bool:
 
     Zero times infinity is no number, so all weights are finite.
     """
+    # A scaler that was folded into infinite weights moved
+    # the NaN of the source in 30 of 180 probabilities.
     finite = np.isfinite(node.weights.data).all() and np.isfinite(node.bias.data).all()
     return node.type.dtype in FLOATS and node.weights.dtype == node.type.dtype and bool(finite)
 
@@ -457,6 +468,7 @@ def _fits_affine(node: Affine) -> bool:
 def _fits_cast(node: Cast) -> bool:
     """Take conversions that round no float."""
     before = node.x.type.dtype
+    # float64 to float32 rounds, and the polynomial knows no rounding.
     return node.type.dtype in FLOATS and (before == node.type.dtype or before != "float64")
 
 

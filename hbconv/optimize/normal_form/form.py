@@ -1,11 +1,9 @@
 """The normal form of a root: a polynomial of degree 2 about a centre, and tables for codes.
 
-Products of two columns in the linear part: which ones a node makes, and their weights on leaves.
-
 About a centre, ``(c + d) (c' + d') = c c' + c' d + c d' + d d'``. The middle terms are linear, and
-go on to the node's input. The last one is a square where both are the same column of a leaf. Else
-it is a quadratic form in the columns of all leaves: ``d = x @ J``, with J from an expansion of the
-input.
+are handed on to the node's input. The last one is a square where both are the same column of a
+leaf. Else it is a quadratic form in the columns of all leaves: ``d = x @ J``, with J from an
+expansion of the input.
 """
 
 from __future__ import annotations
@@ -132,10 +130,11 @@ class ColumnProducts:
     def linear(self, centre: Floats) -> Floats:
         """Return the weights on the input's columns, for the input's values at the centre."""
         total = np.zeros((len(centre), self.weights.shape[1]))
-        values = np.append(centre, 1.0)  # which -1 reads
-        for one, other in ((self.first, self.second), (self.second, self.first)):
-            kept = one >= 0
-            np.add.at(total, one[kept], values[other[kept], None] * self.weights[kept])
+        # A factor of -1 reads this last one.
+        values = np.append(centre, 1.0)
+        for column, factor in ((self.first, self.second), (self.second, self.first)):
+            kept = column >= 0
+            np.add.at(total, column[kept], values[factor[kept], None] * self.weights[kept])
         return total
 
     def squares(self, width: int) -> Floats:
@@ -159,11 +158,13 @@ class ColumnProducts:
         kept = (self.first >= 0) & (self.second >= 0)
         first, second = jacobian[:, self.first[kept]], jacobian[:, self.second[kept]]
         forms = (_form(first, weights, second) for weights in self.weights[kept].T)
+        # x y and y x are one product: the upper triangle holds the weights of both.
         return np.stack([np.triu(form + np.tril(form, -1).T) for form in forms], axis=-1)
 
 
 def _form(first: Floats, weights: Floats, second: Floats) -> Floats:
     """Return ``first @ diag(weights) @ second.T``; most weights are 0 where groups are added up."""
-    own = np.flatnonzero(weights)
-    form: Floats = (first[:, own] * weights[own]) @ second[:, own].T
+    # Sums of groups weigh few of the products, so most of the matrix would be zeros.
+    columns = np.flatnonzero(weights)
+    form: Floats = (first[:, columns] * weights[columns]) @ second[:, columns].T
     return form

@@ -100,6 +100,7 @@ def _centre(home: Node, zeros: HomeZeros, beyond: float) -> Floats:
     A zero of radius one stays a centre: the source subtracts alone, so its scale is not known.
     """
     width = home.type.width
+    # A centre of 0 needs no subtraction, and costs a digit for each tenfold of the distance.
     far = (np.abs(zeros.zero) > beyond * zeros.radius) | (zeros.radius == 1)
     counts = np.bincount(zeros.places[far], minlength=width)
     sums = np.bincount(zeros.places[far], zeros.zero[far], minlength=width)
@@ -108,41 +109,44 @@ def _centre(home: Node, zeros: HomeZeros, beyond: float) -> Floats:
 
 
 def _zeros(origins: Origins, home: int) -> HomeZeros:
+    # A column times 0 has no zero of its own.
     mine = origins.taken(np.flatnonzero((origins.homes == home) & (origins.scale != 0)))
     with np.errstate(all="ignore"):
         zero = -mine.offset / mine.scale
         radius = 1.0 / np.abs(mine.scale)
+    # A scale that underflows puts the zero at infinity, which is no centre.
     finite = np.isfinite(zero) & np.isfinite(radius)
     return HomeZeros(mine.places[finite], zero[finite], radius[finite])
 
 
 def _read(region: Region, homes: list[Node]) -> Iterator[Origins]:
     """Yield the origins of what the nodes read that do not pass columns on."""
-    found: dict[Node, Origins | None] = {}
+    origins: dict[Node, Origins | None] = {}
     for leaf, home in region.homes.items():
         ones = np.ones(len(home.places))
         place = np.full(len(home.places), homes.index(home.node))
-        found[leaf] = Origins(place, home.places, ones, 0.0 * ones)
+        origins[leaf] = Origins(place, home.places, ones, 0.0 * ones)
+    # An empty one first, so that there is something to join where nothing is read.
     yield Origins(*(np.empty(0, dtype) for dtype in (np.intp, np.intp, float, float)))
     for node in region.nodes:
-        found[node] = _passed(node, [found.get(x) for x in node.inputs])
-        if found[node] is None:
-            yield from (o for o in map(found.get, node.inputs) if o is not None)
+        origins[node] = _pass(node, [origins.get(x) for x in node.inputs])
+        if origins[node] is None:
+            yield from (o for o in map(origins.get, node.inputs) if o is not None)
 
 
-def _passed(node: Node, operands: list[Origins | None]) -> Origins | None:
+def _pass(node: Node, operands: list[Origins | None]) -> Origins | None:
     """Return the origins of a node that passes columns on; None for others."""
-    known = [o for o in operands if o is not None]
-    if len(known) < len(operands) or isinstance(node, Linear):
+    sources = [o for o in operands if o is not None]
+    if len(sources) < len(operands) or isinstance(node, Linear):
         return None
     if isinstance(node, Select):
-        return known[0].taken(node.indices.data)
+        return sources[0].taken(node.indices.data)
     if isinstance(node, Concat):
         return Origins(
-            *(np.concatenate(side) for side in zip(*(o.fields for o in known), strict=True))
+            *(np.concatenate(side) for side in zip(*(o.fields for o in sources), strict=True))
         )
     if isinstance(node, Affine):
         scale, offset = node.scale_and_offset
-        x = known[0]
+        x = sources[0]
         return Origins(x.homes, x.places, x.scale * scale, x.offset * scale + offset)
-    return known[0] if isinstance(node, Cast | Together) else None
+    return sources[0] if isinstance(node, Cast | Together) else None

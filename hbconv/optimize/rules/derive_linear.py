@@ -17,7 +17,7 @@ def derive_linear(graph: Graph) -> Iterator[Derivation | Declined]:
     """Fold scalers, projections, unions, sums and one-hot encodings into one product or look-up.
 
     1. Where nothing else is in between, roots become one product over the leaves.
-    2. Where inner products are shared or narrow, another derivation keeps them, and folds what lies
+    2. Where inner products are shared or narrow, another derivation keeps them, and folds what is
        before and after them. The cost decides.
     3. Squares of inner products become one product over the columns and the products of two of
        them, which many classes share; or they are kept too. The cost decides.
@@ -62,18 +62,20 @@ def _alternatives(roots: list[Node], whole: Derived, part: LinearPart) -> list[M
     kept already stay, if one product would multiply more.
     """
 
-    def multiplied(form: Mapping[Node, Node]) -> int:
+    def count(form: Mapping[Node, Node]) -> int:
         return multiplications([form.get(root, root) for root in roots])
 
     inner = _inner_products(roots, part)
-    saves = not whole.reasons and multiplied(whole.nodes) <= multiplied({})
+    saves = not whole.reasons and count(whole.nodes) <= count({})
+    # Nothing is kept where one product is the least work in any case.
     if not inner or (saves and not whole.mixes):
         return [whole.nodes] if whole.nodes else []
     kept = list(_kept(roots, inner, part))
-    if not any(kept) and (whole.mixes or multiplied({}) < multiplied(whole.nodes)):
+    # Kept as they are, the products are in normal form already.
+    if not any(kept) and (whole.mixes or count({}) < count(whole.nodes)):
         return []
     forms = dict.fromkeys(tuple(form.items()) for form in (whole.nodes, *kept) if form)
-    return sorted(map(dict, forms), key=multiplied)
+    return sorted(map(dict, forms), key=count)
 
 
 def _kept(roots: list[Node], inner: list[Node], part: LinearPart) -> Iterator[dict[Node, Node]]:
@@ -92,8 +94,8 @@ def _over(derived: Node, original: Node, final: Mapping[Node, Node]) -> Node:
     """Read what the inner products became."""
     mapping: dict[Node, Node] = {}
     for node in topological((derived,)):
-        known = final.get(node) if node != original else None
-        mapping[node] = known or node.with_inputs(mapping)
+        finished = final.get(node) if node != original else None
+        mapping[node] = finished or node.with_inputs(mapping)
     return mapping[derived]
 
 
@@ -122,6 +124,7 @@ def _groups(part: LinearPart) -> list[list[Node]]:
     groups: list[tuple[set[Node], list[Node]]] = []
     for root in roots:
         links = shared[root]
+        # A root may link several groups, which it then makes one.
         touching = [g for g in groups if not g[0].isdisjoint(links)]
         groups = [g for g in groups if g[0].isdisjoint(links)]
         joined = set(links).union(*(g[0] for g in touching))
@@ -131,4 +134,6 @@ def _groups(part: LinearPart) -> list[list[Node]]:
 
 def _links(root: Node, part: LinearPart) -> set[Node]:
     inner = _inner_products([root], part)
+    # Fifty heads of one projection each folded it for
+    # themselves, so those that share it go together.
     return set(inner) or {node for node in _below([root], part) if not part.is_inner(node)}

@@ -1,7 +1,4 @@
-"""Merge the columns whose numbers are found among known ones.
-
-Fold replaced codes into the tables that they are looked up in.
-"""
+"""Find the codes of many columns at once, and fold replaced codes into the tables behind them."""
 
 from __future__ import annotations
 
@@ -12,8 +9,8 @@ import numpy as np
 
 from hbconv.array import Array
 from hbconv.containers import FindCode, Graph, LookupSum, Node, Recode, Select, Together
-from hbconv.optimize.merging.columns import find_columns, join_columns, way_of
-from hbconv.optimize.merging.forests import find_levels, group_by
+from hbconv.optimize.merged_columns import find_columns, join_columns, way_of
+from hbconv.optimize.merged_forests import find_levels, group_by
 from hbconv.optimize.rule import Derivation
 
 __all__ = ["fold_codes", "merge_codes"]
@@ -42,22 +39,23 @@ def merge_codes(graph: Graph) -> Iterator[Derivation]:
     find_code(columns(b), 2 values)
     -> select(together(find_code(columns(a, b), 2, 2 values)), [1])
     """
+    # Of one level, so that no merged node reads its own result.
     levels = find_levels(graph, lambda node: isinstance(node, FindCode))
-    found = [node for node in graph.nodes() if isinstance(node, FindCode)]
-    names = {node: find_columns(node) for node in found}
-    ways = {node: _way(node, names[node]) for node in found}
-    for group in group_by(found, lambda node: (levels[node], ways[node])):
+    searches = [node for node in graph.nodes() if isinstance(node, FindCode)]
+    names = {node: find_columns(node) for node in searches}
+    ways = {node: _way(node, names[node]) for node in searches}
+    for group in group_by(searches, lambda node: (levels[node], ways[node])):
         if len(group) > 1:
-            yield _merged(group, names)
+            yield _merge(group, names)
 
 
 def _way(node: FindCode, columns: Sequence[Hashable]) -> Hashable:
-    """Say how the columns come from the input; a node whose columns differ stands alone."""
+    """Say how the columns come from the input; a node whose columns differ is alone."""
     ways = {way_of(c.x) if isinstance(c, FindCode) else c for c in columns}
     return ways.pop() if len(ways) == 1 else node
 
 
-def _merged(group: Sequence[FindCode], names: Mapping[FindCode, Sequence[Hashable]]) -> Derivation:
+def _merge(group: Sequence[FindCode], names: Mapping[FindCode, Sequence[Hashable]]) -> Derivation:
     columns = dict.fromkeys(name for node in group for name in names[node])
     singles = [name for name in columns if isinstance(name, FindCode)]
     x = join_columns([single.x for single in singles])
@@ -74,6 +72,7 @@ def _merged(group: Sequence[FindCode], names: Mapping[FindCode, Sequence[Hashabl
     return Derivation("merge_codes", replacements, proof)
 
 
+# No measurement of this factor is recorded.
 MAX_GROWTH = 4
 """How many times larger the tables may become: then they leave no cache that they were in."""
 
@@ -99,10 +98,11 @@ def fold_codes(node: Node) -> Node | None:
         return None
     pairs = list(zip(node.tables, codes.tables, strict=True))
     entry = node.tables[0].data[0].size
-    before = sum(len(own) * entry + len(first) for own, first in pairs)
+    before = sum(len(table) * entry + len(first) for table, first in pairs)
     if sum(len(first) for _, first in pairs) * entry > MAX_GROWTH * before:
         return None
-    if any(first.data.min() < -1 or first.data.max() >= len(own) - 1 for own, first in pairs):
+    # Such codes have no entry in the second table.
+    if any(first.data.min() < -1 or first.data.max() >= len(table) - 1 for table, first in pairs):
         return None
-    tables = tuple(Array(own.data[first.data + 1]) for own, first in pairs)
+    tables = tuple(Array(table.data[first.data + 1]) for table, first in pairs)
     return replace(node, codes=codes.codes, tables=tables)

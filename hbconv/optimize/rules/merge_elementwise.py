@@ -9,8 +9,8 @@ import numpy as np
 
 from hbconv.array import Array
 from hbconv.containers import Graph, Node, Select, Together
-from hbconv.optimize.merging.columns import join_nodes, kind_of
-from hbconv.optimize.merging.forests import first_places, group_by
+from hbconv.optimize.merged_columns import join_nodes, kind_of
+from hbconv.optimize.merged_forests import first_places, group_by
 from hbconv.optimize.rule import Derivation
 
 __all__ = ["merge_elementwise"]
@@ -42,6 +42,7 @@ def merge_elementwise(graph: Graph) -> Iterator[Derivation]:
     for node in graph.nodes():
         if isinstance(node, Select):
             chains.taken[node] = node
+    # Each pass merges one link more: what a merged node reads must be merged before it.
     while chains.lengthen(graph.nodes()):
         pass
     for replaced in chains.replaced.values():
@@ -57,7 +58,7 @@ class _Chains:
     Parameters
     ----------
     taken : mapping of Node to Select
-        Which columns of which node each one is.
+        The columns of a merged node that each one became.
     origin : mapping of Node to Node
         The node of the graph that each merged one goes back to.
     replaced : mapping of Node to mapping
@@ -79,6 +80,7 @@ class _Chains:
         return len(node.inputs) == 1 and hasattr(node, "x") and node.inputs[0] in self.taken
 
     def _merge(self, group: list[Node]) -> bool:
+        # In the order of their columns, so that the whole node is read without a selection.
         group = sorted(group, key=lambda n: int(self.taken[n.inputs[0]].indices.data[0]))
         picks = [self.taken[node.inputs[0]] for node in group]
         source = picks[0].x
@@ -88,6 +90,7 @@ class _Chains:
         if joined is None:
             return False
         together = Together(joined, step=group[0].step)
+        # Links of one chain are one derivation, since single links would only add copies.
         self.origin[together] = self.origin.get(source, source)
         widths = [node.type.width for node in group]
         for node, first, width in zip(group, first_places(widths), widths, strict=True):

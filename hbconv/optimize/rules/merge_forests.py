@@ -18,8 +18,8 @@ from hbconv.containers import (
     TreeLeaves,
     at_step,
 )
-from hbconv.optimize.merging.columns import find_columns, unite_columns
-from hbconv.optimize.merging.forests import (
+from hbconv.optimize.merged_columns import find_columns, unite_columns
+from hbconv.optimize.merged_forests import (
     find_levels,
     first_places,
     group_by,
@@ -65,13 +65,16 @@ def merge_forests(graph: Graph) -> Iterator[Derivation | Declined]:
     tree_ensemble(columns(a, b), 1 trees, 0 tests, <= float64, sums float64)
     -> select(tree_ensemble(columns(a, b), 2 trees, 0 tests, <= float64, sums float64), [1])
     """
+    # Of one level, so that no forest reads the scores of another that it is merged with.
     levels = find_levels(graph, lambda node: isinstance(node, Trees))
     forests = [node for node in graph.nodes() if isinstance(node, Trees)]
     for group in group_by(forests, lambda node: (levels[node], *_kind(node))):
         names = {node: _column_names(node) for node in group}
-        for sharing in group_sharing(group, {n: frozenset(own) for n, own in names.items()}):
+        for sharing in group_sharing(
+            group, {n: frozenset(columns) for n, columns in names.items()}
+        ):
             if len(sharing) > 1:
-                yield from _merged(sharing, names)
+                yield from _merge(sharing, names)
 
 
 def _kind(node: Trees) -> tuple[Hashable, ...]:
@@ -80,16 +83,18 @@ def _kind(node: Trees) -> tuple[Hashable, ...]:
         return TreeLeaves, node.x.type.dtype, node.forest.leaf_id.dtype
     single = node.forest.n_trees == 1
     values = node.forest.values.shape[1]
+    # Merged forests of 20 trees of vectors were 0.9 times as fast on tvm, padded ones 0.3 to 0.7.
     return TreeEnsemble, node.x.type.dtype, node.forest.accumulate, values, values > 1 and single
 
 
 def _column_names(node: Trees) -> tuple[Hashable, ...]:
     """Name each column a forest reads; tests on categories read another than tests on numbers."""
+    # A kernel prepares a column once, as codes of categories or as a number.
     listed = set(node.forest.feature.data[node.forest.on_category].tolist())
     return tuple((column, place in listed) for place, column in enumerate(find_columns(node.x)))
 
 
-def _merged(
+def _merge(
     group: Sequence[Trees], names: dict[Trees, tuple[Hashable, ...]]
 ) -> Iterator[Derivation | Declined]:
     """Propose one forest for a group, but for those that must stay apart."""
@@ -131,6 +136,7 @@ def _merged_node(group: Sequence[Trees], x: Node, forest: Forest) -> Node:
     """Sum the leaves of all trees; where each sum is one vector, look it up at the leaf."""
     if not any(_has_vectors(node) for node in group):
         return replace(group[0], x=x, forest=forest)
+    # Each sum has one addition, which is made here instead of for each row.
     sums = np.concatenate([node.forest.start.data + node.forest.values.data for node in group])
     with at_step(group[0].step):
         leaves = TreeLeaves(x, forest.with_numbered_leaves(), group[0].strategy)

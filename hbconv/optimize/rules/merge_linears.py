@@ -1,7 +1,4 @@
-"""Merge products that read the same columns.
-
-Fold arithmetic after arithmetic into one node.
-"""
+"""Merge products that read the same columns, and arithmetic after arithmetic."""
 
 from __future__ import annotations
 
@@ -13,10 +10,9 @@ import numpy as np
 
 from hbconv.array import Array
 from hbconv.containers import Affine, Graph, Linear, Node, Select, Together
-from hbconv.optimize.fixed_point import find_decisive
-from hbconv.optimize.merging.columns import Ints, find_columns, unite_columns
-from hbconv.optimize.merging.forests import find_levels, first_places, group_by, group_sharing
-from hbconv.optimize.rule import Declined, Derivation
+from hbconv.optimize.merged_columns import Ints, find_columns, unite_columns
+from hbconv.optimize.merged_forests import find_levels, first_places, group_by, group_sharing
+from hbconv.optimize.rule import Declined, Derivation, find_decisive
 
 __all__ = ["fold_affine_into_affine", "merge_linears"]
 
@@ -44,14 +40,18 @@ def merge_linears(graph: Graph) -> Iterator[Derivation | Declined]:
     linear(columns(a, b), [[4.], [5.]] + [6.])
     -> select(together(linear(columns(a, b), [[1., 4.], [2., 5.]] + [3., 6.])), [1])
     """
+    # A BLAS may add in another order for a wider matrix,
+    # so no product before a threshold is merged.
     decisive = find_decisive(graph)
     levels = find_levels(graph, lambda node: isinstance(node, Linear))
     linears = [n for n in graph.nodes() if isinstance(n, Linear) and n not in decisive]
     for group in group_by(linears, lambda node: (levels[node], *_dtypes(node))):
         names = {node: _column_names(node.x) for node in group}
-        for sharing in group_sharing(group, {n: frozenset(own) for n, own in names.items()}):
+        for sharing in group_sharing(
+            group, {n: frozenset(columns) for n, columns in names.items()}
+        ):
             if len(sharing) > 1:
-                yield _merged(sharing, names)
+                yield _merge(sharing, names)
 
 
 def _dtypes(node: Linear) -> tuple[str, str, str]:
@@ -63,12 +63,13 @@ def _column_names(x: Node) -> tuple[Name, ...]:
     seen: Counter[Hashable] = Counter()
     names = []
     for column in find_columns(x):
+        # Counted, since a matrix may weigh the same column twice.
         names.append((column, seen[column]))
         seen[column] += 1
     return tuple(names)
 
 
-def _merged(group: Sequence[Linear], names: dict[Linear, tuple[Name, ...]]) -> Derivation:
+def _merge(group: Sequence[Linear], names: dict[Linear, tuple[Name, ...]]) -> Derivation:
     """Propose one product. The widest comes first, since its sums show most of what is read."""
     group = sorted(group, key=lambda node: -node.x.type.width)
     united = unite_columns([node.x for node in group], [names[node] for node in group])
@@ -87,9 +88,9 @@ def _merged(group: Sequence[Linear], names: dict[Linear, tuple[Name, ...]]) -> D
 def _side_by_side(group: Sequence[Linear], places: Sequence[Ints], width: int) -> Array:
     """Lay the weights out over the common columns, zero for a column that a product lacks."""
     blocks = []
-    for node, own in zip(group, places, strict=True):
+    for node, rows in zip(group, places, strict=True):
         block = np.zeros((width, node.type.width), node.weights.dtype)
-        block[own] = node.weights.data
+        block[rows] = node.weights.data
         blocks.append(block)
     return Array(np.concatenate(blocks, axis=1))
 

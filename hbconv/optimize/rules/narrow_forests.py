@@ -1,7 +1,4 @@
-"""Narrow forests to the outputs, or the trees, that something reads.
-
-Narrow what is computed at once to the columns that something reads.
-"""
+"""Narrow forests, and what is computed at once, to the columns that something reads."""
 
 from __future__ import annotations
 
@@ -48,7 +45,7 @@ def narrow_forests(graph: Graph) -> Iterator[Derivation | Declined]:
     readers = find_readers(graph)
     for node in graph.nodes():
         if isinstance(node, TreeEnsemble | TreeLeaves) and readers[node]:
-            yield from _narrowed(node, readers[node], node in graph.output_roots)
+            yield from _narrow(node, readers[node], node in graph.output_roots)
 
 
 def find_readers(graph: Graph) -> dict[Node, list[Node]]:
@@ -60,7 +57,7 @@ def find_readers(graph: Graph) -> dict[Node, list[Node]]:
     return readers
 
 
-def _narrowed(
+def _narrow(
     node: TreeEnsemble | TreeLeaves, readers: list[Node], is_output: bool
 ) -> Iterator[Derivation | Declined]:
     """Propose one narrower forest for all selections, where there is nothing else to serve."""
@@ -69,6 +66,7 @@ def _narrowed(
         return
     width = node.type.width
     read = np.unique(np.concatenate([pick.indices.data for pick in picks]))
+    # A narrower forest beside the whole one would be evaluated in addition to it.
     if is_output or len(picks) < len(readers):
         yield Declined("narrow_forests", node, f"all {width} columns are read elsewhere too")
     elif len(read) < width:
@@ -125,6 +123,7 @@ def _propose_narrower(node: Together, picks: list[Select]) -> Iterator[Derivatio
     narrow = node.x.narrowed(Array.of(read, "int32"))
     if narrow is None:
         return
+    # One reader is left, so later selections may pass again.
     fewer = narrow if len(picks) == 1 else Together(narrow, step=node.step)
     yield Derivation(
         "narrow_together",

@@ -1,9 +1,4 @@
-"""Push a column selection towards the input, so that unread columns are never computed.
-
-Inject a column selection where a model ignores columns.
-
-Join selections that stand side by side.
-"""
+"""Push a column selection towards the input, inject one where columns are ignored, or join them."""
 
 from __future__ import annotations
 
@@ -36,7 +31,7 @@ def push_selection(node: Node) -> Node | None:
     """Let the selected node compute only the selected columns.
 
     Selections pass one-to-one containers, and merge into leaves and other selections. The constants
-    of Linear, OneHot and Polynomial absorb them. A node that mixes columns, such as Normalize or
+    of Linear, OneHot and Polynomial absorb them. A node that mixes columns, as Normalize or
     Softmax, blocks them. No columns tell the number of rows alone, as no columns of any operand
     do. Neither is one pushed that repeats columns. Bit-exact.
 
@@ -66,12 +61,15 @@ def push_selection(node: Node) -> Node | None:
 
 def _repeats(node: Select) -> bool:
     """Whether it has more columns than are computed, so that pushed it would compute some twice."""
+    # A repeating selection pushed into a product made
+    # a matrix of all fitted rows of its one column.
     is_computed = node.x.inputs and not isinstance(node.x, Select)
     return bool(is_computed) and len(node.indices) > node.x.type.width
 
 
 def _tells_rows(node: Select) -> bool:
     """Whether it selects nothing, of what is computed from numbers."""
+    # A concatenation of nothing has no lowering, and stacks that end in a dummy model made one.
     return not node.indices.data.size and any(x.type.dtype != "string" for x in node.x.inputs)
 
 
@@ -91,7 +89,7 @@ def inject_selection(node: Node) -> Node | None:
        times x is zero.
     2. Trees: features that no split reads.
     3. Polynomial: columns that no term multiplies.
-    4. ConstantRows: a column of the input tells the number of rows as well as what is made of it.
+    4. ConstantRows: a column of the input gives the number of rows as well as what is made of it.
 
     Examples
     --------
@@ -101,24 +99,25 @@ def inject_selection(node: Node) -> Node | None:
     linear(columns(a, b, c), [[0.], [2.], [0.]] + [1.])
     -> linear(select(columns(a, b, c), [1]), [[2.]] + [1.])
     """
+    # A column of none would be selected for the number of rows.
     if isinstance(node, _READERS) and not node.x.type.width:
         return None
     if isinstance(node, Linear):
         used = _at_least_one(np.flatnonzero(np.any(node.weights.data != 0, axis=1)))
-        return _selected(node, used, weights=Array(node.weights.data[used]))
+        return _read_only(node, used, weights=Array(node.weights.data[used]))
     if isinstance(node, TreeEnsemble | TreeLeaves):
         used = _at_least_one(node.forest.used_features)
-        return _selected(node, used, forest=node.forest.with_features(used))
+        return _read_only(node, used, forest=node.forest.with_features(used))
     if isinstance(node, Polynomial):
         used = _at_least_one(np.unique(node.terms.data[node.terms.data >= 0]))
         terms = np.where(node.terms.data < 0, -1, np.searchsorted(used, node.terms.data)).astype(
             np.int32
         )
-        return _selected(node, used, terms=Array(terms))
-    return _counted(node) if isinstance(node, ConstantRows) else None
+        return _read_only(node, used, terms=Array(terms))
+    return _count_rows_of(node) if isinstance(node, ConstantRows) else None
 
 
-def _selected(
+def _read_only(
     node: _READERS,
     used: npt.NDArray[np.int32],
     **changes: object,
@@ -128,8 +127,9 @@ def _selected(
     return replace(node, x=Select(node.x, Array(used)), **changes)  # type: ignore[arg-type]
 
 
-def _counted(node: ConstantRows) -> Node | None:
+def _count_rows_of(node: ConstantRows) -> Node | None:
     x = node.x
+    # A selection on its way would else be passed, and the whole input be read for a count.
     while x.inputs and not _moves(x):
         x = x.inputs[0]
     return None if x is node.x or isinstance(x, Entries) else replace(node, x=x)
@@ -142,6 +142,7 @@ def _moves(x: Node) -> bool:
 
 def _at_least_one(used: npt.NDArray[np.integer]) -> npt.NDArray[np.int32]:
     """Keep one column where none matters, for the number of rows."""
+    # Without any column a program would not know how many rows it has.
     return (used if len(used) else np.zeros(1)).astype(np.int32)
 
 
@@ -158,11 +159,10 @@ def join_selections(node: Node) -> Node | None:
     concat(select(softmax(columns(a, b, c)), [2]), select(softmax(columns(a, b, c)), [0]), width 2)
     -> select(softmax(columns(a, b, c)), [2, 0])
     """
+    # The columns of a table keep their own dtypes, which a common selection would lose.
     if not isinstance(node, Concat) or isinstance(node, Beside):
         return None
-    parts = [
-        part for _, run in groupby(node.xs, _input_of_selection) for part in _joined(list(run))
-    ]
+    parts = [part for _, run in groupby(node.xs, _input_of_selection) for part in _join(list(run))]
     if len(parts) == len(node.xs):
         return None
     return parts[0] if len(parts) == 1 else Concat(tuple(parts), step=node.step)
@@ -172,7 +172,7 @@ def _input_of_selection(part: Node) -> Node | None:
     return part.x if isinstance(part, Select) else None
 
 
-def _joined(run: list[Node]) -> list[Node]:
+def _join(run: list[Node]) -> list[Node]:
     """Make one selection of several of one node."""
     picks = [part for part in run if isinstance(part, Select)]
     if len(picks) < 2:

@@ -1,7 +1,4 @@
-"""Remove nodes that do nothing.
-
-Put the parts of a concatenation inside another one side by side at once.
-"""
+"""Remove nodes that do nothing, and concatenations inside others."""
 
 from __future__ import annotations
 
@@ -44,6 +41,7 @@ def remove_identity(node: Node) -> Node | None:
         return Cast(node.x, "float")
     if isinstance(node, Concat):
         return _without_empty_parts(node)
+    # Before the optimizer it is needed: the dtype of ``like`` follows the columns of a call.
     if isinstance(node, CastLike):
         return Cast(node.x, node.type.dtype)
     if isinstance(node, Cast) and _keeps_dtype(node):
@@ -52,11 +50,13 @@ def remove_identity(node: Node) -> Node | None:
 
 
 def _keeps_dtype(node: Cast) -> bool:
-    """Whether readers see the same dtype: beside float32, small ints count as less."""
+    """Whether readers see the same dtype: next to float32, small ints count as less."""
+    # Removing a Cast of small ints changed the type of a Concat with float32.
     return node.type.dtype == node.x.type.dtype and node.weak_int == node.x.weak_int
 
 
 def _without_empty_parts(node: Concat) -> Node | None:
+    # One part is kept, for the number of rows.
     parts = tuple(x for x in node.xs if x.type.width) or node.xs[:1]
     if len(parts) == len(node.xs) > 1:
         return None

@@ -33,7 +33,7 @@ from hbconv.containers import (
     Output,
     Schema,
 )
-from hbconv.containers.dates import PARTS, DateCodes, DateReading
+from hbconv.containers.vocabulary import PARTS, DateCodes, DateReading
 from hbconv.parse.common.named_columns import transform_frame
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, select

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.containers import Codes, Hashed
-from hbconv.containers.dates import DateCodes
 from hbconv.containers.schema import MOST_EXACT_INT
+from hbconv.containers.vocabulary import DateCodes
 from hbconv.lower import AnyFeed, CodesFeed, EntriesFeed, Feed
 from hbconv.runtime.inputs.table import Reads
 from hbconv.runtime.text.text_hash import encode_hashed

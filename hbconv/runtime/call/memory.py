@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.base import Artifact, Bound
-from hbconv.containers.analysis.guard import Guard
+from hbconv.containers.guard import Guard
 from hbconv.lower import FLAGGED
 from hbconv.runtime.magnitudes import DOT_ENTRIES, long_dot
 

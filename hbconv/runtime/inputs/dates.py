@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.containers.dates import NO_DATE, PARTS, DatePart, DateReading
+from hbconv.containers.vocabulary import NO_DATE, PARTS, DatePart, DateReading
 from hbconv.errors import InputError, MissingPackageError
 from hbconv.runtime.text.categories import Categories, Text
 

@@ -30,9 +30,9 @@ from hbconv.containers import (
     missing_of,
     topological,
 )
-from hbconv.containers.dates import DateCodes, DatePart, DateReading
 from hbconv.containers.extractors import Extractor
 from hbconv.containers.moved_columns import find_columns_read, find_origin
+from hbconv.containers.vocabulary import DateCodes, DatePart, DateReading
 from hbconv.lower import DENSE, AnyFeed, CodesFeed, EntriesFeed, Feed, Padding
 from hbconv.runtime.inputs.arrow_columns import Data
 from hbconv.runtime.inputs.dates import Zoned, read_parts

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.backends import find_backend
 from hbconv.cost_model import GROUPS, Factors, count_work, scaled_prices, settled
-from hbconv.cost_model.count import counted_operators
+from hbconv.cost_model.work import counted_operators
 from hbconv.optimize.program_cost import strategy_costs, tree_work
 from hbconv.runtime.timing.measure import Measure, measure
 from hbconv.target import Target

@@ -29,11 +29,18 @@ from hbconv.containers import (
     TreeEnsemble,
     TreeLeaves,
 )
-from hbconv.cost_model.row_buckets import BUCKETS, Bucket, find_bucket
-from hbconv.cost_model.tuning_record import Tuning, TuningRecord, read_record, write_record
+from hbconv.cost_model.tuning_record import (
+    BUCKETS,
+    Bucket,
+    Tuning,
+    TuningRecord,
+    find_bucket,
+    read_record,
+    write_record,
+)
 from hbconv.errors import OptionError
 from hbconv.lower import DENSE, AnyFeed, Feed, Padding
-from hbconv.optimize.tuning.contender import (
+from hbconv.optimize.contender import (
     LEAST_MEASURED_GAIN,
     Contender,
     Problem,

@@ -18,7 +18,7 @@ from sources import dense
 
 import hbconv
 from hbconv.containers import Codes, Hashes, topological
-from hbconv.containers.dates import DateCodes
+from hbconv.containers.vocabulary import DateCodes
 from hbconv.errors import BackendError
 
 ROWS = (1000, 7, 1, 0)

@@ -13,7 +13,7 @@ from tolerances import FUNCTION, assert_units
 from trees.battery import FEW, check
 
 import hbconv
-from hbconv.containers.nodes.table_exp import PLACES, TABLE  # noqa: TID251
+from hbconv.containers.nodes.decisions import PLACES, TABLE  # noqa: TID251
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((300, 4))

@@ -28,6 +28,7 @@ from hbconv.containers import (
     Choose,
     Clip,
     Columns,
+    ColumnWise,
     Compare,
     Concat,
     ConstantRows,
@@ -79,7 +80,7 @@ from hbconv.containers import (
 from hbconv.containers.node import NODES
 from hbconv.lower import lower
 from hbconv.optimize import RULES
-from hbconv.optimize.fixed_point import simplify
+from hbconv.optimize.rule import simplify
 
 BLOCKED = {
     "Spread": "it moves columns and computes none, so that there is no work to leave out",
@@ -204,10 +205,13 @@ ROWS = np.array([
 ])  # fmt: skip
 
 
-def value(node: Node) -> npt.NDArray[np.generic]:
-    """The node on ROWS, by the reference."""
+ROWS.setflags(write=False)
+
+
+def value(node: Node, rows: npt.NDArray[np.float64] = ROWS) -> npt.NDArray[np.generic]:
+    """The node on some rows, by the reference."""
     lowered = lower(Graph(SCHEMA, {"transform": Output(node)}))
-    feeds = {feed.name: ROWS[:, list(feed.columns)] for feed in lowered.feeds}
+    feeds = {feed.name: rows[:, list(feed.columns)] for feed in lowered.feeds}
     with np.errstate(all="ignore"):
         return evaluate(lowered.program, feeds)["transform"]
 
@@ -257,6 +261,29 @@ def assert_leaves_nothing(name: str) -> None:
     (narrowed,) = graph.output_roots
     assert {type(n) for n in graph.nodes()} <= {Cast, Columns, ConstantRows}
     assert value(narrowed).tolist() == [[7.0]] * len(ROWS)
+
+
+def assert_reads(name: str) -> None:
+    """A column stays where only columns change that it does not read."""
+    node = NUMBERED[name]
+    reads = node.reads()
+    if reads is None or len(reads) != 1 or node.inputs[0] != X:
+        return
+    for changed in range(3):
+        rows = ROWS.copy()
+        rows[:, changed] = 0.75
+        stays = reads[0] != changed
+        assert value(node, rows)[:, stays].tobytes() == value(node)[:, stays].tobytes()
+
+
+def test_a_column_depends_on_what_it_reads_alone() -> None:
+    assert failing(assert_reads, [(name,) for name in NUMBERED]) == {}
+
+
+def test_each_column_wise_container_reads_column_by_column() -> None:
+    samples = [node for node in SAMPLES if isinstance(node, ColumnWise)]
+    assert all(node.reads() is not None for node in samples)
+    assert len(samples) > 25
 
 
 def test_no_columns_of_it_are_none_of_the_input() -> None:

@@ -16,9 +16,8 @@ from hbconv.backends import find_backend
 from hbconv.containers import Affine, Columns, Graph, Node, Output, Schema, Select, TreeEnsemble
 from hbconv.lower import lower
 from hbconv.optimize import RULES
-from hbconv.optimize.fixed_point import simplify
 from hbconv.optimize.plan import make_plan
-from hbconv.optimize.rule import Derivation
+from hbconv.optimize.rule import Derivation, simplify
 from hbconv.optimize.rules.merge_elementwise import merge_elementwise
 from hbconv.optimize.rules.merge_forests import merge_forests
 from hbconv.optimize.rules.merge_linears import merge_linears

@@ -9,7 +9,7 @@ from forests import random_forest
 from hbconv.array import Array
 from hbconv.backends.reference import Reference
 from hbconv.containers import Affine, Columns, Graph, Output, Schema, TreeEnsemble
-from hbconv.cost_model.row_buckets import BUCKETS, find_bucket
+from hbconv.cost_model.tuning_record import BUCKETS, find_bucket
 from hbconv.optimize.plan import LEAST_GAIN, Plan, make_plan, plan_rows
 from hbconv.target import Target
 

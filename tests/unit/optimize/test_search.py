@@ -59,7 +59,7 @@ def _folded(head: Linear) -> Linear:
     return Linear.of(head.x.x, head.x.weights.data @ head.weights.data)
 
 
-FOLD = GraphRule(fold_products, Exactness.TOLERANCE, "associative", duplicates=True)
+FOLD = GraphRule(fold_products, Exactness.TOLERANCE, "associative")
 
 
 def exp_to_affine(graph: Graph) -> Iterator[Derivation | Declined]:

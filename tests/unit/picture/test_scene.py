@@ -85,7 +85,7 @@ def test_every_container_has_a_kind_of_its_file():
     own = {module: kind for module, kind in kinds.items() if module.startswith("hbconv.")}
     assert set(own.values()) == set(KINDS) - {"output"}
     wiring = {module.rpartition(".")[2] for module, kind in own.items() if kind == "wiring"}
-    assert wiring == {"arithmetic", "conditions", "elementwise", "sums", "wiring"}
+    assert wiring == {"arithmetic", "column_wise", "conditions", "elementwise", "wiring"}
 
 
 def test_text_is_cut_to_its_room():

@@ -41,8 +41,8 @@ from hbconv.containers import (
     SquaredDistances,
     YeoJohnson,
 )
-from hbconv.containers.analysis.guard import find_finite_output, find_guard, find_interval
 from hbconv.containers.extractors import Buckets, Extractor, Terms, Texts
+from hbconv.containers.guard import find_finite_output, find_guard, find_interval
 from hbconv.errors import InputError
 from hbconv.lower import lower_nodes
 from hbconv.model import Model

@@ -9,7 +9,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 import hbconv
 from hbconv.backends.base import Artifact
-from hbconv.cost_model.row_buckets import BUCKETS
+from hbconv.cost_model.tuning_record import BUCKETS
 from hbconv.optimize.plan import Plan, make_plan
 from hbconv.runtime.row_artifact import RowArtifact, Variant, other_files, own_files
 

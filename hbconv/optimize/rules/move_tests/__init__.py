@@ -22,7 +22,7 @@ def move_tests(graph: Graph) -> Iterator[Derivation | Declined]:
     1. On an ordered column, the largest x with ``f(x) <= t`` is the new threshold, found by
        bisection over the floats. What f makes of NaN says where NaN goes.
     2. On a column of codes, f is evaluated at every code. The codes of the new tests are sets; they
-       are written as thresholds on ranks where these lie one in the other, else as categories.
+       are written as thresholds on ranks where these are nested, else as categories.
 
     f must change the side of each test at one place. Its nodes tell by construction where they
     rise and fall (``Node.trend``). Functions whose last bit differs between backends are looked at
@@ -58,29 +58,30 @@ def move_tests(graph: Graph) -> Iterator[Derivation | Declined]:
     ([27.], [2.0, 1.0], 'to 1 columns: 1 thresholds monotone by construction')
     """
     for x, readers in _by_input(graph).items():
-        found = {node: move_forest(x, node.forest, graph.schema) for node in readers}
-        for node, moved in found.items():
+        moves = {node: move_forest(x, node.forest, graph.schema) for node in readers}
+        for node, moved in moves.items():
             yield from (Declined("move_tests", node, reason) for reason in moved.refusals)
-        if any(moved.drops for moved in found.values()):
-            yield _derivation(found)
+        # One derivation for all: a single forest would leave its columns computed for the others.
+        if any(moved.drops for moved in moves.values()):
+            yield _derivation(moves)
 
 
 def _by_input(graph: Graph) -> dict[Node, list[TreeEnsemble | TreeLeaves]]:
     """Return the forests by what they read."""
-    found: dict[Node, list[TreeEnsemble | TreeLeaves]] = {}
+    readers: dict[Node, list[TreeEnsemble | TreeLeaves]] = {}
     for node in graph.nodes():
         if isinstance(node, TreeEnsemble | TreeLeaves):
-            found.setdefault(node.x, []).append(node)
-    return found
+            readers.setdefault(node.x, []).append(node)
+    return readers
 
 
-def _derivation(found: dict[TreeEnsemble | TreeLeaves, Moved]) -> Derivation:
+def _derivation(moves: dict[TreeEnsemble | TreeLeaves, Moved]) -> Derivation:
     """Replace all forests that move, as one rewrite."""
     replacements: dict[Node, Node] = {}
-    for node, moved in found.items():
+    for node, moved in moves.items():
         if moved.drops:
             with at_step(node.step):
                 replacements[node] = replace(node, x=moved.x, forest=moved.forest)
-    proofs = dict.fromkeys(moved.proof for moved in found.values() if moved.drops)
-    required = any(moved.required for moved in found.values() if moved.drops)
+    proofs = dict.fromkeys(moved.proof for moved in moves.values() if moved.drops)
+    required = any(moved.required for moved in moves.values() if moved.drops)
     return Derivation("move_tests", replacements, "; ".join(proofs), required)

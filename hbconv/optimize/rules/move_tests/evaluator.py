@@ -1,8 +1,7 @@
-"""Evaluator: columns of nodes as numpy functions of the columns that they are cut at.
+"""Columns as functions of earlier columns: their lineage, their trend, and their values.
 
-What is known by construction of a column as a function of another: its trend and its breaks.
-
-Lineage: the columns that a column of a node is a function of.
+``keys_of`` numbers the values of a dtype in their order, so that one can bisect between them.
+``DistinctTests`` are the tests of a forest, each as a predicate on the value of its column.
 """
 
 from __future__ import annotations
@@ -16,12 +15,131 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import Bins, Codes, Columns, FindCode, HashCodes, Hashes, Node, Schema, Trend
-from hbconv.containers.dates import DateCodes
-from hbconv.optimize.rules.move_tests.distinct_tests import Keys, values_of
+from hbconv.containers.vocabulary import DateCodes
 from hbconv.tensor import Builder, TensorProgram
 from hbconv.tensor.program import evaluate
+from hbconv.trees.forest import Forest
 
-__all__ = ["Evaluator", "Function", "Lineage", "Ref", "codes_of", "describe", "dtype_of"]
+__all__ = [
+    "DistinctTests",
+    "Evaluator",
+    "Function",
+    "Keys",
+    "Lineage",
+    "Ref",
+    "codes_of",
+    "describe",
+    "dtype_of",
+    "find_distinct_tests",
+    "keys_of",
+    "values_of",
+]
+
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class DistinctTests:
+    """Tests that differ, in the form ``value <= threshold``.
+
+    Parameters
+    ----------
+    forest : Forest
+    column : int array, shape (n,)
+    threshold : float64 array, shape (n,)
+        NaN where no number goes left.
+    default_left : bool array, shape (n,)
+    table : int array, shape (n,)
+        Table of a test on categories, else -1.
+    of_test : int array, shape (n_tests,)
+        Which of them each test of the forest is.
+    """
+
+    forest: Forest
+    column: Ints
+    threshold: npt.NDArray[np.float64]
+    default_left: Bools
+    table: Ints
+    of_test: Ints
+
+    def __len__(self) -> int:
+        return len(self.column)
+
+    def decide(self, tests: Ints, values: npt.NDArray[np.float64]) -> Bools:
+        """Whether values go left, each at its own test; the two broadcast."""
+        goes_left: Bools = np.where(
+            np.isnan(values), self.default_left[tests], values <= self.threshold[tests]
+        )
+        listed = np.broadcast_to(self.table[tests] >= 0, goes_left.shape)
+        if self.forest.tables is None or not listed.any():
+            return goes_left
+        table = np.broadcast_to(self.table[tests], goes_left.shape)[listed]
+        code = np.broadcast_to(values, goes_left.shape)[listed]
+        goes_left[listed] = self.forest.tables.decide(table, code)
+        return goes_left
+
+
+def find_distinct_tests(forest: Forest, dtype: str) -> DistinctTests:
+    """Find the tests that differ by column, threshold, default or table, for columns of a dtype."""
+    columns: dict[str, npt.NDArray[Any]] = {
+        "column": forest.feature.data.astype(np.int64),
+        # Adding 0.0 makes 0.0 of -0.0, which the view as ints below would tell apart.
+        "threshold": forest.less_equal_thresholds(dtype).astype(np.float64) + 0.0,
+        "default_left": forest.default_left.data & ~forest.on_category,
+        "table": np.where(forest.on_category, forest.tables.of_test.data, -1).astype(np.int64)
+        if forest.tables
+        else np.full(forest.n_tests, -1, np.int64),
+    }
+    rows = np.stack(
+        [
+            columns["threshold"].view(np.int64),
+            *(columns[name].astype(np.int64) for name in ("column", "default_left", "table")),
+        ],
+        axis=1,
+    )
+    _, first, of_test = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    distinct = {name: values[first] for name, values in columns.items()}
+    return DistinctTests(forest, **distinct, of_test=of_test.reshape(-1))
+
+
+Keys = npt.NDArray[np.int64]
+
+
+def keys_of(values: npt.ArrayLike, dtype: str) -> Keys:
+    """Return the place of each value among those of its dtype, from 0 for 0.0 and -1 for -0.0.
+
+    An int is its own key. NaN has a key above that of infinity.
+
+    Examples
+    --------
+    >>> keys_of([-0.0, 0.0, 5e-324], "float64")
+    array([-1,  0,  1])
+    """
+    array = np.asarray(values, dtype)
+    if array.dtype.kind != "f":
+        return array.astype(np.int64)
+    # Floats of one sign are ordered as their bits are; negative ones run the other way.
+    bits = array.view(f"i{array.dtype.itemsize}").astype(np.int64)
+    magnitude = bits & np.iinfo(f"i{array.dtype.itemsize}").max
+    return np.where(bits < 0, -1 - magnitude, magnitude)
+
+
+def values_of(keys: Keys, dtype: str) -> npt.NDArray[Any]:
+    """Return the values of some keys.
+
+    Examples
+    --------
+    >>> values_of(keys_of([-1.5, np.inf, np.nan], "float32"), "float32")
+    array([-1.5,  inf,  nan], dtype=float32)
+    """
+    kind = np.dtype(dtype)
+    if kind.kind != "f":
+        return keys.astype(kind)
+    whole = f"i{kind.itemsize}"
+    # The sign bit is the least int of that width.
+    negative = (-1 - keys) + np.int64(np.iinfo(whole).min)
+    return np.where(keys < 0, negative, keys).astype(whole).view(kind)
+
 
 Ints = npt.NDArray[np.int64]
 _Array = npt.NDArray[Any]
@@ -45,17 +163,18 @@ class Evaluator:
     def __init__(self, lineage: Lineage, columns: Sequence[Ref], cuts: Sequence[Ref]) -> None:
         self._lineage = lineage
         self._needed = _by_node(lineage.closure(columns, cuts))
-        self._given = _by_node(cuts)
+        self._cut_columns = _by_node(cuts)
         self._roots = list(dict.fromkeys(node for node, _ in columns))
         places = {cut: i for i, cut in enumerate(dict.fromkeys(cuts))}
+        # All functions of one cut share its rows, so a node is evaluated once for all columns.
         self._cuts = tuple(places)
         self._cut_of = np.array([places[cut] for cut in cuts], np.int64)
         self._column = np.array([column for _, column in columns], np.int64)
         self._root = np.array([self._roots.index(node) for node, _ in columns], np.int64)
-        self._order = self._ordered()
+        self._order = self._order_nodes()
         self._programs: dict[Node, TensorProgram] = {}
 
-    def _ordered(self) -> list[Node]:
+    def _order_nodes(self) -> list[Node]:
         """Return the nodes to compute or to give, inputs first."""
         order: dict[Node, None] = {}
         stack = [(root, False) for root in self._roots]
@@ -64,14 +183,14 @@ class Evaluator:
             if ready:
                 order[node] = None
             elif node not in order:
-                inputs = () if self._is_given(node) else self._lineage.inputs(node)
+                inputs = () if self._is_cut(node) else self._lineage.inputs(node)
                 stack.append((node, True))
                 stack += [(n, False) for n in inputs]
         return list(order)
 
-    def _is_given(self, node: Node) -> bool:
+    def _is_cut(self, node: Node) -> bool:
         """Whether all that is needed of the node is cut there; nothing may be needed."""
-        return self._needed.get(node, set()) <= self._given.get(node, set())
+        return self._needed.get(node, set()) <= self._cut_columns.get(node, set())
 
     def at(self, which: Ints, keys: Keys) -> npt.NDArray[np.float64]:
         """Return the values of the columns ``which`` at the keys of their cuts, as float64.
@@ -82,42 +201,45 @@ class Evaluator:
         """
         cut = self._cut_of[which]
         row, n_rows = _ranks(cut)  # 1
-        given = self._given_values(cut, row, keys, n_rows)  # 2
-        with np.errstate(all="ignore"):  # keys are any floats
-            found = self._evaluated(given, n_rows)  # 3
+        at_cuts = self._values_at_cuts(cut, row, keys, n_rows)  # 2
+        # Keys are any floats: a cast of 1e300 to float32 warned, where warnings are errors.
+        with np.errstate(all="ignore"):
+            computed = self._evaluate_nodes(at_cuts, n_rows)  # 3
         result = np.empty(len(which))
         for place, root in enumerate(self._roots):
             chosen = self._root[which] == place
-            picked = found[root][row[chosen], self._column[which[chosen]]]
+            picked = computed[root][row[chosen], self._column[which[chosen]]]
             result[chosen] = picked.astype(np.float64)
         return result
 
-    def _given_values(self, cut: Ints, row: Ints, keys: Keys, n_rows: int) -> dict[Node, _Array]:
+    def _values_at_cuts(self, cut: Ints, row: Ints, keys: Keys, n_rows: int) -> dict[Node, _Array]:
         """Return the values of the nodes that are cut, 0 where no key is given."""
-        given = {node: _zeros(node, n_rows) for node in self._given}
+        at_cuts = {node: _zeros(node, n_rows) for node in self._cut_columns}
         for place in np.unique(cut):
             node, column = self._cuts[place]
             chosen = cut == place
-            given[node][row[chosen], column] = values_of(keys[chosen], node.type.dtype)
-        return given
+            at_cuts[node][row[chosen], column] = values_of(keys[chosen], node.type.dtype)
+        return at_cuts
 
-    def _evaluated(self, given: dict[Node, _Array], n_rows: int) -> dict[Node, _Array]:
+    def _evaluate_nodes(self, at_cuts: dict[Node, _Array], n_rows: int) -> dict[Node, _Array]:
         """Evaluate all nodes; those that are cut in part compute the rest of their columns."""
         values: dict[Node, _Array] = {}
         for node in self._order:
-            if self._is_given(node):
-                values[node] = given[node] if node in given else _zeros(node, n_rows)
+            if self._is_cut(node):
+                values[node] = at_cuts[node] if node in at_cuts else _zeros(node, n_rows)
                 continue
-            values[node] = self._computed(node, [values[n] for n in self._lineage.inputs(node)])
-            if node in given:
-                cut = sorted(self._given[node])
+            values[node] = self._compute(node, [values[n] for n in self._lineage.inputs(node)])
+            if node in at_cuts:
+                cut = sorted(self._cut_columns[node])
                 values[node] = values[node].copy()
-                values[node][:, cut] = given[node][:, cut]
+                values[node][:, cut] = at_cuts[node][:, cut]
         return values
 
-    def _computed(self, node: Node, inputs: list[_Array]) -> _Array:
+    def _compute(self, node: Node, inputs: list[_Array]) -> _Array:
         if isinstance(node, Columns):
             return np.concatenate([x.astype(node.type.dtype) for x in inputs], axis=1)
+        # Behind normal quantiles, numpy's bits sent up to
+        # 86 of 1,700 rows near a switch to another leaf.
         function = node.source_function()
         if function is not None:
             return function(*inputs)
@@ -140,10 +262,10 @@ def _zeros(node: Node, n_rows: int) -> _Array:
 
 
 def _by_node(refs: set[Ref] | Sequence[Ref]) -> dict[Node, set[int]]:
-    found: dict[Node, set[int]] = {}
+    columns: dict[Node, set[int]] = {}
     for node, column in refs:
-        found.setdefault(node, set()).add(column)
-    return found
+        columns.setdefault(node, set()).add(column)
+    return columns
 
 
 def _ranks(groups: Ints) -> tuple[Ints, int]:
@@ -193,6 +315,7 @@ def describe(lineage: Lineage, ref: Ref, cut: Ref) -> Function:
         points = node.breaks(column)
         breaks += [(parent, points) for parent in parents if len(points) and any(moves[parent])]
     inexact = {node for node, _ in ways if node.inexact}
+    # Then the switch is the source's own, whatever backends round.
     is_sources = all(node.source_function() is not None for node in inexact)
     return Function(moves[ref] != (True, True), not inexact, is_sources, tuple(breaks))
 
@@ -205,6 +328,7 @@ def _after(trend: Trend, before: list[tuple[bool, bool]]) -> tuple[bool, bool]:
         return rises, falls
     if trend is Trend.FALLS:
         return falls, rises
+    # What does not move before an unknown function does not move behind it.
     moves = trend is Trend.UNKNOWN and (rises or falls)
     return moves, moves
 
@@ -260,6 +384,7 @@ class Lineage:
         """
         if ref not in self._chains:
             ways = [self.chain(parent) for parent in self.parents(ref)]
+            # A constant does not depend on a cut, so it does not keep ways from meeting.
             ways = [way for way in ways if not self.is_constant(way[-1])]
             common = [r for r in ways[0] if all(r in way for way in ways[1:])] if ways else []
             self._chains[ref] = (ref, *common)
@@ -286,14 +411,14 @@ class Lineage:
     def closure(self, refs: Iterable[Ref], cuts: Iterable[Ref]) -> set[Ref]:
         """Return all columns needed to compute some from the cuts, both ends included."""
         ends = set(cuts)
-        found: set[Ref] = set()
+        needed: set[Ref] = set()
         stack = list(refs)
         while stack:
             ref = stack.pop()
-            if ref not in found:
-                found.add(ref)
+            if ref not in needed:
+                needed.add(ref)
                 stack += () if ref in ends else self.parents(ref)
-        return found
+        return needed
 
 
 def dtype_of(ref: Ref) -> str:
@@ -305,13 +430,14 @@ def codes_of(ref: Ref) -> tuple[int, int] | None:
     """Return the least and the largest value of a column of codes; None for other columns."""
     node, column = ref
     if isinstance(node, Codes):
-        known = node.vocabulary
-        if isinstance(known, DateCodes | HashCodes):
+        vocabulary = node.vocabulary
+        # They may be any int32, too many to enumerate.
+        if isinstance(vocabulary, DateCodes | HashCodes):
             return None
-        if isinstance(known, Hashes):
-            return -1, len(known.values) - 1
-        others = (known.none, known.nan, known.na, known.blank)
-        return -1, max(len(known.values) - 1, *others)
+        if isinstance(vocabulary, Hashes):
+            return -1, len(vocabulary.values) - 1
+        others = (vocabulary.none, vocabulary.nan, vocabulary.na, vocabulary.blank)
+        return -1, max(len(vocabulary.values) - 1, *others)
     if isinstance(node, FindCode):
         return -1, len(node.values[column]) - 1
     if isinstance(node, Bins):

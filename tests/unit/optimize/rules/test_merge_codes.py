@@ -36,10 +36,10 @@ from hbconv.containers import (
 from hbconv.errors import InputError
 from hbconv.lower import lower
 from hbconv.optimize import optimize
-from hbconv.optimize.merging.columns import find_columns
+from hbconv.optimize.late_rewrites import join_conditions, share_codes
+from hbconv.optimize.merged_columns import find_columns
 from hbconv.optimize.rule import apply_together
 from hbconv.optimize.rules.merge_codes import fold_codes, merge_codes
-from hbconv.optimize.shared_codes import join_conditions, share_codes
 from hbconv.parse import parse
 from hbconv.target import Target
 

@@ -34,7 +34,7 @@ from hbconv.containers import (
 )
 from hbconv.lower import lower
 from hbconv.optimize import RULES, optimize
-from hbconv.optimize.fixed_point import simplify
+from hbconv.optimize.rule import simplify
 from hbconv.optimize.rules.merge_elementwise import merge_elementwise
 from hbconv.optimize.rules.push_selection import join_selections
 from hbconv.parse import parse

@@ -44,7 +44,7 @@ from hbconv.containers import (
     verify_graph,
 )
 from hbconv.lower import lower
-from hbconv.optimize.narrow import narrow_to
+from hbconv.optimize.late_rewrites import narrow_to
 from hbconv.optimize.rule import Declined, Derivation
 from hbconv.optimize.rules.merge_forests import merge_forests
 from hbconv.parse import parse

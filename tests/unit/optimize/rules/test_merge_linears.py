@@ -33,7 +33,7 @@ from hbconv.containers import (
 )
 from hbconv.lower import lower
 from hbconv.optimize import RULES
-from hbconv.optimize.fixed_point import simplify
+from hbconv.optimize.rule import simplify
 from hbconv.optimize.rules.merge_linears import merge_linears
 from hbconv.parse import parse
 

@@ -35,9 +35,8 @@ from hbconv.containers import (
 )
 from hbconv.lower import lower
 from hbconv.optimize import RULES, optimize
-from hbconv.optimize.fixed_point import simplify
-from hbconv.optimize.narrow import narrow_to
-from hbconv.optimize.rule import Declined, Derivation
+from hbconv.optimize.late_rewrites import narrow_to
+from hbconv.optimize.rule import Declined, Derivation, simplify
 from hbconv.optimize.rules.narrow_forests import narrow_forests
 from hbconv.parse import parse
 from hbconv.target import Target

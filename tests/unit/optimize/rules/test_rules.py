@@ -33,7 +33,7 @@ from hbconv.containers import (
     TreeEnsemble,
 )
 from hbconv.optimize import optimize
-from hbconv.optimize.fixed_point import MAX_ROUNDS
+from hbconv.optimize.rule import MAX_ROUNDS
 from hbconv.optimize.rules.push_selection import inject_selection, push_selection
 from hbconv.optimize.rules.remove_identity import remove_identity
 from hbconv.parse import parse

@@ -19,7 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import hbconv
 from hbconv import pipeline
-from hbconv.containers.analysis import guard
+from hbconv.containers import guard
 from hbconv.errors import InputError
 from hbconv.runtime.call import tensor_reader
 from hbconv.runtime.call.tensor_reader import TensorReader

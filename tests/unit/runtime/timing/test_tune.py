@@ -11,10 +11,10 @@ from sklearn.ensemble import RandomForestClassifier
 import hbconv
 from hbconv.cache import Cache
 from hbconv.compiler import tune_model
-from hbconv.cost_model.row_buckets import BUCKETS
+from hbconv.cost_model.tuning_record import BUCKETS
 from hbconv.errors import OptionError
 from hbconv.model import Model
-from hbconv.optimize.tuning import contender
+from hbconv.optimize import contender
 from hbconv.runtime.timing.tune import SECONDS, RecordCache, Tuner, read_tune
 
 

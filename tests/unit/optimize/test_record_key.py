@@ -6,9 +6,9 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from hbconv.cost_model.row_buckets import BUCKETS
-from hbconv.optimize.tuning import contender as module
-from hbconv.optimize.tuning.contender import record_key
+from hbconv.cost_model.tuning_record import BUCKETS
+from hbconv.optimize import contender as module
+from hbconv.optimize.contender import record_key
 from hbconv.parse import parse
 from hbconv.pipeline import with_dtypes
 from hbconv.target import Target

@@ -21,8 +21,8 @@ from hbconv.containers import (
 )
 from hbconv.lower import lower
 from hbconv.optimize import RULES
-from hbconv.optimize.fixed_point import simplify
-from hbconv.optimize.narrow import narrow_to
+from hbconv.optimize.late_rewrites import narrow_to
+from hbconv.optimize.rule import simplify
 from hbconv.optimize.rules.merge_elementwise import merge_elementwise
 from hbconv.optimize.rules.merge_forests import merge_forests
 from hbconv.optimize.rules.merge_linears import merge_linears

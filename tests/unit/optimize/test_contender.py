@@ -9,11 +9,11 @@ from forests import random_forest
 from hbconv.array import Array
 from hbconv.backends.reference import Reference
 from hbconv.containers import Columns, Graph, Output, Schema, Select, TreeEnsemble
+from hbconv.optimize import contender as module
+from hbconv.optimize.contender import Problem, find_contenders, of_strategies
 from hbconv.optimize.plan import Plan, make_plan
 from hbconv.optimize.rule import Derivation
 from hbconv.optimize.search import Decision, Optimized, Refused
-from hbconv.optimize.tuning import contender as module
-from hbconv.optimize.tuning.contender import Problem, find_contenders, of_strategies
 from hbconv.target import Target
 
 

@@ -18,7 +18,7 @@ from hbconv.containers import (
     Schema,
     verify_graph,
 )
-from hbconv.containers.analysis.guard import find_guard, find_looks
+from hbconv.containers.guard import find_guard, find_looks
 from hbconv.errors import HbconvError
 from hbconv.lower import lower_nodes
 

@@ -57,14 +57,14 @@ class _Sameness(Enum):
     UNKNOWN = 3
 
 
-def find_widening(graph: Graph, given: Sequence[str], wider: Sequence[str]) -> Widening | None:
+def find_widening(graph: Graph, dtypes: Sequence[str], wider: Sequence[str]) -> Widening | None:
     """Return how a model answers rows whose columns are converted to wider dtypes.
 
     Parameters
     ----------
     graph : Graph
         With the outputs that are asked for.
-    given, wider : sequence of str
+    dtypes, wider : sequence of str
         Dtype of each column, as rows have it and as it is converted.
 
     Returns
@@ -82,66 +82,75 @@ def find_widening(graph: Graph, given: Sequence[str], wider: Sequence[str]) -> W
     >>> find_widening(scaled, ["float32"], ["float64"]) is None
     True
     """
-    pairs = zip(given, wider, strict=True)
-    if not all(own == other or other in WIDER.get(own, ()) for own, other in pairs):
+    pairs = zip(dtypes, wider, strict=True)
+    if not all(
+        narrow_node == wide_node or wide_node in WIDER.get(narrow_node, ())
+        for narrow_node, wide_node in pairs
+    ):
         return None
-    narrow = graph.with_schema(graph.schema.with_dtypes(given))
+    narrow = graph.with_schema(graph.schema.with_dtypes(dtypes))
     wide = graph.with_schema(graph.schema.with_dtypes(wider))
+    # Both graphs are one graph over other dtypes, so their nodes come in the same order.
     nodes = zip(topological(narrow.roots), topological(wide.roots), strict=True)
-    found: dict[Node, _Sameness] = {}
+    sameness: dict[Node, _Sameness] = {}
     small = False
-    for own, other in nodes:
-        inputs = [found[node] for node in own.inputs]
-        found[own] = _compare(own, other, inputs)
-        small |= found[own] is _Sameness.SAME and _rounds_ints(own, other, inputs)
-    if any(found[node] is not _Sameness.SAME for node in narrow.roots):
+    for narrow_node, wide_node in nodes:
+        inputs = [sameness[node] for node in narrow_node.inputs]
+        sameness[narrow_node] = _compare(narrow_node, wide_node, inputs)
+        small |= sameness[narrow_node] is _Sameness.SAME and _rounds_ints(
+            narrow_node, wide_node, inputs
+        )
+    if any(sameness[node] is not _Sameness.SAME for node in narrow.roots):
         return None
     return Widening.SMALL if small else Widening.ANY
 
 
-def _compare(own: Node, other: Node, inputs: list[_Sameness]) -> _Sameness:
-    if isinstance(own, Codes | Entries):
+def _compare(node: Node, wide: Node, inputs: list[_Sameness]) -> _Sameness:
+    if isinstance(node, Codes | Entries):
         return _Sameness.SAME
     if _Sameness.UNKNOWN in inputs:
         return _Sameness.UNKNOWN
-    alike = (own.type, own.weak_int, own.by_dtype) == (other.type, other.weak_int, other.by_dtype)
-    if isinstance(own, MOVES):
+    alike = (node.type, node.weak_int, node.by_dtype) == (wide.type, wide.weak_int, wide.by_dtype)
+    if isinstance(node, MOVES):
         return _Sameness.SAME if alike else _Sameness.NUMBERS
     if _Sameness.NUMBERS not in inputs:
         return _Sameness.SAME if alike else _Sameness.UNKNOWN
-    if alike and (own.reads_numbers or isinstance(own, Cast | CastLike)):
+    if alike and (node.reads_numbers or isinstance(node, Cast | CastLike)):
         return _Sameness.SAME
-    if isinstance(own, Cast) and own.type.dtype in (own.x.type.dtype, "float64"):
+    if isinstance(node, Cast) and node.type.dtype in (node.x.type.dtype, "float64"):
         return _Sameness.NUMBERS
-    return _Sameness.SAME if alike and _lower_alike(own, other) else _Sameness.UNKNOWN
+    return _Sameness.SAME if alike and _lower_alike(node, wide) else _Sameness.UNKNOWN
 
 
-def _rounds_ints(own: Node, other: Node, inputs: list[_Sameness]) -> bool:
+def _rounds_ints(node: Node, wide: Node, inputs: list[_Sameness]) -> bool:
     """Whether large ints may be rounded otherwise: all but one conversion to float64 may."""
-    if isinstance(own, Columns):
-        changed = own.schema.dtypes != other.schema.dtypes  # type: ignore[attr-defined]
-        return changed and own.type.dtype != "float64"
-    if _Sameness.NUMBERS not in inputs or own.reads_numbers:
+    if isinstance(node, Columns):
+        changed = node.schema.dtypes != wide.schema.dtypes  # type: ignore[attr-defined]
+        return changed and node.type.dtype != "float64"
+    # Where no input has another dtype, no int is rounded otherwise.
+    if _Sameness.NUMBERS not in inputs or node.reads_numbers:
         return False
-    return not isinstance(own, (Cast, CastLike, *MOVES)) or own.type.dtype != "float64"
+    return not isinstance(node, (Cast, CastLike, *MOVES)) or node.type.dtype != "float64"
 
 
-def _lower_alike(own: Node, other: Node) -> bool:
+def _lower_alike(node: Node, wide: Node) -> bool:
     """Whether a node becomes the same primitives, once its inputs are the same numbers."""
     try:
-        programs = [_lowered(node, other.inputs) for node in (own, other)]
+        programs = [_lower_node(each, wide.inputs) for each in (node, wide)]
+    # A node that refuses one of the two dtypes does not answer them alike.
     except HbconvError:
         return False
     return programs[0] == programs[1]
 
 
-def _lowered(node: Node, wide: Sequence[Node]) -> tuple[object, ...]:
+def _lower_node(node: Node, wide: Sequence[Node]) -> tuple[object, ...]:
     b = _WideBuilder()
-    given = [
-        b.converted(b.input(f"x{i}", other.type.dtype, other.type.width), own.type.dtype)
-        for i, (own, other) in enumerate(zip(node.inputs, wide, strict=True))
+    inputs = [
+        b.convert_input(b.input(f"x{i}", wide_x.type.dtype, wide_x.type.width), narrow_x.type.dtype)
+        for i, (narrow_x, wide_x) in enumerate(zip(node.inputs, wide, strict=True))
     ]
-    program = b.program({"y": node.lower(b, *given)})
+    program = b.program({"y": node.lower(b, *inputs)})
+    # The step that an operator comes from does not change what it computes.
     return (*(replace(i, source="") if isinstance(i, Op) else i for i in program.instructions),)
 
 
@@ -152,7 +161,7 @@ class _WideBuilder(Builder):
         super().__init__()
         self._wide: dict[Value, Value] = {}
 
-    def converted(self, x: Value, dtype: str) -> Value:
+    def convert_input(self, x: Value, dtype: str) -> Value:
         """Return the numbers in the dtype of a row, which holds them."""
         narrow = self.cast(x, dtype)
         self._wide[narrow] = x

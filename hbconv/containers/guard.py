@@ -1,16 +1,12 @@
 """Row guard: where each check of a graph is answered. Most rows need no check of their own.
 
-Finite-output analysis: if an output is finite, every input of that row was finite.
+Three analyses decide it.
 
-A sum of products is finite only if all its factors are. A row with such an output needs no check
-whether its input is finite.
-
-Interval analysis: how large the values of a node get, from how large the input columns are.
-
-Most checks ask whether a value is finite. An interval of the input that no node can leave for
-infinity answers that for ordinary rows, so that the values themselves are not looked at.
-
-Looks: conditions on the input columns themselves, for a program that reads them anyway.
+- Intervals: how large each node gets, from how large the input columns are. Most checks ask whether
+  a value is finite, and an interval that no node can leave for infinity answers that.
+- Finite outputs: a sum of products is finite only if all its factors are. So a row with such an
+  output needs no check whether its input is finite.
+- Looks: conditions on the input columns themselves, for a program that reads them anyway.
 """
 
 from __future__ import annotations
@@ -34,24 +30,26 @@ from hbconv.containers import (
 )
 from hbconv.containers.interval import FINITE, LARGEST, Interval
 from hbconv.containers.nodes.affine import Affine, AffineStep
+from hbconv.containers.nodes.column_wise import Select
 from hbconv.containers.nodes.elementwise import Map
 from hbconv.containers.nodes.linear import Linear
-from hbconv.containers.nodes.wiring import Cast, Concat, Select
+from hbconv.containers.nodes.wiring import Cast, Concat
 
 __all__ = ["Guard", "find_finite_output", "find_guard", "find_interval", "find_looks"]
 
+# Squares of 1e18 stay below the bound of float32, 1e37, so sums of squares are settled too.
 BOUNDS = (1e18, 1e15, 1e12, 1e9, 1e6, 1e3)
 """Magnitudes of the input that are tried, the largest first: ordinary rows are within each."""
 
 
 @dataclass(frozen=True)
 class Guard:
-    """Where each check is answered: each stands in exactly one of the five places.
+    """Where each check is answered: each is in exactly one of the five places.
 
     Parameters
     ----------
     checks : tuple of Check
-        All of them, in the order of the source, whose first message is told.
+        All of them, in the order of the source, whose first message is reported.
     settled : tuple of Check
         They hold for all rows within ``bound``: one look at the input answers them.
     watched : tuple of Check
@@ -61,7 +59,7 @@ class Guard:
         They would be settled, but not even the input is looked at: ``finite_output`` flags every
         row that violates one of them.
     inside : tuple of Check
-        The program computes them beside its outputs. Warnings among them flag rows too.
+        The program computes them next to its outputs. Warnings among them flag rows too.
     host : tuple of Check
         The host evaluates them at each call.
     bound : float
@@ -74,7 +72,7 @@ class Guard:
     looks : tuple of Node
         Conditions on the input.
     warnings : tuple of Check
-        Conditions of which the source only warns. The host evaluates them, those that stand inside
+        Conditions that the source only warns about. The host evaluates them, those that are inside
         only where a row is flagged.
     """
 
@@ -92,7 +90,7 @@ class Guard:
 
     @property
     def refuses_rows(self) -> bool:
-        """Whether there are rows that the source refuses, or of which it warns."""
+        """Whether there are rows that the source refuses or warns about."""
         return bool(self.checks or self.warnings)
 
     @property
@@ -153,7 +151,7 @@ def find_guard(
         by its outputs.
     is_costly : callable
         Whether a condition costs far more than a look at the rows. The program computes it in any
-        case, beside outputs that cost as much.
+        case, next to outputs that cost as much.
 
     Examples
     --------
@@ -167,8 +165,10 @@ def find_guard(
     watched by the program: |x| <= 1e+18: x is not finite
     computed by the program: log(x) is not finite
     """
-    asked = {(check.node, check.every): check for check in reversed(graph.checks)}
-    checks = tuple(asked.values())[::-1]
+    # Walked backwards, so that of equal conditions the
+    # first check stays: its message is the source's.
+    distinct = {(check.node, check.every): check for check in reversed(graph.checks)}
+    checks = tuple(distinct.values())[::-1]
     bounds = {check: _safe_bound(check) for check in checks}
     settled = tuple(check for check in checks if bounds[check] is not None)
     others = tuple(check for check in checks if bounds[check] is None)
@@ -202,6 +202,7 @@ def _inside_program(guard: Guard, graph: Graph) -> Guard:
 def _safe_bound(check: Check) -> float | None:
     """Return a magnitude of the input within which the check holds; None if there is none."""
     node = check.node
+    # Intervals bound magnitudes, so they settle questions about infinity and NaN alone.
     if not isinstance(node, IsNonFinite):
         return None
     return next((bound for bound in BOUNDS if find_interval(node.x, bound) is not None), None)
@@ -259,47 +260,50 @@ def find_finite_output(graph: Graph, checked: Iterable[IsNonFinite]) -> Node | N
     """
     conditions = tuple(checked)
     return (
-        _infinite_answers(graph, conditions)
+        _find_infinite_output(graph, conditions)
         if all(c.allow_nan for c in conditions)
-        else _infinite_sums(graph, conditions)
+        else _find_infinite_sum(graph, conditions)
     )
 
 
-def _infinite_answers(graph: Graph, conditions: tuple[IsNonFinite, ...]) -> Node | None:
+def _find_infinite_output(graph: Graph, conditions: tuple[IsNonFinite, ...]) -> Node | None:
     """Find an output that is infinite wherever a checked value is."""
-    found = next(
+    output = next(
         (node for node in graph.output_roots if all(_shows(c.x, node) for c in conditions)), None
     )
-    return None if found is None else IsNonFinite(found, allow_nan=True)
+    return None if output is None else IsNonFinite(output, allow_nan=True)
 
 
-def _infinite_sums(graph: Graph, conditions: tuple[IsNonFinite, ...]) -> Node | None:
+def _find_infinite_sum(graph: Graph, conditions: tuple[IsNonFinite, ...]) -> Node | None:
     """Find a sum over all checked values: it is not finite if one of them is not."""
     nodes = graph.nodes()
-    clipped = {
-        node.x for node in nodes if isinstance(node, Map) and node.function == "relu"
-    }  # as part of the product, while nothing else reads it
+    # A sum that only a relu reads is clipped as part of the product: one more reader would keep it.
+    clipped = {node.x for node in nodes if isinstance(node, Map) and node.function == "relu"}
     sums = (
         node
         for node in nodes
         if isinstance(node, Linear) and node not in clipped and _weighs_all(node)
     )
-    found = next((node for node in sums if all(_spoils(c.x, node.x) for c in conditions)), None)
-    if found is None:
+    total = next((node for node in sums if all(_spoils(c.x, node.x) for c in conditions)), None)
+    if total is None:
         return None
     return IsNonFinite(
-        found if found.type.width == 1 else Select(found, Array([0])), allow_nan=False
+        # One column is enough, for each of them sums all inputs.
+        total if total.type.width == 1 else Select(total, Array([0])),
+        allow_nan=False,
     )
 
 
 def _shows(x: Node, node: Node) -> bool:
     """Whether the node is infinite in every row in which x is."""
+    # Only affine steps: a product of matrices may cancel infinities to NaN.
     if not isinstance(node, Affine) or not all(_keeps_infinite(step) for step in node.steps):
         return False
     return node == x or node.x == x or _shows(x, node.x)
 
 
 def _keeps_infinite(step: AffineStep) -> bool:
+    # Infinity times 0 is NaN, and so is infinity by infinity; a factor that underflows counts as 0.
     size = np.abs(step.constant.data.astype(np.float64))
     return bool(np.all(size < LARGE) and (step.op != "mul" or np.all(size > 1 / LARGE)))
 
@@ -321,7 +325,7 @@ def _spoils(x: Node, node: Node) -> bool:
 
 
 def find_interval(node: Node, bound: float) -> Interval | None:
-    """Return the interval of a node, given that of the input; None if it cannot be told.
+    """Return the interval of a node, given that of the input; None if it is not known.
 
     Parameters
     ----------
@@ -337,31 +341,39 @@ def find_interval(node: Node, bound: float) -> Interval | None:
     >>> found.bound, sorted(found.nan_from)
     (24.0, [0, 1])
     """
-    return _find(node, Interval(bound), {})
+    return _interval_of(node, Interval(bound), {})
 
 
-def _find(node: Node, given: Interval, known: dict[int, Interval | None]) -> Interval | None:
+def _interval_of(
+    node: Node, input_interval: Interval, intervals: dict[int, Interval | None]
+) -> Interval | None:
     """Visit each node once: where each column is computed from all before it, paths are many."""
-    if id(node) not in known:
-        known[id(node)] = _computed(node, given, known)
-    return known[id(node)]
+    # By identity: digests of large constants cost more
+    # than the analysis, and the graph keeps nodes alive.
+    if id(node) not in intervals:
+        intervals[id(node)] = _compute_interval(node, input_interval, intervals)
+    return intervals[id(node)]
 
 
-def _computed(node: Node, given: Interval, known: dict[int, Interval | None]) -> Interval | None:
+def _compute_interval(
+    node: Node, input_interval: Interval, intervals: dict[int, Interval | None]
+) -> Interval | None:
+    # Codes, flags and sums of leaves are far from overflow, whatever the rows hold.
     if node.always_finite or node.type.dtype in ("int32", "bool"):
         return Interval(FINITE)
     inputs: list[Interval] = []
     for operand in node.inputs:
-        interval = _find(operand, given, known)
+        interval = _interval_of(operand, input_interval, intervals)
         if interval is None:
             return None
         inputs.append(interval)
     if not node.inputs:
-        return node.interval(given)
-    found = node.interval(*inputs)
-    if found is None or not found.bound < LARGEST.get(node.type.dtype, 0.0):
+        return node.interval(input_interval)
+    result = node.interval(*inputs)
+    # Written so that a bound of NaN counts as no bound.
+    if result is None or not result.bound < LARGEST.get(node.type.dtype, 0.0):
         return None
-    return found
+    return result
 
 
 def find_looks(
@@ -394,6 +406,8 @@ def find_looks(
     if any(isinstance(leaf, Entries) for leaf in leaves):
         return ()
     columns = _floats_read(leaves)
+    # A table of several dtypes enters a program column
+    # by column, so each column more is one more copy.
     if len(set(graph.schema.dtypes)) > 1 and not columns <= _floats_read(graph.nodes()):
         return ()
     return tuple(_looks(graph, columns, bound, without_nan))
@@ -409,6 +423,7 @@ def _looks(
 ) -> Iterator[Node]:
     """Yield a look for each dtype, at columns with NaN and at those without."""
     strict = columns & without_nan
+    # A look allows NaN in all of its columns or in none, so both kinds of columns have their own.
     for dtype, (some, allow_nan) in product(LARGEST, ((columns - strict, True), (strict, False))):
         chosen = sorted(i for i in some if graph.schema.dtypes[i] == dtype)
         if chosen:

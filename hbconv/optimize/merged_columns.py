@@ -1,9 +1,4 @@
-"""Find the columns that several nodes have in common, and put them side by side once.
-
-Join nodes of one column each: one node computes all columns, where they are alike.
-
-Put the constants of equal column-wise nodes side by side.
-"""
+"""Columns that several nodes have in common: find them, and compute them once, side by side."""
 
 from __future__ import annotations
 
@@ -30,6 +25,7 @@ __all__ = [
     "way_of",
 ]
 
+# Naming the columns of 50 scalers of 500 columns took 2.4 s for each graph that the search met.
 MAX_COLUMNS = 256
 """Widest node whose columns are compared one by one; wider ones are equal as a whole or not."""
 
@@ -52,11 +48,12 @@ class United:
     places: tuple[Ints, ...]
 
 
-@lru_cache(maxsize=64)  # the search asks for the same nodes again and again
+# The search asks for the same nodes again for each graph that it derives.
+@lru_cache(maxsize=64)
 def find_columns(x: Node) -> tuple[Hashable, ...]:
     """Name each column by a node of its own, with selections pushed as far as they go.
 
-    Columns that are equal by construction then have equal names, whatever they stand beside.
+    Columns that are equal by construction then have equal names, whatever is next to them.
 
     Examples
     --------
@@ -70,26 +67,26 @@ def find_columns(x: Node) -> tuple[Hashable, ...]:
     places = range(x.type.width)
     if len(places) > MAX_COLUMNS:
         return tuple((x.key, place) for place in places)
-    known: dict[Node, Node] = {}
-    return tuple(_pushed(Select(x, Array.of([place], "int32")), known) for place in places)
+    pushed: dict[Node, Node] = {}
+    return tuple(_push_once(Select(x, Array.of([place], "int32")), pushed) for place in places)
 
 
-def _pushed(node: Node, known: dict[Node, Node]) -> Node:
+def _push_once(node: Node, pushed: dict[Node, Node]) -> Node:
     """Push a selection of one column towards the input, once where several nodes read it."""
-    if node not in known:
-        known[node] = _push(node, known)
-    return known[node]
+    if node not in pushed:
+        pushed[node] = _push(node, pushed)
+    return pushed[node]
 
 
-def _push(node: Node, known: dict[Node, Node]) -> Node:
+def _push(node: Node, pushed: dict[Node, Node]) -> Node:
     if not isinstance(node, Select):
         return node
     narrow = node.x if node.x.type.width == 1 else node.x.narrowed(node.indices)
     if narrow is None:
         return node
     if isinstance(narrow, Select):
-        return _pushed(narrow, known)
-    return narrow.with_inputs({part: _pushed(part, known) for part in narrow.inputs})
+        return _push_once(narrow, pushed)
+    return narrow.with_inputs({part: _push_once(part, pushed) for part in narrow.inputs})
 
 
 def unite_columns(xs: Sequence[Node], names: Sequence[Sequence[Hashable]]) -> United:
@@ -109,12 +106,13 @@ def unite_columns(xs: Sequence[Node], names: Sequence[Sequence[Hashable]]) -> Un
     """
     place: dict[Hashable, int] = {}
     parts: list[Node] = []
+    # Stable, so that nodes of one width stay in the order of the graph.
     for i in sorted(range(len(xs)), key=lambda i: -xs[i].type.width):
         new = [j for j, name in enumerate(names[i]) if name not in place]
         place |= {names[i][j]: len(place) + k for k, j in enumerate(new)}
         if new:
             parts.append(_select(xs[i], new))
-    places = tuple(np.array([place[name] for name in own], np.int32) for own in names)
+    places = tuple(np.array([place[name] for name in columns], np.int32) for columns in names)
     return _in_schema_order(_concat(parts), places)
 
 
@@ -127,6 +125,7 @@ def _concat(parts: list[Node]) -> Node:
     """Put parts of one dtype side by side; columns of one schema become one node."""
     narrow = [_pushed_columns(part) for part in parts]
     columns = [part for part in narrow if isinstance(part, Columns)]
+    # Columns that are converted to different dtypes cannot be one matrix.
     if len(columns) < len(parts) or len({(c.schema, c.dtype) for c in columns}) > 1:
         return parts[0] if len(parts) == 1 else Concat(tuple(parts))
     together = np.concatenate([part.indices.data for part in columns])
@@ -142,10 +141,11 @@ def _pushed_columns(part: Node) -> Node:
 def _in_schema_order(x: Node, places: tuple[Ints, ...]) -> United:
     if not isinstance(x, Columns):
         return United(x, places)
+    # Columns in the order of the schema are read in place, without a copy of each.
     order = np.argsort(x.indices.data, kind="stable")
     ordered = replace(x, indices=Array(x.indices.data[order]))
     rank = np.argsort(order, kind="stable").astype(np.int32)
-    return United(ordered, tuple(rank[own] for own in places))
+    return United(ordered, tuple(rank[columns] for columns in places))
 
 
 def way_of(node: Node) -> Hashable:
@@ -209,15 +209,16 @@ def join_nodes(nodes: Sequence[Node], x: Node) -> Node | None:
     >>> join_nodes([one, two], x) == Affine.of(x, add=[1.0, 2.0])
     True
     """
-    if any(_narrowed(node, 0, node.type.width) is None for node in nodes):
+    # Being narrowed back is the proof: nothing else says that a node computes column by column.
+    if any(_narrow(node, 0, node.type.width) is None for node in nodes):
         return None
     parts = [_constants(node) for node in nodes]
-    constants = {name: _joined([part[name] for part in parts]) for name in parts[0]}
+    constants = {name: _join_constants([part[name] for part in parts]) for name in parts[0]}
     joined = _with_x(dataclasses.replace(nodes[0], **constants), x)
     first = 0
     for node in nodes:
         last = first + node.type.width
-        if _narrowed(joined, first, last) != _with_x(node, _columns(x, first, last)):
+        if _narrow(joined, first, last) != _with_x(node, _columns(x, first, last)):
             return None
         first = last
     return joined
@@ -228,7 +229,7 @@ def _constants(node: Node) -> dict[str, Any]:
     return {name: getattr(node, name) for name in names}
 
 
-def _narrowed(node: Node, first: int, last: int) -> Node | None:
+def _narrow(node: Node, first: int, last: int) -> Node | None:
     """Narrow a node of one input to some columns; None where it is no column-wise node."""
     (x,) = node.inputs
     narrow = node.narrowed(Array.of(np.arange(first, last), "int32"))
@@ -255,15 +256,16 @@ def _kind(value: Any) -> Hashable:
     return repr(value)
 
 
-def _joined(values: Sequence[Any]) -> Any:
-    """Put arrays side by side, wherever they stand; what is no array is equal already."""
+def _join_constants(values: Sequence[Any]) -> Any:
+    """Put arrays side by side, at any depth; what is no array is equal already."""
     first = values[0]
     if isinstance(first, Array):
+        # A constant without axes serves all columns, and is equal in all nodes.
         return Array(np.concatenate([v.data for v in values])) if first.data.ndim else first
     if isinstance(first, tuple):
-        return tuple(_joined(parts) for parts in zip(*values, strict=True))
+        return tuple(_join_constants(parts) for parts in zip(*values, strict=True))
     if dataclasses.is_dataclass(first) and not isinstance(first, type):
         fields = [f.name for f in dataclasses.fields(first)]
-        joined = {name: _joined([getattr(v, name) for v in values]) for name in fields}
+        joined = {name: _join_constants([getattr(v, name) for v in values]) for name in fields}
         return dataclasses.replace(first, **joined)
     return first

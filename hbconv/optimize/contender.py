@@ -3,9 +3,8 @@
 A source yields contenders for a ``Problem``. To let timing decide something more, add a source to
 ``SOURCES``: its labels name what it decides, and the same problem gives the same labels.
 
-Keys of records: digests of all that the ranking of contenders depends on.
-
-Tuned: the contenders that records of a model say to take.
+Records of times are kept under keys of all that the ranking depends on (``record_key``).
+``find_tuned`` returns the contenders that the records of a model choose.
 """
 
 from __future__ import annotations
@@ -23,8 +22,7 @@ from hbconv.backends.base import Backend
 from hbconv.backends.tvm.target.machine import Machine
 from hbconv.containers import Graph, Node, TreeEnsemble, TreeLeaves
 from hbconv.cost_model.machine import describe_versions, find_processor
-from hbconv.cost_model.row_buckets import BUCKETS, Bucket, find_bucket
-from hbconv.cost_model.tuning_record import Tuning, TuningRecord
+from hbconv.cost_model.tuning_record import BUCKETS, Bucket, Tuning, TuningRecord, find_bucket
 from hbconv.optimize import find_search
 from hbconv.optimize.plan import Choice, Plan, RowPlan, make_plan
 from hbconv.optimize.search import Optimized
@@ -133,6 +131,7 @@ def find_contenders(problem: Problem, sources: Iterable[Source] = SOURCES) -> li
     best = of_plan(plan, problem)
     near = [best]
     for source in sources:
+        # The first is the best itself, so a source adds at most two.
         near += list(_distinct([best, *_nearest(source(problem))]))[1:MOST]
     return list(_distinct(near))
 
@@ -154,6 +153,7 @@ def _distinct(contenders: Iterable[Contender]) -> Iterator[Contender]:
     """Leave out those of the same label, and those priced alike: the backend runs them alike."""
     seen: set[object] = set()
     for contender in contenders:
+        # The same graph at the same price is the same program under another name.
         priced = id(contender.optimization), contender.ratio
         if contender.label not in seen and priced not in seen:
             seen |= {contender.label, priced}
@@ -193,6 +193,7 @@ def record_key(typed: Graph, target: Target, bucket: Bucket) -> str:
         Of its rows only the bucket counts, and its strategy does not.
     bucket : Bucket
     """
+    # Rows count by their buckets, and the strategy is what is timed.
     options = asdict(target.replace(rows=1, strategy=None))
     facts = {
         "format": FORMAT,
@@ -223,17 +224,18 @@ def _describe(node: Node) -> list[Any]:
 def _sizes(forest: Forest) -> list[Any]:
     counts = (forest.n_trees, forest.n_tests, forest.depth)
     kinds = (forest.n_outputs, forest.values.shape[1], forest.accumulate, bool(forest.tables))
-    return [*map(_rounded, counts), *kinds]
+    return [*map(_round_size, counts), *kinds]
 
 
-def _rounded(count: int) -> int:
+def _round_size(count: int) -> int:
     """Return the size on a scale of four steps for each doubling.
 
     Examples
     --------
-    >>> [_rounded(count) for count in (0, 1, 1_000, 1_050, 2_000)]
+    >>> [_round_size(count) for count in (0, 1, 1_000, 1_050, 2_000)]
     [0, 4, 44, 44, 48]
     """
+    # On a logarithmic scale, so that a model fitted again on a few rows more finds its record.
     return 0 if count == 0 else STEPS_PER_DOUBLING + round(STEPS_PER_DOUBLING * math.log2(count))
 
 
@@ -283,10 +285,10 @@ def contenders_of(problem: Problem, bucket: Bucket, fitted: Plan | None) -> list
     if fitted is None:
         return find_contenders(problem)
     few = replace(problem, target=problem.target.replace(rows=bucket.typical))
-    found = find_contenders(few, (of_strategies,))
-    same = next((c for c in found if c.plan.strategies == fitted.strategies), None)
+    contenders = find_contenders(few, (of_strategies,))
+    same = next((c for c in contenders if c.plan.strategies == fitted.strategies), None)
     first = same or of_plan(fitted, problem)
-    return [first, *(c for c in found if c.label != first.label)]
+    return [first, *(c for c in contenders if c.label != first.label)]
 
 
 def is_usable(record: TuningRecord, contenders: list[Contender]) -> bool:
@@ -294,6 +296,8 @@ def is_usable(record: TuningRecord, contenders: list[Contender]) -> bool:
 
     Predictions decide which those are, and they may have changed since it was written.
     """
+    # Predictions may have changed since, and a record
+    # that lacks today's first choice compares nothing.
     labels = [contender.label for contender in contenders]
     return labels[0] in record.seconds and record.chosen in labels
 
@@ -304,17 +308,20 @@ def find_tuned(problem: Problem, tuning: Tuning) -> Tuned | None:
     records = {b: record for b, key in keys.items() if (record := tuning.find(key))}
     if not records:
         return None
-    own = find_bucket(problem.target.rows)
-    chosen = {own: _choose(contenders_of(problem, own, None), records.get(own))}
-    fitted = chosen[own][0]
+    # The fitted bucket is decided first: other buckets compare with its plan.
+    own_bucket = find_bucket(problem.target.rows)
+    chosen = {
+        own_bucket: _choose(contenders_of(problem, own_bucket, None), records.get(own_bucket))
+    }
+    fitted = chosen[own_bucket][0]
     within = replace(problem, optimization=fitted.optimization)
-    for bucket in records.keys() - {own}:
+    for bucket in records.keys() - {own_bucket}:
         contenders = contenders_of(within, bucket, fitted.plan)
         chosen[bucket] = _choose(contenders, records[bucket])
     used = {bucket: chosen[bucket][1] for bucket in BUCKETS if bucket in chosen}
-    row_plans = [_row_plan(b, *chosen[b]) for b in used if b != own]
-    found = {bucket: record for bucket, record in used.items() if record}
-    return Tuned(fitted, tuple(p for p in row_plans if p), found) if found else None
+    row_plans = [_row_plan(b, *chosen[b]) for b in used if b != own_bucket]
+    usable = {bucket: record for bucket, record in used.items() if record}
+    return Tuned(fitted, tuple(p for p in row_plans if p), usable) if usable else None
 
 
 def _choose(
@@ -323,19 +330,20 @@ def _choose(
     """Return what a record says to take, the record if it is usable, and the measured gain."""
     if record is None or not is_usable(record, contenders):
         return contenders[0], None, 1.0
-    found = next(c for c in contenders if c.label == record.chosen)
+    contender = next(c for c in contenders if c.label == record.chosen)
     gain = record.seconds[contenders[0].label] / record.seconds[record.chosen]
-    return replace(found, plan=_measured(found.plan)), record, gain
+    return replace(contender, plan=_mark_measured(contender.plan)), record, gain
 
 
 def _row_plan(
     bucket: Bucket, chosen: Contender, record: TuningRecord | None, gain: float
 ) -> RowPlan | None:
+    # One more program takes memory and a compilation, which small gains do not pay.
     if record is None or gain < LEAST_MEASURED_GAIN:
         return None
     return RowPlan(bucket, chosen.plan, gain, measured=True)
 
 
-def _measured(plan: Plan) -> Plan:
+def _mark_measured(plan: Plan) -> Plan:
     choices = ((forest, replace(choice, measured=True)) for forest, choice in plan.choices)
     return Plan(tuple(choices))

@@ -1,6 +1,6 @@
-"""Put forests side by side: the trees of all in one, each with outputs of its own.
+"""Forests side by side: the trees of all in one, each with outputs of its own.
 
-Sort nodes into groups that may become one node.
+The helpers that sort nodes into groups serve all merging rules.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def join_forests(
     >>> both.roots, both.target, both.start
     ([-1, -2], [0, 1], [0.5, 0.5])
     """
-    shifted = _shifted(forests, places, dtype)
+    shifted = _shift_forests(forests, places, dtype)
     joined: dict[str, Any] = {
         name: Array(np.concatenate([getattr(f, name).data for f in shifted])) for name in _JOINED
     }
@@ -83,7 +83,7 @@ def join_forests(
     )
 
 
-def _shifted(forests: Sequence[Forest], places: Sequence[Ints], dtype: str) -> list[Forest]:
+def _shift_forests(forests: Sequence[Forest], places: Sequence[Ints], dtype: str) -> list[Forest]:
     """Renumber columns, tests, leaves and outputs as in the joined forest.
 
     Where some forests compare by ``<`` and others by ``<=``, all become ``<=``.
@@ -91,6 +91,7 @@ def _shifted(forests: Sequence[Forest], places: Sequence[Ints], dtype: str) -> l
     tests = first_places([f.n_tests for f in forests])
     leaves = first_places([f.n_leaves for f in forests])
     outputs = first_places([f.n_outputs for f in forests])
+    # A kernel compares by one operator; below a threshold of floats there is always a next float.
     if len({f.strict for f in forests}) > 1:
         forests = [_less_equal(f, dtype) for f in forests]
     return [
@@ -107,18 +108,20 @@ def _shifted(forests: Sequence[Forest], places: Sequence[Ints], dtype: str) -> l
 
 
 def _shift(children: Array, tests: np.int64, leaves: np.int64) -> Array:
+    # Tests are numbered from 0 up and leaves from -1 down, so the two shift in opposite directions.
     codes = children.data
     return Array.of(np.where(codes >= 0, codes + tests, codes - leaves), "int32")
 
 
 def _less_equal(forest: Forest, dtype: str) -> Forest:
     """Write tests ``x <= t``, which decide as the forest's own for x of the dtype."""
+    # A test on categories has no threshold, and its entry there may not fit the dtype.
     thresholds = np.where(forest.on_category, 0, forest.less_equal_thresholds(dtype))
     return replace(forest, threshold=Array.of(thresholds, dtype), strict=False)
 
 
 def first_places(sizes: Sequence[int]) -> npt.NDArray[np.int64]:
-    """Where each of several things begins, that stand one after another."""
+    """Where each of several things begins when they follow one another."""
     return np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
 
 
@@ -126,6 +129,7 @@ def without_values(forest: Forest) -> Forest:
     """Keep what finds the leaf of each tree, and the names of the leaves."""
     return replace(
         forest,
+        # Forests that differ in their sums alone then join, and their leaves are found once.
         values=Array(np.zeros((forest.n_leaves, 1))),
         target=Array.of(np.zeros(forest.n_trees), "int32"),
         start=Array(np.zeros(1)),
@@ -142,19 +146,19 @@ def _join_tables(
     tables: Sequence[CategoryTables | None], n_tests: Sequence[int]
 ) -> CategoryTables | None:
     """Put the tables of category sets one after another; None where there are none."""
-    own = [t for t in tables if t is not None]
-    if not own:
+    present = [t for t in tables if t is not None]
+    if not present:
         return None
     counts = first_places([0 if t is None else t.count for t in tables])
     of_test = [
         np.full(n, -1) if t is None else np.where(t.of_test.data >= 0, t.of_test.data + count, -1)
         for t, count, n in zip(tables, counts, n_tests, strict=True)
     ]
-    sizes = np.concatenate([np.diff(t.start.data) for t in own])
+    sizes = np.concatenate([np.diff(t.start.data) for t in present])
     return CategoryTables(
         Array.of(np.concatenate(of_test), "int32"),
         Array.of(np.append(0, np.cumsum(sizes)), "int32"),
-        Array(np.concatenate([t.goes_left.data for t in own])),
+        Array(np.concatenate([t.goes_left.data for t in present])),
     )
 
 
@@ -184,6 +188,7 @@ def group_sharing(nodes: Sequence[N], names: Mapping[N, frozenset[Hashable]]) ->
     """
     groups: list[tuple[set[Hashable], list[N]]] = []
     for node in nodes:
+        # A node may share names with several groups, which it then makes one.
         near = [group for group in groups if not group[0].isdisjoint(names[node])]
         groups = [group for group in groups if group[0].isdisjoint(names[node])]
         shared = set(names[node]).union(*(group[0] for group in near))

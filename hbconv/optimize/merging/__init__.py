@@ -1,1 +1,0 @@
-"""What the merging rules share: columns that nodes have in common, and forests side by side."""

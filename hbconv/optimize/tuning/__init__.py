@@ -1,1 +1,0 @@
-"""What timing decided: contenders, records of their times, and the plans that follow from them."""
