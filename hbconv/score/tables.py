@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hbconv.errors import InputError
-from hbconv.names import listed
+from hbconv.errors import InputError, shown
 from hbconv.score.formats import blocks, reading
 from hbconv.score.records import json_blocks, lines_of, without_times
 from hbconv.score.shards import Shard, find_shards
@@ -194,13 +193,17 @@ def _require_columns(shard: Shard, columns: Sequence[str]) -> None:
     name = shard.name
     missing = [column for column in columns if column not in present]
     if missing:
-        has = f"It has: {listed(present)}." if present else "It has none."
-        raise InputError(f"{name} lacks the columns {listed(missing)}. {has}")
+        has = f"It has: {_quote(present)}." if present else "It has none."
+        raise InputError(f"{name} lacks the columns {_quote(missing)}. {has}")
     twice = [column for column in columns if present.count(column) > 1]
     if twice:
         raise InputError(
-            f"{name} holds the columns {listed(twice)} more than once. Rename or drop the others."
+            f"{name} holds the columns {_quote(twice)} more than once. Rename or drop the others."
         )
+
+
+def _quote(names: Sequence[str]) -> str:
+    return ", ".join(map(shown, names))
 
 
 WIDER = {"null": "int64", "int64": "double"}

@@ -27,6 +27,7 @@ __all__ = [
     "convert_values",
     "form_input",
     "join_rows",
+    "quote_names",
     "read_rows",
 ]
 
@@ -34,6 +35,8 @@ _EXACT_INTS = {"float32": 1 << 24, "float64": MOST_EXACT_INT}
 """Up to here a float holds all ints."""
 _INT64 = np.iinfo(np.int64)
 
+MOST_NAMES = 20
+"""Names that a message quotes: a model may read thousands of columns."""
 TEXT_BYTES = 56
 """Of a text of Python, beside its letters."""
 ENTRY_BYTES = 150
@@ -182,18 +185,29 @@ def _require_one_length(signature: ModelSignature, shaped: Sequence[npt.NDArray[
         raise InputError(f"The inputs differ in their number of rows: {told:.500}.")
 
 
-def _require_names(given: AbstractSet[str], signature: ModelSignature) -> None:
+def _require_names(names: AbstractSet[str], signature: ModelSignature) -> None:
     """Refuse names that are missing or unknown; columns that are not read may come."""
-    missing = sorted(signature.names - given)
-    unknown = signature.refused(given)
-    said = [
-        f"{what} {', '.join(map(shown, names[:20]))}."
-        for what, names in (("Inputs are missing:", missing), ("Unknown inputs:", unknown))
-        if names
+    missing = sorted(signature.names - names)
+    strange = signature.refused(names)
+    faults = [
+        f"{what} {quote_names(wrong)}."
+        for what, wrong in (("Inputs are missing:", missing), ("Unknown inputs:", strange))
+        if wrong
     ]
-    known = ", ".join(repr(taken.name) for taken in signature.taken[:20])
-    if said:
-        raise InputError(f"{' '.join(said)} The model takes {known}.")
+    if faults:
+        takes = quote_names([taken.name for taken in signature.taken])
+        raise InputError(f"{' '.join(faults)} The model takes {takes}.")
+
+
+def quote_names(names: Sequence[str]) -> str:
+    """Return the first names of a list as messages quote them.
+
+    Examples
+    --------
+    >>> quote_names(["age", "city"])
+    "'age', 'city'"
+    """
+    return ", ".join(map(shown, names[:MOST_NAMES]))
 
 
 def _reshape(taken: Taken, array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -30,10 +30,9 @@ from hbconv.engines.duckdb import create_function
 from hbconv.engines.pandas import score_frame
 from hbconv.errors import InputError
 from hbconv.serve.inference import form_input
+from hbconv.serve.protocol.bodies import read_records, read_v2
 from hbconv.serve.protocol.grpc_messages import message, read_message
-from hbconv.serve.protocol.json_values import NON_FINITE
-from hbconv.serve.protocol.records import read_records
-from hbconv.serve.protocol.v2 import read_v2
+from hbconv.serve.protocol.tensors import NON_FINITE
 from hbconv.serve.signature import ModelSignature
 
 __all__ = ["ABSENT", "DOORS", "TELLS_NAN", "UNCHECKED", "Asked"]

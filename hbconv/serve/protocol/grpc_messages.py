@@ -21,10 +21,18 @@ from google.protobuf import (  # type: ignore[import-untyped]
     message_factory,
 )
 
-from hbconv.errors import InputError, shown
+from hbconv.errors import InputError
 from hbconv.serve.inference import Inference, choose_outputs, read_rows
-from hbconv.serve.protocol.json_values import read_numbers
-from hbconv.serve.protocol.v2 import decode_text, pack_values, read_binary, read_form
+from hbconv.serve.protocol.json_documents import PIECE_VALUES
+from hbconv.serve.protocol.tensors import (
+    TensorForm,
+    declare_tensor,
+    decode_text,
+    pack_values,
+    read_binary,
+    read_pieces,
+    require_count,
+)
 from hbconv.serve.served_model import Answers
 from hbconv.serve.signature import BYTES, ModelSignature, find_datatype
 
@@ -33,6 +41,7 @@ __all__ = [
     "SERVICE",
     "message",
     "message_names",
+    "no_message",
     "read_message",
     "require_bounded",
     "write_field",
@@ -122,8 +131,6 @@ _LISTS = {
 """The list that holds the values of a datatype; those of FP16 come as raw bytes alone."""
 _RAW_OUTPUTS = 6
 """Field of a ModelInferResponse."""
-PIECE_VALUES = 1 << 14
-"""Values that are read by one call."""
 
 
 def require_bounded(data: bytes, most_fields: int) -> None:
@@ -151,26 +158,26 @@ class _Count:
         self._fields = 0
         self._listed = 0
 
-    def add(self, data: memoryview, known: Mapping[int, Any]) -> None:
+    def add(self, data: memoryview, kinds: Mapping[int, Any]) -> None:
         """Count the fields of a message."""
-        for number, found in _read_wire_fields(data):
+        for number, part in _read_wire_fields(data):
             self._fields += 1
             if self._fields > self._most:
                 raise InputError(f"The message has more than {self._most:,} fields.")
-            kind = known.get(number)
-            if found is None or kind == _RAW:
+            kind = kinds.get(number)
+            if part is None or kind == _RAW:
                 continue
             if kind == _CONTENTS:
-                self._add_values(found)
+                self._add_values(part)
             elif kind is not None:
-                self.add(found, kind)
-            elif len(found) > MOST_NAME_BYTES:
-                raise InputError(f"A name or shape in the message takes {len(found):,} bytes.")
+                self.add(part, kind)
+            elif len(part) > MOST_NAME_BYTES:
+                raise InputError(f"A name or shape in the message takes {len(part):,} bytes.")
 
     def _add_values(self, data: memoryview) -> None:
         """Count the values of contents: packed into a field, or each one a field."""
-        for number, found in _read_wire_fields(data):
-            self._listed += max(LEAST_A_FIELD, 0 if found is None else _count_packed(number, found))
+        for number, part in _read_wire_fields(data):
+            self._listed += max(LEAST_A_FIELD, 0 if part is None else _count_packed(number, part))
             if self._listed > MOST_LISTED:
                 raise InputError(
                     f"The message lists more than {MOST_LISTED:,} values. Send raw contents."
@@ -183,6 +190,7 @@ def _count_packed(number: int, data: memoryview) -> int:
         return 1
     if number in _BYTES_A_VALUE:
         return size // _BYTES_A_VALUE[number]
+    # The last byte of a number alone is below 128, so it alone is no negative int8.
     return size if size <= SHORT_BYTES else int(np.count_nonzero(np.frombuffer(data, np.int8) >= 0))
 
 
@@ -203,22 +211,24 @@ def _read_wire_fields(data: memoryview) -> Iterator[tuple[int, memoryview | None
             size, place = _read_varint(data, place)
         start, place = place, place + (0 if kind == _VARINT else size)
         if place > end or kind not in (_VARINT, _LENGTH, *_SIZES):
-            raise _no_message()
+            raise no_message()
         yield tag >> 3, data[start:place] if kind == _LENGTH else None
 
 
 def _read_varint(data: memoryview, place: int) -> tuple[int, int]:
     """Read a number of seven bits a byte, and return the place behind it."""
     value = 0
+    # 64 bits take ten bytes at most; what goes on behind them is no number.
     for shift, byte in zip(range(0, 70, 7), data[place : place + 10], strict=False):
         value |= (byte & 127) << shift
         place += 1
         if byte < 128:
             return value, place
-    raise _no_message()
+    raise no_message()
 
 
-def _no_message() -> InputError:
+def no_message() -> InputError:
+    """Return the error about bytes that are no message."""
     return InputError("The bytes are no message of the Open Inference Protocol.")
 
 
@@ -306,49 +316,39 @@ def read_message(request: Any, signature: ModelSignature, most_rows: int) -> Inf
     if raws and len(raws) != len(request.inputs):
         raise InputError(f"{len(raws)} raw contents do not fit {len(request.inputs)} inputs.")
     tensors: dict[str, npt.NDArray[Any]] = {}
-    for place, one in enumerate(request.inputs):
-        if one.name in tensors:
-            raise InputError(f"Input {shown(one.name)} is there twice.")
-        tensors[one.name] = (
-            _raw(one, raws[place], most_rows) if raws else _read_list(one, most_rows)
+    for position, tensor in enumerate(request.inputs):
+        form = declare_tensor(tensor.name, tensor.datatype, list(tensor.shape), most_rows, tensors)
+        tensors[tensor.name] = (
+            _read_raw(form, tensor, raws[position]) if raws else _read_contents(form, tensor)
         )
-    wanted = choose_outputs(signature, [one.name for one in request.outputs])
+    wanted = choose_outputs(signature, [output.name for output in request.outputs])
     return Inference(read_rows(signature, tensors), wanted, request.id)
 
 
-def _raw(one: Any, data: bytes, most_rows: int) -> npt.NDArray[Any]:
-    if one.HasField("contents"):
-        raise InputError(f"Input {shown(one.name)} has both contents and raw contents.")
-    dtype, shape = read_form(one.name, one.datatype, list(one.shape), most_rows)
-    return read_binary(one.name, dtype, shape, memoryview(data))
+def _read_raw(form: TensorForm, tensor: Any, data: bytes) -> npt.NDArray[Any]:
+    if tensor.HasField("contents"):
+        raise InputError(f"{form.where} has both contents and raw contents.")
+    return read_binary(form, memoryview(data))
 
 
-def _read_list(one: Any, most_rows: int) -> npt.NDArray[Any]:
-    dtype, shape = read_form(one.name, one.datatype, list(one.shape), most_rows)
-    field = _LISTS.get(one.datatype)
+def _read_contents(form: TensorForm, tensor: Any) -> npt.NDArray[Any]:
+    field = _LISTS.get(tensor.datatype)
     if field is None:
-        raise InputError(f"Input {shown(one.name)}: send {one.datatype} as raw contents.")
-    values = getattr(one.contents, field)
-    if len(values) != np.prod(shape, dtype=object):
-        raise InputError(
-            f"Input {shown(one.name)}: {field} holds {len(values)} values, which do not fit its "
-            f"shape {list(shape)}."
-        )
-    if dtype.kind == "O":
-        texts = [decode_text(one.name, value, place) for place, value in enumerate(values)]
-        return np.fromiter(texts, object, len(texts)).reshape(shape)
-    found = np.empty(len(values), dtype)
-    for start in range(0, len(values), PIECE_VALUES):
-        part = slice(start, start + PIECE_VALUES)
-        found[part] = read_numbers(f"Input {shown(one.name)}", values[part], dtype, start)
-    return found.reshape(shape)
+        raise InputError(f"{form.where}: send {tensor.datatype} as raw contents.")
+    values = getattr(tensor.contents, field)
+    require_count(form, len(values), form.size)
+    if form.dtype.kind == "O":
+        texts = [decode_text(form.name, value, i) for i, value in enumerate(values)]
+        return np.fromiter(texts, object, len(texts)).reshape(form.shape)
+    starts = range(0, len(values), PIECE_VALUES)
+    return read_pieces(form, (values[i : i + PIECE_VALUES] for i in starts))
 
 
 def write_message(name: str, version: str, asked: Inference, answers: Answers) -> bytes:
     """Return the bytes of a ModelInferResponse, whose tensors are raw bytes."""
     response = message("ModelInferResponse")(model_name=name, model_version=version, id=asked.id)
     contents: list[bytes | memoryview] = []
-    for one, array in answers.items():
-        response.outputs.add(name=one, datatype=find_datatype(array.dtype), shape=array.shape)
+    for output, array in answers.items():
+        response.outputs.add(name=output, datatype=find_datatype(array.dtype), shape=array.shape)
         contents.extend(write_field(_RAW_OUTPUTS, pack_values(array)))
     return b"".join([response.SerializeToString(), *contents])

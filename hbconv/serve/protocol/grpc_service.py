@@ -11,7 +11,6 @@ import grpc
 import grpc.aio
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
-from hbconv.errors import InputError
 from hbconv.serve.failures import RefusedError, log_failure, to_refusal
 from hbconv.serve.http.access import require_token
 from hbconv.serve.http.messages import LITTLE_BYTES, LONG_BYTES
@@ -19,6 +18,7 @@ from hbconv.serve.places import TakenPlace
 from hbconv.serve.protocol.grpc_messages import (
     SERVICE,
     message,
+    no_message,
     read_message,
     require_bounded,
     write_message,
@@ -95,7 +95,7 @@ class _Call:
         try:
             request = message(f"{self.name}Request").FromString(data)
         except DecodeError as error:
-            raise InputError("The bytes are no message of the Open Inference Protocol.") from error
+            raise no_message() from error
         self.destination = RequestDestination(
             self.destination.route, getattr(request, "model_name", "")
         )

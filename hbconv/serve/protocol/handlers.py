@@ -1,10 +1,13 @@
-"""Handlers: what answers each route."""
+"""Handlers: what answers each route, and OpenAPI: what describes it.
+
+The description is made from the table of routes and the signatures of the models.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache, partial
@@ -14,33 +17,26 @@ from typing import Any, TypeVar
 
 from hbconv import __version__
 from hbconv.errors import shown
-from hbconv.serve.batching import Batcher, Catalog, Outcome, Waiting
+from hbconv.serve.batching import Batcher, Catalog, Outcome, Waiting, order_versions
 from hbconv.serve.failures import RefusedError
 from hbconv.serve.http.exchange import Settle, settle_later
-from hbconv.serve.http.messages import LONG_BYTES, Request, Response, respond_in_parts, respond_json
+from hbconv.serve.http.messages import LONG_BYTES, Request, Response, respond_json
 from hbconv.serve.inference import Inference
 from hbconv.serve.metrics import CONTENT_TYPE_LATEST, Metrics
 from hbconv.serve.model_files import Assignment
 from hbconv.serve.places import Places, TakenPlace
-from hbconv.serve.protocol.json_documents import read_json, read_long_json, require_few_lists
-from hbconv.serve.protocol.openapi import openapi_document
-from hbconv.serve.protocol.records import read_records, write_records
-from hbconv.serve.protocol.v2 import read_v2, write_v2
-from hbconv.serve.routes import RequestDestination, Route
+from hbconv.serve.protocol.bodies import READERS, Read, Write
+from hbconv.serve.protocol.json_documents import read_json
+from hbconv.serve.routes import ROUTES, RequestDestination, Route
 from hbconv.serve.served_model import Answers, ServedModel, require_size
 from hbconv.serve.settings import Settings
-from hbconv.serve.signature import Given, ModelSignature, Taken
+from hbconv.serve.signature import BYTES, Given, ModelSignature, Taken
 
 __all__ = ["Control", "Handlers"]
 
-_LENGTH = b"inference-header-content-length"
 EXTENSIONS = ("binary_tensor_data", "model_repository")
 """Of the Open Inference Protocol."""
-MOST_LISTS_OF_ITEM = 16
-"""Lists and objects in an item, on average."""
 Handler = Callable[[RequestDestination, Mapping[str, Any]], Coroutine[Any, Any, Any]]
-Write = Callable[[Inference, Answers], Response]
-Read = Callable[[ServedModel, Request, int], tuple[Inference, Write]]
 T = TypeVar("T")
 
 
@@ -330,37 +326,175 @@ def _tensor_document(tensor: Taken | Given) -> dict[str, Any]:
     return {"name": tensor.name, "datatype": tensor.datatype, "shape": list(tensor.shape)}
 
 
-def _read_tensors(served: ServedModel, request: Request, most_rows: int) -> tuple[Inference, Write]:
-    """Read tensors, which tensors answer."""
-    asked = read_v2(request.body(), request.header(_LENGTH), served.signature, most_rows)
-    return asked, partial(_write_tensors, served)
+_NUMBER = {"anyOf": [{"type": "number"}, {"enum": ["NaN", "Infinity", "-Infinity", None]}]}
+_TEXT = {"type": ["string", "null"]}
 
 
-def _write_tensors(served: ServedModel, asked: Inference, answers: Answers) -> Response:
-    parts, json_bytes = write_v2(served.name, served.version, asked, answers)
-    if json_bytes is None:
-        return respond_in_parts(parts)
-    return respond_in_parts(parts, b"application/octet-stream", ((_LENGTH, b"%d" % json_bytes),))
+def openapi_document(
+    models: Mapping[str, Mapping[str, ServedModel]], *, secured: bool
+) -> dict[str, Any]:
+    """Describe each route of the table, those of models for each model, too.
+
+    Parameters
+    ----------
+    models : mapping
+        The versions of each model.
+    secured : bool
+        The server has a token.
+    """
+    paths = {
+        path: {route.method.lower(): _describe(route, path, served, secured=secured)}
+        for route in ROUTES
+        for path, served in _paths(route, models)
+    }
+    document: dict[str, Any] = {
+        "openapi": "3.1.0",
+        "info": {"title": "hbconv", "version": __version__},
+        "paths": paths,
+    }
+    if secured:
+        document["components"] = {
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}
+        }
+        document["security"] = [{"token": []}]
+    return document
 
 
-def _read_records(served: ServedModel, request: Request, most_rows: int) -> tuple[Inference, Write]:
-    """Read records, which named values answer."""
-    body = request.body()
-    is_long = len(body) > LONG_BYTES
-    document = _read_long(served.signature, body, most_rows) if is_long else read_json(body)
-    return read_records(document, served.signature, most_rows), _write_records
+def _paths(
+    route: Route, models: Mapping[str, Mapping[str, ServedModel]]
+) -> Iterator[tuple[str, ServedModel | None]]:
+    """Return the paths of a route, each with the model that answers there."""
+    for path in route.paths:
+        if "{model}" not in path:
+            yield path, None
+            continue
+        for name, versions in models.items():
+            answering = versions if "{version}" in path else order_versions(versions)[-1:]
+            for version in answering:
+                yield path.format(model=name, version=version), versions[version]
 
 
-def _read_long(signature: ModelSignature, body: bytes | bytearray, most_rows: int) -> Any:
-    """Read a long body; where the model takes the values as they are, they are counted first."""
-    if signature.feeds == "items":
-        require_few_lists(body, MOST_LISTS_OF_ITEM * most_rows)
-    return read_long_json(memoryview(body), "instances")
+def _describe(
+    route: Route, path: str, served: ServedModel | None, *, secured: bool
+) -> dict[str, Any]:
+    operation: dict[str, Any] = {"summary": route.summary}
+    if served is not None:
+        operation["summary"] = route.summary.format(
+            model=f"{served.name}, version {served.version}"
+        )
+    if served is not None and route.asks_model:
+        operation |= _EXCHANGES[route.name](served.signature)
+    else:
+        operation |= _tell(route)
+    if "{name}" in path:
+        name = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
+        operation["parameters"] = [name]
+    if secured and not route.needs_token:
+        operation["security"] = []
+    return operation
 
 
-def _write_records(asked: Inference, answers: Answers) -> Response:
-    return respond_in_parts(write_records(asked, answers))
+def _tell(route: Route) -> dict[str, Any]:
+    """Describe what asks no model."""
+    responses = {"200": {"description": "Told"}}
+    if not route.fields:
+        return {"responses": responses}
+    content = {"schema": _object(route.fields, []), "example": {}}
+    return {"requestBody": {"content": {"application/json": content}}, "responses": responses}
 
 
-READERS: Mapping[str, Read] = {"infer": _read_tensors, "predict": _read_records}
-"""What reads the requests of each route that asks a model."""
+def _predict(signature: ModelSignature) -> dict[str, Any]:
+    body = _object(
+        {
+            "instances": {"type": "array", "items": _record(signature)},
+            "outputs": {"type": "array", "items": {"enum": [one.name for one in signature.given]}},
+        },
+        ["instances"],
+    )
+    answer = {"predictions": {"type": "array", "items": {"type": "object"}}}
+    example = {"instances": [_example_record(signature)]}
+    return _exchange(body, example, _object(answer, ["predictions"]))
+
+
+def _infer(signature: ModelSignature) -> dict[str, Any]:
+    tensor = {
+        "name": {"type": "string"},
+        "datatype": {"type": "string"},
+        "shape": {"type": "array", "items": {"type": "integer", "minimum": 0}},
+        "data": {"type": "array"},
+    }
+    names = {"enum": [one.name for one in signature.given]}
+    body = _object(
+        {
+            "id": {"type": "string"},
+            "inputs": {"type": "array", "items": _object(tensor, list(tensor))},
+            "outputs": {"type": "array", "items": _object({"name": names}, ["name"])},
+        },
+        ["inputs"],
+    )
+    first = signature.given[:1]
+    example = {
+        "inputs": [_example_tensor(one) for one in signature.taken],
+        "outputs": [{"name": one.name} for one in first],
+    }
+    answer = {"outputs": {"type": "array", "items": _object(tensor, list(tensor))}}
+    return _exchange(body, example, _object(answer, ["outputs"]))
+
+
+def _exchange(body: Any, example: Any, answer: Any) -> dict[str, Any]:
+    content = {"application/json": {"schema": body, "example": example}}
+    error = _object({"error": {"type": "string"}}, ["error"])
+    return {
+        "requestBody": {"required": True, "content": content},
+        "responses": {
+            "200": {"description": "Answers", "content": {"application/json": {"schema": answer}}},
+            "400": {"description": "Refused", "content": {"application/json": {"schema": error}}},
+            "503": {"description": "Busy: come again after the seconds of Retry-After"},
+        },
+    }
+
+
+_EXCHANGES: Mapping[str, Callable[[ModelSignature], dict[str, Any]]] = {
+    "infer": _infer,
+    "predict": _predict,
+}
+"""What describes the routes that ask a model."""
+
+
+def _object(properties: Mapping[str, Any], required: list[str]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": required}
+
+
+def _record(signature: ModelSignature) -> dict[str, Any]:
+    """Return the schema of one record."""
+    if signature.feeds == "matrix":
+        width = signature.taken[0].width
+        return {"type": "array", "items": _NUMBER, "minItems": width, "maxItems": width}
+    kinds = [_TEXT if one.datatype == BYTES else _NUMBER for one in signature.taken]
+    if signature.feeds in ("values", "items"):
+        return dict(kinds[0])
+    if signature.feeds == "positions":
+        return {"type": "array", "prefixItems": kinds, "minItems": len(kinds)}
+    names = [one.name for one in signature.taken]
+    return _object(dict(zip(names, kinds, strict=True)), names)
+
+
+def _example_record(signature: ModelSignature) -> Any:
+    values = [_example(one) for one in signature.taken]
+    if signature.feeds == "matrix":
+        return [0.0] * (signature.taken[0].width or 0)
+    if signature.feeds in ("values", "items"):
+        return values[0]
+    if signature.feeds == "positions":
+        return values
+    return {one.name: value for one, value in zip(signature.taken, values, strict=True)}
+
+
+def _example(one: Taken | Given) -> Any:
+    return "text" if one.datatype == BYTES else 0.0 if one.datatype.startswith("FP") else 0
+
+
+def _example_tensor(taken: Taken) -> dict[str, Any]:
+    shape = [1] if taken.width is None else [1, taken.width]
+    data = [_example(taken)] * (taken.width or 1)
+    return {"name": taken.name, "datatype": taken.datatype, "shape": shape, "data": data}

@@ -277,7 +277,9 @@ class TestInputs:
 
     def test_tables_without_columns_are_named(self, capsys, work, fitted):
         pq.write_table(pa.table({}), "in/0.parquet")
-        refused(capsys, "0.parquet lacks the columns a, b, c. It has none.", "in", "-o", "o.csv")
+        refused(
+            capsys, "0.parquet lacks the columns 'a', 'b', 'c'. It has none.", "in", "-o", "o.csv"
+        )
 
 
 class TestOutputs:

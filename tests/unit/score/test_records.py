@@ -300,12 +300,12 @@ class TestControls:
 
     def test_ends_of_lines_forge_no_line(self, capsys, work):
         Path("rows.csv").write_text('"c\nhbconv: all is well",d\n1,2\n')
-        assert r"It has: c\nhbconv: all is well, d." in refusal(capsys, "rows.csv")
+        assert r"It has: 'c\nhbconv: all is well', 'd'." in refusal(capsys, "rows.csv")
 
     def test_of_files_are_escaped(self, capsys, work):
         Path("rows.csv").write_text(f"{self.HOSTILE},c\n1,2\n")
         told = refusal(capsys, "rows.csv")
-        assert r"It has: a\x1b]0;x\x07\x1b[2J\x9b\u202e, c." in told
+        assert r"It has: 'a\x1b]0;x\x07\x1b[2J\x9b\u202e', 'c'." in told
 
     @pytest.mark.parametrize("command", ["explain", "verify", "convert", "bench"])
     def test_of_models_are_escaped(self, capsys, work, command):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from hbconv.errors import InputError
-from hbconv.serve.protocol import v2
+from hbconv.serve.protocol import bodies
+from hbconv.serve.protocol.bodies import read_v2
 from hbconv.serve.protocol.json_documents import has_floats, read_float_json
-from hbconv.serve.protocol.v2 import read_v2
 from hbconv.serve.signature import Given, ModelSignature, Taken
 
 SIGNATURE = ModelSignature(
@@ -69,7 +69,7 @@ LEFT = [
 @pytest.mark.parametrize("body", READ + LEFT)
 def test_floats_are_answered_as_other_json(body, monkeypatch):
     short = outcome(body)
-    monkeypatch.setattr(v2, "has_floats", lambda data: True)
+    monkeypatch.setattr(bodies, "has_floats", lambda data: True)
     assert outcome(body) == short
     assert outcome(bytearray(body)) == short
 
