@@ -36,17 +36,17 @@ from hbconv.cli.sources import load_model, model_arguments
 from hbconv.engines.scorer import Scorer
 from hbconv.errors import HbconvError, InputError, OptionError
 from hbconv.files import scratch, sweep
-from hbconv.score.device_pool import parse_devices
-from hbconv.score.formats import SUFFIXES, kind_of
+from hbconv.score.concurrency import parse_devices
+from hbconv.score.formats import SUFFIXES, WRITTEN_SUFFIX, kind_of
 from hbconv.score.job import ScoreJob, answering_for
 from hbconv.score.outputs import placed, placed_new
-from hbconv.score.resumable import SUFFIX, Folder
+from hbconv.score.resumable import Folder
 from hbconv.score.shards import UTF8, Shard, as_path, find_shards, is_url, look_at, open_file_system
 from hbconv.score.tables import open_table
 
 __all__: list[str] = []
 
-FORMATS = tuple(SUFFIX)
+FORMATS = tuple(WRITTEN_SUFFIX)
 
 EXAMPLES = """
 examples:
@@ -173,7 +173,7 @@ def _shards(options: argparse.Namespace) -> Iterator[tuple[Shard, ...]]:
         with path.open("wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file, 1 << 20)
         system, place = open_file_system(str(path))
-        name = f"standard-input{SUFFIX[options.input_format]}"
+        name = f"standard-input{WRITTEN_SUFFIX[options.input_format]}"
         yield (look_at(Shard(name, options.input_format, system, place, encoding)),)
 
 

@@ -65,10 +65,11 @@ def create_function(
     [('no',)]
     """
     score = scorer_of(model, methods)
-    given = _given(score, types or {})
-    answer = _answer_type(score.schema(given))
-    _register(connection, name, _function(score, given), answer)
-    _name_parameters(connection, name, given.names)
+    parameters = _given(score, types or {})
+    # DuckDB asks for the type before it has rows, so the model is called with none.
+    answer = _answer_type(score.schema(parameters))
+    _register(connection, name, _function(score, parameters), answer)
+    _name_parameters(connection, name, parameters.names)
 
 
 def _given(score: Scorer, types: Mapping[str, Any]) -> Any:
@@ -77,20 +78,26 @@ def _given(score: Scorer, types: Mapping[str, Any]) -> Any:
     for name in types:
         if name not in fields:
             raise unknown("column", name, fields)
-    return pa.schema([one.with_type(types.get(name, one.type)) for name, one in fields.items()])
+    return pa.schema(
+        [field.with_type(types.get(name, field.type)) for name, field in fields.items()]
+    )
 
 
-def _function(score: Scorer, given: Any) -> Callable[..., Any]:
+def _function(score: Scorer, parameters: Any) -> Callable[..., Any]:
     """Return a function of columns of any type: a signature of DuckDB's would refuse BOOLEAN."""
 
     def call(*columns: Any) -> Any:
-        if len(columns) != len(given):
-            raise InputError(f"The model reads {len(given)} columns: {', '.join(given.names)}.")
+        if len(columns) != len(parameters):
+            raise InputError(
+                f"The model reads {len(parameters)} columns: {', '.join(parameters.names)}."
+            )
         arrays = [
-            as_read(one.combine_chunks() if isinstance(one, pa.ChunkedArray) else one, field)
-            for one, field in zip(columns, given, strict=True)
+            as_read(
+                column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column, field
+            )
+            for column, field in zip(columns, parameters, strict=True)
         ]
-        return as_column(score(pa.RecordBatch.from_arrays(arrays, names=given.names)))
+        return as_column(score(pa.RecordBatch.from_arrays(arrays, names=parameters.names)))
 
     return call
 
@@ -99,6 +106,7 @@ def _register(connection: Any, name: str, function: Callable[..., Any], answer: 
     """Create a function, also where a removed one left the macro of its name."""
     import duckdb
 
+    # By default DuckDB answers NULL for a row with one, and the model would not see it.
     how = {"type": "arrow", "null_handling": "special"}
     try:
         connection.create_function(name, function, None, answer, **how)
@@ -120,6 +128,7 @@ def _name_parameters(connection: Any, name: str, columns: Sequence[str]) -> None
 
 
 def _quoted(name: str) -> str:
+    # SQL writes a quote within a quoted name twice.
     return '"' + name.replace('"', '""') + '"'
 
 

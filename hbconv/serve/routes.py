@@ -1,6 +1,6 @@
-"""Routes: the one table of what the server can be asked.
+"""Routes: the one table of the requests that the server takes.
 
-All else is made from it: how a path is found, who may ask, how long a body may be, what handles
+All else is made from it: how a path is found, who may send it, how long a body may be, what handles
 it, what metrics call it, what OpenAPI describes, and what gRPC mirrors. So is the table of
 ``docs/serving.md``.
 """
@@ -87,7 +87,8 @@ ROUTES = (
     Route(
         "model_ready",
         ("/v2/models/{model}/ready", "/v2/models/{model}/versions/{version}/ready"),
-        "Tell whether {model} takes requests",  # and so which names there are
+        "Tell whether {model} takes requests",
+        # It needs the token, unlike the health of the server: it reveals which names there are.
         rpc="ModelReady",
         label="ready",
     ),
@@ -164,6 +165,7 @@ _PLAIN = {
     if "{" not in path
 }
 _PATTERNS = tuple(
+    # A name ends at a slash, and the server has one kind of name: {name} reads like {model}.
     (re.compile(re.sub(r"{(\w+)}", r"(?P<\1>[^/]*)", path.replace("{name}", "{model}"))), route)
     for route in ROUTES
     for path in route.paths
@@ -185,6 +187,7 @@ def find_destination(path: str) -> RequestDestination:
     >>> destination.route.name, destination.model, destination.version
     ('infer', 'iris', '2')
     """
+    # Paths without names are found by a dict, so that probes try no pattern.
     plain = _PLAIN.get(path[1:])
     if plain is not None:
         return plain

@@ -237,7 +237,7 @@ def _grpc(name: str, backend: str, state: str, rows: Any) -> Any:
 
 
 def _inputs(served: Any, rows: Any) -> Iterator[tuple[str, str, Any]]:
-    for taken in served.signature.taken:
+    for taken in served.signature.inputs:
         is_column = isinstance(rows, pd.DataFrame)
         yield taken.name, taken.datatype, rows[taken.name].to_numpy(object) if is_column else rows
 

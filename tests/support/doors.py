@@ -189,7 +189,7 @@ def _v2(asked: Asked) -> Any:
     def read(signature: ModelSignature) -> Any:
         inputs = [
             {"name": one.name, "datatype": one.datatype, "shape": [len(data)], "data": data}
-            for one in signature.taken
+            for one in signature.inputs
             if (data := _listed(asked, one.name)) is not None
         ]
         body = json.dumps({"inputs": inputs, "outputs": [{"name": "transform"}]}).encode()
@@ -209,7 +209,7 @@ def _listed(asked: Asked, name: str) -> list[Any] | None:
 def _grpc(asked: Asked) -> Any:
     def read(signature: ModelSignature) -> Any:
         request = message("ModelInferRequest")(model_name="m")
-        for one in signature.taken:
+        for one in signature.inputs:
             data = _listed(asked, one.name)
             if data is None:
                 continue

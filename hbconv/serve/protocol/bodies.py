@@ -50,7 +50,7 @@ from hbconv.serve.protocol.tensors import (
     read_values,
 )
 from hbconv.serve.served_model import Answers, ServedModel
-from hbconv.serve.signature import Given, ModelSignature, Taken, find_datatype
+from hbconv.serve.signature import InputTensor, ModelSignature, OutputTensor, find_datatype
 
 __all__ = ["READERS", "Read", "Write", "read_records", "read_v2", "write_records", "write_v2"]
 
@@ -142,24 +142,24 @@ def _read_arrays(
 ) -> Iterable[npt.NDArray[Any]]:
     """Return an array for each tensor that is taken, of records that count from ``first``."""
     if signature.feeds == "matrix":
-        yield _read_matrix(records, signature.taken[0], first)
+        yield _read_matrix(records, signature.inputs[0], first)
     elif signature.feeds == "items":
         yield np.fromiter(records, object, len(records))
     elif signature.feeds == "values":
-        yield _read_column(signature.taken[0], records, first)
+        yield _read_column(signature.inputs[0], records, first)
     elif signature.feeds == "positions":
-        lists = _require_lists(records, len(signature.taken), first)
-        for position, taken in enumerate(signature.taken):
-            yield _read_column(taken, [values[position] for values in lists], first)
+        lists = _require_lists(records, len(signature.inputs), first)
+        for position, tensor in enumerate(signature.inputs):
+            yield _read_column(tensor, [values[position] for values in lists], first)
     else:
-        for taken in signature.taken:
-            yield _read_column(taken, [record.get(taken.name) for record in records], first)
+        for tensor in signature.inputs:
+            yield _read_column(tensor, [record.get(tensor.name) for record in records], first)
 
 
-def _read_matrix(records: Sequence[Any], taken: Taken, first: int) -> npt.NDArray[Any]:
-    width = taken.width or 0
+def _read_matrix(records: Sequence[Any], tensor: InputTensor, first: int) -> npt.NDArray[Any]:
+    width = tensor.width or 0
     values = [value for record in _require_lists(records, width, first) for value in record]
-    flat = read_numbers("A record", _count_bools(values), taken.array_dtype, first * width)
+    flat = read_numbers("A record", _count_bools(values), tensor.array_dtype, first * width)
     return flat.reshape(len(records), width)
 
 
@@ -197,14 +197,11 @@ def _refuse_lacking(names: set[str], count: int) -> None:
     raise InputError(f"{who} {quote_names(sorted(names))}.")
 
 
-def _read_column(taken: Taken, values: Sequence[Any], first: int) -> npt.NDArray[Any]:
-    if taken.dtype != "string":
-        where = f"Column {shown(taken.name)}"
-        return read_numbers(where, _count_bools(values), taken.array_dtype, first)
+def _read_column(tensor: InputTensor, values: Sequence[Any], first: int) -> npt.NDArray[Any]:
+    if tensor.dtype != "string":
+        return read_numbers(tensor, _count_bools(values), tensor.array_dtype, first)
     if not _SCALARS.issuperset(map(type, values)):
-        raise InputError(
-            f"Column {shown(taken.name)} holds a list or an object, where text is read."
-        )
+        raise InputError(f"{tensor} holds a list or an object, where text is read.")
     return np.fromiter(values, object, len(values))
 
 
@@ -215,25 +212,28 @@ def _count_bools(values: Sequence[Any]) -> Sequence[Any]:
     return [int(value) if type(value) is bool else value for value in values]
 
 
-def write_records(asked: Inference, answers: Answers) -> list[bytes]:
+def write_records(inference: Inference, answers: Answers) -> list[bytes]:
     """Return the outputs as a document in parts: one object of named values for each record."""
 
     def named(part: slice) -> list[dict[str, Any]]:
-        columns = {one.name: _label_values(one, answers[one.name][part]) for one in asked.wanted}
+        columns = {
+            tensor.name: _label_values(tensor, answers[tensor.name][part])
+            for tensor in inference.wanted
+        }
         rows = zip(*columns.values(), strict=True)
         return [dict(zip(columns, row, strict=True)) for row in rows]
 
-    if asked.rows.count * asked.width <= PIECE_VALUES:
+    if inference.rows.count * inference.width <= PIECE_VALUES:
         return fill_holes({"predictions": named(slice(None))}, [])
-    values = write_by_pieces(asked.rows.count, asked.width, named)
+    values = write_by_pieces(inference.rows.count, inference.width, named)
     return fill_holes({"predictions": HOLE}, [values])
 
 
-def _label_values(given: Given, array: npt.NDArray[Any]) -> Sequence[Any]:
+def _label_values(tensor: OutputTensor, array: npt.NDArray[Any]) -> Sequence[Any]:
     values = list_values(array)
-    if given.labels is None:
+    if tensor.labels is None:
         return values
-    labels = [str(label) for label in given.labels]
+    labels = [str(label) for label in tensor.labels]
     return [dict(zip(labels, row, strict=True)) for row in values]
 
 
@@ -275,7 +275,7 @@ def _read_tensor_document(data: bytes | bytearray) -> Any:
 
 def _parse_length(header_length: str, size: int) -> int:
     """Return where the JSON of the body ends."""
-    # int() reads digits of any script, and takes seconds for thousands of them.
+    # int() reads digits of any script, and raises for thousands of them.
     if not (header_length.isascii() and header_length.isdigit() and len(header_length) < 16):
         raise InputError("Inference-Header-Content-Length is no whole number.")
     if int(header_length) > size:
@@ -287,7 +287,7 @@ def _parse_length(header_length: str, size: int) -> int:
 
 def _choose_wanted(
     document: Mapping[str, Any], signature: ModelSignature
-) -> tuple[tuple[Given, ...], frozenset[str]]:
+) -> tuple[tuple[OutputTensor, ...], frozenset[str]]:
     """Return the tensors that are asked for, and the names of those in binary form."""
     outputs = document.get("outputs") or []
     if type(outputs) is not list or set(map(type, outputs)) - _OBJECT:
@@ -298,7 +298,9 @@ def _choose_wanted(
     is_binary = {name: form is True for name, form in forms}
     if not default and True not in is_binary.values():
         return wanted, _NONE_BINARY
-    return wanted, frozenset(one.name for one in wanted if is_binary.get(one.name, default))
+    return wanted, frozenset(
+        tensor.name for tensor in wanted if is_binary.get(tensor.name, default)
+    )
 
 
 def _read_tensors(
@@ -320,11 +322,11 @@ def _read_tensors(
             continue
         if type(size) is not int or not 0 <= size <= len(binary):
             raise InputError(
-                f"{form.where}: binary_data_size is {shown(size)}, and {len(binary)} bytes "
+                f"{form}: binary_data_size is {shown(size)}, and {len(binary)} bytes "
                 "of data are left."
             )
         if "data" in document:
-            raise InputError(f"{form.where} has both JSON and binary data.")
+            raise InputError(f"{form} has both JSON and binary data.")
         tensors[name] = read_binary(form, binary[:size])
         binary = binary[size:]
     if len(binary):
@@ -351,7 +353,7 @@ def _read_parameters(document: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def write_v2(
-    name: str, version: str, asked: Inference, answers: Answers
+    name: str, version: str, inference: Inference, answers: Answers
 ) -> tuple[list[bytes | memoryview], int | None]:
     """Return the body of a response in parts, and where its JSON ends if binary data follow."""
     blobs: list[bytes | memoryview] = []
@@ -363,7 +365,7 @@ def write_v2(
             "datatype": find_datatype(array.dtype),
             "shape": array.shape,
         }
-        if output in asked.binary:
+        if output in inference.binary:
             blobs.append(pack_values(array))
             tensor["parameters"] = {"binary_data_size": len(blobs[-1])}
         elif array.size > PIECE_VALUES:
@@ -373,8 +375,8 @@ def write_v2(
             tensor["data"] = _list_flat(array)
         outputs.append(tensor)
     document: dict[str, Any] = {"model_name": name, "model_version": version}
-    if asked.id:
-        document["id"] = asked.id
+    if inference.id:
+        document["id"] = inference.id
     document["outputs"] = outputs
     header = fill_holes(document, lists)
     return [*header, *blobs], sum(map(len, header)) if blobs else None
@@ -399,18 +401,18 @@ def _read_predict(served: ServedModel, request: Request, most_rows: int) -> tupl
     return read_records(document, served.signature, most_rows), _respond_records
 
 
-def _respond_records(asked: Inference, answers: Answers) -> Response:
-    return respond_in_parts(write_records(asked, answers))
+def _respond_records(inference: Inference, answers: Answers) -> Response:
+    return respond_in_parts(write_records(inference, answers))
 
 
 def _read_infer(served: ServedModel, request: Request, most_rows: int) -> tuple[Inference, Write]:
     """Read tensors, which tensors answer."""
-    asked = read_v2(request.body(), request.header(_LENGTH), served.signature, most_rows)
-    return asked, partial(_respond_tensors, served)
+    inference = read_v2(request.body(), request.header(_LENGTH), served.signature, most_rows)
+    return inference, partial(_respond_tensors, served)
 
 
-def _respond_tensors(served: ServedModel, asked: Inference, answers: Answers) -> Response:
-    parts, json_bytes = write_v2(served.name, served.version, asked, answers)
+def _respond_tensors(served: ServedModel, inference: Inference, answers: Answers) -> Response:
+    parts, json_bytes = write_v2(served.name, served.version, inference, answers)
     if json_bytes is None:
         return respond_in_parts(parts)
     return respond_in_parts(parts, b"application/octet-stream", ((_LENGTH, b"%d" % json_bytes),))

@@ -218,7 +218,7 @@ def _read_wire_fields(data: memoryview) -> Iterator[tuple[int, memoryview | None
 def _read_varint(data: memoryview, place: int) -> tuple[int, int]:
     """Read a number of seven bits a byte, and return the place behind it."""
     value = 0
-    # 64 bits take ten bytes at most; what goes on behind them is no number.
+    # 64 bits take ten bytes of seven bits each; what goes on behind them is no number.
     for shift, byte in zip(range(0, 70, 7), data[place : place + 10], strict=False):
         value |= (byte & 127) << shift
         place += 1
@@ -241,6 +241,7 @@ def write_field(number: int, data: bytes | memoryview) -> list[bytes | memoryvie
     [b'2', b'\x02', b'ab']
     """
     size, length = len(data), bytearray()
+    # By hand: protobuf would copy a tensor into the message and again into its bytes.
     while size > 127:
         length.append(size & 127 | 128)
         size >>= 7
@@ -327,14 +328,14 @@ def read_message(request: Any, signature: ModelSignature, most_rows: int) -> Inf
 
 def _read_raw(form: TensorForm, tensor: Any, data: bytes) -> npt.NDArray[Any]:
     if tensor.HasField("contents"):
-        raise InputError(f"{form.where} has both contents and raw contents.")
+        raise InputError(f"{form} has both contents and raw contents.")
     return read_binary(form, memoryview(data))
 
 
 def _read_contents(form: TensorForm, tensor: Any) -> npt.NDArray[Any]:
     field = _LISTS.get(tensor.datatype)
     if field is None:
-        raise InputError(f"{form.where}: send {tensor.datatype} as raw contents.")
+        raise InputError(f"{form}: send {tensor.datatype} as raw contents.")
     values = getattr(tensor.contents, field)
     require_count(form, len(values), form.size)
     if form.dtype.kind == "O":
@@ -344,9 +345,11 @@ def _read_contents(form: TensorForm, tensor: Any) -> npt.NDArray[Any]:
     return read_pieces(form, (values[i : i + PIECE_VALUES] for i in starts))
 
 
-def write_message(name: str, version: str, asked: Inference, answers: Answers) -> bytes:
+def write_message(name: str, version: str, inference: Inference, answers: Answers) -> bytes:
     """Return the bytes of a ModelInferResponse, whose tensors are raw bytes."""
-    response = message("ModelInferResponse")(model_name=name, model_version=version, id=asked.id)
+    response = message("ModelInferResponse")(
+        model_name=name, model_version=version, id=inference.id
+    )
     contents: list[bytes | memoryview] = []
     for output, array in answers.items():
         response.outputs.add(name=output, datatype=find_datatype(array.dtype), shape=array.shape)

@@ -12,7 +12,7 @@ import grpc.aio
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from hbconv.serve.failures import RefusedError, log_failure, to_refusal
-from hbconv.serve.http.access import require_token
+from hbconv.serve.http.exchange import require_token
 from hbconv.serve.http.messages import LITTLE_BYTES, LONG_BYTES
 from hbconv.serve.places import TakenPlace
 from hbconv.serve.protocol.grpc_messages import (
@@ -53,6 +53,7 @@ async def start_grpc(handlers: Handlers) -> grpc.aio.Server:
     """Start a server on the port of the settings, which workers share."""
     settings = handlers.settings
     logging.getLogger("grpc._cython.cygrpc").addFilter(is_no_parting)
+    # Workers listen on one port each by a socket of its own: gRPC takes none that is bound.
     options = [
         ("grpc.so_reuseport", 1),
         ("grpc.max_receive_message_length", min(settings.body_bytes, MOST_MESSAGE_BYTES)),
@@ -69,7 +70,8 @@ async def start_grpc(handlers: Handlers) -> grpc.aio.Server:
 
 
 def is_no_parting(record: logging.LogRecord) -> bool:
-    """Tell whether gRPC logs more than that a client left before its answer."""
+    """Whether gRPC logs more than that a client left before its response."""
+    # By name: the class is private to the compiled part of gRPC.
     kind = record.exc_info[0] if record.exc_info else None
     return kind is None or kind.__name__ != "ExecuteBatchError"
 
@@ -125,7 +127,8 @@ class _Service:
                 refusal = to_refusal(error)
                 log_failure(error)
                 self._handlers.count(call.destination, refusal.status, 0.0)
-                if context.done():  # the client is gone, or gRPC told it what is wrong
+                # The client is gone, or gRPC has told it what is wrong.
+                if context.done():
                     return b""
                 code = _CODES.get(refusal.status, grpc.StatusCode.INTERNAL)
                 return await context.abort(code, str(refusal)[:MOST_DETAILS])
@@ -135,8 +138,9 @@ class _Service:
         return grpc.stream_unary_rpc_method_handler(called)
 
     async def _answer(self, call: _Call) -> bytes:
-        """Answer a client that may ask, from a place of its own where it sends something."""
-        if not message(f"{call.name}Request").DESCRIPTOR.fields:  # so it is not read
+        """Serve a client that has the token, from a place of its own where it sends something."""
+        # A message without fields holds nothing, so it is not read.
+        if not message(f"{call.name}Request").DESCRIPTOR.fields:
             return await self._tell(call, None)
         with self._handlers.places.one() as place:
             if call.destination.route.asks_model:
@@ -174,15 +178,16 @@ class _Service:
         batcher = handlers.catalog.find(request.model_name, request.model_version or None)
         served, rows = batcher.served, handlers.settings.rows
         if is_long:
-            asked = await handlers.aside(read_message, request, served.signature, rows)
+            inference = await handlers.aside(read_message, request, served.signature, rows)
         else:
-            asked = read_message(request, served.signature, rows)
-        del request, data  # its rows are held alone from now on
-        if not is_long and asked.answer_bytes <= LONG_BYTES:
-            answers = await batcher.answer(asked)
-            return write_message(served.name, served.version, asked, answers)
-        answers = await handlers.answer(batcher, asked, place)
-        return await handlers.aside(write_message, served.name, served.version, asked, answers)
+            inference = read_message(request, served.signature, rows)
+        # While the request waits, its rows alone take memory.
+        del request, data
+        if not is_long and inference.answer_bytes <= LONG_BYTES:
+            answers = await batcher.answer(inference)
+            return write_message(served.name, served.version, inference, answers)
+        answers = await handlers.answer(batcher, inference, place)
+        return await handlers.aside(write_message, served.name, served.version, inference, answers)
 
     def _bounded(self, call: _Call, data: bytes) -> Any:
         """Read a long message, once what it holds is counted."""

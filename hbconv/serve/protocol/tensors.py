@@ -78,9 +78,7 @@ class TensorForm(NamedTuple):
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
 
-    @property
-    def where(self) -> str:
-        """What messages call it."""
+    def __str__(self) -> str:
         return f"Input {shown(self.name)}"
 
     @property
@@ -135,19 +133,17 @@ def read_values(form: TensorForm, data: Any, first: int = 0) -> npt.NDArray[Any]
     """
     if isinstance(data, np.ndarray):
         require_count(form, len(data), form.size)
-        return _narrow(form.where, data, form.dtype).reshape(form.shape)
+        return _narrow(form, data, form.dtype).reshape(form.shape)
     if isinstance(data, LongList):
         # A value takes a byte and its comma another one: no memory for more than can be there.
         if form.size > len(data.text) // 2:
-            raise InputError(
-                f"{form.where}: the data is too short for its shape {list(form.shape)}."
-            )
+            raise InputError(f"{form}: the data is too short for its shape {list(form.shape)}.")
         return read_pieces(form, data.pieces())
     values = _flatten(form, data)
     if form.dtype.kind == "O":
-        _require_types(form.where, values, _KINDS["O"], "texts", first)
+        _require_types(form, values, _KINDS["O"], "texts", first)
         return np.fromiter(values, object, len(values)).reshape(form.shape)
-    return read_numbers(form.where, values, form.dtype, first).reshape(form.shape)
+    return read_numbers(form, values, form.dtype, first).reshape(form.shape)
 
 
 def read_pieces(form: TensorForm, pieces: Iterable[list[Any]]) -> npt.NDArray[Any]:
@@ -163,7 +159,7 @@ def read_pieces(form: TensorForm, pieces: Iterable[list[Any]]) -> npt.NDArray[An
             raise _wrong_lists(form)
         if filled + len(part) > count:
             raise InputError(
-                f"{form.where}: the data holds {filled + len(part)} values or more, and its "
+                f"{form}: the data holds {filled + len(part)} values or more, and its "
                 f"shape {list(form.shape)} {count}."
             )
         values[filled : filled + len(part)] = part
@@ -175,7 +171,7 @@ def read_pieces(form: TensorForm, pieces: Iterable[list[Any]]) -> npt.NDArray[An
 def _flatten(form: TensorForm, data: Any) -> Sequence[Any]:
     """Return nested lists as one, once they have the shape."""
     if not isinstance(data, list):
-        raise InputError(f"{form.where} has no list of data.")
+        raise InputError(f"{form} has no list of data.")
     values = data
     is_nested = bool(values) and isinstance(values[0], list)
     for size in form.shape[1:] if is_nested else ():
@@ -188,7 +184,7 @@ def _flatten(form: TensorForm, data: Any) -> Sequence[Any]:
 
 
 def _wrong_lists(form: TensorForm) -> InputError:
-    return InputError(f"{form.where}: the lists of its data do not have its shape.")
+    return InputError(f"{form}: the lists of its data do not have its shape.")
 
 
 def require_count(form: TensorForm, count: int, expected: int) -> None:
@@ -200,15 +196,17 @@ def require_count(form: TensorForm, count: int, expected: int) -> None:
     """
     if count != expected:
         raise InputError(
-            f"{form.where}: the data holds {count} values, and its shape {list(form.shape)} "
-            f"{expected}."
+            f"{form}: the data holds {count} values, and its shape {list(form.shape)} {expected}."
         )
 
 
 def read_numbers(
-    where: str, values: Sequence[Any], dtype: np.dtype[Any], first: int = 0
+    where: object, values: Sequence[Any], dtype: np.dtype[Any], first: int = 0
 ) -> npt.NDArray[Any]:
     """Read a flat list, whose elements count from ``first``, as an array of numbers or bools.
+
+    Messages call the values by the text of ``where``, which is made for an error alone: to quote a
+    name takes longer than to read a number.
 
     Raises
     ------
@@ -228,7 +226,7 @@ def read_numbers(
     return _narrow(where, array, dtype)
 
 
-def _narrow(where: str, array: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+def _narrow(where: object, array: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     """Round to a narrower float: 0.1 has no exact form, so a decimal text means the nearest one."""
     if array.dtype == dtype:
         return array
@@ -246,7 +244,7 @@ def _parse_word(value: Any) -> Any:
 
 
 def _require_types(
-    where: str, values: Sequence[Any], kinds: frozenset[type], what: str, first: int
+    where: object, values: Sequence[Any], kinds: frozenset[type], what: str, first: int
 ) -> None:
     for position, value in enumerate(values, first):
         if type(value) not in kinds:
@@ -267,7 +265,7 @@ def read_binary(form: TensorForm, data: memoryview) -> npt.NDArray[Any]:
         return _unpack_texts(form, data).reshape(form.shape)
     if len(data) != form.size * form.dtype.itemsize:
         raise InputError(
-            f"{form.where} has {len(data)} bytes of data; its shape {list(form.shape)} of "
+            f"{form} has {len(data)} bytes of data; its shape {list(form.shape)} of "
             f"{form.dtype.name} takes {form.size * form.dtype.itemsize}."
         )
     if form.dtype.kind == "b":
@@ -279,7 +277,7 @@ def _read_bools(form: TensorForm, data: memoryview) -> npt.NDArray[np.bool_]:
     values = np.frombuffer(data, np.uint8)
     # A bool of numpy is a byte of 0 or 1; a view would let other bytes pass unchecked.
     if values.size and values.max() > 1:
-        raise InputError(f"{form.where} holds a byte that is no bool.")
+        raise InputError(f"{form} holds a byte that is no bool.")
     return values.view(np.bool_)
 
 
@@ -290,17 +288,17 @@ def _unpack_texts(form: TensorForm, data: memoryview) -> npt.NDArray[np.object_]
     while position < len(data):
         start = position + _LENGTH.size
         if start > len(data):
-            raise InputError(f"{form.where}: the length of element {len(texts)} is cut off.")
+            raise InputError(f"{form}: the length of element {len(texts)} is cut off.")
         position = start + _LENGTH.unpack_from(data, start - _LENGTH.size)[0]
         if position > len(data) or len(texts) == form.size:
             raise InputError(
-                f"{form.where}: the data does not hold the {form.size} elements of its shape; "
+                f"{form}: the data does not hold the {form.size} elements of its shape; "
                 f"element {len(texts)} ends beyond them."
             )
         texts.append(decode_text(form.name, bytes(data[start:position]), len(texts)))
     if len(texts) < form.size:
         raise InputError(
-            f"{form.where}: the data holds {len(texts)} elements, and its shape {form.size}."
+            f"{form}: the data holds {len(texts)} elements, and its shape {form.size}."
         )
     return np.fromiter(texts, object, form.size)
 

@@ -548,7 +548,7 @@ class TestForeignFolders:
         write_parts(fitted[1])
         scored(capsys, "in", "-o", "out/")
         Path("out/_hbconv/job.json").write_bytes(text.encode("latin-1"))
-        told = "out/_hbconv/job.json is damaged, so the run cannot be gone on with. Start anew with"
+        told = "out/_hbconv/job.json is damaged, so the run cannot continue. Start again with"
         if not force:
             refused(capsys, told, "in", "-o", "out/")
             refused(capsys, told, "in", "-o", "out/", "--resume")

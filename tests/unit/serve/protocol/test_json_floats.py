@@ -9,10 +9,12 @@ from hbconv.errors import InputError
 from hbconv.serve.protocol import bodies
 from hbconv.serve.protocol.bodies import read_v2
 from hbconv.serve.protocol.json_documents import has_floats, read_float_json
-from hbconv.serve.signature import Given, ModelSignature, Taken
+from hbconv.serve.signature import InputTensor, ModelSignature, OutputTensor
 
 SIGNATURE = ModelSignature(
-    (Taken("X", "float64", 2),), (Given("predict", "predict", None, "FP64", (-1,)),), "matrix"
+    (InputTensor("X", "float64", 2),),
+    (OutputTensor("predict", "predict", None, "FP64", (-1,)),),
+    "matrix",
 )
 TENSOR = '"name": "X", "datatype": "FP64", "shape": [2, 2], '
 HARD = "1e23, 2.2250738585072011e-308, 9007199254740993, 0.1"

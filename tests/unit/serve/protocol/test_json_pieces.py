@@ -19,11 +19,11 @@ from hbconv.serve.protocol.json_documents import (
     require_few_lists,
 )
 from hbconv.serve.protocol.tensors import TensorForm, read_values
-from hbconv.serve.signature import Given, ModelSignature, Taken
+from hbconv.serve.signature import InputTensor, ModelSignature, OutputTensor
 
-GIVEN = (Given("predict", "predict", None, "FP64", (-1,)),)
-MATRIX = ModelSignature((Taken("X", "float64", 2),), GIVEN, "matrix")
-COLUMNS = ModelSignature((Taken("a", "float64"), Taken("b", "string")), GIVEN, "names")
+GIVEN = (OutputTensor("predict", "predict", None, "FP64", (-1,)),)
+MATRIX = ModelSignature((InputTensor("X", "float64", 2),), GIVEN, "matrix")
+COLUMNS = ModelSignature((InputTensor("a", "float64"), InputTensor("b", "string")), GIVEN, "names")
 ITEMS = ModelSignature((), GIVEN, "items")
 PIECES = [1, 2, 3, 7, 30, 1000]
 

@@ -15,7 +15,7 @@ from hbconv.serve.inference import Inference, Rows
 from hbconv.serve.protocol import bodies, json_documents
 from hbconv.serve.protocol.bodies import write_records, write_v2
 from hbconv.serve.protocol.tensors import MOST_TEXT_BYTES, decode_text
-from hbconv.serve.signature import Given
+from hbconv.serve.signature import OutputTensor
 
 ROWS = 2000
 
@@ -108,8 +108,8 @@ def test_long_names_and_values_are_told_by_their_ends(client, path, body):
 
 
 GIVEN = (
-    Given("predict", "predict", None, "FP64", (-1,)),
-    Given("predict_proba", "predict_proba", None, "FP64", (-1, 2), ("no", "yes")),
+    OutputTensor("predict", "predict", None, "FP64", (-1,)),
+    OutputTensor("predict_proba", "predict_proba", None, "FP64", (-1, 2), ("no", "yes")),
 )
 ANSWERS = {
     "predict": np.array([0.5, np.nan, 2, np.inf, -1, 7, 8]),
