@@ -65,14 +65,14 @@ def create_function(
     [('no',)]
     """
     score = scorer_of(model, methods)
-    parameters = _given(score, types or {})
+    parameters = _parameters(score, types or {})
     # DuckDB asks for the type before it has rows, so the model is called with none.
     answer = _answer_type(score.schema(parameters))
     _register(connection, name, _function(score, parameters), answer)
     _name_parameters(connection, name, parameters.names)
 
 
-def _given(score: Scorer, types: Mapping[str, Any]) -> Any:
+def _parameters(score: Scorer, types: Mapping[str, Any]) -> Any:
     """Return the schema of the parameters."""
     fields = {field.name: field for field in score.inputs()}
     for name in types:
@@ -111,7 +111,7 @@ def _register(connection: Any, name: str, function: Callable[..., Any], answer: 
     try:
         connection.create_function(name, function, None, answer, **how)
     except duckdb.CatalogException:
-        connection.execute(f"DROP MACRO IF EXISTS temp.main.{_quoted(name)}")
+        connection.execute(f"DROP MACRO IF EXISTS temp.main.{_quote(name)}")
         connection.create_function(name, function, None, answer, **how)
 
 
@@ -122,12 +122,12 @@ def _name_parameters(connection: Any, name: str, columns: Sequence[str]) -> None
     """
     if len({column.lower() for column in columns}) < len(columns):
         return
-    listed = ", ".join(map(_quoted, columns))
-    macro = f"CREATE OR REPLACE TEMP MACRO {_quoted(name)}({listed})"
-    connection.execute(f"{macro} AS system.main.{_quoted(name)}({listed})")
+    listed = ", ".join(map(_quote, columns))
+    macro = f"CREATE OR REPLACE TEMP MACRO {_quote(name)}({listed})"
+    connection.execute(f"{macro} AS system.main.{_quote(name)}({listed})")
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     # SQL writes a quote within a quoted name twice.
     return '"' + name.replace('"', '""') + '"'
 

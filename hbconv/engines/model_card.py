@@ -130,7 +130,7 @@ def write_card(
         raise OptionError(f"{path} holds a {CARD} or a {DATA} already. Give another folder.")
     if metadata and OWN in metadata:
         raise OptionError(f"metadata[{OWN!r}] is made from the model. Leave it out.")
-    entries = _metadata(model) | dict(metadata or {}) | {OWN: _described(model)}
+    entries = _metadata(model) | dict(metadata or {}) | {OWN: _describe(model)}
     text = _text(model, title, about)
     head = yaml.safe_dump(entries, sort_keys=False, allow_unicode=True)
     path.mkdir(parents=True, exist_ok=True)
@@ -177,7 +177,7 @@ def _metadata(model: Model) -> dict[str, Any]:
     return {"library_name": OWN, **({"pipeline_tag": task} if task else {}), "tags": tags}
 
 
-def _described(model: Model) -> dict[str, Any]:
+def _describe(model: Model) -> dict[str, Any]:
     columns = zip(model.schema.names, model.dtypes, strict=True)
     return {
         "version": hbconv.__version__,

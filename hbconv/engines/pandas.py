@@ -29,7 +29,7 @@ def score_frame(frame: pd.DataFrame, score: Scorer) -> pd.DataFrame:
     InputError
         Columns are missing, or the model refuses a row.
     """
-    return answer_frame(frame, score, _rows(score, _needed(score, frame)))
+    return answer_frame(frame, score, _rows(score, _select_needed(score, frame)))
 
 
 def answer_frame(frame: pd.DataFrame, score: Scorer, rows: Any) -> pd.DataFrame:
@@ -40,7 +40,7 @@ def answer_frame(frame: pd.DataFrame, score: Scorer, rows: Any) -> pd.DataFrame:
     return pd.concat([frame[list(score.keep)], columns], axis=1) if score.keep else columns
 
 
-def _needed(score: Scorer, frame: pd.DataFrame) -> pd.DataFrame:
+def _select_needed(score: Scorer, frame: pd.DataFrame) -> pd.DataFrame:
     """Return the columns that the model was fitted on; the frame itself where they are all.
 
     Those that it does not read may be absent.

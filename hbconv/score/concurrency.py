@@ -26,7 +26,7 @@ from typing import Any, Self, TypeVar
 
 from hbconv.errors import BackendError, OptionError
 
-__all__ = ["DevicePool", "behind", "parse_devices", "read_ahead"]
+__all__ = ["DevicePool", "parse_devices", "read_ahead", "write_behind"]
 
 BATCHES_A_DEVICE = 2
 """Batches that a device has at once: one that it scores, and one that waits."""
@@ -116,15 +116,15 @@ class DevicePool:
         try:
             return self._processes[place].submit(_run, batch)
         except BrokenProcessPool as error:
-            raise self._ended(place) from error
+            raise self._name_ended(place) from error
 
     def _result(self, place: int, future: Future[Any]) -> Any:
         try:
             return future.result()
         except BrokenProcessPool as error:
-            raise self._ended(place) from error
+            raise self._name_ended(place) from error
 
-    def _ended(self, place: int) -> BackendError:
+    def _name_ended(self, place: int) -> BackendError:
         return BackendError(
             f"The process of device {self.devices[place]!r} ended before it answered. It may have "
             "run out of memory: give fewer rows at a time, or name fewer devices."
@@ -209,19 +209,19 @@ def read_ahead(items: Iterator[Item]) -> Iterator[Iterator[Item]]:
         except BaseException as error:
             _put(waiting, _Raised(error), stopped)
 
-    with _running(work, stopped):
-        yield _received(waiting)
+    with _run_thread(work, stopped):
+        yield _receive(waiting)
 
 
 @contextmanager
-def behind(write: Callable[[Any], None]) -> Iterator[Callable[[Any], None]]:
+def write_behind(write: Callable[[Any], None]) -> Iterator[Callable[[Any], None]]:
     """Give a function that hands items to a thread, which writes them in order.
 
     When the block ends, all are written. An error of the thread is raised at the next item, or at
     the end.
 
     >>> written = []
-    >>> with behind(written.append) as hand_on:
+    >>> with write_behind(written.append) as hand_on:
     ...     hand_on(1)
     ...     hand_on(2)
     >>> written
@@ -243,7 +243,7 @@ def behind(write: Callable[[Any], None]) -> Iterator[Callable[[Any], None]]:
         if not _put(waiting, item, stopped):
             raise failed[0]
 
-    with _running(work, stopped) as thread:
+    with _run_thread(work, stopped) as thread:
         yield hand_on
         _put(waiting, END, stopped)
         thread.join()
@@ -252,7 +252,7 @@ def behind(write: Callable[[Any], None]) -> Iterator[Callable[[Any], None]]:
 
 
 @contextmanager
-def _running(work: Callable[[], None], stopped: threading.Event) -> Iterator[threading.Thread]:
+def _run_thread(work: Callable[[], None], stopped: threading.Event) -> Iterator[threading.Thread]:
     """Run a function in a thread, which is told to stop and waited for when the block ends."""
     thread = threading.Thread(target=work)
     try:
@@ -270,7 +270,7 @@ class _Raised:
         self.error = error
 
 
-def _received(waiting: queue.Queue[Any]) -> Iterator[Any]:
+def _receive(waiting: queue.Queue[Any]) -> Iterator[Any]:
     while (item := waiting.get()) is not END:
         if isinstance(item, _Raised):
             raise item.error

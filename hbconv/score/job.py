@@ -17,7 +17,7 @@ from typing import Any
 
 from hbconv.engines.scorer import Scorer
 from hbconv.errors import BackendError, InputError, OptionError, StoreError
-from hbconv.score.concurrency import DevicePool, behind, parse_devices, read_ahead
+from hbconv.score.concurrency import DevicePool, parse_devices, read_ahead, write_behind
 from hbconv.score.formats import split_row_groups
 from hbconv.score.outputs import json_line, table_writer
 from hbconv.score.shards import Shard
@@ -73,7 +73,7 @@ class ScoreJob:
         with closing(self._all_parts(shards, bad_rows)) as parts:
             first = next(parts, None)
             schema = planned if first is None else first.schema
-            with table_writer(path, kind, schema) as write, behind(write) as hand_on:
+            with table_writer(path, kind, schema) as write, write_behind(write) as hand_on:
                 # A writer needs the schema first, and only the first rows have it for certain.
                 for part in chain([] if first is None else [first], parts):
                     hand_on(_cast(part, schema))

@@ -20,26 +20,26 @@ from hbconv.errors import InputError, OptionError
 from hbconv.files import appearing, appearing_new, scratch
 from hbconv.score.shards import open_file_system
 
-__all__ = ["json_line", "placed", "placed_in", "placed_new", "table_writer"]
+__all__ = ["json_line", "open_new_output", "open_output", "open_output_in", "table_writer"]
 
 
-def placed(place: str) -> AbstractContextManager[Path]:
+def open_output(place: str) -> AbstractContextManager[Path]:
     """Give a temporary file that takes a path or URL when the block ends without an error."""
-    return placed_in(*open_file_system(place))
+    return open_output_in(*open_file_system(place))
 
 
-def placed_in(system: Any, path: str) -> AbstractContextManager[Path]:
+def open_output_in(system: Any, path: str) -> AbstractContextManager[Path]:
     """Do the same for a path of a file system.
 
     A file of another system is written on the local disk first, then sent under another name.
     """
     if system.type_name == "local":
         return appearing(path)
-    return _sent(system, path, system.move)
+    return _send_when_done(system, path, system.move)
 
 
 @contextmanager
-def placed_new(place_name: str) -> Iterator[Path]:
+def open_new_output(place_name: str) -> Iterator[Path]:
     """Give a temporary file that takes a path or URL which nothing has.
 
     In other file systems that is asked right before the file takes its name.
@@ -51,7 +51,11 @@ def placed_new(place_name: str) -> Iterator[Path]:
     """
     system, path = open_file_system(place_name)
     is_local = system.type_name == "local"
-    place = appearing_new(path) if is_local else _sent(system, path, partial(_move_new, system))
+    place = (
+        appearing_new(path)
+        if is_local
+        else _send_when_done(system, path, partial(_move_new, system))
+    )
     try:
         with place as temporary:
             yield temporary
@@ -63,7 +67,7 @@ def placed_new(place_name: str) -> Iterator[Path]:
 
 
 @contextmanager
-def _sent(system: Any, path: str, move: Callable[[str, str], None]) -> Iterator[Path]:
+def _send_when_done(system: Any, path: str, move: Callable[[str, str], None]) -> Iterator[Path]:
     with scratch() as temporary:
         yield temporary
         _send(temporary, system, path, move)
@@ -100,12 +104,12 @@ def table_writer(path: Path, kind: str, schema: Any) -> Iterator[Callable[[Any],
     InputError
         The format does not hold a column's type.
     """
-    with _writing(kind), _open_writer(kind, path, schema) as writer:
+    with _name_format_errors(kind), _open_writer(kind, path, schema) as writer:
         yield writer.write_batch
 
 
 @contextmanager
-def _writing(kind: str) -> Iterator[None]:
+def _name_format_errors(kind: str) -> Iterator[None]:
     """Turn pyarrow's errors about types into an InputError that names the format."""
     import pyarrow as pa
 
@@ -211,7 +215,7 @@ def _writer(kind: Any) -> Callable[[Any], Any]:
     if types.is_floating(kind):
         return _fractions
     if types.is_string(kind) or types.is_large_string(kind):
-        return _quoted
+        return _quote
     return _one_by_one
 
 
@@ -225,20 +229,20 @@ def _fractions(column: Any) -> Any:
     return compute.replace_substring_regex(finite.cast("string"), r"^(-?\d+)$", r"\1.0")
 
 
-def _quoted(column: Any) -> Any:
+def _quote(column: Any) -> Any:
     """Write texts in quotes. Only what occurs in some of them is looked for in all."""
     import pyarrow as pa
     from pyarrow import compute
 
     # One pass tells most columns that need no escapes; each kind of escape is a pass of its own.
     if compute.any(compute.match_substring_regex(column, ESCAPED)).as_py():
-        column = _escaped(column)
+        column = _escape(column)
     large = pa.large_string()
     mark = pa.scalar('"', large)
     return compute.binary_join_element_wise(mark, column.cast(large), mark, pa.scalar("", large))
 
 
-def _escaped(column: Any) -> Any:
+def _escape(column: Any) -> Any:
     from pyarrow import compute
 
     # Backslashes first: the other escapes bring new ones.

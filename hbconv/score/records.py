@@ -94,16 +94,16 @@ def read_records(shard: Any) -> Iterator[Block]:
         a record exceeds ``RECORD_BYTES``. The message names the row, and the column if it is known.
     """
     cutter = _Cutter(shard.name, shard.kind)
-    for data in _decoded(shard, cutter):
+    for data in _decode(shard, cutter):
         block = cutter.take(data)
         if block.count:
             yield block
         if len(cutter.rest) > RECORD_BYTES:
-            is_open = cutter.opened() is not None
+            is_open = cutter.find_open_quote() is not None
             error = cutter.quote_error if is_open else cutter.error
             raise error(f"The row exceeds {RECORD_BYTES >> 20} MB.")
     if cutter.rest.strip(BLANK[shard.kind]):
-        if cutter.opened() is not None:
+        if cutter.find_open_quote() is not None:
             raise cutter.quote_error("The file ends before it closes a quote.")
         size = len(cutter.rest)
         yield Block(cutter.rest + b"\n", cutter.done, 1, size, is_cut=True)
@@ -148,7 +148,7 @@ class _Cutter:
         self.done += count
         return block
 
-    def opened(self) -> int | None:
+    def find_open_quote(self) -> int | None:
         """Return where a quote opens in the rest that is not closed in it, or None."""
         if self.kind != "csv":
             return None
@@ -160,7 +160,7 @@ class _Cutter:
 
     def quote_error(self, reason: str) -> InputError:
         """Return the error about a quote that is not closed, at the column where it opens."""
-        self.rest = self.rest[: self.opened()]
+        self.rest = self.rest[: self.find_open_quote()]
         return self.error(
             f"{reason} A quote opens here that nobody closes. Close it, or write a quote that "
             "belongs to the text twice, and the text in quotes."
@@ -177,7 +177,7 @@ class _Cutter:
             return f", column {keys[-1].decode(errors='replace')!r}" if keys else ""
         text = io.StringIO(self.head.decode(errors="replace"), newline="")
         names = next(filter(None, csv.reader(text)), [])
-        place = _masked(self.rest).count(b",")
+        place = _mask_quotes(self.rest).count(b",")
         return f", column {names[place]!r}" if place < len(names) else ""
 
 
@@ -196,23 +196,23 @@ def _csv_ends(text: bytes) -> Any:
     quotes = np.flatnonzero(letters == QUOTE)
     opening = quotes[::2]
     if not np.isin(letters[opening[opening > 0] - 1], BEFORE_FIELDS).all():  # 2.
-        return _csv_ends(_masked(text).replace(b'"', b"_"))
+        return _csv_ends(_mask_quotes(text).replace(b'"', b"_"))
     ends = _line_ends(text)
     if b"\r" in text:
         ends = np.flatnonzero((letters == 10) | (letters == 13))
     return ends[np.searchsorted(quotes, ends) % 2 == 0]  # 1.
 
 
-def _masked(text: bytes) -> bytes:
+def _mask_quotes(text: bytes) -> bytes:
     r"""Write quotes for all that stands in quotes.
 
-    >>> _masked(b'1,"a,""b\n",5" of,"c').replace(b'"', b'#')
+    >>> _mask_quotes(b'1,"a,""b\n",5" of,"c').replace(b'"', b'#')
     b'1,########,5# of,##'
     """
     return QUOTED.sub(lambda field: b'"' * len(field[0]), text)
 
 
-def _decoded(shard: Any, cutter: _Cutter) -> Iterator[bytes]:
+def _decode(shard: Any, cutter: _Cutter) -> Iterator[bytes]:
     """Read a file's text as UTF-8, without the mark that may stand before it."""
     decoder = codecs.getincrementaldecoder(shard.encoding)()
     is_utf8 = codecs.lookup(shard.encoding).name == "utf-8"

@@ -25,7 +25,7 @@ from typing import Any
 from hbconv.errors import OptionError
 from hbconv.files import LEFTOVER, sweep
 from hbconv.score.formats import WRITTEN_SUFFIX
-from hbconv.score.outputs import placed_in
+from hbconv.score.outputs import open_output_in
 from hbconv.score.shards import Shard, is_url, open_file_system
 
 __all__ = ["Folder", "file_hash", "require_names"]
@@ -127,7 +127,7 @@ class Folder:
     def write(self, name: str, value: Any) -> None:
         """Write a small file as JSON."""
         self.make_folder(posixpath.dirname(name))
-        with placed_in(*self.at(name)) as temporary:
+        with open_output_in(*self.at(name)) as temporary:
             temporary.write_text(json.dumps(value, indent=1), encoding="utf-8")
 
     def make_folder(self, name: str) -> None:
@@ -136,7 +136,7 @@ class Folder:
         system.create_dir(path, recursive=True)
 
     @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Keep other runs of this machine out of a local folder; the lock ends with the process.
 
         What killed runs left half-written is removed.

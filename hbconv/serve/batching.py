@@ -91,10 +91,10 @@ class Batcher:
         InputError
             The model refuses its rows.
         """
-        answered: asyncio.Future[Answers] = asyncio.get_running_loop().create_future()
-        waiting = self.ask(inference, partial(_tell, answered))
+        future: asyncio.Future[Answers] = asyncio.get_running_loop().create_future()
+        waiting = self.ask(inference, partial(_tell, future))
         try:
-            return await answered
+            return await future
         finally:
             waiting.cancel()
 
@@ -135,13 +135,13 @@ class Batcher:
         return [waiting for waiting in batch if waiting.inference is not None]
 
     def _compute_in_thread(self, batch: list[Waiting], requests: list[Inference]) -> None:
-        def computed(batch_outcomes: asyncio.Future[list[Outcome]]) -> None:
+        def go_on(batch_outcomes: asyncio.Future[list[Outcome]]) -> None:
             self._settle(batch, batch_outcomes.result())
             self._work()
 
         loop = asyncio.get_running_loop()
         batch_outcomes = loop.run_in_executor(self._threads, compute_batch, self.served, requests)
-        batch_outcomes.add_done_callback(computed)
+        batch_outcomes.add_done_callback(go_on)
 
     def _settle(self, batch: list[Waiting], outcomes: list[Outcome]) -> None:
         for waiting, outcome in zip(batch, outcomes, strict=True):
@@ -149,14 +149,14 @@ class Batcher:
                 waiting.then(outcome)
 
 
-def _tell(answered: asyncio.Future[Answers], outcome: Outcome) -> None:
+def _tell(future: asyncio.Future[Answers], outcome: Outcome) -> None:
     # It is cancelled, and the one who waited does not know it yet.
-    if answered.done():
+    if future.done():
         return
     if isinstance(outcome, Exception):
-        answered.set_exception(outcome)
+        future.set_exception(outcome)
     else:
-        answered.set_result(outcome)
+        future.set_result(outcome)
 
 
 def compute_batch(served: ServedModel, requests: Sequence[Inference]) -> list[Outcome]:

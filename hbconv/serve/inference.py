@@ -194,7 +194,7 @@ def _require_one_length(signature: ModelSignature, shaped: Sequence[npt.NDArray[
 def _require_names(names: AbstractSet[str], signature: ModelSignature) -> None:
     """Refuse names that are missing or unknown; columns that are not read may come."""
     missing = sorted(signature.names - names)
-    strange = signature.refused(names)
+    strange = signature.find_strange(names)
     faults = [
         f"{what} {quote_names(wrong)}."
         for what, wrong in (("Inputs are missing:", missing), ("Unknown inputs:", strange))

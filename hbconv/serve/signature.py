@@ -210,7 +210,7 @@ class ModelSignature:
         """Names of the tensors that it takes."""
         return frozenset(tensor.name for tensor in self.inputs)
 
-    def refused(self, names: AbstractSet[str]) -> list[str]:
+    def find_strange(self, names: AbstractSet[str]) -> list[str]:
         """Return the names that the model refuses, sorted."""
         return [] if self.ignored is None else sorted(names - self.names - self.ignored)
 

@@ -67,7 +67,7 @@ class Response:
         """Bytes of the body."""
         return len(self.body) + sum(map(len, self.rest))
 
-    def written(self, date: bytes, *, last: bool, head_only: bool) -> bytes:
+    def to_bytes(self, date: bytes, *, last: bool, head_only: bool) -> bytes:
         """Return the bytes of HTTP/1.1 until the first part of the body.
 
         They say so if no answer follows.
@@ -210,9 +210,9 @@ class Request:
         if packing not in (b"gzip", b"deflate"):
             name = packing.decode("latin-1")
             raise RefusedError(415, "Unsupported", f"Content-Encoding {name:.50} is not known.")
-        return self._unpacked(data)
+        return self._unpack(data)
 
-    def _unpacked(self, data: bytes | bytearray) -> bytes:
+    def _unpack(self, data: bytes | bytearray) -> bytes:
         unpacker = zlib.decompressobj(_GZIP_OR_ZLIB)
         try:
             # One byte above the limit tells a body that exceeds it, and no more is unpacked.

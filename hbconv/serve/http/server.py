@@ -210,7 +210,7 @@ class HttpConnection(asyncio.Protocol):
             self._take_no_more()
         last = not (exchange.is_whole and (self._keeps_alive or self._exchanges))
         head_only = exchange.request.head.method == "HEAD"
-        self._transport.write(response.written(self._server.date, last=last, head_only=head_only))
+        self._transport.write(response.to_bytes(self._server.date, last=last, head_only=head_only))
         for part in response.rest:
             self._transport.write(part)
         if self._writing_is_paused:

@@ -75,7 +75,7 @@ class GenerationProcess:
         cast(asyncio.StreamWriter, process.stdin).write(assignment.to_line())
         generation = GenerationProcess(assignment, process, os.fdopen(status, "rb"))
         try:
-            error = await asyncio.wait_for(generation._told(), START_SECONDS)
+            error = await asyncio.wait_for(generation._read_report(), START_SECONDS)
         except TimeoutError:
             generation.kill()
             error = f"The models were not ready within {START_SECONDS:.0f} seconds."
@@ -87,7 +87,7 @@ class GenerationProcess:
             raise StoreError(error)
         return generation
 
-    async def _told(self) -> str | None:
+    async def _read_report(self) -> str | None:
         """Read what the process says next: an error, or None where all is well."""
         # An end without a line is the end of the process: its side of the pipe is closed.
         line = await asyncio.to_thread(self.status.readline)
@@ -98,7 +98,7 @@ class GenerationProcess:
         """Let it take no more requests, and wait until it does not."""
         if self.process.returncode is None:
             self.process.send_signal(signal.SIGTERM)
-        await self._told()
+        await self._read_report()
 
     async def leave(self) -> None:
         """Let it answer the requests that it has, and wait for its end."""
@@ -163,7 +163,7 @@ class Supervisor:
             self._environment[METRICS_FOLDER] = private
             if self._settings.control:
                 self._control = f"{private}/control"
-                await asyncio.start_unix_server(self._controlled, self._control)
+                await asyncio.start_unix_server(self._serve_control, self._control)
             starting = asyncio.ensure_future(self._start())
             ending = asyncio.ensure_future(ended.wait())
             await asyncio.wait({starting, ending}, return_when=asyncio.FIRST_COMPLETED)
@@ -254,7 +254,9 @@ class Supervisor:
         except HbconvError as error:
             _log.error("The models go on as they were: %s", error)
 
-    async def _controlled(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve_control(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         """Load or unload a model, as a client of a worker asked."""
         request = json.loads(await reader.readline())
         name, is_load = request["name"], request["action"] == "load"

@@ -184,7 +184,7 @@ def _find_lacking(records: Sequence[Any], signature: ModelSignature, first: int)
                 f"The columns are {quote_names(sorted(names))}."
             )
         lacking -= record.keys()
-        if strange := signature.refused(record.keys()):
+        if strange := signature.find_strange(record.keys()):
             raise InputError(
                 f"Record {number} holds {shown(strange[0])}, which the model does not read. "
                 f"It reads {quote_names(sorted(names))}."

@@ -174,7 +174,9 @@ class _Service:
         handlers = self._handlers
         data = await self._read(call, place)
         is_long = len(data) > LONG_BYTES
-        request = await handlers.aside(self._bounded, call, data) if is_long else call.read(data)
+        request = (
+            await handlers.aside(self._read_bounded, call, data) if is_long else call.read(data)
+        )
         batcher = handlers.catalog.find(request.model_name, request.model_version or None)
         served, rows = batcher.served, handlers.settings.rows
         if is_long:
@@ -189,7 +191,7 @@ class _Service:
         answers = await handlers.answer(batcher, inference, place)
         return await handlers.aside(write_message, served.name, served.version, inference, answers)
 
-    def _bounded(self, call: _Call, data: bytes) -> Any:
+    def _read_bounded(self, call: _Call, data: bytes) -> Any:
         """Read a long message, once what it holds is counted."""
         require_bounded(data, MOST_FIELDS + FIELDS_OF_TENSOR * self._handlers.most_tensors)
         return call.read(data)

@@ -23,7 +23,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 import hbconv
 from hbconv.cli import main
-from hbconv.score.outputs import placed
+from hbconv.score.outputs import open_output
 
 NAMES = list("abc")
 KILLS = 2
@@ -334,12 +334,12 @@ class TestOutputs:
 
         with monkeypatch.context() as patch:
             patch.setattr(shutil, "copyfileobj", stop)
-            with pytest.raises(KeyboardInterrupt), placed("memory://sent/o.csv") as path:
+            with pytest.raises(KeyboardInterrupt), open_output("memory://sent/o.csv") as path:
                 path.write_text("today")
         assert {name: system.cat(name) for name in system.find("/sent")} == {
             "/sent/o.csv": b"yesterday"
         }
-        with placed("memory://sent/o.csv") as path:
+        with open_output("memory://sent/o.csv") as path:
             path.write_text("today")
         assert system.cat("/sent/o.csv") == b"today"
         assert system.find("/sent") == ["/sent/o.csv"]
