@@ -188,7 +188,7 @@ class Scorer:
     def inputs(self) -> Any:
         """Return the pyarrow Schema of the columns that the model reads.
 
-        Types are those of the sample that it was converted with, else what the source tells.
+        Types are those of the sample that it was converted with, else those of the source.
         """
         import pyarrow as pa
 

@@ -47,7 +47,7 @@ WHOLE_BATCHES = 32
 
 
 def kind_of(path: str) -> str | None:
-    """Return the format that a file's suffix tells, or None.
+    """Return the format of a file by its suffix, or None.
 
     >>> kind_of("in/a.csv.gz"), kind_of("in/a.PARQUET"), kind_of("in/a.parquet.gz")
     ('csv', 'parquet', None)
@@ -62,7 +62,7 @@ def kind_of(path: str) -> str | None:
 
 
 def file_schema(shard: Any) -> tuple[Any, int | None]:
-    """Return names and types of a file's columns, and its rows where its head tells them.
+    """Return names and types of a file's columns, and its rows where its head has them.
 
     Those of CSV and JSON files are of their first block alone, where times are text, as they stand.
     Nothing here imports pyarrow.dataset, which imports pandas.
@@ -144,8 +144,8 @@ def _parquet_blocks(shard: Any, schema: Any, rows: int) -> Iterator[Any]:
         # pyarrow may return fewer rows of a row group that is cut off, and raise nothing.
         if read != held:
             raise InputError(
-                f"{shard.name} cannot be read as parquet: it holds {read:,} rows, and tells of "
-                f"{held:,}. Write the file anew."
+                f"{shard.name} cannot be read as parquet: it holds {read:,} rows, and its head has "
+                f"{held:,}. Write the file again."
             )
 
 

@@ -42,7 +42,7 @@ QUOTED = re.compile(rb'"(?<![^,\r\n]")[^"]*+(?:""[^"]*+)*+("|\Z)')
 """A field in quotes. A quote opens one at the start of a field alone, as in pandas and pyarrow."""
 QUOTE = ord('"')
 BEFORE_FIELDS = np.frombuffer(b',\r\n"', np.uint8)
-"""What stands before a quote that opens a field, or that goes on with one as the second of two."""
+"""What precedes a quote that opens a field, or that is the second of two within one."""
 KEY = re.compile(rb'"((?:[^"\\]|\\.)*)"[ \t]*:')
 """A name in a line of JSON."""
 BLANK = {"csv": b"\r\n", "json": b" \t\r\n"}
@@ -188,9 +188,9 @@ def _line_ends(text: bytes) -> Any:
 def _csv_ends(text: bytes) -> Any:
     """Return the places where lines end outside quotes.
 
-    1. Where each second quote opens a field, an even number of quotes stands before such an end.
+    1. Where each second quote opens a field, an even number of quotes precedes such an end.
        A quote within a field is written twice, so it counts as none.
-    2. Other quotes are letters of their field. Then all that stands in quotes is masked first.
+    2. Other quotes are letters of their field. Then all that is in quotes is masked first.
     """
     letters = np.frombuffer(text, np.uint8)
     quotes = np.flatnonzero(letters == QUOTE)
@@ -204,7 +204,7 @@ def _csv_ends(text: bytes) -> Any:
 
 
 def _mask_quotes(text: bytes) -> bytes:
-    r"""Write quotes for all that stands in quotes.
+    r"""Write quotes for all that is in quotes.
 
     >>> _mask_quotes(b'1,"a,""b\n",5" of,"c').replace(b'"', b'#')
     b'1,########,5# of,##'
@@ -282,7 +282,7 @@ def csv_blocks(shard: Any, schema: Any, unfit: Unfit) -> Iterator[Any]:
     schema : pyarrow.Schema
     unfit : callable, optional
         Asked what to do with a row of too many or too few values: "skip" or "error". The number
-        that it is told counts the header.
+        that it gets counts the header.
 
     Raises
     ------
@@ -352,7 +352,7 @@ class _Uneven:
         if rows + self.count != held:
             raise InputError(
                 f"{self.name}, rows {self.block.first or 1:,} and later: {rows + self.count:,} of "
-                f"{held:,} rows can be read. Write the file anew."
+                f"{held:,} rows can be read. Write the file again."
             )
 
 
@@ -360,7 +360,7 @@ NO_OBJECT = re.compile(rb"\n[ \t\r]*[^ \t\r\n{]")
 """The start of a line that holds no object; its first letter lets it be found quickly."""
 NO_OBJECT_FIRST = re.compile(rb"[ \t\r\n]*[^ \t\r\n{]")
 BEHIND_OBJECT = re.compile(rb"\}[ \t\r]*[^ \t\r\n,}\]]")
-"""What stands behind an object in its line, or in a text."""
+"""What follows an object in its line, or in a text."""
 TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]')
 DEEPEST = 200
 """Lists and objects that a value may stand in."""

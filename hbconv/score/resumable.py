@@ -308,7 +308,7 @@ def _require_same(place: str, before: dict[str, Any], job: dict[str, Any]) -> No
             what = f"inputs ({', '.join(changed[:3])})"
         raise OptionError(
             f"-o {place} holds a run with other {what}. Name a new folder, or start "
-            "anew with --force."
+            "again with --force."
         )
 
 

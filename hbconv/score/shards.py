@@ -42,7 +42,7 @@ class Shard:
     kind : str
         Its format, a value of ``SUFFIXES``.
     system : pyarrow.fs.FileSystem
-        Where it lies.
+        Where it is.
     path : str
         Its path there.
     encoding : str
@@ -52,7 +52,7 @@ class Shard:
     keys : dict of pyarrow.Scalar
         Columns that the names of its folders tell (``year=2024``).
     rows : int, optional
-        How many it holds, where its head tells.
+        How many it holds, where its head has them.
     row_groups : tuple of int, optional
         Row groups that are read of a parquet file, where not all of them are.
     """
@@ -69,7 +69,7 @@ class Shard:
 
     @property
     def is_local(self) -> bool:
-        """Whether it lies on this machine."""
+        """Whether it is on this machine."""
         return bool(self.system.type_name == "local")
 
     def open(self) -> Any:
@@ -81,12 +81,12 @@ class Shard:
         return self.system.open_input_stream(self.path)
 
     def info(self) -> dict[str, Any]:
-        """Return what tells that the file was changed: its size, and when it was written."""
+        """Return what differs once the file is changed: its size, and when it was written."""
         info = self.system.get_file_info(self.path)
         return {"size": info.size, "written": info.mtime_ns}
 
     def digest(self) -> dict[str, Any]:
-        """Return what tells that the file holds something else, whenever it was written."""
+        """Return what differs where the file holds something else, whenever it was written."""
         with self.system.open_input_stream(self.path, compression=None) as source:
             return {"sha256": hashlib.file_digest(source, "sha256").hexdigest()}
 
@@ -103,7 +103,7 @@ def find_shards(
     given : sequence of str
         Files, folders, patterns (``*``, ``?``, ``[...]``, and ``**`` for folders), or URLs.
     kind : str, optional
-        Format of files whose suffix tells none.
+        Format of files whose suffix shows none.
     encoding : str
         Of the text of CSV and JSON lines files.
 
@@ -325,7 +325,7 @@ def list_files(system: Any, path: str) -> list[str]:
 
 
 def _below(folder: str, above: frozenset[tuple[int, int]]) -> Iterator[str]:
-    """Yield the files of a folder, which lies in some that are known by device and number."""
+    """Yield the files of a folder, given device and number of those that it is in."""
     info = os.stat(folder)
     identity = (info.st_dev, info.st_ino)
     # Device and inode name a folder, whichever path or link leads to it.

@@ -57,7 +57,7 @@ def convert_values(where: str, values: npt.NDArray[Any], dtype: str) -> npt.NDAr
     Raises
     ------
     InputError
-        A value does not convert exactly, or text stands where numbers are read.
+        A value does not convert exactly, or is text where numbers are read.
 
     Examples
     --------
@@ -217,7 +217,7 @@ def quote_names(names: Sequence[str]) -> str:
 
 
 def _reshape(tensor: InputTensor, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a tensor in the shape that is told; a column may come as (n_rows, 1)."""
+    """Return a tensor in the shape of the metadata; a column may arrive as (n_rows, 1)."""
     shape = array.shape
     if tensor.width is None:
         if len(shape) == 2 and shape[1] == 1:

@@ -70,7 +70,7 @@ def find_models(paths: Sequence[Path], name: str | None = None) -> list[ModelFil
 
 
 def fingerprint(paths: Sequence[Path], name: str | None = None) -> Fingerprint:
-    """Return what tells whether a file appeared, went or changed."""
+    """Return what differs once a file appears, goes or changes."""
     try:
         files = find_models(paths, name)
         states = [file.path.stat() for file in files]

@@ -37,7 +37,7 @@ import hbconv.engines.polars
 from hbconv.cli import main
 from hbconv.engines.pandas import score_frame
 from hbconv.serve.protocol.bodies import read_records, read_v2, write_records, write_v2
-from hbconv.serve.protocol.grpc_messages import message, read_message, write_message
+from hbconv.serve.protocol.grpc_service import message, read_message, write_message
 from hbconv.serve.protocol.tensors import pack_texts
 from hbconv.serve.served_model import compute, warm
 from hbconv.serve.signature import DTYPES

@@ -31,7 +31,7 @@ from hbconv.engines.pandas import score_frame
 from hbconv.errors import InputError
 from hbconv.serve.inference import form_input
 from hbconv.serve.protocol.bodies import read_records, read_v2
-from hbconv.serve.protocol.grpc_messages import message, read_message
+from hbconv.serve.protocol.grpc_service import message, read_message
 from hbconv.serve.protocol.tensors import NON_FINITE
 from hbconv.serve.signature import ModelSignature
 

@@ -164,7 +164,7 @@ class Request:
         return None if value is None else value.decode("latin-1")
 
     def require_size(self) -> None:
-        """Refuse a body that is told to be too large, before it comes.
+        """Refuse a body whose declared size is too large, before it arrives.
 
         Raises
         ------
@@ -262,7 +262,7 @@ class KnownHeads:
     def remember(self, data: bytes, head: Head) -> None:
         """Remember the head of data that were parsed as one whole request.
 
-        What lies before the first empty line is the head only if the length that it tells is that
+        What precedes the first empty line is the head only if the length that it declares is that
         of the rest: a body in chunks has other bytes, and so has what follows lines without CR.
         """
         end = data.find(_END, 0, MOST_KNOWN_BYTES) + len(_END)
@@ -276,7 +276,7 @@ class KnownHeads:
 
 
 class Reader(Protocol):
-    """What the parser tells."""
+    """What the parser calls."""
 
     def on_message_begin(self) -> None:
         """Begin to read a head."""

@@ -275,7 +275,7 @@ class HttpServer:
     known_heads : KnownHeads
     connections : set of HttpConnection
     date : bytes
-        The time, as answers tell it.
+        The time, as responses have it.
     """
 
     def __init__(self, service: Service) -> None:
@@ -312,7 +312,7 @@ class HttpServer:
         await self._wait_for_connections(self.service.settings.seconds + 1)
 
     async def _wait_for_connections(self, seconds: float) -> None:
-        """Wait until all connections are closed, but no longer than told."""
+        """Wait until all connections are closed, but no longer than so many seconds."""
         loop = asyncio.get_running_loop()
         until = loop.time() + seconds
         while self.connections and loop.time() < until:

@@ -224,7 +224,7 @@ class Handlers:
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(self._turn.release)
 
-    # What the server tells.
+    # What the server reports.
 
     async def tell(self, destination: RequestDestination, request: Request) -> Response:
         """Answer what asks no model."""
@@ -265,29 +265,29 @@ class Handlers:
         return openapi_document(models, secured=self.settings.token is not None)
 
     async def on_metrics(self, *_: object) -> Response:
-        """Tell what was counted."""
+        """Report what was counted."""
         self.publish()
         return Response(self._metrics.text(), 200, CONTENT_TYPE_LATEST.encode())
 
     async def on_server(self, *_: object) -> Any:
-        """Tell of the server."""
+        """Describe the server."""
         return {"name": "hbconv", "version": __version__, "extensions": EXTENSIONS}
 
     async def on_live(self, *_: object) -> Any:
-        """Tell that the server runs."""
+        """Report that the server runs."""
         return {"live": True}
 
     async def on_ready(self, *_: object) -> Any:
-        """Tell whether the server takes requests."""
+        """Report whether the server takes requests."""
         return {"ready": not self.is_leaving}
 
     async def on_model_ready(self, destination: RequestDestination, _: object) -> Any:
-        """Tell that a model takes requests."""
+        """Report that a model takes requests."""
         self.catalog.find(destination.model, destination.version)
         return {"name": destination.model, "ready": True}
 
     async def on_model(self, destination: RequestDestination, _: object) -> Any:
-        """Tell of a model: its versions, inputs and outputs; -1 stands for the number of rows."""
+        """Describe a model: its versions, inputs and outputs; -1 stands for the number of rows."""
         served = self.catalog.find(destination.model, destination.version).served
         return {
             "name": served.name,
@@ -310,7 +310,7 @@ class Handlers:
         return {}
 
     async def on_unload(self, destination: RequestDestination, _: object) -> Any:
-        """Serve a model no more."""
+        """Stop serving a model."""
         await self.control.ask("unload", destination.model)
         return {}
 

@@ -89,7 +89,7 @@ def read_document(data: bytes | bytearray, name: str) -> Any:
 def read_json(data: bytes | bytearray) -> Any:
     """Read JSON, or a part of it; it is bounded in depth by its reader.
 
-    What is wrong is told by the text around it: a line and a column would be those in the part.
+    An error quotes the text around what is wrong: a line and a column would be those in the part.
 
     Raises
     ------

@@ -201,7 +201,7 @@ class TestEnds:
         TABLE.to_parquet("rows.parquet")
         read = pq.ParquetFile.iter_batches
         monkeypatch.setattr(pq.ParquetFile, "iter_batches", lambda *a, **k: list(read(*a, **k))[:0])
-        assert "it holds 0 rows, and tells of 5" in refusal(capsys, "rows.parquet")
+        assert "it holds 0 rows, and its head has 5" in refusal(capsys, "rows.parquet")
 
 
 class TestJsonLines:
