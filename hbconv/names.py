@@ -12,7 +12,6 @@ __all__ = [
     "INVERSE",
     "METHODS",
     "guess",
-    "listed",
     "printable",
     "unknown",
 ]
@@ -85,17 +84,6 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(map(_shown, text))
-
-
-def listed(names: Iterable[str]) -> str:
-    r"""Return names of a file in one line: ends of lines in them are escaped too.
-
-    Examples
-    --------
-    >>> print(listed(["a", "b\nhbconv: all is well"]))
-    a, b\nhbconv: all is well
-    """
-    return ", ".join(printable(name).replace("\n", r"\n").replace("\t", r"\t") for name in names)
 
 
 def _shown(letter: str) -> str:

@@ -36,17 +36,17 @@ from hbconv.cli.sources import load_model, model_arguments
 from hbconv.engines.scorer import Scorer
 from hbconv.errors import HbconvError, InputError, OptionError
 from hbconv.files import scratch, sweep
-from hbconv.score.device_pool import parse_devices
-from hbconv.score.formats import SUFFIXES, kind_of
+from hbconv.score.concurrency import parse_devices
+from hbconv.score.formats import SUFFIXES, WRITTEN_SUFFIX, kind_of
 from hbconv.score.job import ScoreJob, answering_for
-from hbconv.score.outputs import placed, placed_new
-from hbconv.score.resumable import SUFFIX, Folder
+from hbconv.score.outputs import open_new_output, open_output
+from hbconv.score.resumable import Folder
 from hbconv.score.shards import UTF8, Shard, as_path, find_shards, is_url, look_at, open_file_system
 from hbconv.score.tables import open_table
 
 __all__: list[str] = []
 
-FORMATS = tuple(SUFFIX)
+FORMATS = tuple(WRITTEN_SUFFIX)
 
 EXAMPLES = """
 examples:
@@ -173,7 +173,7 @@ def _shards(options: argparse.Namespace) -> Iterator[tuple[Shard, ...]]:
         with path.open("wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file, 1 << 20)
         system, place = open_file_system(str(path))
-        name = f"standard-input{SUFFIX[options.input_format]}"
+        name = f"standard-input{WRITTEN_SUFFIX[options.input_format]}"
         yield (look_at(Shard(name, options.input_format, system, place, encoding)),)
 
 
@@ -187,7 +187,7 @@ def _sweep(options: argparse.Namespace) -> None:
 
 def _score_file(job: ScoreJob, options: argparse.Namespace) -> tuple[int, int]:
     kind = SUFFIXES[os.path.splitext(options.output.partition("?")[0])[1].lower()]
-    place = placed if options.force else placed_new
+    place = open_output if options.force else open_new_output
     with ExitStack() as stack:
         rejects = text_file(stack, place(options.rejects)) if options.rejects else None
         path = stack.enter_context(place(options.output))
@@ -199,7 +199,7 @@ def _score_folder(job: ScoreJob, options: argparse.Namespace, began: float) -> i
     kind = options.output_format or "parquet"
     asked = asked_of(job, folder, options, kind)
     replaces = replaces_rejects(options, into_folder=True)
-    with folder.locked():
+    with folder.lock():
         records = folder.begin(asked, resume=options.resume, force=options.force)
         done = {record["output"] for record in records}
         todo = [shard for shard in job.table.shards if folder.output(shard, kind) not in done]
@@ -208,7 +208,9 @@ def _score_folder(job: ScoreJob, options: argparse.Namespace, began: float) -> i
             for shard in todo:
                 records.append(score_shard(job, folder, shard, kind, options))
             if options.rejects:
-                join_rejects(folder, asked, (placed if replaces else placed_new)(options.rejects))
+                join_rejects(
+                    folder, asked, (open_output if replaces else open_new_output)(options.rejects)
+                )
         except (KeyboardInterrupt, Terminated) as stopped:
             return fail(
                 f"Stopped; {len(records)} of {len(job.table.shards)} files are done. "

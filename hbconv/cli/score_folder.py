@@ -17,7 +17,7 @@ from hbconv.cli.sources import convert_options
 from hbconv.errors import OptionError
 from hbconv.score.formats import reading
 from hbconv.score.job import ScoreJob
-from hbconv.score.outputs import placed_in
+from hbconv.score.outputs import open_output_in
 from hbconv.score.resumable import Folder, file_hash, require_names
 from hbconv.score.shards import Shard, is_url, open_file_system
 
@@ -42,8 +42,8 @@ def score_shard(
         rejects = None
         if options.rejects:
             folder.make_folder(os.path.dirname(folder.rejects(name)))
-            rejects = text_file(stack, placed_in(*folder.at(folder.rejects(name))))
-        path = stack.enter_context(placed_in(*folder.at(name)))
+            rejects = text_file(stack, open_output_in(*folder.at(folder.rejects(name))))
+        path = stack.enter_context(open_output_in(*folder.at(name)))
         rows, rejected = job.write([shard], path, kind, rejects)
         size, checksum = path.stat().st_size, file_hash(path)
     return folder.record(

@@ -80,7 +80,9 @@ def _access(command: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Serve until the process is told to end."""
     try:
-        from hbconv.serve.server import serve
+        from hbconv.serve.http.exchange import list_hosts
+        from hbconv.serve.processes.supervisor import serve
+        from hbconv.serve.settings import Settings
 
         if options.grpc_port is not None:
             importlib.import_module("hbconv.serve.protocol.grpc_service")
@@ -88,9 +90,6 @@ def run(options: argparse.Namespace) -> int:
         raise MissingPackageError(
             f"Serving needs {error.name}. Install with: pip install 'hbconv[serve,grpc]'"
         ) from error
-    from hbconv.serve.http.access import list_hosts
-    from hbconv.serve.settings import Settings
-
     if (options.certificate is None) != (options.key is None):
         raise OptionError("TLS needs both --certificate and --key.")
     settings = Settings(

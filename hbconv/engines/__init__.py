@@ -29,12 +29,13 @@ def scorer_of(
 def as_read(column: Any, field: Any) -> Any:
     """Return numbers and bools in the type that a model reads, if it holds them.
 
-    All else is returned as it is: the model reads it, or tells what is wrong.
+    All else is returned as it is: the model reads it, or raises what is wrong.
     """
     import pyarrow as pa
 
     if column.type == field.type or not (_is_number(column.type) and _is_number(field.type)):
         return column
+    # A safe cast refuses what it would change; the model then reads the column as it is.
     try:
         return column.cast(field.type)
     except pa.ArrowInvalid:

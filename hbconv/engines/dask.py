@@ -30,7 +30,7 @@ def score_frames(
     """Answer a frame's rows lazily: columns that are kept, then those of the answers.
 
     Index and partitions stay. A worker loads the model once. Dask computes the partitions of a
-    lost worker anew on another.
+    lost worker again on another.
 
     Parameters
     ----------

@@ -65,32 +65,39 @@ def create_function(
     [('no',)]
     """
     score = scorer_of(model, methods)
-    given = _given(score, types or {})
-    answer = _answer_type(score.schema(given))
-    _register(connection, name, _function(score, given), answer)
-    _name_parameters(connection, name, given.names)
+    parameters = _parameters(score, types or {})
+    # DuckDB asks for the type before it has rows, so the model is called with none.
+    answer = _answer_type(score.schema(parameters))
+    _register(connection, name, _function(score, parameters), answer)
+    _name_parameters(connection, name, parameters.names)
 
 
-def _given(score: Scorer, types: Mapping[str, Any]) -> Any:
+def _parameters(score: Scorer, types: Mapping[str, Any]) -> Any:
     """Return the schema of the parameters."""
     fields = {field.name: field for field in score.inputs()}
     for name in types:
         if name not in fields:
             raise unknown("column", name, fields)
-    return pa.schema([one.with_type(types.get(name, one.type)) for name, one in fields.items()])
+    return pa.schema(
+        [field.with_type(types.get(name, field.type)) for name, field in fields.items()]
+    )
 
 
-def _function(score: Scorer, given: Any) -> Callable[..., Any]:
+def _function(score: Scorer, parameters: Any) -> Callable[..., Any]:
     """Return a function of columns of any type: a signature of DuckDB's would refuse BOOLEAN."""
 
     def call(*columns: Any) -> Any:
-        if len(columns) != len(given):
-            raise InputError(f"The model reads {len(given)} columns: {', '.join(given.names)}.")
+        if len(columns) != len(parameters):
+            raise InputError(
+                f"The model reads {len(parameters)} columns: {', '.join(parameters.names)}."
+            )
         arrays = [
-            as_read(one.combine_chunks() if isinstance(one, pa.ChunkedArray) else one, field)
-            for one, field in zip(columns, given, strict=True)
+            as_read(
+                column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column, field
+            )
+            for column, field in zip(columns, parameters, strict=True)
         ]
-        return as_column(score(pa.RecordBatch.from_arrays(arrays, names=given.names)))
+        return as_column(score(pa.RecordBatch.from_arrays(arrays, names=parameters.names)))
 
     return call
 
@@ -99,11 +106,12 @@ def _register(connection: Any, name: str, function: Callable[..., Any], answer: 
     """Create a function, also where a removed one left the macro of its name."""
     import duckdb
 
+    # By default DuckDB answers NULL for a row with one, and the model would not see it.
     how = {"type": "arrow", "null_handling": "special"}
     try:
         connection.create_function(name, function, None, answer, **how)
     except duckdb.CatalogException:
-        connection.execute(f"DROP MACRO IF EXISTS temp.main.{_quoted(name)}")
+        connection.execute(f"DROP MACRO IF EXISTS temp.main.{_quote(name)}")
         connection.create_function(name, function, None, answer, **how)
 
 
@@ -114,12 +122,13 @@ def _name_parameters(connection: Any, name: str, columns: Sequence[str]) -> None
     """
     if len({column.lower() for column in columns}) < len(columns):
         return
-    listed = ", ".join(map(_quoted, columns))
-    macro = f"CREATE OR REPLACE TEMP MACRO {_quoted(name)}({listed})"
-    connection.execute(f"{macro} AS system.main.{_quoted(name)}({listed})")
+    listed = ", ".join(map(_quote, columns))
+    macro = f"CREATE OR REPLACE TEMP MACRO {_quote(name)}({listed})"
+    connection.execute(f"{macro} AS system.main.{_quote(name)}({listed})")
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
+    # SQL writes a quote within a quoted name twice.
     return '"' + name.replace('"', '""') + '"'
 
 

@@ -24,7 +24,7 @@ __all__ = ["CARD", "ModelCard", "read_card", "write_card"]
 
 CARD = "README.md"
 DATA = "model.hbc"
-"""Name of the model's file beside its card."""
+"""Name of the model's file next to its card."""
 OWN = "hbconv"
 """The part of the metadata that is made from the model."""
 TASKS = {"classifier": "tabular-classification", "regressor": "tabular-regression"}
@@ -33,6 +33,7 @@ MOST_COLUMNS = 200
 """Rows of the longest table in the text. The metadata lists all columns."""
 
 _HEAD = re.compile(r"---[ \t]*\n(.*?)\n---[ \t]*(?:\n(.*))?\Z", re.DOTALL)
+# Everything else is written as a number of HTML, so that no text becomes Markdown or a tag.
 _PLAIN = re.compile(r"[^\w .,:/()+-]")
 
 _TEXT = """# {title}
@@ -68,7 +69,7 @@ class ModelCard:
     ----------
     folder : Path
     metadata : mapping
-        What stands in YAML.
+        What the YAML holds.
     text : str
         The Markdown below it.
     """
@@ -78,15 +79,16 @@ class ModelCard:
     text: str
 
     def load(self, *, trusted: bool = False) -> Model:
-        """Load the model beside the card, as ``hbconv.load`` does.
+        """Load the model next to the card, as ``hbconv.load`` does.
 
         Raises
         ------
         StoreError
             The card names no file of its folder.
         """
-        own = self.metadata.get(OWN)
-        name = own.get("file") if isinstance(own, dict) else None
+        described = self.metadata.get(OWN)
+        name = described.get("file") if isinstance(described, dict) else None
+        # Anyone may have written the card, so it must not name a file outside its folder.
         if not isinstance(name, str) or Path(name).name != name or name in ("", ".", ".."):
             raise StoreError(
                 f"The card in {self.folder} names no model: hbconv.file is {name!r:.80}. "
@@ -128,13 +130,13 @@ def write_card(
         raise OptionError(f"{path} holds a {CARD} or a {DATA} already. Give another folder.")
     if metadata and OWN in metadata:
         raise OptionError(f"metadata[{OWN!r}] is made from the model. Leave it out.")
-    known = _metadata(model) | dict(metadata or {}) | {OWN: _described(model)}
+    entries = _metadata(model) | dict(metadata or {}) | {OWN: _describe(model)}
     text = _text(model, title, about)
-    head = yaml.safe_dump(known, sort_keys=False, allow_unicode=True)
+    head = yaml.safe_dump(entries, sort_keys=False, allow_unicode=True)
     path.mkdir(parents=True, exist_ok=True)
     model.save(path / DATA)
     (path / CARD).write_text(f"---\n{head}---\n{text}", encoding="utf-8")
-    return ModelCard(path, known, text)
+    return ModelCard(path, entries, text)
 
 
 def read_card(folder: str | os.PathLike[str]) -> ModelCard:
@@ -148,13 +150,14 @@ def read_card(folder: str | os.PathLike[str]) -> ModelCard:
     yaml = _yaml()
     path = Path(folder)
     try:
-        found = _HEAD.match((path / CARD).read_text(encoding="utf-8"))
-        metadata = yaml.safe_load(found[1]) if found else None
+        card = _HEAD.match((path / CARD).read_text(encoding="utf-8"))
+        # safe_load makes plain values alone, and no objects of classes that the card names.
+        metadata = yaml.safe_load(card[1]) if card else None
     except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
         raise StoreError(f"The card {path / CARD} cannot be read: {error}") from error
-    if found is None or not isinstance(metadata, dict):
+    if card is None or not isinstance(metadata, dict):
         raise StoreError(f"{path / CARD} does not begin with metadata between two lines of ---.")
-    return ModelCard(path, metadata, found[2] or "")
+    return ModelCard(path, metadata, card[2] or "")
 
 
 def _yaml() -> Any:
@@ -174,7 +177,7 @@ def _metadata(model: Model) -> dict[str, Any]:
     return {"library_name": OWN, **({"pipeline_tag": task} if task else {}), "tags": tags}
 
 
-def _described(model: Model) -> dict[str, Any]:
+def _describe(model: Model) -> dict[str, Any]:
     columns = zip(model.schema.names, model.dtypes, strict=True)
     return {
         "version": hbconv.__version__,
@@ -212,4 +215,4 @@ def _table(head: tuple[str, str], rows: Sequence[tuple[str, str]]) -> Iterator[s
 
 def _cell(text: str) -> str:
     """Write a text so that Markdown and HTML show it as it is."""
-    return _PLAIN.sub(lambda found: f"&#{ord(found[0])};", str(text))
+    return _PLAIN.sub(lambda letter: f"&#{ord(letter[0])};", str(text))

@@ -20,27 +20,27 @@ __all__ = ["PandasRows", "answer_frame", "score_frame"]
 
 
 def score_frame(frame: pd.DataFrame, score: Scorer) -> pd.DataFrame:
-    """Answer the rows of a frame by a scorer, with their index: kept columns, then answers.
+    """Score the rows of a frame, with their index: kept columns, then outputs.
 
-    The model reads the frame as it stands, as its source would.
+    The model reads the frame as it is, as its source would.
 
     Raises
     ------
     InputError
         Columns are missing, or the model refuses a row.
     """
-    return answer_frame(frame, score, _rows(score, _needed(score, frame)))
+    return answer_frame(frame, score, _rows(score, _select_needed(score, frame)))
 
 
 def answer_frame(frame: pd.DataFrame, score: Scorer, rows: Any) -> pd.DataFrame:
     """Answer the rows of a frame, which come in a form that the model takes."""
     names = score.names
     answers = score.answers(rows, len(frame))
-    found = pa.table(dict(zip(names, answers, strict=True))).to_pandas().set_axis(frame.index)
-    return pd.concat([frame[list(score.keep)], found], axis=1) if score.keep else found
+    columns = pa.table(dict(zip(names, answers, strict=True))).to_pandas().set_axis(frame.index)
+    return pd.concat([frame[list(score.keep)], columns], axis=1) if score.keep else columns
 
 
-def _needed(score: Scorer, frame: pd.DataFrame) -> pd.DataFrame:
+def _select_needed(score: Scorer, frame: pd.DataFrame) -> pd.DataFrame:
     """Return the columns that the model was fitted on; the frame itself where they are all.
 
     Those that it does not read may be absent.
@@ -48,6 +48,7 @@ def _needed(score: Scorer, frame: pd.DataFrame) -> pd.DataFrame:
     needed = score.needed(list(frame))
     fitted = score.model.schema.names if score.model.schema.named else needed
     present = [name for name in fitted if name in frame]
+    # What the model ignores is filled with NaN: names and order are then those of fitting.
     if set(needed) <= set(present) and len(present) < len(fitted):
         return frame.reindex(columns=list(fitted))
     return frame if present == list(frame) else frame[present]

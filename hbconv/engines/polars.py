@@ -70,7 +70,9 @@ class PolarsExpressions:
 
 def _elementwise(answer: Any, expression: pl.Expr, dtype: Any) -> pl.Expr:
     """Return the expression of an answer, whose type is that of the answer to no rows."""
+    # Lazy queries need the type before they run.
     kind = answer(pl.Series(dtype=dtype)).dtype
+    # Each row is scored by itself, so polars may split the rows as it likes.
     return expression.map_batches(answer, return_dtype=kind, is_elementwise=True)
 
 
@@ -85,5 +87,6 @@ def _one_column(rows: pl.Series) -> Any:
 
 def _batch(table: Any) -> Any:
     """Return a table as one record batch, also where it has no rows."""
+    # to_batches() of a table without rows gives no batch, and so no type.
     arrays = [column.combine_chunks() for column in table.columns]
     return pa.RecordBatch.from_arrays(arrays, names=table.schema.names)

@@ -26,7 +26,8 @@ class ScoringActor:
 
     def __init__(self, score: Scorer) -> None:
         self.score = score
-        _ = score.names  # loads the model, and refuses methods before a batch comes
+        # It loads the model, and refuses methods before a batch arrives.
+        _ = score.names
 
     def __call__(self, table: Any) -> Any:
         """Answer a pyarrow Table by one."""
@@ -46,7 +47,7 @@ def score_dataset(
 ) -> Any:
     """Answer a dataset's rows lazily: columns that are kept, then those of the answers.
 
-    Ray restarts the actor of a lost process, and its batches are scored anew.
+    Ray restarts the actor of a lost process, and its batches are scored again.
 
     An actor keeps its CPUs while the job runs. Actors that keep all of them leave none to the tasks
     that read or shuffle, and Ray then waits for ever. So one CPU stays free.

@@ -1,7 +1,4 @@
-"""Answer Arrow tables with a column for each class or output: the step that engines run.
-
-Name the columns of a model's answers, and give them as Arrow arrays.
-"""
+"""Score Arrow tables, with a column for each class or output: the step that engines run."""
 
 from __future__ import annotations
 
@@ -36,11 +33,11 @@ MOST_SENT = 8
 
 
 class Scorer:
-    """Score Arrow record batches and tables: columns that are kept, then those of the answers.
+    """Score Arrow record batches and tables: columns that are kept, then those of the outputs.
 
     It can be pickled: a path travels as a path, a model as its file's bytes. Each process loads
-    its model once. A file that was written anew is loaded anew, by the next scorer.
-    It needs numpy and pyarrow beside what runs the model.
+    its model once. A file that was written again is loaded again, by the next scorer.
+    It needs numpy and pyarrow in addition to what runs the model.
 
     Parameters
     ----------
@@ -80,33 +77,33 @@ class Scorer:
         *,
         trusted: bool = False,
     ) -> None:
-        self.given: Model | str | os.PathLike[str] | bytes = model
-        self.asked = (methods,) if isinstance(methods, str) else methods
+        self.source: Model | str | os.PathLike[str] | bytes = model
+        self.wanted = (methods,) if isinstance(methods, str) else methods
         self.keep = tuple(dict.fromkeys(keep))
         self.trusted = trusted
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {name: vars(self)[name] for name in ("given", "asked", "keep", "trusted")}
-        if not isinstance(self.given, (str, os.PathLike, bytes)):
-            state["given"] = pickle.dumps(self.given)
+        state = {name: vars(self)[name] for name in ("source", "wanted", "keep", "trusted")}
+        if not isinstance(self.source, (str, os.PathLike, bytes)):
+            state["source"] = pickle.dumps(self.source)
         return state
 
     @cached_property
     def model(self) -> Model:
         """The model; a file is read when it is first asked for in a process."""
-        if isinstance(self.given, (str, os.PathLike)):
-            return _load_once(os.path.realpath(self.given), trusted=self.trusted)
-        return _unpack_once(self.given) if isinstance(self.given, bytes) else self.given
+        if isinstance(self.source, (str, os.PathLike)):
+            return _load_once(os.path.realpath(self.source), trusted=self.trusted)
+        return _unpack_once(self.source) if isinstance(self.source, bytes) else self.source
 
     @cached_property
     def methods(self) -> tuple[str, ...]:
         """The methods that are called."""
-        if self.asked is None:
-            known = self.model.methods
-            return ("predict",) if "predict" in known else (next(iter(known)),)
-        for name in self.asked:
+        if self.wanted is None:
+            registered = self.model.methods
+            return ("predict",) if "predict" in registered else (next(iter(registered)),)
+        for name in self.wanted:
             _require_method(self.model, name)
-        return tuple(dict.fromkeys(self.asked))
+        return tuple(dict.fromkeys(self.wanted))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -172,24 +169,26 @@ class Scorer:
         InputError
             The model refuses a row.
         """
-        _ = self.names  # methods and columns are refused before a row is answered
+        # Methods and columns are refused before a row is scored.
+        _ = self.names
         return [
             column
             for method in self.methods
             for column in arrow_columns(self.model, method, rows, n_rows)
         ]
 
-    def schema(self, given: Any = None) -> Any:
+    def schema(self, of_rows: Any = None) -> Any:
         """Return the pyarrow Schema of the answers to rows of a schema, by default ``inputs()``."""
-        rows = (self.inputs() if given is None else given).empty_table()
-        with warnings.catch_warnings():  # names of columns, where the source has none
+        rows = (self.inputs() if of_rows is None else of_rows).empty_table()
+        # The source warns of names of columns where it was fitted without; here they are made up.
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             return self(rows).schema
 
     def inputs(self) -> Any:
         """Return the pyarrow Schema of the columns that the model reads.
 
-        Types are those of the sample that it was converted with, else what the source tells.
+        Types are those of the sample that it was converted with, else those of the source.
         """
         import pyarrow as pa
 
@@ -199,11 +198,12 @@ class Scorer:
 
 
 def _load_once(path: str, *, trusted: bool) -> Model:
-    """Load a file, unless this process holds the model that stands in it."""
+    """Load a file, unless this process holds the model that is stored in it."""
     import hbconv
 
-    found = os.stat(path)
-    stamp = (found.st_mtime_ns, found.st_size)
+    state = os.stat(path)
+    # Time and size are asked for at each scorer; a hash would read the file as often.
+    stamp = (state.st_mtime_ns, state.st_size)
     key = (path, trusted)
     if key not in _LOADED or _LOADED[key][0] != stamp:
         _LOADED[key] = stamp, hbconv.load(path, trusted=trusted, on_new_dtypes="compile")
@@ -214,6 +214,7 @@ def _unpack_once(packed: bytes) -> Model:
     """Unpickle a model, unless this process holds it: engines send it with each of their tasks."""
     key = hashlib.sha256(packed).digest()
     if key not in _SENT:
+        # A dict keeps the order of insertion, so its first key is the oldest.
         while len(_SENT) >= MOST_SENT:
             del _SENT[next(iter(_SENT))]
         _SENT[key] = pickle.loads(packed)  # noqa: S301 - it came inside a pickle
@@ -234,6 +235,7 @@ def with_unread(model: Model, table: Any) -> Any:
     read, names = read_names(model), model.schema.names
     if read is None or read == names:
         return table
+    # A column of type null has no buffers, whatever its length.
     unread = pa.nulls(table.num_rows)
     columns = [table.column(name) if name in read else unread for name in names]
     return pa.Table.from_arrays(columns, names=list(names))
@@ -275,16 +277,16 @@ def arrow_columns(model: Model, method: str, rows: Any, n_rows: int) -> list[Any
 
     Labels have the type of all classes, whichever of them the rows have.
     """
-    found = getattr(model, method)(rows)
-    columns = _columns(found, n_rows) if n_rows else _no_rows(model, method, found)
+    output = getattr(model, method)(rows)
+    columns = _columns(output, n_rows) if n_rows else _no_rows(model, method, output)
     labels = _labels(model, method)
     if len(labels) != len(columns):
         labels = [None] * len(columns)
-    return [_arrow(column, known) for column, known in zip(columns, labels, strict=True)]
+    return [_arrow(column, table) for column, table in zip(columns, labels, strict=True)]
 
 
 def column_names(model: Model, method: str) -> list[str]:
-    """Name the columns of the answers after classes, features or their places.
+    """Name the columns of the outputs after classes, features or their positions.
 
     Columns of several targets have the name of the target first.
     """
@@ -301,12 +303,12 @@ def column_names(model: Model, method: str) -> list[str]:
             for target, labels in enumerate(classes or map(range, widths))
             for c in labels
         ]
-    own = (
+    labels = (
         classes
         if classes is not None and not isinstance(classes, list) and len(classes) == widths[0]
         else range(widths[0])
     )
-    return [f"{method}_{c}" for c in own]
+    return [f"{method}_{c}" for c in labels]
 
 
 def _labels(model: Model, method: str) -> list[Any]:
@@ -333,14 +335,17 @@ def _arrow(column: Any, labels: Any) -> Any:
     values = column.tolist()
     if labels is not None:
         return pa.array(values, pa.array(labels.tolist()).type)
-    return pa.array(values, pa.string() if all(isinstance(one, str) for one in values) else None)
+    return pa.array(
+        values, pa.string() if all(isinstance(value, str) for value in values) else None
+    )
 
 
 def _no_rows(model: Model, method: str, values: Any) -> list[Any]:
-    """Return the columns of an answer to no rows, in the types that rows have."""
+    """Return the columns of an output for no rows, in the types that rows have."""
     output = model.parsed.outputs[method]
     block = values[0] if isinstance(values, list) else values
     dtype = block.dtype if hasattr(block, "dtype") else np.asarray(block).dtype
+    # Where a source returns another dtype for no rows, tables keep the type that rows have.
     if output.of_no_rows is not None:
         labels = _labels(model, method)
         dtype = labels[0].dtype if labels else np.dtype(output.dtype or output.node.type.dtype)
@@ -348,7 +353,7 @@ def _no_rows(model: Model, method: str, values: Any) -> list[Any]:
 
 
 def _columns(values: Any, rows: int) -> list[Any]:
-    """Return the columns of an answer; those of a list or a cube one block after another.
+    """Return the columns of an output; those of a list or a cube one block after another.
 
     One dimension is a column, or all columns of a single row.
     """

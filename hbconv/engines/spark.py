@@ -93,13 +93,15 @@ def create_function(
 def _function(score: Scorer) -> Callable[..., Any]:
     import pyarrow as pa
 
-    given = score.inputs()
+    parameters = score.inputs()
 
     def call(*columns: pa.Array) -> pa.Array:
-        if len(columns) != len(given):
-            raise TypeError(f"The model reads {len(given)} columns: {', '.join(given.names)}.")
-        arrays = [as_read(column, field) for column, field in zip(columns, given, strict=True)]
-        return as_column(score(pa.RecordBatch.from_arrays(arrays, names=given.names)))
+        if len(columns) != len(parameters):
+            raise TypeError(
+                f"The model reads {len(parameters)} columns: {', '.join(parameters.names)}."
+            )
+        arrays = [as_read(column, field) for column, field in zip(columns, parameters, strict=True)]
+        return as_column(score(pa.RecordBatch.from_arrays(arrays, names=parameters.names)))
 
     # Spark reads the kind of a function from its annotations, which are texts in this file.
     call.__annotations__ = {"columns": pa.Array, "return": pa.Array}

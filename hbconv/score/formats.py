@@ -14,6 +14,7 @@ from hbconv.score.records import csv_blocks, csv_schema, json_blocks, json_schem
 __all__ = [
     "KINDS",
     "SUFFIXES",
+    "WRITTEN_SUFFIX",
     "blocks",
     "file_schema",
     "kind_of",
@@ -32,6 +33,8 @@ SUFFIXES = {
     ".ndjson": "json",
 }
 """Formats of table files, by their suffix."""
+WRITTEN_SUFFIX = {"parquet": ".parquet", "csv": ".csv", "ipc": ".arrow", "json": ".jsonl"}
+"""The suffix of the files that are written in a format."""
 COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
 """Suffixes behind those of CSV and JSON files, which are decompressed as they are read."""
 KINDS = tuple(SUFFIXES)
@@ -44,7 +47,7 @@ WHOLE_BATCHES = 32
 
 
 def kind_of(path: str) -> str | None:
-    """Return the format that a file's suffix tells, or None.
+    """Return the format of a file by its suffix, or None.
 
     >>> kind_of("in/a.csv.gz"), kind_of("in/a.PARQUET"), kind_of("in/a.parquet.gz")
     ('csv', 'parquet', None)
@@ -59,7 +62,7 @@ def kind_of(path: str) -> str | None:
 
 
 def file_schema(shard: Any) -> tuple[Any, int | None]:
-    """Return names and types of a file's columns, and its rows where its head tells them.
+    """Return names and types of a file's columns, and its rows where its head has them.
 
     Those of CSV and JSON files are of their first block alone, where times are text, as they stand.
     Nothing here imports pyarrow.dataset, which imports pandas.
@@ -73,10 +76,10 @@ def file_schema(shard: Any) -> tuple[Any, int | None]:
     from pyarrow.parquet import ParquetFile
 
     if shard.kind in ("csv", "json"):
-        found = csv_schema(shard) if shard.kind == "csv" else json_schema(shard)
-        if found is None:
+        schema = csv_schema(shard) if shard.kind == "csv" else json_schema(shard)
+        if schema is None:
             raise _empty(shard)
-        return pa.schema([(field.name, without_times(field.type)) for field in found]), None
+        return pa.schema([(field.name, without_times(field.type)) for field in schema]), None
     with shard.open() as source:
         if source.size() == 0:
             raise _empty(shard)
@@ -112,20 +115,21 @@ def blocks(
         Not all rows of the file can be read.
     """
     if shard.kind == "csv":
-        found = csv_blocks(shard, schema, unfit)
+        batches = csv_blocks(shard, schema, unfit)
     elif shard.kind == "json":
-        found = json_blocks(shard, schema)
+        batches = json_blocks(shard, schema)
     else:
-        found = _sound(
+        batches = _sound(
             shard, (_ipc_blocks if shard.kind == "ipc" else _parquet_blocks)(shard, schema, rows)
         )
-    for block in found:
+    for block in batches:
         for start in range(0, block.num_rows, rows):
             yield block.slice(start, rows)
 
 
 def _parquet_blocks(shard: Any, schema: Any, rows: int) -> Iterator[Any]:
     """Read a file page by page: a row group as a whole would be held in memory."""
+    # One row group of 6,000,000 rows and 6 columns takes 150 MB in all; read whole, 432 MB.
     from pyarrow.parquet import ParquetFile
 
     buffer = LOCAL_BYTES if shard.is_local else REMOTE_BYTES
@@ -137,10 +141,11 @@ def _parquet_blocks(shard: Any, schema: Any, rows: int) -> Iterator[Any]:
         for batch in file.iter_batches(rows, shard.row_groups, columns=schema.names):
             read += batch.num_rows
             yield batch
+        # pyarrow may return fewer rows of a row group that is cut off, and raise nothing.
         if read != held:
             raise InputError(
-                f"{shard.name} cannot be read as parquet: it holds {read:,} rows, and tells of "
-                f"{held:,}. Write the file anew."
+                f"{shard.name} cannot be read as parquet: it holds {read:,} rows, and its head has "
+                f"{held:,}. Write the file again."
             )
 
 
@@ -154,21 +159,23 @@ def split_row_groups(shard: Any, rows: int) -> tuple[tuple[int, ...], ...]:
 
     with reading(shard.name, shard.kind), shard.open() as source, ParquetFile(source) as file:
         counts = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+    # A process returns the outputs of its row groups at once, so it must hold them all.
     if max(counts, default=0) > WHOLE_BATCHES * rows:
         return ()
-    found = []
+    groups = []
     first = held = 0
     for number, count in enumerate(counts, 1):
         held += count
         if held >= rows or number == len(counts):
-            found.append(tuple(range(first, number)))
+            groups.append(tuple(range(first, number)))
             first, held = number, 0
-    return tuple(found)
+    return tuple(groups)
 
 
 def _ipc_blocks(shard: Any, schema: Any, rows: int) -> Iterator[Any]:
     import pyarrow as pa
 
+    # Mapped, only the pages of the columns that are read come from the disk.
     with pa.memory_map(shard.path) if shard.is_local else shard.open() as source:
         file = pa.ipc.open_file(source)
         for number in range(file.num_record_batches):
@@ -190,6 +197,7 @@ def _sound(shard: Any, batches: Iterator[Any]) -> Iterator[Any]:
     first = 1
     for batch in batches:
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            # Offsets of a damaged file would be read as memory beyond its buffers.
             try:
                 column.validate(full=True)
             except pa.ArrowInvalid as error:
@@ -219,6 +227,7 @@ def reading(path: object, kind: str | None = None) -> Iterator[None]:
 
     try:
         yield
+    # pyarrow catches ctrl-C while it reads, and raises this instead.
     except pa.ArrowCancelled:
         raise KeyboardInterrupt from None
     except (pa.ArrowException, OSError, UnicodeError) as error:

@@ -1,8 +1,7 @@
-"""What ``hbconv score`` does to one file after another: read, answer and write its rows.
+"""What ``hbconv score`` does to one file after another: read, score and write its rows.
 
-Answer batches of a table: in this process, or as each process of several devices does.
-
-Score a batch, and find the rows that a model refuses among those that it answers.
+Batches are scored in this process, or by the processes of several devices. Of a batch that the
+model refuses, the refused rows are found, and the others are scored.
 """
 
 from __future__ import annotations
@@ -18,8 +17,7 @@ from typing import Any
 
 from hbconv.engines.scorer import Scorer
 from hbconv.errors import BackendError, InputError, OptionError, StoreError
-from hbconv.score.ahead import behind, read_ahead
-from hbconv.score.device_pool import DevicePool, parse_devices
+from hbconv.score.concurrency import DevicePool, parse_devices, read_ahead, write_behind
 from hbconv.score.formats import split_row_groups
 from hbconv.score.outputs import json_line, table_writer
 from hbconv.score.shards import Shard
@@ -68,47 +66,49 @@ class ScoreJob:
             A file is damaged, the model refuses a row and there is no file of rejects, or a file
             was written to meanwhile.
         """
-        planned = self.schema  # asked while what answers is there
-        bad = [BadRows(shard.name, rejects) for shard in shards]
+        # It compiles the model, which must happen while the processes of devices are there.
+        planned = self.schema
+        bad_rows = [BadRows(shard.name, rejects) for shard in shards]
         rows = 0
-        with closing(self._all_parts(shards, bad)) as parts:
+        with closing(self._all_parts(shards, bad_rows)) as parts:
             first = next(parts, None)
             schema = planned if first is None else first.schema
-            with table_writer(path, kind, schema) as write, behind(write) as hand_on:
+            with table_writer(path, kind, schema) as write, write_behind(write) as hand_on:
+                # A writer needs the schema first, and only the first rows have it for certain.
                 for part in chain([] if first is None else [first], parts):
-                    hand_on(_as(part, schema))
+                    hand_on(_cast(part, schema))
                     rows += part.num_rows
-        return rows, sum(one.count for one in bad)
+        return rows, sum(bad.count for bad in bad_rows)
 
-    def _all_parts(self, shards: Sequence[Shard], bad: Sequence[BadRows]) -> Generator[Any]:
-        for shard, own in zip(shards, bad, strict=True):
-            yield from self._parts(shard, own)
+    def _all_parts(self, shards: Sequence[Shard], bad_rows: Sequence[BadRows]) -> Generator[Any]:
+        for shard, bad in zip(shards, bad_rows, strict=True):
+            yield from self._parts(shard, bad)
 
     def _parts(self, shard: Shard, bad: BadRows) -> Iterator[Any]:
         before = shard.info()
-        place = 0
+        position = 0
         unfit = bad.unfit if bad.sink is not None and shard.kind == "csv" else None
         with self.answering.read(self.table, shard, self.batch_rows, unfit) as answers:
-            for found in answers:
-                rows = found.num_rows
-                if isinstance(found, RefusedBatch):
-                    for _, part in find_parts(self._answer, found.batch, place, bad):
-                        yield part
+            for scored in answers:
+                rows = scored.num_rows
+                if isinstance(scored, RefusedBatch):
+                    yield from find_parts(self._answer, scored.batch, position, bad)
                 else:
-                    yield found
-                place += rows
+                    yield scored
+                position += rows
                 self.advance(rows)
+        # A file that grew or was replaced gives rows of two states, which no reader can tell.
         if shard.info() != before:
             raise InputError(
                 f"{shard.name} was written to while it was read. Its answers were not kept."
             )
 
     def _answer(self, batch: Any) -> Any:
-        """Answer one batch, or raise what the model says of its rows."""
-        found = self.answering.one(batch)
-        if isinstance(found, RefusedBatch):
-            raise found.error
-        return found
+        """Score one batch, or raise what the model says of its rows."""
+        scored = self.answering.one(batch)
+        if isinstance(scored, RefusedBatch):
+            raise scored.error
+        return scored
 
 
 def _empty(schema: Any) -> Any:
@@ -117,8 +117,8 @@ def _empty(schema: Any) -> Any:
     return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
-def _as(batch: Any, schema: Any) -> Any:
-    """Give answers the types of the first ones; no number may change by it."""
+def _cast(batch: Any, schema: Any) -> Any:
+    """Return outputs in the types of the first ones; a safe cast changes no number."""
     import pyarrow as pa
 
     if batch.schema == schema:
@@ -171,6 +171,7 @@ class BatchAnswers:
         """
         try:
             return self.scorer(batch)
+        # Faults are ValueErrors too, so they are let through before refusals are caught.
         except FAULTS:
             raise
         except REFUSALS as error:
@@ -248,9 +249,10 @@ class OnDevices:
         self, table: ShardTable, shard: Shard, rows: int, unfit: Unfit
     ) -> Iterator[Iterator[Any]]:
         """Give the answers to a file, in the order of its rows."""
+        # A process is sent numbers of row groups; their rows would have to be pickled.
         groups = split_row_groups(shard, rows) if shard.kind == "parquet" else ()
         if groups:
-            pieces = (replace(shard, row_groups=own) for own in groups)
+            pieces = (replace(shard, row_groups=numbers) for numbers in groups)
             yield chain.from_iterable(self.pool.answers(pieces))
             return
         with read_ahead(table.batches(shard, rows, unfit)) as batches:
@@ -258,8 +260,8 @@ class OnDevices:
 
     def one(self, batch: Any) -> Any:
         """Answer one batch."""
-        (found,) = self.pool.answers([batch])
-        return found
+        (scored,) = self.pool.answers([batch])
+        return scored
 
 
 @dataclass(frozen=True)
@@ -299,8 +301,8 @@ def for_device(
     device: str,
 ) -> DeviceAnswers:
     """Load the model in the process of a device."""
-    own = argparse.Namespace(**(vars(options) | {"device": device}))
-    scorer = Scorer(load(own), methods, keep)
+    of_device = argparse.Namespace(**(vars(options) | {"device": device}))
+    scorer = Scorer(load(of_device), methods, keep)
     return DeviceAnswers(BatchAnswers(scorer, schema), options.batch_rows)
 
 
@@ -338,7 +340,7 @@ class BadRows:
         if self.sink is None:
             raise InputError(
                 f"{self.name}, row {row:,}: {reason} "
-                "Mend the row, or set such rows aside with --rejects FILE."
+                "Fix the row, or set such rows aside with --rejects FILE."
             )
         self.count += 1
         line = {"file": self.name, "row": row, "reason": reason, "values": values}
@@ -346,7 +348,8 @@ class BadRows:
 
     def unfit(self, row: Any) -> str:
         """Take a CSV row of too many or too few values, as pyarrow gives it."""
-        number = row.number - 1  # pyarrow counts the header
+        # pyarrow counts the header.
+        number = row.number - 1
         self.skipped.append(number)
         self.add(
             number,
@@ -355,20 +358,22 @@ class BadRows:
         )
         return "skip"
 
-    def number(self, place: int) -> int:
-        """Return the number in the file of a row, whose place is among those that were read."""
-        number = place + 1
+    def number(self, position: int) -> int:
+        """Return the number in the file of a row, whose position is among those that were read."""
+        number = position + 1
+        # pyarrow skips uneven rows before they are counted, so each one moves those behind it.
         for skipped in self.skipped:
             number += skipped <= number
         return number
 
 
 def find_parts(
-    score: Callable[[Any], Any], batch: Any, place: int, bad: BadRows
-) -> Iterator[tuple[int, Any]]:
-    r"""Yield the answers to the rows of a batch that are answered, with the place of the first.
+    score: Callable[[Any], Any], batch: Any, position: int, bad: BadRows
+) -> Iterator[Any]:
+    r"""Yield the outputs for the rows of a batch that are not refused, part by part.
 
-    Halves of a refused batch are scored by themselves, down to the single row.
+    The batch begins at ``position`` among the rows that were read. Halves of a refused batch are
+    scored by themselves, down to the single row.
 
     >>> import pyarrow as pa
     >>> import io
@@ -379,20 +384,21 @@ def find_parts(
     >>> bad = BadRows("t.csv", io.StringIO())
     >>> batch = pa.record_batch({"a": [2, 4, None, 6]})
     >>> list(find_parts(halve, batch, 0, bad))
-    [(0, [1.0, 2.0]), (3, [3.0])]
+    [[1.0, 2.0], [3.0]]
     >>> bad.sink.getvalue()
     '{"file": "t.csv", "row": 3, "reason": "a is missing.", "values": {"a": null}}\n'
     """
     try:
-        yield place, score(batch)
+        yield score(batch)
     except FAULTS:
         raise
     except REFUSALS as error:
         if batch.num_rows == 0:
             raise
         if batch.num_rows == 1:
-            bad.add(bad.number(place), str(error), batch.to_pylist()[0])
+            bad.add(bad.number(position), str(error), batch.to_pylist()[0])
             return
+        # Halving finds one bad row of n by about 2 log2(n) calls, where one by one takes n.
         half = batch.num_rows // 2
-        yield from find_parts(score, batch.slice(0, half), place, bad)
-        yield from find_parts(score, batch.slice(half), place + half, bad)
+        yield from find_parts(score, batch.slice(0, half), position, bad)
+        yield from find_parts(score, batch.slice(half), position + half, bad)

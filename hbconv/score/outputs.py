@@ -1,10 +1,7 @@
-"""Write table files in the format of the suffix.
+"""Write table files in the format of the suffix. A file appears only when it is complete.
 
-A file appears only when it is complete.
-
-Write rows as JSON lines, column by column.
-
-A million labels take 1.9 s of a processor (``hbconv score`` in all), and row by row 5.3 s.
+JSON lines are written column by column: ``hbconv score`` of a million labels takes 1.9 s of a
+processor in all, and row by row 5.3 s.
 """
 
 from __future__ import annotations
@@ -23,26 +20,26 @@ from hbconv.errors import InputError, OptionError
 from hbconv.files import appearing, appearing_new, scratch
 from hbconv.score.shards import open_file_system
 
-__all__ = ["json_line", "placed", "placed_in", "placed_new", "table_writer"]
+__all__ = ["json_line", "open_new_output", "open_output", "open_output_in", "table_writer"]
 
 
-def placed(given: str) -> AbstractContextManager[Path]:
+def open_output(place: str) -> AbstractContextManager[Path]:
     """Give a temporary file that takes a path or URL when the block ends without an error."""
-    return placed_in(*open_file_system(given))
+    return open_output_in(*open_file_system(place))
 
 
-def placed_in(system: Any, path: str) -> AbstractContextManager[Path]:
+def open_output_in(system: Any, path: str) -> AbstractContextManager[Path]:
     """Do the same for a path of a file system.
 
     A file of another system is written on the local disk first, then sent under another name.
     """
     if system.type_name == "local":
         return appearing(path)
-    return _sent(system, path, system.move)
+    return _send_when_done(system, path, system.move)
 
 
 @contextmanager
-def placed_new(given: str) -> Iterator[Path]:
+def open_new_output(place_name: str) -> Iterator[Path]:
     """Give a temporary file that takes a path or URL which nothing has.
 
     In other file systems that is asked right before the file takes its name.
@@ -52,21 +49,25 @@ def placed_new(given: str) -> Iterator[Path]:
     OptionError
         Something has it when the block ends: another run may have written it.
     """
-    system, path = open_file_system(given)
+    system, path = open_file_system(place_name)
     is_local = system.type_name == "local"
-    place = appearing_new(path) if is_local else _sent(system, path, partial(_move_new, system))
+    place = (
+        appearing_new(path)
+        if is_local
+        else _send_when_done(system, path, partial(_move_new, system))
+    )
     try:
         with place as temporary:
             yield temporary
     except FileExistsError as error:
         raise OptionError(
-            f"{given} appeared while this run was at work, so another one may have written it. It "
-            "was left as it is. Name another file, or replace it with --force."
+            f"{place_name} appeared while this run was at work, so another one may have written "
+            "it. It was left as it is. Name another file, or replace it with --force."
         ) from error
 
 
 @contextmanager
-def _sent(system: Any, path: str, move: Callable[[str, str], None]) -> Iterator[Path]:
+def _send_when_done(system: Any, path: str, move: Callable[[str, str], None]) -> Iterator[Path]:
     with scratch() as temporary:
         yield temporary
         _send(temporary, system, path, move)
@@ -74,6 +75,7 @@ def _sent(system: Any, path: str, move: Callable[[str, str], None]) -> Iterator[
 
 def _send(temporary: Path, system: Any, path: str, move: Callable[[str, str], None]) -> None:
     """Copy a local file to another system, where an interruption leaves what was there before."""
+    # In the folder of its target, because a move across folders may be a copy.
     half = posixpath.join(posixpath.dirname(path), f".hbconv-{secrets.token_hex(4)}")
     try:
         with temporary.open("rb") as source, system.open_output_stream(half) as target:
@@ -102,12 +104,12 @@ def table_writer(path: Path, kind: str, schema: Any) -> Iterator[Callable[[Any],
     InputError
         The format does not hold a column's type.
     """
-    with _writing(kind), _opened(kind, path, schema) as writer:
+    with _name_format_errors(kind), _open_writer(kind, path, schema) as writer:
         yield writer.write_batch
 
 
 @contextmanager
-def _writing(kind: str) -> Iterator[None]:
+def _name_format_errors(kind: str) -> Iterator[None]:
     """Turn pyarrow's errors about types into an InputError that names the format."""
     import pyarrow as pa
 
@@ -118,7 +120,7 @@ def _writing(kind: str) -> Iterator[None]:
         raise InputError(f"The answers cannot be written as {kind}: {reason:.300}") from error
 
 
-def _opened(kind: str, path: Path, schema: Any) -> Any:
+def _open_writer(kind: str, path: Path, schema: Any) -> Any:
     import pyarrow as pa
     import pyarrow.csv
     import pyarrow.parquet
@@ -158,7 +160,7 @@ class JsonWriter:
         parts: list[Any] = []
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             parts += [f"{', ' if parts else '{'}{json.dumps(name)}: ", _texts(column)]
-        self.file.write(_data(_joined(*parts, "}\n")))
+        self.file.write(_text_bytes(_join_texts(*parts, "}\n")))
 
 
 def json_line(values: dict[str, Any]) -> str:
@@ -172,11 +174,12 @@ def json_line(values: dict[str, Any]) -> str:
     return _text(values, _readable) + "\n"
 
 
-def _joined(*parts: Any) -> Any:
+def _join_texts(*parts: Any) -> Any:
     """Join texts, and the texts of columns row by row; null where there is none."""
     import pyarrow as pa
     from pyarrow import compute
 
+    # Offsets of 32 bits would end at 2 GB of text in a batch.
     large = pa.large_string()
     texts = [pa.scalar(p, large) if isinstance(p, str) else p.cast(large) for p in (*parts, "")]
     return compute.binary_join_element_wise(
@@ -184,10 +187,11 @@ def _joined(*parts: Any) -> Any:
     )
 
 
-def _data(lines: Any) -> Any:
+def _text_bytes(lines: Any) -> Any:
     """Return the bytes of texts, one behind the other."""
     import numpy as np
 
+    # Arrow keeps texts end to end in one buffer, so the lines are written without making objects.
     _, offsets, data = lines.buffers()
     ends = np.frombuffer(offsets, np.int64)
     first, last = int(ends[lines.offset]), int(ends[lines.offset + len(lines)])
@@ -211,7 +215,7 @@ def _writer(kind: Any) -> Callable[[Any], Any]:
     if types.is_floating(kind):
         return _fractions
     if types.is_string(kind) or types.is_large_string(kind):
-        return _quoted
+        return _quote
     return _one_by_one
 
 
@@ -221,24 +225,27 @@ def _fractions(column: Any) -> Any:
 
     numbers = column.cast("float64")
     finite = compute.if_else(compute.is_finite(numbers), numbers, None)
+    # Arrow writes 1.0 as "1", which a reader of the file would take for an int.
     return compute.replace_substring_regex(finite.cast("string"), r"^(-?\d+)$", r"\1.0")
 
 
-def _quoted(column: Any) -> Any:
-    """Write texts in quotes. Only what stands in some of them is looked for in all."""
+def _quote(column: Any) -> Any:
+    """Write texts in quotes. Only what occurs in some of them is looked for in all."""
     import pyarrow as pa
     from pyarrow import compute
 
+    # One pass tells most columns that need no escapes; each kind of escape is a pass of its own.
     if compute.any(compute.match_substring_regex(column, ESCAPED)).as_py():
-        column = _escaped(column)
+        column = _escape(column)
     large = pa.large_string()
     mark = pa.scalar('"', large)
     return compute.binary_join_element_wise(mark, column.cast(large), mark, pa.scalar("", large))
 
 
-def _escaped(column: Any) -> Any:
+def _escape(column: Any) -> Any:
     from pyarrow import compute
 
+    # Backslashes first: the other escapes bring new ones.
     column = compute.replace_substring(column, "\\", "\\\\")
     column = compute.replace_substring(column, '"', '\\"')
     for letter in map(chr, range(32)):
@@ -284,5 +291,6 @@ def _plain(value: Any) -> Any:
         return {name: _plain(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(inner) for inner in value]
+    # inf - inf and NaN - NaN are NaN, which equals nothing.
     finite = not isinstance(value, float) or value - value == 0
     return value if finite else None

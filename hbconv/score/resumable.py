@@ -1,7 +1,8 @@
-"""A folder of answers, one file for each input file, that a later run can go on with.
+"""A folder of outputs, one file for each input file, that a later run can continue.
 
-``_hbconv/job.json`` says what is asked. ``_hbconv/done/NAME.json`` appears when a file is on the
-disk, with its rows and checksum. ``_hbconv/manifest.json`` holds all of them, and is written last.
+``_hbconv/job.json`` says what the run has to do. ``_hbconv/done/NAME.json`` appears when a file is
+on the disk, with its rows and checksum. ``_hbconv/manifest.json`` holds all of them, and is written
+last.
 
 Others may have written to the folder. So what these files say is checked before it is used, they
 name no file outside the folder, and no link in the folder is followed.
@@ -23,14 +24,14 @@ from typing import Any
 
 from hbconv.errors import OptionError
 from hbconv.files import LEFTOVER, sweep
-from hbconv.score.outputs import placed_in
+from hbconv.score.formats import WRITTEN_SUFFIX
+from hbconv.score.outputs import open_output_in
 from hbconv.score.shards import Shard, is_url, open_file_system
 
 __all__ = ["Folder", "file_hash", "require_names"]
 
 JOB = "_hbconv/job.json"
 MANIFEST = "_hbconv/manifest.json"
-SUFFIX = {"parquet": ".parquet", "csv": ".csv", "ipc": ".arrow", "json": ".jsonl"}
 
 
 @dataclass(frozen=True)
@@ -39,16 +40,16 @@ class Folder:
 
     Parameters
     ----------
-    given : str
+    place : str
         Path or URL.
     """
 
-    given: str
+    place: str
 
     @cached_property
     def root(self) -> tuple[Any, str]:
         """Its file system, and its path there."""
-        return open_file_system(self.given)
+        return open_file_system(self.place)
 
     def at(self, name: str) -> tuple[Any, str]:
         """Return the file system and the path of a file in the folder."""
@@ -57,7 +58,7 @@ class Folder:
 
     def output(self, shard: Shard, kind: str) -> str:
         """Return the name of the answers to a file."""
-        return posixpath.splitext(shard.name)[0] + SUFFIX[kind]
+        return posixpath.splitext(shard.name)[0] + WRITTEN_SUFFIX[kind]
 
     def rejects(self, name: str) -> str:
         """Return the name of the rows set aside beside a file of answers."""
@@ -65,29 +66,29 @@ class Folder:
 
     @property
     def job(self) -> Any:
-        """What the run in the folder was asked, or None where there is none.
+        """The job of the run in the folder, or None where there is none.
 
         Raises
         ------
         OptionError
             The file that says so is damaged.
         """
-        found = self._read(JOB)
-        if found is not None and not _is_job(found):
+        job = self._read(JOB)
+        if job is not None and not _is_job(job):
             raise OptionError(
-                f"{self.at(JOB)[1]} is damaged, so the run cannot be gone on with. Start anew with "
+                f"{self.at(JOB)[1]} is damaged, so the run cannot continue. Start again with "
                 "--force, or name a new folder."
             )
-        return found
+        return job
 
     def begin(self, job: dict[str, Any], *, resume: bool, force: bool) -> list[dict[str, Any]]:
-        """Return the records of the files that are done, of a run that was asked the same.
+        """Return the records of the files that are done, of a run of the same job.
 
         Raises
         ------
         OptionError
-            The folder is not empty and neither is wanted, or it holds a run that was asked
-            something else, or files of others.
+            The folder is not empty and neither is wanted, or it holds a run of another job, or
+            files of others.
         """
         if force:
             self._clear(job)
@@ -99,18 +100,18 @@ class Folder:
         if not resume:
             state = "finished" if self._read(MANIFEST) else "begun"
             raise OptionError(
-                f"-o {self.given} holds a run that was {state}. "
+                f"-o {self.place} holds a run that was {state}. "
                 "Go on with it with --resume, or replace it with --force."
             )
-        _require_same(self.given, before, job)
+        _require_same(self.place, before, job)
         held = self._records()
         records = [held[name] for name in before["outputs"] if name in held]
         whole = [record for record in records if self._is_whole(record)]
         return [r for r in whole if not before["rejects"] or self._has_rejects(r)]
 
-    def record(self, name: str, **found: Any) -> dict[str, Any]:
+    def record(self, name: str, **facts: Any) -> dict[str, Any]:
         """Write down that a file of answers is complete."""
-        record = {"output": name, **found}
+        record = {"output": name, **facts}
         self.write(f"_hbconv/done/{name}.json", record)
         return record
 
@@ -119,13 +120,14 @@ class Folder:
         held = {record["output"]: record for record in records}
         shards = [held[name] for name in job["outputs"]]
         rows = sum(shard["rows"] for shard in shards)
+        # The manifest first: if the run ends between the two, records are there twice, never lost.
         self.write(MANIFEST, {**job, "rows": rows, "shards": shards})
         self._remove_records()
 
     def write(self, name: str, value: Any) -> None:
         """Write a small file as JSON."""
         self.make_folder(posixpath.dirname(name))
-        with placed_in(*self.at(name)) as temporary:
+        with open_output_in(*self.at(name)) as temporary:
             temporary.write_text(json.dumps(value, indent=1), encoding="utf-8")
 
     def make_folder(self, name: str) -> None:
@@ -134,7 +136,7 @@ class Folder:
         system.create_dir(path, recursive=True)
 
     @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Keep other runs of this machine out of a local folder; the lock ends with the process.
 
         What killed runs left half-written is removed.
@@ -147,32 +149,34 @@ class Folder:
         self._require_no_links()
         if self._read(JOB) is None:
             self._require_none_but([])
-        if is_url(self.given):
+        if is_url(self.place):
             self._sweep()
             yield
             return
         import fcntl
 
         self.make_folder("_hbconv")
+        # O_NOFOLLOW: a link in the place of the lock would open, or make, a file elsewhere.
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
         with open(os.open(self.at("_hbconv/lock")[1], flags, 0o666), "rb") as file:
             try:
+                # The kernel drops it with the process, so a killed run leaves no lock behind.
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
-                raise OptionError(f"-o {self.given}: another run is at work there.") from error
+                raise OptionError(f"-o {self.place}: another run is at work there.") from error
             self._sweep()
             yield
 
     def _require_no_links(self) -> None:
         """Refuse a local folder that holds anything but files and folders of its own."""
-        if is_url(self.given):
+        if is_url(self.place):
             return
         for folder, _, _ in os.walk(self.at("")[1]):
             for path in map(Path(folder).joinpath, os.listdir(folder)):
                 mode = path.lstat().st_mode
                 if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
                     raise OptionError(
-                        f"-o {self.given}: {path} is a link or no ordinary file. A run's folder "
+                        f"-o {self.place}: {path} is a link or no ordinary file. A run's folder "
                         "holds none: remove it, or name a new folder."
                     )
 
@@ -184,6 +188,7 @@ class Folder:
                 return json.loads(file.read())
         except FileNotFoundError:
             return None
+        # JSON that is nested thousands deep is damage too.
         except (ValueError, RecursionError):
             return ""
 
@@ -198,28 +203,29 @@ class Folder:
         """Return what was written down of each file of answers; damaged records are none."""
         done = self._read(MANIFEST)
         shards = done.get("shards") if isinstance(done, dict) else None
-        found = list(shards) if isinstance(shards, list) else []
-        found += [self._read(f"_hbconv/done/{name}") for name in self._list("_hbconv/done")]
-        return {record["output"]: record for record in found if _is_record(record)}
+        records = list(shards) if isinstance(shards, list) else []
+        records += [self._read(f"_hbconv/done/{name}") for name in self._list("_hbconv/done")]
+        return {record["output"]: record for record in records if _is_record(record)}
 
     def _is_whole(self, record: dict[str, Any]) -> bool:
         """Compare size and checksum; of another file system, the size alone."""
+        # A checksum there would download each file again.
         system, path = self.at(record["output"])
-        found = system.get_file_info(path)
-        if not found.is_file or found.size != record["bytes"]:
+        info = system.get_file_info(path)
+        if not info.is_file or info.size != record["bytes"]:
             return False
-        return is_url(self.given) or file_hash(Path(path)) == record["sha256"]
+        return is_url(self.place) or file_hash(Path(path)) == record["sha256"]
 
     def _has_rejects(self, record: dict[str, Any]) -> bool:
         system, path = self.at(self.rejects(record["output"]))
         return bool(system.get_file_info(path).is_file)
 
-    def _require_none_but(self, own: Sequence[str]) -> None:
-        found = set(self._list("")).difference(own)
-        others = [name for name in found if not name.startswith("_hbconv/")]
+    def _require_none_but(self, expected: Sequence[str]) -> None:
+        names = set(self._list("")).difference(expected)
+        others = [name for name in names if not name.startswith("_hbconv/")]
         if others:
             raise OptionError(
-                f"-o {self.given} holds files of others, such as {min(others)}. Name a new folder."
+                f"-o {self.place} holds files of others, such as {min(others)}. Name a new folder."
             )
 
     def _clear(self, job: dict[str, Any]) -> None:
@@ -236,6 +242,7 @@ class Folder:
         names = dict.fromkeys([*before["outputs"], *self._records()])
         self._require_none_but(list(names))
         system, _ = self.at("")
+        # The job goes last: an interrupted --force still knows which files are the run's own.
         for name in (MANIFEST, *names, JOB):
             with contextlib.suppress(FileNotFoundError):
                 system.delete_file(self.at(name)[1])
@@ -250,7 +257,7 @@ class Folder:
     def _sweep(self) -> None:
         """Remove what killed runs left half-written."""
         system, root = self.at("")
-        if not is_url(self.given):
+        if not is_url(self.place):
             for folder, _, _ in os.walk(root):
                 sweep(folder)
             return
@@ -272,21 +279,25 @@ def _is_inside(name: Any) -> bool:
 
 
 def _is_job(value: Any) -> bool:
-    """Say whether a value tells what a run was asked."""
+    """Whether a value is the job of a run."""
     if not isinstance(value, dict) or not isinstance(value.get("outputs"), list):
         return False
-    known = isinstance(value.get("rejects"), str | bool) and isinstance(value.get("inputs"), dict)
-    return known and all(map(_is_inside, value["outputs"]))
+    has_types = isinstance(value.get("rejects"), str | bool) and isinstance(
+        value.get("inputs"), dict
+    )
+    return has_types and all(map(_is_inside, value["outputs"]))
 
 
 def _is_record(value: Any) -> bool:
     if not isinstance(value, dict) or not _is_inside(value.get("output")):
         return False
     counts = (value.get(name) for name in ("rows", "rejected", "bytes"))
+    # True is an int to isinstance.
     return all(type(n) is int for n in counts) and isinstance(value.get("sha256"), str)
 
 
-def _require_same(given: str, before: dict[str, Any], job: dict[str, Any]) -> None:
+def _require_same(place: str, before: dict[str, Any], job: dict[str, Any]) -> None:
+    # By way of JSON, in which tuples are lists, as in the file.
     for name, value in json.loads(json.dumps(job)).items():
         old = before.get(name)
         if old == value:
@@ -296,8 +307,8 @@ def _require_same(given: str, before: dict[str, Any], job: dict[str, Any]) -> No
             changed = sorted(n for n in old.keys() | value.keys() if old.get(n) != value.get(n))
             what = f"inputs ({', '.join(changed[:3])})"
         raise OptionError(
-            f"-o {given} holds a run with other {what}. Name a new folder, or start "
-            "anew with --force."
+            f"-o {place} holds a run with other {what}. Name a new folder, or start "
+            "again with --force."
         )
 
 

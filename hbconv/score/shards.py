@@ -1,8 +1,7 @@
 """Find the table files that an input names: files, folders, globs and URLs of other systems.
 
-Columns that the names of folders tell, as hive writes them.
-
-List the files below a folder: links are followed, but none in a circle.
+Names of folders may hold columns, as hive writes them (``year=2024``). Links below a folder are
+followed, but none in a circle.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class Shard:
     kind : str
         Its format, a value of ``SUFFIXES``.
     system : pyarrow.fs.FileSystem
-        Where it lies.
+        Where it is.
     path : str
         Its path there.
     encoding : str
@@ -53,7 +52,7 @@ class Shard:
     keys : dict of pyarrow.Scalar
         Columns that the names of its folders tell (``year=2024``).
     rows : int, optional
-        How many it holds, where its head tells.
+        How many it holds, where its head has them.
     row_groups : tuple of int, optional
         Row groups that are read of a parquet file, where not all of them are.
     """
@@ -70,7 +69,7 @@ class Shard:
 
     @property
     def is_local(self) -> bool:
-        """Whether it lies on this machine."""
+        """Whether it is on this machine."""
         return bool(self.system.type_name == "local")
 
     def open(self) -> Any:
@@ -82,18 +81,18 @@ class Shard:
         return self.system.open_input_stream(self.path)
 
     def info(self) -> dict[str, Any]:
-        """Return what tells that the file was changed: its size, and when it was written."""
-        found = self.system.get_file_info(self.path)
-        return {"size": found.size, "written": found.mtime_ns}
+        """Return what differs once the file is changed: its size, and when it was written."""
+        info = self.system.get_file_info(self.path)
+        return {"size": info.size, "written": info.mtime_ns}
 
     def digest(self) -> dict[str, Any]:
-        """Return what tells that the file holds something else, whenever it was written."""
+        """Return what differs where the file holds something else, whenever it was written."""
         with self.system.open_input_stream(self.path, compression=None) as source:
             return {"sha256": hashlib.file_digest(source, "sha256").hexdigest()}
 
 
 def find_shards(
-    given: Sequence[str], kind: str | None = None, encoding: str = UTF8
+    places: Sequence[str], kind: str | None = None, encoding: str = UTF8
 ) -> tuple[Shard, ...]:
     """Find the files of each input, in the order of their names.
 
@@ -104,7 +103,7 @@ def find_shards(
     given : sequence of str
         Files, folders, patterns (``*``, ``?``, ``[...]``, and ``**`` for folders), or URLs.
     kind : str, optional
-        Format of files whose suffix tells none.
+        Format of files whose suffix shows none.
     encoding : str
         Of the text of CSV and JSON lines files.
 
@@ -121,7 +120,7 @@ def find_shards(
         raise MissingPackageError(
             "Reading tables needs pyarrow. Install with: pip install 'hbconv[score]'"
         ) from error
-    return tuple(shard for place in given for shard in _shards(place, kind, encoding))
+    return tuple(shard for place in places for shard in _shards(place, kind, encoding))
 
 
 def as_path(place: str) -> str:
@@ -130,8 +129,8 @@ def as_path(place: str) -> str:
     >>> as_path("file:///tmp/new%20rows.csv"), as_path("s3://bucket/rows.csv"), as_path("rows.csv")
     ('/tmp/new rows.csv', 's3://bucket/rows.csv', 'rows.csv')
     """
-    found = LOCAL.fullmatch(place)
-    return unquote(found[1]) if found else place
+    match = LOCAL.fullmatch(place)
+    return unquote(match[1]) if match else place
 
 
 def is_url(text: str) -> bool:
@@ -152,6 +151,7 @@ def open_file_system(place: str) -> tuple[Any, str]:
         return fs.LocalFileSystem(), place
     with reading(place):
         try:
+            # What is reserved stays: a URL may be quoted already.
             return tuple(fs.FileSystem.from_uri(quote(place, safe=RESERVED)))
         except (ValueError, NotImplementedError):
             return _open_by_fsspec(place)
@@ -192,15 +192,15 @@ def _shards(place: str, kind: str | None, encoding: str) -> list[Shard]:
     root, paths = _files(place, system, path)
     shards = []
     for file in paths:
-        own = kind_of(file) or kind
-        if own is None:
+        kind_of_file = kind_of(file) or kind
+        if kind_of_file is None:
             raise InputError(
                 f"{posixpath.basename(file)}: unknown table format. Known: {', '.join(KINDS)}. "
                 "State it with --input-format, or leave the file out by a pattern such as "
                 "'in/*.parquet'."
             )
         name = posixpath.relpath(file, root) if root else file
-        shards.append(look_at(Shard(name, own, system, file, encoding)))
+        shards.append(look_at(Shard(name, kind_of_file, system, file, encoding)))
     return shards
 
 
@@ -209,17 +209,18 @@ def _files(place: str, system: Any, path: str) -> tuple[str, list[str]]:
     from pyarrow import fs
 
     with reading(place):
-        found = system.get_file_info(path)
-        if found.type == fs.FileType.File:
+        info = system.get_file_info(path)
+        if info.type == fs.FileType.File:
             return posixpath.dirname(path), [path]
         pattern = None
-        if found.type == fs.FileType.NotFound and (wild := WILD.search(path)):
+        if info.type == fs.FileType.NotFound and (wild := WILD.search(path)):
             pattern = _pattern(path)
             path = posixpath.dirname(path[: wild.start()]) or "."
-            found = system.get_file_info(path)
-        if found.type == fs.FileType.NotFound:
+            info = system.get_file_info(path)
+        if info.type == fs.FileType.NotFound:
             raise InputError(f"No file {place}.")
         listed = list_files(system, path)
+    # A file whose name pyarrow cannot be given must not be left out in silence.
     for file in listed:
         require_utf8(file)
     root = path.rstrip("/")
@@ -248,6 +249,7 @@ def _pattern(path: str) -> re.Pattern[str]:
 
 
 def _segment(part: str) -> str:
+    # fnmatch lets * match slashes, and wraps the whole in (?s:...)\Z.
     inner = fnmatch.translate(part)
     return inner.replace(".*", "[^/]*").replace("(?s:", "(?:").removesuffix(r"\Z")
 
@@ -264,8 +266,8 @@ def look_at(shard: Shard) -> Shard:
 
     with reading(shard.name, shard.kind):
         held, rows = file_schema(shard)
-        told = folder_keys(posixpath.dirname(shard.name))
-        keys = {key: value for key, value in told.items() if key not in held.names}
+        by_folder = folder_keys(posixpath.dirname(shard.name))
+        keys = {key: value for key, value in by_folder.items() if key not in held.names}
     fields = [pa.field(key, value.type) for key, value in keys.items()]
     return replace(shard, schema=pa.schema([*held, *fields]), keys=keys, rows=rows)
 
@@ -286,8 +288,8 @@ def folder_keys(folder: str) -> dict[str, Any]:
     import pyarrow.dataset as datasets
 
     schema = pa.schema([(name, pa.string()) for name in dict.fromkeys(names)])
-    told = datasets.HivePartitioning(schema).parse(f"/{folder}/")
-    texts = datasets.get_partition_keys(told)
+    expression = datasets.HivePartitioning(schema).parse(f"/{folder}/")
+    texts = datasets.get_partition_keys(expression)
     return {name: _scalar(texts[name]) for name in schema.names}
 
 
@@ -323,10 +325,11 @@ def list_files(system: Any, path: str) -> list[str]:
 
 
 def _below(folder: str, above: frozenset[tuple[int, int]]) -> Iterator[str]:
-    """Yield the files of a folder, which lies in some that are known by device and number."""
-    found = os.stat(folder)
-    place = (found.st_dev, found.st_ino)
-    if place in above:
+    """Yield the files of a folder, given device and number of those that it is in."""
+    info = os.stat(folder)
+    identity = (info.st_dev, info.st_ino)
+    # Device and inode name a folder, whichever path or link leads to it.
+    if identity in above:
         raise InputError(
             f"{folder} is a link to a folder that it lies in, so its files would be read again and "
             "again. Remove the link, or name the folders."
@@ -336,10 +339,10 @@ def _below(folder: str, above: frozenset[tuple[int, int]]) -> Iterator[str]:
             if entry.name.startswith(HIDDEN):
                 continue
             if entry.is_dir():
-                yield from _below(entry.path, above | {place})
+                yield from _below(entry.path, above | {identity})
             elif entry.is_file():
                 yield entry.path
             elif os.path.exists(entry.path):
                 raise InputError(f"{entry.path} is no ordinary file. Remove it, or name the files.")
             else:
-                raise InputError(f"{entry.path} is a link to nothing. Remove it, or mend it.")
+                raise InputError(f"{entry.path} is a link to nothing. Remove it, or fix it.")

@@ -1,10 +1,8 @@
 """Read table files as one table, in batches of bounded memory.
 
-Find the types of the columns of CSV and JSON files from all their values, as pandas does.
-
-The first block alone does not tell them.
-
-Find whole numbers of JSON lines files that lose digits where fractions stand beside them.
+The types of the columns of CSV and JSON lines files are found from all their values, as pandas
+does: the first block alone does not show them. Whole numbers that would lose digits, because other
+values of their column are fractions, are kept as text or refused.
 """
 
 from __future__ import annotations
@@ -16,8 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hbconv.errors import InputError
-from hbconv.names import listed
+from hbconv.errors import InputError, shown
 from hbconv.score.formats import blocks, reading
 from hbconv.score.records import json_blocks, lines_of, without_times
 from hbconv.score.shards import Shard, find_shards
@@ -52,11 +49,11 @@ class ShardTable:
         """
         import pyarrow as pa
 
-        own = pa.schema([field for field in self.schema if field.name not in shard.keys])
-        found = blocks(shard, own, rows, unfit)
+        held = pa.schema([field for field in self.schema if field.name not in shard.keys])
+        read = blocks(shard, held, rows, unfit)
         while True:
             with reading(shard.name, shard.kind):
-                block = next(found, None)
+                block = next(read, None)
                 if block is None:
                     return
                 batch = self._whole(shard, block)
@@ -114,8 +111,8 @@ def _require_json_digits(shards: Sequence[Shard], common: Any, kept: Sequence[st
 
     for shard in shards:
         if shard.kind == "json":
-            own = [common.field(name) for name in kept if name not in shard.keys]
-            require_digits(shard, pa.schema(own))
+            fields = [common.field(name) for name in kept if name not in shard.keys]
+            require_digits(shard, pa.schema(fields))
 
 
 def _loses_digits(
@@ -125,12 +122,13 @@ def _loses_digits(
     types: set[Any],
     unfit: Callable[[Any], str] | None,
 ) -> bool:
-    """Say whether the common type of a column does not hold a whole number of a CSV file."""
+    """Whether the common type of a column does not hold a whole number of a CSV file."""
     import pyarrow as pa
 
     texts = [shard for shard in shards if shard.kind == "csv" and name not in shard.keys]
     if common == pa.float64():
         return any(holds_long_numbers(shard, name, unfit) for shard in texts)
+    # No type of whole numbers holds both uint64 and int64.
     return bool(texts) and pa.uint64() in types and common != pa.uint64()
 
 
@@ -159,12 +157,12 @@ def _schema(
 
     if shard.kind not in ("csv", "json"):
         return shard.schema
-    own = [name for name in columns if name not in shard.keys]
+    held = [name for name in columns if name not in shard.keys]
     if shard.kind == "csv":
-        found = narrowest_schema(shard, own, unfit, kept)
+        types = narrowest_schema(shard, held, unfit, kept)
     else:
-        found = json_schema(shard, own)
-    return pa.schema([*found, *(shard.schema.field(name) for name in shard.keys)])
+        types = json_schema(shard, held)
+    return pa.schema([*types, *(shard.schema.field(name) for name in shard.keys)])
 
 
 def _common(shards: Sequence[Shard], columns: Sequence[str], schemas: Sequence[Any]) -> Any:
@@ -194,13 +192,17 @@ def _require_columns(shard: Shard, columns: Sequence[str]) -> None:
     name = shard.name
     missing = [column for column in columns if column not in present]
     if missing:
-        has = f"It has: {listed(present)}." if present else "It has none."
-        raise InputError(f"{name} lacks the columns {listed(missing)}. {has}")
+        has = f"It has: {_quote(present)}." if present else "It has none."
+        raise InputError(f"{name} lacks the columns {_quote(missing)}. {has}")
     twice = [column for column in columns if present.count(column) > 1]
     if twice:
         raise InputError(
-            f"{name} holds the columns {listed(twice)} more than once. Rename or drop the others."
+            f"{name} holds the columns {_quote(twice)} more than once. Rename or drop the others."
         )
+
+
+def _quote(names: Sequence[str]) -> str:
+    return ", ".join(map(shown, names))
 
 
 WIDER = {"null": "int64", "int64": "double"}
@@ -235,7 +237,9 @@ def narrowest_schema(
     import pyarrow as pa
 
     types = {name: shard.schema.field(name).type for name in columns}
+    # pyarrow takes whole numbers beyond int64 for floats, so kept columns are tried as ints first.
     types |= {name: pa.int64() for name in kept if types.get(name) == pa.float64()}
+    # Each round makes one column wider, and text holds everything, so the rounds end.
     while True:
         narrowest = pa.schema(list(types.items()))
         try:
@@ -269,8 +273,8 @@ def json_schema(shard: Shard, columns: Sequence[str]) -> Any:
     with reading(shard.name, shard.kind):
         for block in json_blocks(shard):
             for name in types.keys() & set(block.schema.names):
-                found = without_times(block.schema.field(name).type)
-                types[name] = _both(name, types[name], found)
+                kind = without_times(block.schema.field(name).type)
+                types[name] = _both(name, types[name], kind)
     return pa.schema([(name, types[name]) for name in columns])
 
 
@@ -304,28 +308,28 @@ def _find_uneven_row(shard: Shard, schema: Any) -> None:
     """Refuse a file by the first of its rows that has too many or too few values."""
     import pyarrow as pa
 
-    found: list[Any] = []
+    uneven: list[Any] = []
 
     def stop(row: Any) -> str:
-        found.append(row)
+        uneven.append(row)
         return "error"
 
     try:
         for _ in blocks(shard, schema, WHOLE, stop):
             pass
     except pa.ArrowInvalid as error:
-        if found:
+        if uneven:
             raise InputError(
-                f"{shard.name} cannot be read as csv: row {found[0].number - 1:,} has "
-                f"{found[0].actual_columns} values, and the header {found[0].expected_columns}. "
-                "Mend the row, or set such rows aside with --rejects FILE."
+                f"{shard.name} cannot be read as csv: row {uneven[0].number - 1:,} has "
+                f"{uneven[0].actual_columns} values, and the header {uneven[0].expected_columns}. "
+                "Fix the row, or set such rows aside with --rejects FILE."
             ) from error
 
 
 def _unfit(error: Exception, names: Sequence[str]) -> str | None:
     """Return the column that holds the value an error is about."""
-    found = re.match(r"In CSV column #(\d+): .*conversion error", str(error))
-    return names[int(found[1])] if found else None
+    match = re.match(r"In CSV column #(\d+): .*conversion error", str(error))
+    return names[int(match[1])] if match else None
 
 
 LONG_DIGITS = re.compile(rb"(?<![\d.])\d{16,}(?![\d.eE])")
@@ -384,5 +388,6 @@ def _holds(number: int) -> bool:
     """Say whether float64 holds a whole number."""
     try:
         return int(float(number)) == number
+    # float() of an int beyond 1.8e308.
     except OverflowError:
         return False

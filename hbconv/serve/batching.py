@@ -1,8 +1,8 @@
 """Dynamic batching: rows of requests that wait together are computed together.
 
 A batch is all that waits when the model is free, up to a number of rows. So a busy model works on
-large batches, and a free one answers at once. A request whose rows the model refuses is told so,
-and the others of its batch are computed without it. The catalog has the queue of each model.
+large batches, and a free one computes at once. A request whose rows the model refuses gets the
+error, and the others of its batch are computed without it. The catalog has the queue of each model.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hbconv.serve.inference import Inference, join_rows
 from hbconv.serve.metrics import Metrics
 from hbconv.serve.served_model import Answers, ServedModel, compute
 from hbconv.serve.settings import Settings
-from hbconv.serve.signature import Given
+from hbconv.serve.signature import OutputTensor
 
 __all__ = ["Batcher", "Catalog", "Outcome", "Waiting", "order_versions"]
 
@@ -37,17 +37,18 @@ Then = Callable[[Outcome], None]
 class Waiting:
     """A request in the queue, and what takes its outcome; neither, once nobody waits for it."""
 
-    asked: Inference | None
+    inference: Inference | None
     then: Then | None
 
     @property
     def rows(self) -> int:
         """How many rows there are to compute."""
-        return 0 if self.asked is None else self.asked.rows.count
+        # A request that nobody waits for stays in the queue until its turn, without its rows.
+        return 0 if self.inference is None else self.inference.rows.count
 
     def cancel(self) -> None:
-        """Compute no answer that is not begun, and tell nobody. The rows are let go of at once."""
-        self.asked = self.then = None
+        """Compute nothing that is not begun, and report to nobody. The rows are freed at once."""
+        self.inference = self.then = None
 
 
 class Batcher:
@@ -72,16 +73,17 @@ class Batcher:
         self._queue: deque[Waiting] = deque()
         self._is_busy = False
 
-    def ask(self, asked: Inference, then: Then) -> Waiting:
+    def ask(self, inference: Inference, then: Then) -> Waiting:
         """Put a request in the queue; ``then`` takes its answers, or the error."""
-        waiting = Waiting(asked, then)
+        waiting = Waiting(inference, then)
         self._queue.append(waiting)
+        # Nothing but the loop's thread changes the queue and this flag, so no lock is needed.
         if not self._is_busy:
             self._is_busy = True
             self._begin_soon()
         return waiting
 
-    async def answer(self, asked: Inference) -> Answers:
+    async def answer(self, inference: Inference) -> Answers:
         """Wait for the answers to a request.
 
         Raises
@@ -89,16 +91,17 @@ class Batcher:
         InputError
             The model refuses its rows.
         """
-        answered: asyncio.Future[Answers] = asyncio.get_running_loop().create_future()
-        waiting = self.ask(asked, partial(_tell, answered))
+        future: asyncio.Future[Answers] = asyncio.get_running_loop().create_future()
+        waiting = self.ask(inference, partial(_tell, future))
         try:
-            return await answered
+            return await future
         finally:
             waiting.cancel()
 
     def _begin_soon(self) -> None:
         """Begin once the requests are read that are there already, or after the delay."""
         loop = asyncio.get_running_loop()
+        # Sockets that the loop has found readable come before call_soon, so they share the batch.
         if self._settings.batch_delay:
             loop.call_later(self._settings.batch_delay, self._work)
         else:
@@ -110,9 +113,10 @@ class Batcher:
             batch = self._next()
             if not batch:
                 continue
-            requests = [waiting.asked for waiting in batch if waiting.asked is not None]
-            rows = sum([asked.rows.count for asked in requests])
+            requests = [waiting.inference for waiting in batch if waiting.inference is not None]
+            rows = sum([inference.rows.count for inference in requests])
             self._metrics.batch(self.served, rows)
+            # A longer batch would keep the loop from its other clients.
             if not self.served.is_quick(rows, requests):
                 self._compute_in_thread(batch, requests)
                 return
@@ -128,16 +132,16 @@ class Batcher:
             if rows > self._settings.batch_rows:
                 break
             batch.append(self._queue.popleft())
-        return [waiting for waiting in batch if waiting.asked is not None]
+        return [waiting for waiting in batch if waiting.inference is not None]
 
     def _compute_in_thread(self, batch: list[Waiting], requests: list[Inference]) -> None:
-        def computed(found: asyncio.Future[list[Outcome]]) -> None:
-            self._settle(batch, found.result())
+        def go_on(batch_outcomes: asyncio.Future[list[Outcome]]) -> None:
+            self._settle(batch, batch_outcomes.result())
             self._work()
 
         loop = asyncio.get_running_loop()
-        found = loop.run_in_executor(self._threads, compute_batch, self.served, requests)
-        found.add_done_callback(computed)
+        batch_outcomes = loop.run_in_executor(self._threads, compute_batch, self.served, requests)
+        batch_outcomes.add_done_callback(go_on)
 
     def _settle(self, batch: list[Waiting], outcomes: list[Outcome]) -> None:
         for waiting, outcome in zip(batch, outcomes, strict=True):
@@ -145,30 +149,34 @@ class Batcher:
                 waiting.then(outcome)
 
 
-def _tell(answered: asyncio.Future[Answers], outcome: Outcome) -> None:
-    if answered.done():
-        return  # it is cancelled, and the one who waited does not know it yet
+def _tell(future: asyncio.Future[Answers], outcome: Outcome) -> None:
+    # It is cancelled, and the one who waited does not know it yet.
+    if future.done():
+        return
     if isinstance(outcome, Exception):
-        answered.set_exception(outcome)
+        future.set_exception(outcome)
     else:
-        answered.set_result(outcome)
+        future.set_result(outcome)
 
 
 def compute_batch(served: ServedModel, requests: Sequence[Inference]) -> list[Outcome]:
     """Compute some requests together; one by one where a row of theirs is refused."""
     outcomes = _compute_together(served, requests)
+    # Only a failed batch is computed again one by one, so good requests pay once for a bad one.
     if len(requests) == 1 or not isinstance(outcomes[0], Exception):
         return outcomes
-    return [_compute_together(served, [asked])[0] for asked in requests]
+    return [_compute_together(served, [inference])[0] for inference in requests]
 
 
 def _compute_together(served: ServedModel, requests: Sequence[Inference]) -> list[Outcome]:
     """Return the answers to each request, or the error that all of them share."""
-    wanted: Collection[Given] = requests[0].wanted
+    wanted: Collection[OutputTensor] = requests[0].wanted
     if len(requests) > 1:
-        wanted = {one.name: one for asked in requests for one in asked.wanted}.values()
+        wanted = {
+            tensor.name: tensor for inference in requests for tensor in inference.wanted
+        }.values()
     try:
-        rows = join_rows([asked.rows for asked in requests])
+        rows = join_rows([inference.rows for inference in requests])
         answers = compute(served.model, served.signature, rows, wanted)
     except Exception as error:
         _log.debug("%s refuses a batch of %d requests: %s", served.name, len(requests), error)
@@ -180,9 +188,11 @@ def _split_answers(requests: Sequence[Inference], answers: Answers) -> list[Outc
     """Return to each request the answers that it asked for, of its rows."""
     outcomes: list[Outcome] = []
     start = 0
-    for asked in requests:
-        stop = start + asked.rows.count
-        outcomes.append({one.name: answers[one.name][start:stop] for one in asked.wanted})
+    for inference in requests:
+        stop = start + inference.rows.count
+        outcomes.append(
+            {tensor.name: answers[tensor.name][start:stop] for tensor in inference.wanted}
+        )
         start = stop
     return outcomes
 
@@ -195,6 +205,7 @@ def order_versions(versions: Iterable[str]) -> list[str]:
     >>> order_versions(["10", "9"])
     ['9', '10']
     """
+    # Versions may have 18 digits and leading zeros: by length and then by text is by number.
     return sorted(versions, key=lambda version: (len(version.lstrip("0")), version.lstrip("0")))
 
 
@@ -213,7 +224,7 @@ class Catalog:
             served = batcher.served
             self.models.setdefault(served.name, {})[served.version] = batcher
         self._newest = {
-            name: found[order_versions(found)[-1]] for name, found in self.models.items()
+            name: versions[order_versions(versions)[-1]] for name, versions in self.models.items()
         }
 
     def find(self, name: str, version: str | None = None) -> Batcher:
@@ -227,15 +238,15 @@ class Catalog:
         if version is None and name in self._newest:
             return self._newest[name]
         if name not in self.models:
-            known = ", ".join(sorted(self.models)) or "none"
+            names = ", ".join(sorted(self.models)) or "none"
             raise RefusedError(
-                404, "NotFound", f"There is no model {shown(name)}. Served: {known:.500}."
+                404, "NotFound", f"There is no model {shown(name)}. Served: {names:.500}."
             )
         if version not in self.models[name]:
-            known = ", ".join(self.models[name])
+            names = ", ".join(self.models[name])
             raise RefusedError(
                 404,
                 "NotFound",
-                f"Model {shown(name)} has no version {shown(version)}. It has: {known:.500}.",
+                f"Model {shown(name)} has no version {shown(version)}. It has: {names:.500}.",
             )
         return self.models[name][str(version)]

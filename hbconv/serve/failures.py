@@ -49,8 +49,8 @@ class RefusedError(Exception):
 def to_refusal(error: Exception) -> RefusedError:
     """Return what a client is told of an error.
 
-    Rows and options that do not fit are the client's to mend. Whatever else fails is the server's,
-    and its message is kept where it is no error of hbconv: it may hold what is not to be told.
+    Rows and options that do not fit are the client's to fix. Whatever else fails is the server's,
+    and only messages of hbconv's own errors leave it: others may hold secrets.
     """
     if isinstance(error, RefusedError):
         return error
@@ -64,7 +64,7 @@ def to_refusal(error: Exception) -> RefusedError:
 
 
 def log_failure(error: Exception) -> None:
-    """Log what is the server's to mend, with its trace; a request that takes too long has none."""
+    """Log what is the server's to fix, with its trace; a request that takes too long has none."""
     if isinstance(error, TimeoutError):
         _log.warning("A request took longer than the server allows")
     elif to_refusal(error).status >= 500 and not isinstance(error, RefusedError):
@@ -74,6 +74,7 @@ def log_failure(error: Exception) -> None:
 def begin_log() -> None:
     """Write the log of this process to standard error, few lines of each kind."""
     logging.basicConfig(level=logging.INFO, format="hbconv: %(message)s")
+    # A filter of a logger does not see the records of its children; one of a handler does.
     for handler in logging.getLogger().handlers:
         handler.addFilter(LogRate())
 
@@ -81,7 +82,7 @@ def begin_log() -> None:
 class LogRate(logging.Filter):
     """Lets few warnings and errors of each kind pass: of one line of code.
 
-    The first one of the next period tells how many were left out.
+    The first one of the next period reports how many were left out.
     """
 
     def __init__(self) -> None:
@@ -92,6 +93,7 @@ class LogRate(logging.Filter):
         """Tell whether a record passes."""
         if record.levelno < logging.WARNING:
             return True
+        # By line of code, not by text: a text may hold a name that a client chose.
         kind, now = (record.pathname, record.lineno), time.monotonic()
         began, count = self._periods.get(kind, (now, 0))
         if now < began + PERIOD_SECONDS:
@@ -99,6 +101,7 @@ class LogRate(logging.Filter):
             return count < MOST_LINES
         self._periods[kind] = now, 1
         if count > MOST_LINES:
+            # The text is formatted here, so the arguments must not be applied to it again.
             record.msg = f"{record.getMessage()} ({count - MOST_LINES} more like it are left out)"
             record.args = ()
         return True

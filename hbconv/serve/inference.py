@@ -1,7 +1,8 @@
 """Inference: rows of a request of any protocol, once they are read, and the tensors it wants.
 
 A value is taken where it converts exactly, so that no request makes the model compile. Another one
-is refused: the source model might answer it otherwise.
+is refused: the source model might predict otherwise for it. This is the one rule of exactness of
+the server: the rows then have the dtypes that the model reads, which converts them no more.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy.typing as npt
 from hbconv.containers.schema import MOST_EXACT_INT
 from hbconv.errors import InputError, shown
 from hbconv.names import unknown
-from hbconv.serve.signature import Given, ModelSignature, Taken
+from hbconv.serve.signature import InputTensor, ModelSignature, OutputTensor
 
 __all__ = [
     "Inference",
@@ -27,13 +28,16 @@ __all__ = [
     "convert_values",
     "form_input",
     "join_rows",
+    "quote_names",
     "read_rows",
 ]
 
-_EXACT_INTS = {"float32": 1 << 24, "float64": MOST_EXACT_INT}
-"""Up to here a float holds all ints."""
+_EXACT_INTS = {"float32": 2**24, "float64": MOST_EXACT_INT}
+"""Up to here a float holds all ints: it has 24 or 53 bits for their digits."""
 _INT64 = np.iinfo(np.int64)
 
+MOST_NAMES = 20
+"""Names that a message quotes: a model may read thousands of columns."""
 TEXT_BYTES = 56
 """Of a text of Python, beside its letters."""
 ENTRY_BYTES = 150
@@ -53,7 +57,7 @@ def convert_values(where: str, values: npt.NDArray[Any], dtype: str) -> npt.NDAr
     Raises
     ------
     InputError
-        A value does not convert exactly, or text stands where numbers are read.
+        A value does not convert exactly, or is text where numbers are read.
 
     Examples
     --------
@@ -74,9 +78,11 @@ def convert_values(where: str, values: npt.NDArray[Any], dtype: str) -> npt.NDAr
 
 
 def _convert_floats(where: str, values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    # An overflow becomes an infinity or another int, so it is unequal and refused below.
     with np.errstate(over="ignore", invalid="ignore"):
         converted = values.astype(dtype)
     same = converted == values
+    # NaN is unequal to itself. A float holds it, and an int does not.
     if dtype.kind == "f":
         same |= np.isnan(values)
     _require_all(same, where, values, dtype)
@@ -86,6 +92,7 @@ def _convert_floats(where: str, values: npt.NDArray[Any], dtype: np.dtype[Any]) 
 def _convert_ints(where: str, values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     limit = _EXACT_INTS.get(dtype.name)
     low, high = (_INT64.min, _INT64.max) if limit is None else (-limit, limit)
+    # Every dtype holds the ints of 8 and 16 bits, so these are not looked at.
     if values.dtype.itemsize >= 4:
         _require_all((values >= low) & (values <= high), where, values, dtype)
     return values.astype(dtype)
@@ -110,7 +117,7 @@ class Rows:
     ----------
     count : int
     arrays : tuple of array
-        One for each tensor of ``ModelSignature.taken``: of shape (count,), or (count, width).
+        One for each tensor of ``ModelSignature.inputs``: of shape (count,), or (count, width).
     """
 
     count: int
@@ -129,6 +136,7 @@ class Rows:
             yield self
             return
         lengths = [sum(map(_weigh, row)) for row in zip(*texts, strict=True)]
+        # A part ends where the running sum passes a multiple, so none exceeds it by over a row.
         groups = np.cumsum(lengths, dtype=np.int64) // most
         starts = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), self.count]
         for start, stop in pairwise(starts):
@@ -145,6 +153,7 @@ def _weigh(value: object) -> int:
 def _find_owner(array: npt.NDArray[Any]) -> tuple[int, int]:
     """Return what holds the values of an array, and its bytes: a body, or the array itself."""
     owner: Any = array
+    # A view keeps the whole array alive, and an array over a body keeps the whole body.
     while isinstance(owner.base, np.ndarray):
         owner = owner.base
     if isinstance(owner.base, memoryview):
@@ -162,53 +171,64 @@ def read_rows(signature: ModelSignature, tensors: Mapping[str, npt.NDArray[Any]]
     """
     if tensors.keys() != signature.names:
         _require_names(tensors.keys(), signature)
-    shaped = [_reshape(taken, tensors[taken.name]) for taken in signature.taken]
+    shaped = [_reshape(tensor, tensors[tensor.name]) for tensor in signature.inputs]
     count = len(shaped[0]) if shaped else 0
     if len(shaped) > 1:
         _require_one_length(signature, shaped)
     arrays = [
         array
-        if array.dtype == taken.array_dtype
-        else convert_values(f"Input {shown(taken.name)}", array, taken.dtype)
-        for taken, array in zip(signature.taken, shaped, strict=True)
+        if array.dtype == tensor.array_dtype
+        else convert_values(f"Input {shown(tensor.name)}", array, tensor.dtype)
+        for tensor, array in zip(signature.inputs, shaped, strict=True)
     ]
     return Rows(count, tuple(arrays))
 
 
 def _require_one_length(signature: ModelSignature, shaped: Sequence[npt.NDArray[Any]]) -> None:
     if len({len(array) for array in shaped}) > 1:
-        lengths = zip(signature.taken, shaped, strict=True)
-        told = ", ".join(f"{shown(taken.name)} has {len(array)}" for taken, array in lengths)
-        raise InputError(f"The inputs differ in their number of rows: {told:.500}.")
+        lengths = zip(signature.inputs, shaped, strict=True)
+        listing = ", ".join(f"{shown(tensor.name)} has {len(array)}" for tensor, array in lengths)
+        raise InputError(f"The inputs differ in their number of rows: {listing:.500}.")
 
 
-def _require_names(given: AbstractSet[str], signature: ModelSignature) -> None:
+def _require_names(names: AbstractSet[str], signature: ModelSignature) -> None:
     """Refuse names that are missing or unknown; columns that are not read may come."""
-    missing = sorted(signature.names - given)
-    unknown = signature.refused(given)
-    said = [
-        f"{what} {', '.join(map(shown, names[:20]))}."
-        for what, names in (("Inputs are missing:", missing), ("Unknown inputs:", unknown))
-        if names
+    missing = sorted(signature.names - names)
+    strange = signature.find_strange(names)
+    faults = [
+        f"{what} {quote_names(wrong)}."
+        for what, wrong in (("Inputs are missing:", missing), ("Unknown inputs:", strange))
+        if wrong
     ]
-    known = ", ".join(repr(taken.name) for taken in signature.taken[:20])
-    if said:
-        raise InputError(f"{' '.join(said)} The model takes {known}.")
+    if faults:
+        takes = quote_names([tensor.name for tensor in signature.inputs])
+        raise InputError(f"{' '.join(faults)} The model takes {takes}.")
 
 
-def _reshape(taken: Taken, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a tensor in the shape that is told; a column may come as (n_rows, 1)."""
+def quote_names(names: Sequence[str]) -> str:
+    """Return the first names of a list as messages quote them.
+
+    Examples
+    --------
+    >>> quote_names(["age", "city"])
+    "'age', 'city'"
+    """
+    return ", ".join(map(shown, names[:MOST_NAMES]))
+
+
+def _reshape(tensor: InputTensor, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a tensor in the shape of the metadata; a column may arrive as (n_rows, 1)."""
     shape = array.shape
-    if taken.width is None:
+    if tensor.width is None:
         if len(shape) == 2 and shape[1] == 1:
             return array[:, 0]
         fits = len(shape) == 1
     else:
-        fits = len(shape) == 2 and shape[1] == taken.width
+        fits = len(shape) == 2 and shape[1] == tensor.width
     if not fits:
         raise InputError(
-            f"Input {shown(taken.name)} has shape {list(array.shape)}; the model takes "
-            f"{list(taken.shape)}, with any number of rows for -1."
+            f"Input {shown(tensor.name)} has shape {list(array.shape)}; the model takes "
+            f"{list(tensor.shape)}, with any number of rows for -1."
         )
     return array
 
@@ -225,7 +245,7 @@ def form_input(signature: ModelSignature, rows: Rows) -> Any:
     """Return rows in the form in which the model is called."""
     if signature.feeds in ("matrix", "items"):
         return rows.arrays[0]
-    names = (taken.name for taken in signature.taken)
+    names = (tensor.name for tensor in signature.inputs)
     keys = names if signature.feeds == "names" else range(len(rows.arrays))
     return dict(zip(keys, rows.arrays, strict=True))
 
@@ -237,7 +257,7 @@ class Inference:
     Parameters
     ----------
     rows : Rows
-    wanted : tuple of Given
+    wanted : tuple of OutputTensor
     id : str
         What the client calls the request; empty where it does not.
     binary : frozenset of str
@@ -245,38 +265,39 @@ class Inference:
     """
 
     rows: Rows
-    wanted: tuple[Given, ...]
+    wanted: tuple[OutputTensor, ...]
     id: str = ""
     binary: frozenset[str] = frozenset()
 
     @property
     def width(self) -> int:
-        """Number of values that answer a row."""
-        return sum([one.width for one in self.wanted])
+        """Number of values of all wanted tensors for a row."""
+        return sum([tensor.width for tensor in self.wanted])
 
     @property
     def answer_bytes(self) -> int:
-        """Bytes of the tensors of its answer."""
+        """Bytes of the tensors of its response."""
+        # Each value counts as the widest number: the labels of rows are not known before.
         return 8 * self.rows.count * self.width
 
 
-def choose_outputs(signature: ModelSignature, names: Iterable[str]) -> tuple[Given, ...]:
-    """Find tensors that the model gives; the usual ones where a request of any protocol names none.
+def choose_outputs(signature: ModelSignature, names: Iterable[str]) -> tuple[OutputTensor, ...]:
+    """Find tensors that the model returns; the usual ones where a request names none.
 
     Raises
     ------
     OptionError
-        The model does not give one of them.
+        The model does not return one of them.
     InputError
         One is named twice.
     """
     wanted = tuple(names)
     if not wanted:
         return signature.usual
-    known = signature.outputs
+    by_name = signature.outputs_by_name
     for name in wanted:
-        if name not in known:
-            raise unknown("output", name, known)
+        if name not in by_name:
+            raise unknown("output", name, by_name)
     if len(set(wanted)) < len(wanted):
         raise InputError("An output is named twice.")
-    return tuple([known[name] for name in wanted])
+    return tuple([by_name[name] for name in wanted])

@@ -30,6 +30,7 @@ METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 
 KEPT_BYTES = 64 << 10
 """Room on the disk for counts that come: to write where there is none ends a process."""
+# Buckets by 1, 2, 5: a request of a small model takes below a millisecond, a long one seconds.
 SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 _ASKING = sorted(route.name for route in ROUTES if route.asks_model)
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096, 16384, 65536)
@@ -42,9 +43,10 @@ class _BulkHistogram(Histogram):
         """Observe amounts, as ``observe`` does each of them."""
         array = np.asarray(amounts)
         self._sum.inc(float(array.sum()))
+        # The first bound that is not below an amount, as in ``observe``; the last is infinite.
         counts = np.bincount(np.searchsorted(self._upper_bounds, array))
-        for place in counts.nonzero()[0].tolist():
-            self._buckets[place].inc(float(counts[place]))
+        for bucket in counts.nonzero()[0].tolist():
+            self._buckets[bucket].inc(float(counts[bucket]))
 
 
 class Metrics:
@@ -97,6 +99,7 @@ class Metrics:
             self._batches.labels(served.name, served.version)
         folder = os.environ.get(METRICS_FOLDER)
         for path in Path(folder).glob(f"*_{os.getpid()}.db") if folder else ():
+            # A file that is mapped beyond the disk's room ends its process by SIGBUS when written.
             with path.open("r+b") as file:
                 os.posix_fallocate(file.fileno(), 0, min(KEPT_BYTES, path.stat().st_size))
 
@@ -111,26 +114,27 @@ class Metrics:
         self._new_batches[served.name, served.version].append(rows)
 
     def publish(self, running: int) -> None:
-        """Tell what was counted since the last time, and how many requests there are now.
+        """Publish what was counted since the last time, and how many requests there are now.
 
-        Each count is told once. Where no file is left to open, or no room on the disk, the rest
-        stays for the next time.
+        Each count is published once. Where no file is left to open, or no room on the disk, the
+        rest stays for the next time.
         """
         try:
             self._running.set(running)
-            _told(self._new_requests, self._tell_requests)
-            _told(self._new_seconds, self._tell_seconds)
-            _told(self._new_batches, self._tell_batches)
+            _hand_over(self._new_requests, self._add_requests)
+            _hand_over(self._new_seconds, self._add_seconds)
+            _hand_over(self._new_batches, self._add_batches)
+        # Metrics are never worth a failed request.
         except OSError as error:
             _log.warning("The metrics cannot be written: %s", error)
 
-    def _tell_requests(self, request: tuple[str, str, int], count: int) -> None:
+    def _add_requests(self, request: tuple[str, str, int], count: int) -> None:
         self._requests.labels(*map(str, request)).inc(count)
 
-    def _tell_seconds(self, model: str, seconds: list[float]) -> None:
+    def _add_seconds(self, model: str, seconds: list[float]) -> None:
         self._seconds.labels(model).observe_all(seconds)
 
-    def _tell_batches(self, version: tuple[str, str], rows: list[float]) -> None:
+    def _add_batches(self, version: tuple[str, str], rows: list[float]) -> None:
         self._batches.labels(*version).observe_all(rows)
 
     def text(self) -> bytes:
@@ -144,19 +148,23 @@ class Metrics:
         return generate_latest(together)
 
 
-def _told(counts: MutableMapping[_Key, _Count], tell: Callable[[_Key, _Count], None]) -> None:
-    """Tell each count, and forget it then."""
+def _hand_over(counts: MutableMapping[_Key, _Count], add: Callable[[_Key, _Count], None]) -> None:
+    """Add each count to what others see, and forget it."""
     for key in tuple(counts):
-        tell(key, counts[key])
+        add(key, counts[key])
+        # Only then: an error of the disk leaves the count for the next time.
         del counts[key]
 
 
 def _forget_dead(folder: Path) -> None:
-    """Take the requests that ran in a process away once it ended, whatever ended it."""
+    """Take away the requests that ran in a process once it has ended, whatever ended it."""
     for path in folder.glob("gauge_live*.db"):
         process = int(path.stem.rpartition("_")[2])
         try:
+            # Signal 0 is not sent: it only asks whether the process is there.
             os.kill(process, 0)
-        except (ProcessLookupError, PermissionError):  # or its number is another user's by now
-            with suppress(FileNotFoundError):  # another worker was first
+        # PermissionError: its number is another user's by now.
+        except (ProcessLookupError, PermissionError):
+            # FileNotFoundError: another worker was first.
+            with suppress(FileNotFoundError):
                 mark_process_dead(process, str(folder))  # type: ignore[no-untyped-call]

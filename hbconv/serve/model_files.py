@@ -1,4 +1,4 @@
-"""Model files: which files a user means by a path, and what a generation is told to serve.
+"""Model files: which files a user means by a path, and which ones a generation has to serve.
 
 ``iris.hbc`` is version 1 of ``iris``. In a folder, ``iris.hbc`` is so too, and ``iris/2.hbc`` is
 version 2 of ``iris``.
@@ -21,7 +21,7 @@ from hbconv.serve.settings import Settings
 __all__ = ["Assignment", "Fingerprint", "ModelFile", "find_models", "fingerprint"]
 
 Fingerprint = tuple[tuple[Any, ...], ...]
-"""Tells one state of the files from another."""
+"""Differs where the files do: by inode for a replaced file, by time and size for a written one."""
 
 SUFFIX = ".hbc"
 FIRST = "1"
@@ -60,25 +60,26 @@ def find_models(paths: Sequence[Path], name: str | None = None) -> list[ModelFil
         A file is not there or is no saved model, a name cannot be part of an address, or two files
         are the same version of a model.
     """
-    found = [file for path in paths for file in _at(path)]
+    files = [file for path in paths for file in _at(path)]
     if name is not None:
-        if len(found) != 1 or paths[0].is_dir():
+        if len(files) != 1 or paths[0].is_dir():
             raise OptionError("--name renames one model file. Give one, or rename the files.")
-        found = [ModelFile(name, FIRST, found[0].path)]
-    _require_names(found)
-    return sorted(found)
+        files = [ModelFile(name, FIRST, files[0].path)]
+    _require_names(files)
+    return sorted(files)
 
 
 def fingerprint(paths: Sequence[Path], name: str | None = None) -> Fingerprint:
-    """Return what tells whether a file appeared, went or changed."""
+    """Return what differs once a file appears, goes or changes."""
     try:
         files = find_models(paths, name)
-        found = [file.path.stat() for file in files]
+        states = [file.path.stat() for file in files]
+    # A folder that cannot be read is a state too: its end is a change that is worth a swap.
     except (OptionError, OSError) as error:
         return ((str(error),),)
     return tuple(
         (file, state.st_ino, state.st_size, state.st_mtime_ns)
-        for file, state in zip(files, found, strict=True)
+        for file, state in zip(files, states, strict=True)
     )
 
 
@@ -87,14 +88,14 @@ def _at(path: Path) -> Iterator[ModelFile]:
         yield from _in_folder(path)
         return
     _require_file(path)
-    found = format_of(path)
-    if found is not ModelFormat.SAVED:
-        raise OptionError(_not_saved(path, found))
+    kind = format_of(path)
+    if kind is not ModelFormat.SAVED:
+        raise OptionError(_not_saved(path, kind))
     yield ModelFile(path.stem, FIRST, path)
 
 
 def _require_file(path: Path) -> None:
-    """Refuse what is no file: to open a pipe waits for ever, and a device may have no end."""
+    """Refuse what is no file: opening a pipe waits for ever, and a device may have no end."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError as error:
@@ -107,20 +108,21 @@ def _require_file(path: Path) -> None:
         )
 
 
-def _not_saved(path: Path, found: ModelFormat | None) -> str:
-    if found is None:
+def _not_saved(path: Path, kind: ModelFormat | None) -> str:
+    if kind is None:
         return f"{path.name} is no model. Serve a file that hbconv convert wrote."
-    if found in REFUSED and found is not ModelFormat.PICKLE:
-        return f"{path.name} is {found.value}. {REFUSED[found]}"
-    flag = " --allow-pickle" if found is ModelFormat.PICKLE else ""
+    if kind in REFUSED and kind is not ModelFormat.PICKLE:
+        return f"{path.name} is {kind.value}. {REFUSED[kind]}"
+    flag = " --allow-pickle" if kind is ModelFormat.PICKLE else ""
     command = f"hbconv convert{flag} {path.name} -o {path.stem}{SUFFIX}"
-    return f"{path.name} is {found.value}, not a saved model. Make one with: {command}"
+    return f"{path.name} is {kind.value}, not a saved model. Make one with: {command}"
 
 
 def _in_folder(folder: Path) -> Iterator[ModelFile]:
     for path in folder.glob(f"*{SUFFIX}"):
         _require_file(path)
         yield ModelFile(path.stem, FIRST, path)
+    # Other stems are no versions, so that a folder may hold backups beside them.
     for path in folder.glob(f"*/*{SUFFIX}"):
         if _VERSION.fullmatch(path.stem):
             _require_file(path)
@@ -170,14 +172,14 @@ class Assignment:
     @staticmethod
     def from_line(line: bytes) -> Assignment:
         """Read what ``to_line`` wrote."""
-        told = json.loads(line)
+        fields = json.loads(line)
         return Assignment(
-            tuple(_read_file(one) for one in told["files"]),
-            tuple(_read_file(one) for one in told["unloaded"]),
-            Settings(**told["settings"]),
-            told["control"],
+            tuple(_read_file(file) for file in fields["files"]),
+            tuple(_read_file(file) for file in fields["unloaded"]),
+            Settings(**fields["settings"]),
+            fields["control"],
         )
 
 
-def _read_file(told: Mapping[str, str]) -> ModelFile:
-    return ModelFile(told["name"], told["version"], Path(told["path"]))
+def _read_file(fields: Mapping[str, str]) -> ModelFile:
+    return ModelFile(fields["name"], fields["version"], Path(fields["path"]))

@@ -40,6 +40,7 @@ class Places:
         RefusedError
             There is none.
         """
+        # The loop's thread alone takes and frees places, so that a plain count is enough.
         if self.taken >= self._most:
             raise RefusedError(
                 503, "Busy", f"{self.taken} requests are waiting already.", _COME_AGAIN
@@ -65,8 +66,8 @@ class Places:
             It would.
         """
         if self.held + more > self._most_bytes:
-            told = f"Requests hold {self.held:,} bytes already, and this one {more:,} more."
-            raise RefusedError(503, "Busy", told, _COME_AGAIN)
+            message = f"Requests hold {self.held:,} bytes already, and this one {more:,} more."
+            raise RefusedError(503, "Busy", message, _COME_AGAIN)
 
 
 class TakenPlace:
@@ -86,6 +87,7 @@ class TakenPlace:
         RefusedError
             All requests together would hold too many.
         """
+        # Fewer bytes than before are never refused.
         if count > self._held:
             self._places.require(count - self._held)
         self.keep(count)

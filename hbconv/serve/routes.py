@@ -1,6 +1,6 @@
-"""Routes: the one table of what the server can be asked.
+"""Routes: the one table of the requests that the server takes.
 
-All else is made from it: how a path is found, who may ask, how long a body may be, what handles
+All else is made from it: how a path is found, who may send it, how long a body may be, what handles
 it, what metrics call it, what OpenAPI describes, and what gRPC mirrors. So is the table of
 ``docs/serving.md``.
 """
@@ -66,14 +66,14 @@ ROUTES = (
     Route(
         "predict",
         ("/v1/models/{model}:predict", "/v1/models/{model}/versions/{version}:predict"),
-        "Answer records by {model}",
+        "Run {model} on records",
         "POST",
         asks_model=True,
     ),
     Route(
         "infer",
         ("/v2/models/{model}/infer", "/v2/models/{model}/versions/{version}/infer"),
-        "Answer tensors by {model} (Open Inference Protocol)",
+        "Run {model} on tensors (Open Inference Protocol)",
         "POST",
         asks_model=True,
         rpc="ModelInfer",
@@ -81,21 +81,22 @@ ROUTES = (
     Route(
         "model",
         ("/v2/models/{model}", "/v2/models/{model}/versions/{version}"),
-        "Tell of {model}",
+        "Describe {model}",
         rpc="ModelMetadata",
     ),
     Route(
         "model_ready",
         ("/v2/models/{model}/ready", "/v2/models/{model}/versions/{version}/ready"),
-        "Tell whether {model} takes requests",  # and so which names there are
+        "Report whether {model} takes requests",
+        # It needs the token, unlike the health of the server: it reveals which names there are.
         rpc="ModelReady",
         label="ready",
     ),
-    Route("server", ("/v2",), "Tell of the server", rpc="ServerMetadata"),
+    Route("server", ("/v2",), "Describe the server", rpc="ServerMetadata"),
     Route(
         "live",
         ("/v2/health/live",),
-        "Tell that the server runs",
+        "Report that the server runs",
         needs_token=False,
         needs_host=False,
         rpc="ServerLive",
@@ -103,7 +104,7 @@ ROUTES = (
     Route(
         "ready",
         ("/v2/health/ready",),
-        "Tell whether the server takes requests",
+        "Report whether the server takes requests",
         needs_token=False,
         needs_host=False,
         rpc="ServerReady",
@@ -127,11 +128,11 @@ ROUTES = (
     Route(
         "unload",
         ("/v2/repository/models/{name}/unload",),
-        "Serve a model no more",
+        "Stop serving a model",
         "POST",
         rpc="RepositoryModelUnload",
     ),
-    Route("metrics", ("/metrics",), "Tell what was counted, for Prometheus"),
+    Route("metrics", ("/metrics",), "Report what was counted, for Prometheus"),
     Route("openapi", ("/openapi.json",), "Describe all routes"),
     Route("page", ("/", "/docs"), "Show a page that sends requests", needs_token=False),
 )
@@ -164,6 +165,7 @@ _PLAIN = {
     if "{" not in path
 }
 _PATTERNS = tuple(
+    # A name ends at a slash, and the server has one kind of name: {name} reads like {model}.
     (re.compile(re.sub(r"{(\w+)}", r"(?P<\1>[^/]*)", path.replace("{name}", "{model}"))), route)
     for route in ROUTES
     for path in route.paths
@@ -185,6 +187,7 @@ def find_destination(path: str) -> RequestDestination:
     >>> destination.route.name, destination.model, destination.version
     ('infer', 'iris', '2')
     """
+    # Paths without names are found by a dict, so that probes try no pattern.
     plain = _PLAIN.get(path[1:])
     if plain is not None:
         return plain

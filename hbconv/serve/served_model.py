@@ -19,7 +19,7 @@ from hbconv.runtime.program import Key
 from hbconv.runtime.program_choice import name_dtypes
 from hbconv.serve.failures import RefusedError
 from hbconv.serve.inference import Inference, Rows, form_input
-from hbconv.serve.signature import DTYPES, Given, ModelSignature, Taken
+from hbconv.serve.signature import DTYPES, InputTensor, ModelSignature, OutputTensor
 
 __all__ = ["Answers", "ServedModel", "compute", "require_size", "warm"]
 
@@ -52,7 +52,7 @@ def require_size(size: int, most_bytes: int) -> None:
 
 
 def compute(
-    model: Model, signature: ModelSignature, rows: Rows, wanted: Collection[Given]
+    model: Model, signature: ModelSignature, rows: Rows, wanted: Collection[OutputTensor]
 ) -> Answers:
     """Call the methods of some tensors, for some of the rows at a time where their texts are long.
 
@@ -67,34 +67,37 @@ def compute(
         try:
             parts.append(_compute_part(model, signature, part, wanted))
         except InputError as error:
+            # Rows in messages count from the part, so a request of several parts says where it is.
             if part.count == rows.count:
                 raise
-            told = f"{error} Rows are counted from row {first} of the request."
-            raise InputError(told) from error
+            message = f"{error} Rows are counted from row {first} of the request."
+            raise InputError(message) from error
         first += part.count
     if len(parts) == 1:
         return parts[0]
-    return {one.name: np.concatenate([part[one.name] for part in parts]) for one in wanted}
+    return {tensor.name: np.concatenate([part[tensor.name] for part in parts]) for tensor in wanted}
 
 
 def _compute_part(
-    model: Model, signature: ModelSignature, rows: Rows, wanted: Collection[Given]
+    model: Model, signature: ModelSignature, rows: Rows, wanted: Collection[OutputTensor]
 ) -> Answers:
     x = form_input(signature, rows)
-    found: dict[str, Any] = {}
-    for one in wanted:
-        if one.method not in found:
-            found[one.method] = getattr(model, one.method)(x)
-    return {one.name: _tensor(one, found[one.method], rows.count) for one in wanted}
+    by_method: dict[str, Any] = {}
+    for tensor in wanted:
+        # Several tensors may be parts of one method, which is called once.
+        if tensor.method not in by_method:
+            by_method[tensor.method] = getattr(model, tensor.method)(x)
+    return {tensor.name: _tensor(tensor, by_method[tensor.method], rows.count) for tensor in wanted}
 
 
-def _tensor(given: Given, found: Any, count: int) -> npt.NDArray[Any]:
-    """Return one part of an answer, dense and in the shape that is told."""
-    if not count:  # a source may answer no rows in another shape and dtype
-        return np.empty((0, *given.shape[1:]), DTYPES[given.datatype])
-    part = found if given.part is None else found[given.part]
+def _tensor(tensor: OutputTensor, output: Any, count: int) -> npt.NDArray[Any]:
+    """Return one part of an output, dense and in the shape of the metadata."""
+    # A source may return another shape and dtype for no rows.
+    if not count:
+        return np.empty((0, *tensor.shape[1:]), DTYPES[tensor.datatype])
+    part = output if tensor.part is None else output[tensor.part]
     array = np.asarray(part.toarray() if hasattr(part, "toarray") else part)
-    return array if array.ndim == len(given.shape) else array.reshape(count, *given.shape[1:])
+    return array if array.ndim == len(tensor.shape) else array.reshape(count, *tensor.shape[1:])
 
 
 @dataclass(frozen=True)
@@ -118,7 +121,9 @@ class ServedModel:
 
     def is_quick(self, rows: int, requests: Iterable[Inference]) -> bool:
         """Whether requests of so many rows are answered without a thread."""
-        asked_on_demand = any(one.on_demand for asked in requests for one in asked.wanted)
+        asked_on_demand = any(
+            tensor.on_demand for inference in requests for tensor in inference.wanted
+        )
         return rows <= self.quick_rows and not asked_on_demand
 
 
@@ -126,16 +131,19 @@ def warm(name: str, version: str, model: Model) -> ServedModel:
     """Compile the methods of a model, and time how many rows it answers at once.
 
     Those on demand, such as contributions, are compiled at the first request for them. The model
-    answers arrays from now on, whatever tables it was made to answer.
+    returns arrays from now on, whatever tables it was made to return.
     """
+    # Frames would have to be taken apart again for each response.
     if hasattr(model, "set_output"):
         model.set_output(transform="default")
     signature = ModelSignature.of(model)
     stored = model.programs.known
     began = time.perf_counter()
+    # The rows are made up, so what the model warns of them would mislead.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with suppress(InputError):  # a model of mappings reads none of the texts made here
+        # A model of mappings reads none of the texts made here.
+        with suppress(InputError):
             model.compile(form_input(signature, _some_rows(signature, 1)))
         if stored:
             _name_compiled(f"{name} {version}", model, stored, time.perf_counter() - began)
@@ -145,15 +153,15 @@ def warm(name: str, version: str, model: Model) -> ServedModel:
 
 def _name_compiled(name: str, model: Model, stored: Collection[Key], seconds: float) -> None:
     """Warn of methods that the file holds programs for, but not of the dtypes that are served."""
-    made = [key for key in model.programs.compiled if key not in stored]
-    if not made:
+    compiled = [key for key in model.programs.compiled if key not in stored]
+    if not compiled:
         return
     _log.warning(
         "%s: no stored program answers %s of %s, as served: compiled on %s in %.1f s. "
         "Save the model after model.compile(rows) of these dtypes.",
         name,
-        ", ".join(method for methods, _, _ in made for method in methods),
-        name_dtypes(made[0][1], sorted(model.reads.numbers)),
+        ", ".join(method for methods, _, _ in compiled for method in methods),
+        name_dtypes(compiled[0][1], sorted(model.reads.numbers)),
         model.programs.backend,
         seconds,
     )
@@ -168,6 +176,7 @@ def _quick_rows(model: Model, signature: ModelSignature) -> int:
         return 0
     quick, rows = 0, 1
     try:
+        # The first call may compile, or refuse the rows, so it is not timed.
         compute(model, signature, _some_rows(signature, rows), signature.ready)
         while rows <= MOST_QUICK_ROWS and _seconds(model, signature, rows) <= QUICK_SECONDS:
             quick, rows = rows, rows * 4
@@ -187,10 +196,10 @@ def _seconds(model: Model, signature: ModelSignature, rows: int) -> float:
 
 def _some_rows(signature: ModelSignature, count: int) -> Rows:
     """Make rows of zeros and of texts."""
-    return Rows(count, tuple(_values(taken, count) for taken in signature.taken))
+    return Rows(count, tuple(_values(tensor, count) for tensor in signature.inputs))
 
 
-def _values(taken: Taken, count: int) -> np.ndarray[Any, Any]:
-    if taken.dtype == "string":
+def _values(tensor: InputTensor, count: int) -> np.ndarray[Any, Any]:
+    if tensor.dtype == "string":
         return np.full(count, "a", dtype=object)
-    return np.zeros(count if taken.width is None else (count, taken.width), taken.dtype)
+    return np.zeros(count if tensor.width is None else (count, tensor.width), tensor.dtype)

@@ -36,7 +36,7 @@ class Settings:
     batch_delay : float
         Seconds that the first request of a batch waits for others.
     queued : int
-        Requests that are read, wait or are computed at once. Others are told to come again.
+        Requests that are read, wait or are computed at once. Others are refused for a second.
     workers : int
         Processes that answer.
     control : bool

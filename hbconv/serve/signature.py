@@ -1,4 +1,4 @@
-"""Signature of a model: the tensors that it takes and gives, as its metadata tells them.
+"""Signature of a model: the tensors that it takes and returns, as its metadata reports them.
 
 Their datatypes are those of the Open Inference Protocol.
 """
@@ -19,7 +19,15 @@ from hbconv.containers import MatrixTuple, Output, Sparse
 from hbconv.errors import InputError, shown
 from hbconv.model import Model
 
-__all__ = ["BYTES", "DTYPES", "Given", "ModelSignature", "Taken", "find_datatype", "find_dtype"]
+__all__ = [
+    "BYTES",
+    "DTYPES",
+    "InputTensor",
+    "ModelSignature",
+    "OutputTensor",
+    "find_datatype",
+    "find_dtype",
+]
 
 BYTES = "BYTES"
 DTYPES = {
@@ -37,13 +45,13 @@ DTYPES = {
     "FP64": np.dtype("<f8"),
     BYTES: np.dtype(object),
 }
-"""Each datatype, as its values lie in a binary request; those of BYTES become text."""
+"""Each datatype, as its values are in a binary request; those of BYTES become text."""
 _NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 MATRIX_INPUT = "X"
 """Name of the one input of a model whose columns have no names, as in exports."""
 USUAL = ("predict", "predict_proba", "transform")
-"""Methods that answer a request that names none; else the first one."""
+"""Methods that are called for a request that names none; else the first one."""
 ROWS = -1
 """Stands for the number of rows in a shape."""
 
@@ -56,12 +64,12 @@ def find_dtype(name: str, datatype: Any) -> np.dtype[Any]:
     InputError
         It is no datatype that the server reads.
     """
-    found = DTYPES.get(datatype) if isinstance(datatype, str) else None
-    if found is None:
+    dtype = DTYPES.get(datatype) if isinstance(datatype, str) else None
+    if dtype is None:
         raise InputError(
             f"Input {shown(name)} has datatype {shown(datatype)}. Known: {', '.join(DTYPES)}."
         )
-    return found
+    return dtype
 
 
 def find_datatype(dtype: np.dtype[Any]) -> str:
@@ -72,11 +80,12 @@ def find_datatype(dtype: np.dtype[Any]) -> str:
     >>> find_datatype(np.dtype("float64")), find_datatype(np.dtype("U3"))
     ('FP64', 'BYTES')
     """
+    # The other byte order is looked up second: numpy takes time to make a dtype.
     return _NAMES.get(dtype) or _NAMES.get(dtype.newbyteorder("<"), BYTES)
 
 
 @dataclass(frozen=True)
-class Taken:
+class InputTensor:
     """A tensor that the model takes: a column, or all columns as a matrix.
 
     Parameters
@@ -92,6 +101,9 @@ class Taken:
     dtype: str
     width: int | None = None
 
+    def __str__(self) -> str:
+        return f"Column {shown(self.name)}"
+
     @cached_property
     def array_dtype(self) -> np.dtype[Any]:
         """The dtype of an array of its values."""
@@ -99,23 +111,23 @@ class Taken:
 
     @property
     def datatype(self) -> str:
-        """The datatype that is told; others are taken where they convert exactly."""
+        """The datatype of the metadata; others are taken where they convert exactly."""
         return BYTES if self.dtype == "string" else find_datatype(np.dtype(self.dtype))
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape that is told."""
+        """The shape of the metadata."""
         return (ROWS,) if self.width is None else (ROWS, self.width)
 
 
 @dataclass(frozen=True)
-class Given:
-    """A tensor that the model gives.
+class OutputTensor:
+    """A tensor that the model returns.
 
     Parameters
     ----------
     name : str
-        The method, with the number of the part where its answer has several.
+        The method, with the number of the part where its output has several.
     method : str
     part : int, optional
     datatype : str
@@ -143,12 +155,12 @@ class Given:
 
 @dataclass(frozen=True)
 class ModelSignature:
-    """What a model takes and gives.
+    """What a model takes and returns.
 
     Parameters
     ----------
-    taken : tuple of Taken
-    given : tuple of Given
+    inputs : tuple of InputTensor
+    outputs : tuple of OutputTensor
     feeds : {"matrix", "names", "positions", "values", "items"}
         How the model is given its rows: one array, columns by their names, columns in their
         order, the only column, or items of any kind.
@@ -157,8 +169,8 @@ class ModelSignature:
         which a source that finds its columns by their names ignores.
     """
 
-    taken: tuple[Taken, ...]
-    given: tuple[Given, ...]
+    inputs: tuple[InputTensor, ...]
+    outputs: tuple[OutputTensor, ...]
     feeds: Literal["matrix", "names", "positions", "values", "items"]
     ignored: frozenset[str] | None = frozenset()
 
@@ -166,59 +178,62 @@ class ModelSignature:
     def of(model: Model) -> ModelSignature:
         """Read the signature of a model, for rows as it was compiled for."""
         schema = model.schema.with_dtypes(_dtypes_taken(model))
-        outputs = model.parsed.with_schema(schema).outputs
-        columns = tuple(Taken(column.name, column.dtype) for column in schema.columns)
-        given = tuple(
-            one for name in _served(outputs) for one in _given(model, name, outputs[name])
+        methods = model.parsed.with_schema(schema).outputs
+        columns = tuple(InputTensor(column.name, column.dtype) for column in schema.columns)
+        outputs = tuple(
+            tensor
+            for name in _served_methods(methods)
+            for tensor in _output_tensors(model, name, methods[name])
         )
         if schema.conventions.items:
-            return ModelSignature(columns, given, "items")
+            return ModelSignature(columns, outputs, "items")
         if schema.conventions.sequence:
-            return ModelSignature(columns, given, "values")
+            return ModelSignature(columns, outputs, "values")
         if schema.named:
             read = tuple(columns[i] for i in model.reads.asked)
             others = {column.name for column in columns} - {column.name for column in read}
             ignored = None if schema.finds == "names" else frozenset(others)
-            return ModelSignature(read, given, "names", ignored)
+            return ModelSignature(read, outputs, "names", ignored)
+        # Columns without names in one dtype are one tensor: a request names, sizes and copies one.
         if len(set(schema.dtypes)) == 1 and "string" not in schema.dtypes:
-            matrix = Taken(MATRIX_INPUT, schema.dtypes[0], len(columns))
-            return ModelSignature((matrix,), given, "matrix")
-        return ModelSignature(columns, given, "positions")
+            matrix = InputTensor(MATRIX_INPUT, schema.dtypes[0], len(columns))
+            return ModelSignature((matrix,), outputs, "matrix")
+        return ModelSignature(columns, outputs, "positions")
 
     @property
     def tensors(self) -> int:
-        """Number of tensors that it takes and gives, ignored columns among them."""
-        return len(self.taken) + len(self.given) + len(self.ignored or ())
+        """Number of tensors that it takes and returns, ignored columns among them."""
+        return len(self.inputs) + len(self.outputs) + len(self.ignored or ())
 
     @cached_property
     def names(self) -> frozenset[str]:
         """Names of the tensors that it takes."""
-        return frozenset(taken.name for taken in self.taken)
+        return frozenset(tensor.name for tensor in self.inputs)
 
-    def refused(self, names: AbstractSet[str]) -> list[str]:
+    def find_strange(self, names: AbstractSet[str]) -> list[str]:
         """Return the names that the model refuses, sorted."""
         return [] if self.ignored is None else sorted(names - self.names - self.ignored)
 
     @cached_property
-    def outputs(self) -> Mapping[str, Given]:
-        """The tensors that it gives, by their names."""
-        return {given.name: given for given in self.given}
+    def outputs_by_name(self) -> Mapping[str, OutputTensor]:
+        """The tensors that it returns, by their names."""
+        return {tensor.name: tensor for tensor in self.outputs}
 
     @property
     def methods(self) -> tuple[str, ...]:
         """Methods that are served."""
-        return tuple(dict.fromkeys(one.method for one in self.given))
+        return tuple(dict.fromkeys(tensor.method for tensor in self.outputs))
 
     @cached_property
-    def usual(self) -> tuple[Given, ...]:
+    def usual(self) -> tuple[OutputTensor, ...]:
         """The tensors that answer a request that names none."""
         chosen = [method for method in USUAL if method in self.methods] or self.methods[:1]
-        return tuple(one for one in self.given if one.method in chosen)
+        return tuple(tensor for tensor in self.outputs if tensor.method in chosen)
 
     @property
-    def ready(self) -> tuple[Given, ...]:
+    def ready(self) -> tuple[OutputTensor, ...]:
         """The tensors of methods that are compiled before the first request."""
-        return tuple(one for one in self.given if not one.on_demand)
+        return tuple(tensor for tensor in self.outputs if not tensor.on_demand)
 
 
 def _dtypes_taken(model: Model) -> list[str]:
@@ -233,8 +248,8 @@ def _dtypes_taken(model: Model) -> list[str]:
     ]
 
 
-def _served(outputs: Mapping[str, Output]) -> list[str]:
-    """Methods whose answers have a row for each row of the input.
+def _served_methods(outputs: Mapping[str, Output]) -> list[str]:
+    """Return the methods whose outputs have a row for each row of the input.
 
     A graph of neighbours is not served: written out, it has a column for each fitted row.
     """
@@ -246,47 +261,49 @@ def _served(outputs: Mapping[str, Output]) -> list[str]:
     ]
 
 
-def _given(model: Model, method: str, output: Output) -> list[Given]:
-    tensors = _tensors(model, method, output.for_rows(sparse=False))
-    return [replace(one, on_demand=output.on_demand) for one in tensors]
+def _output_tensors(model: Model, method: str, output: Output) -> list[OutputTensor]:
+    tensors = _split_output(model, method, output.for_rows(sparse=False))
+    return [replace(tensor, on_demand=output.on_demand) for tensor in tensors]
 
 
-def _tensors(model: Model, method: str, output: Output) -> list[Given]:
+def _split_output(model: Model, method: str, output: Output) -> list[OutputTensor]:
+    """Return a tensor for each part of an output."""
     dtypes = _dtypes(output)
     if output.is_vector:
-        return [Given(method, method, None, find_datatype(dtypes[0]), (ROWS,))]
+        return [OutputTensor(method, method, None, find_datatype(dtypes[0]), (ROWS,))]
     shape = getattr(output.form, "shape", None)
     if shape is not None:
-        return [Given(method, method, None, find_datatype(dtypes[0]), (ROWS, *shape))]
+        return [OutputTensor(method, method, None, find_datatype(dtypes[0]), (ROWS, *shape))]
     widths = output.widths
     if not widths:
         labels = _labels(model, method, output.node.type.width)
         shape = (ROWS, output.node.type.width)
-        return [Given(method, method, None, find_datatype(dtypes[0]), shape, labels)]
+        return [OutputTensor(method, method, None, find_datatype(dtypes[0]), shape, labels)]
     return [
-        Given(f"{method}_{i}", method, i, find_datatype(dtype), (ROWS, width))
+        OutputTensor(f"{method}_{i}", method, i, find_datatype(dtype), (ROWS, width))
         for i, (width, dtype) in enumerate(zip(widths, dtypes, strict=True))
     ]
 
 
 def _dtypes(output: Output) -> list[np.dtype[Any]]:
-    """Return the dtype of each part of an answer."""
+    """Return the dtype of each part of an output."""
     count = max(len(output.widths), 1)
     if output.dtype is not None:
-        own = np.dtype(output.dtype)
+        common = np.dtype(output.dtype)
     elif isinstance(output.classes, Array):
-        own = output.classes.data.dtype
+        common = output.classes.data.dtype
     elif output.classes is not None:
-        own = np.result_type(*(table.data.dtype for table in output.classes))
+        # Labels of several targets are columns of one array, whose dtype holds them all.
+        common = np.result_type(*(table.data.dtype for table in output.classes))
     else:
-        own = np.dtype(output.node.type.dtype)
+        common = np.dtype(output.node.type.dtype)
     if isinstance(output.form, MatrixTuple):
-        return [np.dtype(dtype) if dtype else own for _, dtype in output.form.parts]
-    return [own] * count
+        return [np.dtype(dtype) if dtype else common for _, dtype in output.form.parts]
+    return [common] * count
 
 
 def _labels(model: Model, method: str, width: int) -> tuple[Any, ...] | None:
-    """Return the class of each column, where the columns of an answer are classes."""
+    """Return the class of each column, where the columns of an output are classes."""
     classes = getattr(model, "classes_", None)
     if not method.startswith(("predict_", "decision_")) or not isinstance(classes, np.ndarray):
         return None

@@ -36,9 +36,9 @@ import hbconv
 import hbconv.engines.polars
 from hbconv.cli import main
 from hbconv.engines.pandas import score_frame
-from hbconv.serve.protocol.grpc_messages import message, read_message, write_message
-from hbconv.serve.protocol.records import read_records, write_records
-from hbconv.serve.protocol.v2 import pack_texts, read_v2, write_v2
+from hbconv.serve.protocol.bodies import read_records, read_v2, write_records, write_v2
+from hbconv.serve.protocol.grpc_service import message, read_message, write_message
+from hbconv.serve.protocol.tensors import pack_texts
 from hbconv.serve.served_model import compute, warm
 from hbconv.serve.signature import DTYPES
 
@@ -237,7 +237,7 @@ def _grpc(name: str, backend: str, state: str, rows: Any) -> Any:
 
 
 def _inputs(served: Any, rows: Any) -> Iterator[tuple[str, str, Any]]:
-    for taken in served.signature.taken:
+    for taken in served.signature.inputs:
         is_column = isinstance(rows, pd.DataFrame)
         yield taken.name, taken.datatype, rows[taken.name].to_numpy(object) if is_column else rows
 

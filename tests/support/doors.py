@@ -30,10 +30,9 @@ from hbconv.engines.duckdb import create_function
 from hbconv.engines.pandas import score_frame
 from hbconv.errors import InputError
 from hbconv.serve.inference import form_input
-from hbconv.serve.protocol.grpc_messages import message, read_message
-from hbconv.serve.protocol.json_values import NON_FINITE
-from hbconv.serve.protocol.records import read_records
-from hbconv.serve.protocol.v2 import read_v2
+from hbconv.serve.protocol.bodies import read_records, read_v2
+from hbconv.serve.protocol.grpc_service import message, read_message
+from hbconv.serve.protocol.tensors import NON_FINITE
 from hbconv.serve.signature import ModelSignature
 
 __all__ = ["ABSENT", "DOORS", "TELLS_NAN", "UNCHECKED", "Asked"]
@@ -190,7 +189,7 @@ def _v2(asked: Asked) -> Any:
     def read(signature: ModelSignature) -> Any:
         inputs = [
             {"name": one.name, "datatype": one.datatype, "shape": [len(data)], "data": data}
-            for one in signature.taken
+            for one in signature.inputs
             if (data := _listed(asked, one.name)) is not None
         ]
         body = json.dumps({"inputs": inputs, "outputs": [{"name": "transform"}]}).encode()
@@ -210,7 +209,7 @@ def _listed(asked: Asked, name: str) -> list[Any] | None:
 def _grpc(asked: Asked) -> Any:
     def read(signature: ModelSignature) -> Any:
         request = message("ModelInferRequest")(model_name="m")
-        for one in signature.taken:
+        for one in signature.inputs:
             data = _listed(asked, one.name)
             if data is None:
                 continue

@@ -19,7 +19,7 @@ from hbconv.serve.model_files import Assignment
 from hbconv.serve.protocol.handlers import Control, Handlers
 from hbconv.serve.served_model import ServedModel
 from hbconv.serve.settings import Settings
-from hbconv.serve.signature import Given, ModelSignature, Taken
+from hbconv.serve.signature import InputTensor, ModelSignature, OutputTensor
 
 __all__ = ["Doubling", "application", "served_by"]
 
@@ -45,7 +45,9 @@ class Doubling:
 
 
 SIGNATURE = ModelSignature(
-    (Taken("x", "float64", 1),), (Given("predict", "predict", None, "FP64", (-1,)),), "matrix"
+    (InputTensor("x", "float64", 1),),
+    (OutputTensor("predict", "predict", None, "FP64", (-1,)),),
+    "matrix",
 )
 
 

@@ -1,24 +1,144 @@
-"""Exchanges: a request from its head to its answer, which is sent once.
+"""Exchanges: a request from its head, which is judged, to its response, which is sent once.
 
-Errors of any kind become answers here, and here alone. Models are asked by callbacks: a request
-that is answered at once costs neither a task nor a timer.
+Errors of any kind become responses here, and here alone. Models are called by callbacks: a request
+whose response is there at once costs neither a task nor a timer.
+
+A head is judged by the table of routes: who may send it, and to which names of the server. A page
+of another site may let its own name lead to 127.0.0.1. The browser of a person who runs the server
+takes that for one site, and lets the page read responses. But it sends that name as ``Host``.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+import hmac
+import ipaddress
+from collections.abc import Callable, Coroutine, Iterable
 from time import perf_counter
 from typing import Any, Protocol
 
+from hbconv.errors import OptionError
 from hbconv.serve.failures import RefusedError, log_failure
-from hbconv.serve.http.access import require_access
-from hbconv.serve.http.messages import LITTLE_BYTES, Request, Response, respond_error
+from hbconv.serve.http.messages import LITTLE_BYTES, Head, Request, Response, respond_error
 from hbconv.serve.places import Places, TakenPlace
-from hbconv.serve.routes import UNKNOWN, RequestDestination, find_destination
+from hbconv.serve.routes import UNKNOWN, RequestDestination, Route, find_destination
 from hbconv.serve.settings import Settings
 
-__all__ = ["Exchange", "Service", "Settle", "settle_later"]
+__all__ = ["Exchange", "Service", "Settle", "list_hosts", "require_token", "settle_later"]
+
+LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+
+_AS_BEARER = ((b"www-authenticate", b"Bearer"),)
+
+
+def list_hosts(address: str, named: Iterable[str]) -> tuple[str, ...]:
+    """Return the names that are allowed; none where any is.
+
+    Parameters
+    ----------
+    address : str
+        What the server listens on.
+    named : iterable of str
+        Names that are allowed too. For an address of the network these alone, if there are any.
+
+    Raises
+    ------
+    OptionError
+        A name is empty.
+
+    Examples
+    --------
+    >>> list_hosts("127.0.0.1", ["models.test"])
+    ('localhost', '127.0.0.1', '[::1]', 'models.test')
+    >>> list_hosts("0.0.0.0", ["fe80::1"])
+    ('[fe80::1]',)
+    >>> list_hosts("0.0.0.0", [])
+    ()
+    """
+    names = [name.strip() for name in named]
+    if "" in names:
+        raise OptionError("--allowed-host names no host. Name one, or leave the option out.")
+    names_of_address = (*LOOPBACK, address) if _is_loopback(address) else ()
+    return tuple(dict.fromkeys(_as_sent(name.lower()) for name in (*names_of_address, *names)))
+
+
+def _as_sent(name: str) -> str:
+    """Return a name as ``Host`` has it: an address of IPv6 in brackets."""
+    try:
+        return f"[{name}]" if ipaddress.ip_address(name).version == 6 else name
+    except ValueError:
+        return name
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return address == "localhost"
+
+
+def require_host(host: bytes, allowed: Iterable[str]) -> None:
+    """Refuse a request for a host of another name.
+
+    Raises
+    ------
+    RefusedError
+        421: the name is not allowed.
+
+    Examples
+    --------
+    >>> require_host(b"localhost:8000", ["localhost"])
+    >>> require_host(b"evil.example", [])
+    """
+    name = host.decode("latin-1").lower()
+    # The port is not judged: it may be that of a tunnel or a container.
+    if allowed and name not in allowed and name.rpartition(":")[0] not in allowed:
+        raise RefusedError(
+            421,
+            "Misdirected",
+            f"This server is not {name:.200}. Start it with --allowed-host to answer there.",
+        )
+
+
+def require_access(route: Route, head: Head, settings: Settings) -> None:
+    """Refuse a request without the token, and one that a page of another site makes.
+
+    Raises
+    ------
+    RefusedError
+        400: it names no host. 421: it names another one. 401: it has no token, or another one. 403:
+        a browser sends it for another site.
+    """
+    host = head.headers.get(b"host")
+    if host is None and head.version != "1.0":
+        raise RefusedError(400, "BadRequest", "A request of HTTP/1.1 has one header Host.")
+    if route.needs_host:
+        require_host(host or b"", settings.allowed_hosts)
+    require_token(
+        route, head.headers.get(b"authorization", b""), settings.token, "header Authorization"
+    )
+    origin = head.headers.get(b"origin")
+    if origin is not None and origin.partition(b"://")[2] != host:
+        site = origin.decode("latin-1")
+        raise RefusedError(403, "Forbidden", f"Pages of {site:.200} may not ask this server.")
+
+
+def require_token(route: Route, authorization: bytes, token: str | None, where: str) -> None:
+    """Refuse a request without the token, in a time that does not depend on what it bears.
+
+    Raises
+    ------
+    RefusedError
+        401: the server has a token, the route needs it, and the client does not bear it.
+    """
+    if token is None or not route.needs_token:
+        return
+    scheme, _, credentials = authorization.partition(b" ")
+    # compare_digest takes the same time wherever the first wrong byte is.
+    is_bearer = scheme.lower() == b"bearer"
+    if not (is_bearer and hmac.compare_digest(credentials.strip(), token.encode())):
+        raise RefusedError(401, "Unauthorized", f"Send the {where}: Bearer TOKEN.", _AS_BEARER)
+
 
 Settle = Callable[[Response | Exception], None]
 """Takes the response to a request, or the error."""
@@ -137,11 +257,13 @@ class Exchange:
         except Exception as error:
             self.settle(error)
             return
+        # The model may have settled it within the call; then nothing is waited for.
         if not self.is_settled:
             self._waits_for = waiting
 
     def settle(self, outcome: Response | Exception) -> None:
         """Send an answer, if none is sent."""
+        # The deadline and the model may both settle it: the first one counts.
         if self.is_settled:
             return
         self.abandon()
@@ -166,6 +288,7 @@ class Exchange:
         self._require_method()
         require_access(destination.route, head, self._service.settings)
         self._require_size()
+        # Judged once: settings do not change while the worker lives, and the head holds the token.
         if destination.route.asks_model:
             head.destination = destination
         return destination
@@ -174,8 +297,8 @@ class Exchange:
         route, head = self._destination.route, self.request.head
         if head.method not in route.methods:
             allow = ((b"allow", ", ".join(route.methods).encode()),)
-            told = f"Ask {head.path:.200} by {route.method}."
-            raise RefusedError(405, "MethodNotAllowed", told, allow)
+            message = f"Ask {head.path:.200} by {route.method}."
+            raise RefusedError(405, "MethodNotAllowed", message, allow)
 
     def _require_size(self) -> None:
         if not self._destination.route.asks_model:

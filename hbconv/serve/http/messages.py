@@ -1,4 +1,8 @@
-"""Messages of HTTP as the handlers see them: requests, and responses."""
+"""Messages of HTTP/1.1: bytes become requests, and responses become bytes.
+
+A client of a model sends the same head each time, but for the length of its body. To parse and to
+judge it takes longer than to look its bytes up, so known heads are parsed once.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,10 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Protocol
+from urllib.parse import unquote
 
+import httptools
 import orjson
 
 from hbconv.serve.failures import RefusedError, to_refusal
@@ -17,6 +23,8 @@ __all__ = [
     "LITTLE_BYTES",
     "LONG_BYTES",
     "Head",
+    "HttpParser",
+    "KnownHeads",
     "Request",
     "Response",
     "respond_error",
@@ -24,7 +32,8 @@ __all__ = [
     "respond_json",
 ]
 
-_STATUSES = {one.value: f"{one.value} {one.phrase}".encode() for one in HTTPStatus}
+_STATUSES = {status.value: f"{status.value} {status.phrase}".encode() for status in HTTPStatus}
+# zlib's own sign for "find out": 32 added to the size of the window.
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 LITTLE_BYTES = 64 << 10
 """Size of a body that asks no model. It holds no place, and may come without a token."""
@@ -58,7 +67,7 @@ class Response:
         """Bytes of the body."""
         return len(self.body) + sum(map(len, self.rest))
 
-    def written(self, date: bytes, *, last: bool, head_only: bool) -> bytes:
+    def to_bytes(self, date: bytes, *, last: bool, head_only: bool) -> bytes:
         """Return the bytes of HTTP/1.1 until the first part of the body.
 
         They say so if no answer follows.
@@ -88,6 +97,7 @@ def respond_in_parts(
     headers: tuple[tuple[bytes, bytes], ...] = (),
 ) -> Response:
     """Return a body in parts as a response; those of a short one are joined."""
+    # One write of a short body is one packet; to join a long one takes its memory twice.
     if sum(map(len, parts)) <= LONG_BYTES:
         return Response(b"".join(parts), 200, content_type, headers)
     return Response(b"", 200, content_type, headers, parts)
@@ -154,16 +164,16 @@ class Request:
         return None if value is None else value.decode("latin-1")
 
     def require_size(self) -> None:
-        """Refuse a body that is told to be too large, before it comes.
+        """Refuse a body whose declared size is too large, before it arrives.
 
         Raises
         ------
         RefusedError
             It exceeds the size allowed.
         """
-        told = self.head.headers.get(b"content-length", b"0")
+        length = self.head.headers.get(b"content-length", b"0")
         # The parser refuses more than 64 bits, so what is before 20 digits are zeros.
-        if told.isdigit() and int(told[-20:]) > self.most_bytes:
+        if length.isdigit() and int(length[-20:]) > self.most_bytes:
             raise self._too_large()
 
     def receive(self, part: bytes) -> None:
@@ -176,13 +186,13 @@ class Request:
         """
         if len(self.received) + len(part) > self.most_bytes:
             raise self._too_large()
+        # Mostly the first part is all of the body, and is kept without a copy.
         if not self.received:
-            self.received = part  # which is all of it, mostly
+            self.received = part
             return
+        # A bytearray grows in place; bytes would be copied for each of many small parts.
         if isinstance(self.received, bytes):
-            self.received = bytearray(
-                self.received
-            )  # many small parts take no more than their bytes
+            self.received = bytearray(self.received)
         self.received += part
 
     def body(self) -> bytes | bytearray:
@@ -198,13 +208,14 @@ class Request:
         if packing == b"identity":
             return data
         if packing not in (b"gzip", b"deflate"):
-            told = packing.decode("latin-1")
-            raise RefusedError(415, "Unsupported", f"Content-Encoding {told:.50} is not known.")
-        return self._unpacked(data)
+            name = packing.decode("latin-1")
+            raise RefusedError(415, "Unsupported", f"Content-Encoding {name:.50} is not known.")
+        return self._unpack(data)
 
-    def _unpacked(self, data: bytes | bytearray) -> bytes:
+    def _unpack(self, data: bytes | bytearray) -> bytes:
         unpacker = zlib.decompressobj(_GZIP_OR_ZLIB)
         try:
+            # One byte above the limit tells a body that exceeds it, and no more is unpacked.
             unpacked = unpacker.decompress(data, self.most_bytes + 1)
         except zlib.error as error:
             raise RefusedError(
@@ -222,3 +233,201 @@ class Request:
         return RefusedError(
             413, "TooLarge", f"The body exceeds {self.most_bytes:,} bytes. Send fewer rows."
         )
+
+
+MOST_HEADS = 512
+MOST_KNOWN_BYTES = 1024
+"""Of a head; longer ones are parsed each time."""
+_END = b"\r\n\r\n"
+
+MOST_HEADERS = 256
+MOST_HEADER_BYTES = 64 << 10
+"""Of a request, trailers included: they are kept before it is known who asks."""
+
+
+class KnownHeads:
+    """Heads by their bytes; all connections of a worker share them."""
+
+    def __init__(self) -> None:
+        self._heads: dict[bytes, tuple[Head, int]] = {}
+
+    def find(self, data: bytes) -> tuple[Head, bytes] | None:
+        """Return head and body, if the data are a whole request whose head is known."""
+        end = data.find(_END, 0, MOST_KNOWN_BYTES) + len(_END)
+        entry = self._heads.get(data[:end])
+        if entry is None or len(data) - end != entry[1]:
+            return None
+        return entry[0], data[end:]
+
+    def remember(self, data: bytes, head: Head) -> None:
+        """Remember the head of data that were parsed as one whole request.
+
+        What precedes the first empty line is the head only if the length that it declares is that
+        of the rest: a body in chunks has other bytes, and so has what follows lines without CR.
+        """
+        end = data.find(_END, 0, MOST_KNOWN_BYTES) + len(_END)
+        length = head.headers.get(b"content-length", b"0")
+        if end < len(_END) or length != b"%d" % (len(data) - end):
+            return
+        # A client who varies its heads costs the others one parse each, not the memory.
+        if len(self._heads) == MOST_HEADS:
+            self._heads.clear()
+        self._heads[data[:end]] = (head, len(data) - end)
+
+
+class Reader(Protocol):
+    """What the parser calls."""
+
+    def on_message_begin(self) -> None:
+        """Begin to read a head."""
+
+    def on_head(self, request: Request, *, is_last: bool) -> None:
+        """Take a head; its client may expect that the answer closes the connection."""
+
+    def on_body(self, body: bytes) -> None:
+        """Take a part of a body."""
+
+    def on_message_complete(self) -> None:
+        """Take the end of a request."""
+
+
+class HttpParser:
+    """Reads requests by httptools.
+
+    That parser takes what follows a request for an upgrade as the other protocol, its body too.
+    But clients of HTTP/2 begin so over plain TCP, and a server may go on with HTTP/1.1. So such a
+    head is read once more, as if it asked for no upgrade.
+
+    A head whose bytes are known is not parsed again, if its whole request is there alone.
+
+    Parameters
+    ----------
+    reader : Reader
+    known_heads : KnownHeads
+    most_bytes : int
+        Size of a body.
+    """
+
+    def __init__(self, reader: Reader, known_heads: KnownHeads, most_bytes: int) -> None:
+        self._reader = reader
+        self._known_heads = known_heads
+        self._most_bytes = most_bytes
+        self._url = b""
+        self._headers: dict[bytes, bytes] = {}
+        self._header_bytes = 0
+        self._plain_head = b""
+        self._head: Head | None = None
+        self._is_between = True
+        self._completed = 0
+        self.on_body = reader.on_body
+        self._parser: Any = httptools.HttpRequestParser(self)
+
+    def feed(self, data: bytes) -> None:
+        """Read some bytes.
+
+        Raises
+        ------
+        httptools.HttpParserError
+            They are no request, or the reader takes no more.
+        """
+        if not self._is_between:
+            self._parse(data)
+            return
+        whole = self._known_heads.find(data)
+        if whole is not None:
+            self._take(*whole)
+            return
+        self._completed = 0
+        self._parse(data)
+        if self._is_between and self._completed == 1 and self._head is not None:
+            self._known_heads.remember(data, self._head)
+
+    def _take(self, head: Head, body: bytes) -> None:
+        """Tell of a whole request."""
+        self._reader.on_head(Request(head, self._most_bytes, body), is_last=False)
+        self._reader.on_message_complete()
+
+    def _parse(self, data: bytes) -> None:
+        rest: bytes | memoryview = data
+        while True:
+            try:
+                self._parser.feed_data(rest)
+                return
+            except httptools.HttpParserUpgrade as upgrade:
+                if not self._plain_head:
+                    return  # a CONNECT, which is the last request
+                self._read_again()
+                rest = memoryview(rest)[upgrade.args[0] :]
+
+    def close(self) -> None:
+        """Let go of the reader."""
+        del self._parser, self._reader, self.on_body
+
+    # What httptools calls.
+
+    def on_message_begin(self) -> None:
+        """Begin to read a head."""
+        self._url = b""
+        self._headers = {}
+        self._header_bytes = 0
+        self._is_between = False
+        self._reader.on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        """Take a part of the address."""
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header."""
+        self._header_bytes += len(name) + len(value)
+        if len(self._headers) == MOST_HEADERS or self._header_bytes > MOST_HEADER_BYTES:
+            raise ValueError("The headers are too many or too long.")
+        name = name.lower()
+        # Two hosts let a proxy and the server judge one request by different names.
+        if name == b"host" and name in self._headers:
+            raise ValueError("A request has one host.")
+        self._headers[name] = value
+
+    def on_headers_complete(self) -> None:
+        """Tell of the head."""
+        if self._parser.should_upgrade() and b"upgrade" in self._headers:
+            self._plain_head = self._head_without_upgrade()
+            return
+        path = (httptools.parse_url(self._url).path or b"/").decode("ascii")
+        method = self._parser.get_method().decode("ascii")
+        version = self._parser.get_http_version()
+        path = unquote(path) if "%" in path else path
+        head = Head(method, path, self._headers, version)
+        # Trailers follow the body. They are counted, and are no headers of this request.
+        self._headers = {}
+        is_last = self._is_last()
+        self._head = None if is_last else head
+        self._reader.on_head(Request(head, self._most_bytes), is_last=is_last)
+
+    def on_message_complete(self) -> None:
+        """Tell of the end of a request."""
+        if not self._plain_head:
+            self._is_between = True
+            self._completed += 1
+            self._reader.on_message_complete()
+
+    # What goes on inside.
+
+    def _is_last(self) -> bool:
+        parser = self._parser
+        return (
+            not parser.should_keep_alive()
+            or parser.get_http_version() == "1.0"
+            or parser.should_upgrade()
+        )
+
+    def _head_without_upgrade(self) -> bytes:
+        del self._headers[b"upgrade"]
+        start = (self._parser.get_method(), self._url, self._parser.get_http_version().encode())
+        lines = [b"%b: %b\r\n" % header for header in self._headers.items()]
+        return b"%b %b HTTP/%b\r\n%b\r\n" % (*start, b"".join(lines))
+
+    def _read_again(self) -> None:
+        head, self._plain_head = self._plain_head, b""
+        self._parser = httptools.HttpRequestParser(self)
+        self._parser.feed_data(head)

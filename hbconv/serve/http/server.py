@@ -1,7 +1,8 @@
-"""The server of HTTP/1.1 in a worker: connections turn bytes into requests, and write the answers.
+"""The server of HTTP/1.1 in a worker: connections read requests, and write the responses.
 
-Answers are written in the order of the requests. Time is looked at by the server, for all
-connections together: each one has a deadline for what it waits for.
+Responses are written in the order of the requests. Time is looked at by the server, for all
+connections together: each one has a deadline for what it waits for. A timer for each request
+would cost more than the look.
 """
 
 from __future__ import annotations
@@ -17,8 +18,7 @@ import httptools
 
 from hbconv.serve.failures import RefusedError
 from hbconv.serve.http.exchange import Exchange, Service
-from hbconv.serve.http.messages import Head, Request, Response
-from hbconv.serve.http.parser import HttpParser, KnownHeads
+from hbconv.serve.http.messages import Head, HttpParser, KnownHeads, Request, Response
 
 __all__ = ["HttpConnection", "HttpServer"]
 
@@ -107,7 +107,8 @@ class HttpConnection(asyncio.Protocol):
         self._keeps_alive = False
         if self._exchanges and not self._exchanges[-1].is_whole:
             self._exchanges.pop().abandon()
-        return bool(self._exchanges) and self._transport.can_write_eof()  # TLS ends both ways
+        # TLS ends both ways at once.
+        return bool(self._exchanges) and self._transport.can_write_eof()
 
     def pause_writing(self) -> None:
         """Begin no answer while the client does not read the one before."""
@@ -124,7 +125,7 @@ class HttpConnection(asyncio.Protocol):
     def on_message_begin(self) -> None:
         """Begin to read a head."""
         if self._reads_no_more:
-            raise EOFError  # so that the parser ends
+            raise EOFError  # The parser ends by it, whatever bytes are left.
         if not self._exchanges:
             self.deadline = self._now() + HEAD_SECONDS
 
@@ -155,6 +156,7 @@ class HttpConnection(asyncio.Protocol):
 
     def expire(self) -> None:
         """Give up what is waited for: an answer, a request, or a client that reads nothing."""
+        # A slow client is not cut off while its buffer shrinks from one deadline to the next.
         unsent = self._transport.get_write_buffer_size()
         if self._exchanges and self._exchanges[0].is_admitted:
             self._exchanges[0].settle(TimeoutError())
@@ -184,6 +186,7 @@ class HttpConnection(asyncio.Protocol):
     def _look_at_exchanges(self) -> None:
         """Read no more requests while two wait, and no body of one that is refused."""
         first = self._exchanges[0]
+        # One request ahead keeps a pipelining client busy; more would hold memory for nothing.
         if len(self._exchanges) > 1:
             self._transport.pause_reading()
         elif first.error is not None and not first.is_settled:
@@ -207,7 +210,7 @@ class HttpConnection(asyncio.Protocol):
             self._take_no_more()
         last = not (exchange.is_whole and (self._keeps_alive or self._exchanges))
         head_only = exchange.request.head.method == "HEAD"
-        self._transport.write(response.written(self._server.date, last=last, head_only=head_only))
+        self._transport.write(response.to_bytes(self._server.date, last=last, head_only=head_only))
         for part in response.rest:
             self._transport.write(part)
         if self._writing_is_paused:
@@ -215,6 +218,7 @@ class HttpConnection(asyncio.Protocol):
         self.deadline = self._now() + KEEP_ALIVE_SECONDS
         if last:
             self._end(exchange)
+        # By way of the loop: a client that pipelines would otherwise hold it, or nest ever deeper.
         elif self._exchanges:
             asyncio.get_running_loop().call_soon(self._begin)
         else:
@@ -241,7 +245,8 @@ class HttpConnection(asyncio.Protocol):
         if not sends_on:
             self._transport.close()
             return
-        if self._transport.can_write_eof():  # TLS cannot
+        # TLS cannot end one way alone.
+        if self._transport.can_write_eof():
             self._transport.write_eof()
         self._transport.resume_reading()
         self.deadline = self._now() + LINGER_SECONDS
@@ -270,7 +275,7 @@ class HttpServer:
     known_heads : KnownHeads
     connections : set of HttpConnection
     date : bytes
-        The time, as answers tell it.
+        The time, as responses have it.
     """
 
     def __init__(self, service: Service) -> None:
@@ -307,7 +312,7 @@ class HttpServer:
         await self._wait_for_connections(self.service.settings.seconds + 1)
 
     async def _wait_for_connections(self, seconds: float) -> None:
-        """Wait until all connections are closed, but no longer than told."""
+        """Wait until all connections are closed, but no longer than so many seconds."""
         loop = asyncio.get_running_loop()
         until = loop.time() + seconds
         while self.connections and loop.time() < until:
@@ -316,10 +321,14 @@ class HttpServer:
     def _look(self) -> None:
         """End the waiting of connections whose time is up."""
         loop = asyncio.get_running_loop()
-        loop.call_later(LOOK_SECONDS, self._look)  # first, so that no failure ends it
+        # First, so that no failure below ends it.
+        loop.call_later(LOOK_SECONDS, self._look)
         now = loop.time()
         self.date = formatdate(usegmt=True).encode()
-        for connection in [one for one in self.connections if one.deadline < now]:
+        # A list, because to expire a connection may remove it from the set.
+        for connection in [
+            connection for connection in self.connections if connection.deadline < now
+        ]:
             connection.expire()
         self.service.publish()
 

@@ -86,15 +86,15 @@ async def _work(
         batchers = (Batcher(served, settings, threads, metrics) for served in models)
         handlers = Handlers(Catalog(batchers), settings, metrics, Control(assignment))
         server = HttpServer(handlers)
-        told = asyncio.Event()
+        ended = asyncio.Event()
         loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGTERM, told.set)
-        loop.add_reader(alive, told.set)
+        loop.add_signal_handler(signal.SIGTERM, ended.set)
+        loop.add_reader(alive, ended.set)
         metrics.begin(models)
         over_grpc = await _start_grpc(handlers)
         await server.start(listening)
         os.write(status, b"1")
-        await told.wait()
+        await ended.wait()
         loop.remove_reader(alive)
         handlers.is_leaving = True
         stopping = over_grpc.stop(settings.seconds) if over_grpc is not None else asyncio.sleep(0)
@@ -113,8 +113,9 @@ async def _start_grpc(handlers: Handlers) -> Any:
 
 async def _leave(server: HttpServer, status: int) -> None:
     """Take no new connections, and answer those that are there."""
+    # Two turns of the loop accept the connections that the kernel had taken.
     for _ in range(2):
-        await asyncio.sleep(0)  # the loop accepts the connections that the kernel had taken
+        await asyncio.sleep(0)
     server.close()
     os.close(status)
     await server.end()
@@ -145,7 +146,7 @@ class Generation:
     leaving: bool = False
 
     def run(self, status: int) -> None:
-        """Start workers, say so, and keep their number until told to leave."""
+        """Start workers, report so, and keep their number until a signal to leave."""
         alive, lifeline = os.pipe()
         wake = _wake_on_signals()
         for _ in range(self.assignment.settings.workers):
@@ -156,23 +157,27 @@ class Generation:
         while self.born or not self.leaving:
             watched = [wake.fileno()] if self.leaving else [wake.fileno(), STDIN]
             ready, _, _ = select.select(watched, [], [])
-            told = set(wake.recv(4096)) if wake.fileno() in ready else set()
-            asked = STDIN in ready or told & {signal.SIGTERM, signal.SIGINT}
-            if asked and not self.leaving:
+            numbers = set(wake.recv(4096)) if wake.fileno() in ready else set()
+            # Standard input is readable at its end alone: then the supervisor has ended.
+            must_leave = STDIN in ready or numbers & {signal.SIGTERM, signal.SIGINT}
+            if must_leave and not self.leaving:
                 self._leave(status)
             for _ in range(self._bury()):
                 self._fork(alive, lifeline, wait=False)
 
     def _leave(self, status: int) -> None:
-        """Let the workers take no more requests, and say so when they do not."""
+        """Let the workers take no more requests, and report when they do not."""
         self.leaving = True
-        self.listening.close()  # or the kernel would take connections for it
+        # While this process has the socket open, the kernel takes connections that nobody accepts.
+        self.listening.close()
         for worker in self.born:
             os.kill(worker, signal.SIGTERM)
+        # A read ends when the worker closes its side, whether it leaves or dies.
         for pipe in self.taking.values():
             while os.read(pipe, 16):
                 pass
-        with suppress(BrokenPipeError):  # where the process that asked was killed
+        # The supervisor may have been killed.
+        with suppress(BrokenPipeError):
             os.write(status, b"{}\n")
 
     def _bury(self) -> int:
@@ -187,17 +192,20 @@ class Generation:
             if self.leaving:
                 continue
             _log.error("Worker %d ended (status %d) and is replaced", worker, code)
+            # A worker that dies at once would otherwise be forked again as fast as the machine can.
             if lived < SHORT_LIFE_SECONDS:
                 time.sleep(1)
             ended += 1
         return ended
 
     def _fork(self, alive: int, lifeline: int, *, wait: bool) -> bool:
-        """Fork a worker; wait until it answers, where asked to, and tell whether it does."""
+        """Fork a worker; where ``wait`` says so, return whether it came to serve."""
         taking, status = os.pipe()
+        # The collector writes into the head of each object, which would copy pages that are shared.
         gc.collect()
-        gc.freeze()  # what is there now stays shared
-        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # until the worker has its own handlers
+        gc.freeze()
+        # Until the worker has set its own handlers; those of this process would take its signals.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         worker = os.fork()
         if worker == 0:
             os.close(lifeline)
@@ -211,7 +219,8 @@ class Generation:
 
 
 def _read_nothing() -> None:
-    """Give up the supervisor's pipe: nobody else gets its number, which libuv would not close."""
+    """Give up the supervisor's pipe: the end of the supervisor is for the generation alone."""
+    # No other file gets its number this way: libuv would not close one of standard input's.
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, STDIN)
     os.close(nothing)
@@ -236,8 +245,8 @@ def _become_worker(generation: Generation, alive: int, status: int) -> None:
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         models = [
-            one if isinstance(one, ServedModel) else warm(file.name, file.version, one)
-            for file, one in generation.models
+            model if isinstance(model, ServedModel) else warm(file.name, file.version, model)
+            for file, model in generation.models
         ]
         work(models, generation.assignment, generation.listening, alive, status)
         code = 0
@@ -245,6 +254,7 @@ def _become_worker(generation: Generation, alive: int, status: int) -> None:
         _log.exception("A worker failed")
     finally:
         logging.shutdown()
+        # Handlers of exit are the generation's: a worker must not run them a second time.
         os._exit(code)
 
 
@@ -262,7 +272,8 @@ def load_file(file: ModelFile, assignment: Assignment) -> Model | ServedModel:
 
 
 def _can_be_shared(model: Model) -> bool:
-    """Tell whether a fork may go on with a model: no device, and no threads of a library."""
+    """Whether a fork can use a model: no device, and no threads of a library."""
+    # A fork has none of the threads of its parent, and libraries wait for theirs for ever.
     target = model.target
     own_threads = target.backend in ("reference", "tvm")
     return target.device == "cpu" and (target.threads == 1 or own_threads)
@@ -272,7 +283,8 @@ def main(listening: int, status: int) -> int:
     """Serve an assignment, and return the exit code."""
     logging.captureWarnings(capture=True)
     begin_log()
-    os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")  # a fork cannot use CUDA's own
+    # CUDA's own check begins a context, which no fork can use; that of NVML begins none.
+    os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
     assignment = Assignment.from_line(_read_line(STDIN))
     models: list[tuple[ModelFile, Model | ServedModel]] = []
     for file in assignment.files:
@@ -288,13 +300,14 @@ def main(listening: int, status: int) -> int:
 
 def _read_line(source: int) -> bytes:
     """Read a line, and nothing beyond it."""
-    found = bytearray()
-    while not found.endswith(b"\n"):
+    line = bytearray()
+    # Byte by byte, because select must see what the pipe holds behind the line.
+    while not line.endswith(b"\n"):
         data = os.read(source, 1)
         if not data:
             sys.exit(1)
-        found += data
-    return bytes(found)
+        line += data
+    return bytes(line)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """The supervisor: it holds the address, and starts a generation for each set of models.
 
-It loads no model itself, so none can end it. The next generation takes connections from the same
-socket before the last one leaves, and that one answers all that it took.
+``serve`` is what ``hbconv serve`` calls. The supervisor loads no model itself, so none can end it.
+The next generation takes connections from the same socket before the last one leaves, and that one
+answers all that it took.
 """
 
 from __future__ import annotations
@@ -15,18 +16,19 @@ import socket
 import sys
 from asyncio.subprocess import Process
 from collections.abc import Coroutine, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO, cast
 
 from hbconv.errors import HbconvError, OptionError, StoreError, shown
+from hbconv.serve.failures import begin_log
 from hbconv.serve.metrics import METRICS_FOLDER
 from hbconv.serve.model_files import Assignment, Fingerprint, find_models, fingerprint
 from hbconv.serve.settings import Settings
 
-__all__ = ["GenerationProcess", "Supervisor"]
+__all__ = ["GenerationProcess", "Supervisor", "serve"]
 
 START_SECONDS = 600.0
 """Time in which all models are loaded, compiled and warm."""
@@ -66,35 +68,37 @@ class GenerationProcess:
             stdin=asyncio.subprocess.PIPE,
             env=environment,
             pass_fds=(listening.fileno(), write),
-            start_new_session=True,  # ctrl-C is for the supervisor alone
+            # ctrl-C is for the supervisor alone, and a group can be killed as a whole.
+            start_new_session=True,
         )
         os.close(write)
         cast(asyncio.StreamWriter, process.stdin).write(assignment.to_line())
-        found = GenerationProcess(assignment, process, os.fdopen(status, "rb"))
+        generation = GenerationProcess(assignment, process, os.fdopen(status, "rb"))
         try:
-            error = await asyncio.wait_for(found._told(), START_SECONDS)
+            error = await asyncio.wait_for(generation._read_report(), START_SECONDS)
         except TimeoutError:
-            found.kill()
+            generation.kill()
             error = f"The models were not ready within {START_SECONDS:.0f} seconds."
         except asyncio.CancelledError:
-            found.kill()
+            generation.kill()
             raise
         if error is not None:
-            await found.leave()
+            await generation.leave()
             raise StoreError(error)
-        return found
+        return generation
 
-    async def _told(self) -> str | None:
+    async def _read_report(self) -> str | None:
         """Read what the process says next: an error, or None where all is well."""
+        # An end without a line is the end of the process: its side of the pipe is closed.
         line = await asyncio.to_thread(self.status.readline)
-        told: dict[str, str] = json.loads(line) if line else {"error": "The process ended."}
-        return told.get("error")
+        report: dict[str, str] = json.loads(line) if line else {"error": "The process ended."}
+        return report.get("error")
 
     async def close(self) -> None:
         """Let it take no more requests, and wait until it does not."""
         if self.process.returncode is None:
             self.process.send_signal(signal.SIGTERM)
-        await self._told()
+        await self._read_report()
 
     async def leave(self) -> None:
         """Let it answer the requests that it has, and wait for its end."""
@@ -159,7 +163,7 @@ class Supervisor:
             self._environment[METRICS_FOLDER] = private
             if self._settings.control:
                 self._control = f"{private}/control"
-                await asyncio.start_unix_server(self._controlled, self._control)
+                await asyncio.start_unix_server(self._serve_control, self._control)
             starting = asyncio.ensure_future(self._start())
             ending = asyncio.ensure_future(ended.wait())
             await asyncio.wait({starting, ending}, return_when=asyncio.FIRST_COMPLETED)
@@ -206,6 +210,7 @@ class Supervisor:
                 self._settings,
                 self._control,
             )
+            # The old one serves until the new one is warm, so that no request waits for a compiler.
             new = await GenerationProcess.start(assignment, self._listening, self._environment)
             before, self._current = self._current, new
             self._tell(assignment)
@@ -236,11 +241,12 @@ class Supervisor:
         seen = loaded
         while True:
             await asyncio.sleep(WATCH_SECONDS)
-            found = fingerprint(self._paths, self._name)
-            if found == seen and found != loaded:
-                loaded = found
+            state = fingerprint(self._paths, self._name)
+            # Only once it is still: a file that is being written would be loaded half.
+            if state == seen and state != loaded:
+                loaded = state
                 await self._try_swap()
-            seen = found
+            seen = state
 
     async def _try_swap(self) -> None:
         try:
@@ -248,18 +254,20 @@ class Supervisor:
         except HbconvError as error:
             _log.error("The models go on as they were: %s", error)
 
-    async def _controlled(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve_control(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         """Load or unload a model, as a client of a worker asked."""
-        told = json.loads(await reader.readline())
-        name, is_load = told["name"], told["action"] == "load"
-        answer = {}
+        request = json.loads(await reader.readline())
+        name, is_load = request["name"], request["action"] == "load"
+        reply = {}
         try:
             if name not in {file.name for file in find_models(self._paths, self._name)}:
                 raise OptionError(f"There is no file of a model {shown(name)}.")
             await self._swap(self._unloaded - {name} if is_load else self._unloaded | {name})
         except HbconvError as error:
-            answer["error"] = str(error)
-        writer.write(json.dumps(answer).encode() + b"\n")
+            reply["error"] = str(error)
+        writer.write(json.dumps(reply).encode() + b"\n")
         writer.close()
 
     def _tell(self, assignment: Assignment) -> None:
@@ -268,8 +276,66 @@ class Supervisor:
         scheme = "https" if settings.certificate else "http"
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         port = self._listening.getsockname()[1]
-        names = ", ".join(f"{one.name}/{one.version}" for one in assignment.files)
+        names = ", ".join(f"{file.name}/{file.version}" for file in assignment.files)
         also = "" if settings.grpc_port is None else f", gRPC on {host}:{settings.grpc_port}"
-        told = f"hbconv: Serving {names or 'no model'} on {scheme}://{host}:{port}{also}"
-        print(told, file=sys.stderr)
+        line = f"hbconv: Serving {names or 'no model'} on {scheme}://{host}:{port}{also}"
+        print(line, file=sys.stderr)
         sys.stderr.flush()
+
+
+def serve(paths: Sequence[Path], settings: Settings, name: str | None = None) -> int:
+    """Serve models, and return the exit code of the process.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        Files and folders.
+    settings : Settings
+    name : str, optional
+        Of the only model.
+
+    Raises
+    ------
+    OptionError
+        There is no model, or the address cannot be had.
+    StoreError
+        A model cannot be loaded.
+    """
+    if not find_models(paths, name):
+        raise OptionError(f"There is no model in {', '.join(map(str, paths))}.")
+    with ExitStack() as stack:
+        listening = stack.enter_context(_listen(settings))
+        if settings.grpc_port is not None:
+            held = stack.enter_context(_hold(settings, settings.grpc_port))
+            settings = replace(settings, grpc_port=held.getsockname()[1])
+        begin_log()
+        asyncio.run(Supervisor(paths, name, settings, listening).run())
+    return 0
+
+
+def _hold(settings: Settings, port: int) -> socket.socket:
+    """Hold a port that workers listen on, each by a socket of its own."""
+    held = socket.socket(socket.AF_INET6 if ":" in settings.host else socket.AF_INET)
+    # Workers bind gRPC's port by themselves; a bound socket here holds its number for them.
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    try:
+        held.bind((settings.host, port))
+    except OSError as error:
+        held.close()
+        raise _unavailable(settings.host, port, error) from error
+    return held
+
+
+def _listen(settings: Settings) -> socket.socket:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        return socket.create_server((settings.host, settings.port), family=family, backlog=2048)
+    except OSError as error:
+        raise _unavailable(settings.host, settings.port, error) from error
+
+
+def _unavailable(host: str, port: int, error: OSError) -> OptionError:
+    return OptionError(
+        f"Cannot listen on {host}:{port}: {error.strerror or error}. "
+        "Choose another --port or --host."
+    )

@@ -1,10 +1,13 @@
-"""Handlers: what answers each route."""
+"""Handlers: what answers each route, and OpenAPI: what describes it.
+
+The description is made from the table of routes and the signatures of the models.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache, partial
@@ -14,38 +17,31 @@ from typing import Any, TypeVar
 
 from hbconv import __version__
 from hbconv.errors import shown
-from hbconv.serve.batching import Batcher, Catalog, Outcome, Waiting
+from hbconv.serve.batching import Batcher, Catalog, Outcome, Waiting, order_versions
 from hbconv.serve.failures import RefusedError
 from hbconv.serve.http.exchange import Settle, settle_later
-from hbconv.serve.http.messages import LONG_BYTES, Request, Response, respond_in_parts, respond_json
+from hbconv.serve.http.messages import LONG_BYTES, Request, Response, respond_json
 from hbconv.serve.inference import Inference
 from hbconv.serve.metrics import CONTENT_TYPE_LATEST, Metrics
 from hbconv.serve.model_files import Assignment
 from hbconv.serve.places import Places, TakenPlace
-from hbconv.serve.protocol.json_documents import read_json, read_long_json, require_few_lists
-from hbconv.serve.protocol.openapi import openapi_document
-from hbconv.serve.protocol.records import read_records, write_records
-from hbconv.serve.protocol.v2 import read_v2, write_v2
-from hbconv.serve.routes import RequestDestination, Route
+from hbconv.serve.protocol.bodies import READERS, Read, Write
+from hbconv.serve.protocol.json_documents import read_json
+from hbconv.serve.routes import ROUTES, RequestDestination, Route
 from hbconv.serve.served_model import Answers, ServedModel, require_size
 from hbconv.serve.settings import Settings
-from hbconv.serve.signature import Given, ModelSignature, Taken
+from hbconv.serve.signature import BYTES, InputTensor, ModelSignature, OutputTensor
 
 __all__ = ["Control", "Handlers"]
 
-_LENGTH = b"inference-header-content-length"
 EXTENSIONS = ("binary_tensor_data", "model_repository")
 """Of the Open Inference Protocol."""
-MOST_LISTS_OF_ITEM = 16
-"""Lists and objects in an item, on average."""
 Handler = Callable[[RequestDestination, Mapping[str, Any]], Coroutine[Any, Any, Any]]
-Write = Callable[[Inference, Answers], Response]
-Read = Callable[[ServedModel, Request, int], tuple[Inference, Write]]
 T = TypeVar("T")
 
 
 class Control:
-    """The repository of models, as a worker tells and changes it.
+    """The repository of models, as a worker lists and changes it.
 
     Parameters
     ----------
@@ -58,14 +54,19 @@ class Control:
     def index(self, *, only_ready: bool) -> list[dict[str, Any]]:
         """List each version of each model, and whether it is served."""
         served = [
-            {"name": one.name, "version": one.version, "state": "READY", "reason": ""}
-            for one in self._assignment.files
+            {"name": file.name, "version": file.version, "state": "READY", "reason": ""}
+            for file in self._assignment.files
         ]
         if only_ready:
             return served
         return served + [
-            {"name": one.name, "version": one.version, "state": "UNAVAILABLE", "reason": "unloaded"}
-            for one in self._assignment.unloaded
+            {
+                "name": file.name,
+                "version": file.version,
+                "state": "UNAVAILABLE",
+                "reason": "unloaded",
+            }
+            for file in self._assignment.unloaded
         ]
 
     def require_no_parameters(self, parameters: object) -> None:
@@ -95,17 +96,18 @@ class Control:
                 "Forbidden",
                 "This server does not load or unload models. Start it with --control.",
             )
-        known = {one.name for one in (*self._assignment.files, *self._assignment.unloaded)}
-        if action == "unload" and name not in known:
+        names = {file.name for file in (*self._assignment.files, *self._assignment.unloaded)}
+        if action == "unload" and name not in names:
             raise RefusedError(404, "NotFound", f"There is no model {shown(name)}.")
+        # A worker never changes, so the supervisor starts another generation.
         reader, writer = await asyncio.open_unix_connection(self._assignment.control)
         try:
             writer.write(json.dumps({"action": action, "name": name}).encode() + b"\n")
-            told = json.loads(await reader.readline() or b'{"error": "The server ends."}')
+            reply = json.loads(await reader.readline() or b'{"error": "The server ends."}')
         finally:
             writer.close()
-        if "error" in told:
-            raise RefusedError(400, "StoreError", told["error"])
+        if "error" in reply:
+            raise RefusedError(400, "StoreError", reply["error"])
 
 
 class Handlers:
@@ -150,7 +152,7 @@ class Handlers:
         self._metrics.request(route.label or route.name, model, status, seconds)
 
     def publish(self) -> None:
-        """Tell other processes what was counted."""
+        """Hand what was counted over to other processes."""
         self._metrics.publish(self.places.taken)
 
     # What models answer.
@@ -159,38 +161,40 @@ class Handlers:
         self, destination: RequestDestination, request: Request, place: TakenPlace, settle: Settle
     ) -> Waiting | asyncio.Task[Response]:
         """Ask a model; ``settle`` takes the response, or the error, once it is there."""
+        # Short requests take no task: with tasks, timers and ASGI a row took 143 us, not 73.
         batcher = self.catalog.find(destination.model, destination.version)
         read = READERS[destination.route.name]
         if request.is_long:
             return settle_later(self._read_and_answer(batcher, request, read, place), settle)
-        asked, write = read(batcher.served, request, self.settings.rows)
-        require_size(asked.answer_bytes, self.settings.answer_bytes)
-        if asked.answer_bytes > LONG_BYTES:
-            return settle_later(self._answer(batcher, asked, write, place), settle)
+        inference, write = read(batcher.served, request, self.settings.rows)
+        require_size(inference.answer_bytes, self.settings.answer_bytes)
+        if inference.answer_bytes > LONG_BYTES:
+            return settle_later(self._answer(batcher, inference, write, place), settle)
 
         def then(outcome: Outcome) -> None:
             try:
-                settle(outcome if isinstance(outcome, Exception) else write(asked, outcome))
+                settle(outcome if isinstance(outcome, Exception) else write(inference, outcome))
             except Exception as error:
                 settle(error)
 
-        return batcher.ask(asked, then)
+        return batcher.ask(inference, then)
 
     async def _read_and_answer(
         self, batcher: Batcher, request: Request, read: Read, place: TakenPlace
     ) -> Response:
         """Answer a request whose body is long."""
-        asked, write = await self.aside(read, batcher.served, request, self.settings.rows)
+        inference, write = await self.aside(read, batcher.served, request, self.settings.rows)
+        # The body is read; its bytes are freed while the rows wait.
         request.received = b""
-        return await self._answer(batcher, asked, write, place)
+        return await self._answer(batcher, inference, write, place)
 
     async def _answer(
-        self, batcher: Batcher, asked: Inference, write: Write, place: TakenPlace
+        self, batcher: Batcher, inference: Inference, write: Write, place: TakenPlace
     ) -> Response:
-        answers = await self.answer(batcher, asked, place)
-        return await self.aside(write, asked, answers)
+        answers = await self.answer(batcher, inference, place)
+        return await self.aside(write, inference, answers)
 
-    async def answer(self, batcher: Batcher, asked: Inference, place: TakenPlace) -> Answers:
+    async def answer(self, batcher: Batcher, inference: Inference, place: TakenPlace) -> Answers:
         """Wait for the answers to a request of any protocol, which is long or has a long answer.
 
         Raises
@@ -200,18 +204,18 @@ class Handlers:
         InputError
             The model refuses its rows.
         """
-        require_size(asked.answer_bytes, self.settings.answer_bytes)
-        place.hold(asked.answer_bytes + await self.aside(asked.rows.size))
-        return await batcher.answer(asked)
+        require_size(inference.answer_bytes, self.settings.answer_bytes)
+        place.hold(inference.answer_bytes + await self.aside(inference.rows.size))
+        return await batcher.answer(inference)
 
-    async def aside(self, work: Callable[..., T], *given: Any) -> T:
+    async def aside(self, work: Callable[..., T], *arguments: Any) -> T:
         """Wait for work that takes a while. One such is done at a time, which bounds its memory.
 
         Who is cancelled before its turn leaves nothing in a queue, where a body takes memory
         that no place counts any more.
         """
         await self._turn.acquire()
-        begun = self._desk.submit(work, *given)
+        begun = self._desk.submit(work, *arguments)
         begun.add_done_callback(partial(self._end_turn, asyncio.get_running_loop()))
         return await asyncio.wrap_future(begun)
 
@@ -220,7 +224,7 @@ class Handlers:
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(self._turn.release)
 
-    # What the server tells.
+    # What the server reports.
 
     async def tell(self, destination: RequestDestination, request: Request) -> Response:
         """Answer what asks no model."""
@@ -261,36 +265,36 @@ class Handlers:
         return openapi_document(models, secured=self.settings.token is not None)
 
     async def on_metrics(self, *_: object) -> Response:
-        """Tell what was counted."""
+        """Report what was counted."""
         self.publish()
         return Response(self._metrics.text(), 200, CONTENT_TYPE_LATEST.encode())
 
     async def on_server(self, *_: object) -> Any:
-        """Tell of the server."""
+        """Describe the server."""
         return {"name": "hbconv", "version": __version__, "extensions": EXTENSIONS}
 
     async def on_live(self, *_: object) -> Any:
-        """Tell that the server runs."""
+        """Report that the server runs."""
         return {"live": True}
 
     async def on_ready(self, *_: object) -> Any:
-        """Tell whether the server takes requests."""
+        """Report whether the server takes requests."""
         return {"ready": not self.is_leaving}
 
     async def on_model_ready(self, destination: RequestDestination, _: object) -> Any:
-        """Tell that a model takes requests."""
+        """Report that a model takes requests."""
         self.catalog.find(destination.model, destination.version)
         return {"name": destination.model, "ready": True}
 
     async def on_model(self, destination: RequestDestination, _: object) -> Any:
-        """Tell of a model: its versions, inputs and outputs; -1 stands for the number of rows."""
+        """Describe a model: its versions, inputs and outputs; -1 stands for the number of rows."""
         served = self.catalog.find(destination.model, destination.version).served
         return {
             "name": served.name,
             "versions": list(self.catalog.models[served.name]),
             "platform": "hbconv",
-            "inputs": list(map(_tensor_document, served.signature.taken)),
-            "outputs": list(map(_tensor_document, served.signature.given)),
+            "inputs": list(map(_tensor_document, served.signature.inputs)),
+            "outputs": list(map(_tensor_document, served.signature.outputs)),
         }
 
     # Which models there are.
@@ -306,7 +310,7 @@ class Handlers:
         return {}
 
     async def on_unload(self, destination: RequestDestination, _: object) -> Any:
-        """Serve a model no more."""
+        """Stop serving a model."""
         await self.control.ask("unload", destination.model)
         return {}
 
@@ -326,41 +330,182 @@ def _read_fields(route: Route, request: Request) -> Mapping[str, Any]:
     return document if isinstance(document, dict) else {}
 
 
-def _tensor_document(tensor: Taken | Given) -> dict[str, Any]:
+def _tensor_document(tensor: InputTensor | OutputTensor) -> dict[str, Any]:
     return {"name": tensor.name, "datatype": tensor.datatype, "shape": list(tensor.shape)}
 
 
-def _read_tensors(served: ServedModel, request: Request, most_rows: int) -> tuple[Inference, Write]:
-    """Read tensors, which tensors answer."""
-    asked = read_v2(request.body(), request.header(_LENGTH), served.signature, most_rows)
-    return asked, partial(_write_tensors, served)
+_NUMBER = {"anyOf": [{"type": "number"}, {"enum": ["NaN", "Infinity", "-Infinity", None]}]}
+_TEXT = {"type": ["string", "null"]}
 
 
-def _write_tensors(served: ServedModel, asked: Inference, answers: Answers) -> Response:
-    parts, json_bytes = write_v2(served.name, served.version, asked, answers)
-    if json_bytes is None:
-        return respond_in_parts(parts)
-    return respond_in_parts(parts, b"application/octet-stream", ((_LENGTH, b"%d" % json_bytes),))
+def openapi_document(
+    models: Mapping[str, Mapping[str, ServedModel]], *, secured: bool
+) -> dict[str, Any]:
+    """Describe each route of the table, those of models for each model, too.
+
+    Parameters
+    ----------
+    models : mapping
+        The versions of each model.
+    secured : bool
+        The server has a token.
+    """
+    paths = {
+        path: {route.method.lower(): _describe(route, path, served, secured=secured)}
+        for route in ROUTES
+        for path, served in _paths(route, models)
+    }
+    document: dict[str, Any] = {
+        "openapi": "3.1.0",
+        "info": {"title": "hbconv", "version": __version__},
+        "paths": paths,
+    }
+    if secured:
+        document["components"] = {
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}
+        }
+        document["security"] = [{"token": []}]
+    return document
 
 
-def _read_records(served: ServedModel, request: Request, most_rows: int) -> tuple[Inference, Write]:
-    """Read records, which named values answer."""
-    body = request.body()
-    is_long = len(body) > LONG_BYTES
-    document = _read_long(served.signature, body, most_rows) if is_long else read_json(body)
-    return read_records(document, served.signature, most_rows), _write_records
+def _paths(
+    route: Route, models: Mapping[str, Mapping[str, ServedModel]]
+) -> Iterator[tuple[str, ServedModel | None]]:
+    """Return the paths of a route, each with the model that answers there."""
+    for path in route.paths:
+        if "{model}" not in path:
+            yield path, None
+            continue
+        for name, versions in models.items():
+            answering = versions if "{version}" in path else order_versions(versions)[-1:]
+            for version in answering:
+                yield path.format(model=name, version=version), versions[version]
 
 
-def _read_long(signature: ModelSignature, body: bytes | bytearray, most_rows: int) -> Any:
-    """Read a long body; where the model takes the values as they are, they are counted first."""
-    if signature.feeds == "items":
-        require_few_lists(body, MOST_LISTS_OF_ITEM * most_rows)
-    return read_long_json(memoryview(body), "instances")
+def _describe(
+    route: Route, path: str, served: ServedModel | None, *, secured: bool
+) -> dict[str, Any]:
+    operation: dict[str, Any] = {"summary": route.summary}
+    if served is not None:
+        operation["summary"] = route.summary.format(
+            model=f"{served.name}, version {served.version}"
+        )
+    if served is not None and route.asks_model:
+        operation |= _EXCHANGES[route.name](served.signature)
+    else:
+        operation |= _tell(route)
+    if "{name}" in path:
+        name = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
+        operation["parameters"] = [name]
+    if secured and not route.needs_token:
+        operation["security"] = []
+    return operation
 
 
-def _write_records(asked: Inference, answers: Answers) -> Response:
-    return respond_in_parts(write_records(asked, answers))
+def _tell(route: Route) -> dict[str, Any]:
+    """Describe what asks no model."""
+    responses = {"200": {"description": "Told"}}
+    if not route.fields:
+        return {"responses": responses}
+    content = {"schema": _object(route.fields, []), "example": {}}
+    return {"requestBody": {"content": {"application/json": content}}, "responses": responses}
 
 
-READERS: Mapping[str, Read] = {"infer": _read_tensors, "predict": _read_records}
-"""What reads the requests of each route that asks a model."""
+def _predict(signature: ModelSignature) -> dict[str, Any]:
+    body = _object(
+        {
+            "instances": {"type": "array", "items": _record(signature)},
+            "outputs": {
+                "type": "array",
+                "items": {"enum": [tensor.name for tensor in signature.outputs]},
+            },
+        },
+        ["instances"],
+    )
+    answer = {"predictions": {"type": "array", "items": {"type": "object"}}}
+    example = {"instances": [_example_record(signature)]}
+    return _exchange(body, example, _object(answer, ["predictions"]))
+
+
+def _infer(signature: ModelSignature) -> dict[str, Any]:
+    tensor = {
+        "name": {"type": "string"},
+        "datatype": {"type": "string"},
+        "shape": {"type": "array", "items": {"type": "integer", "minimum": 0}},
+        "data": {"type": "array"},
+    }
+    names = {"enum": [tensor.name for tensor in signature.outputs]}
+    body = _object(
+        {
+            "id": {"type": "string"},
+            "inputs": {"type": "array", "items": _object(tensor, list(tensor))},
+            "outputs": {"type": "array", "items": _object({"name": names}, ["name"])},
+        },
+        ["inputs"],
+    )
+    first = signature.outputs[:1]
+    example = {
+        "inputs": [_example_tensor(tensor) for tensor in signature.inputs],
+        "outputs": [{"name": tensor.name} for tensor in first],
+    }
+    answer = {"outputs": {"type": "array", "items": _object(tensor, list(tensor))}}
+    return _exchange(body, example, _object(answer, ["outputs"]))
+
+
+def _exchange(body: Any, example: Any, answer: Any) -> dict[str, Any]:
+    content = {"application/json": {"schema": body, "example": example}}
+    error = _object({"error": {"type": "string"}}, ["error"])
+    return {
+        "requestBody": {"required": True, "content": content},
+        "responses": {
+            "200": {"description": "Answers", "content": {"application/json": {"schema": answer}}},
+            "400": {"description": "Refused", "content": {"application/json": {"schema": error}}},
+            "503": {"description": "Busy: come again after the seconds of Retry-After"},
+        },
+    }
+
+
+_EXCHANGES: Mapping[str, Callable[[ModelSignature], dict[str, Any]]] = {
+    "infer": _infer,
+    "predict": _predict,
+}
+"""What describes the routes that ask a model."""
+
+
+def _object(properties: Mapping[str, Any], required: list[str]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": required}
+
+
+def _record(signature: ModelSignature) -> dict[str, Any]:
+    """Return the schema of one record."""
+    if signature.feeds == "matrix":
+        width = signature.inputs[0].width
+        return {"type": "array", "items": _NUMBER, "minItems": width, "maxItems": width}
+    kinds = [_TEXT if tensor.datatype == BYTES else _NUMBER for tensor in signature.inputs]
+    if signature.feeds in ("values", "items"):
+        return dict(kinds[0])
+    if signature.feeds == "positions":
+        return {"type": "array", "prefixItems": kinds, "minItems": len(kinds)}
+    names = [tensor.name for tensor in signature.inputs]
+    return _object(dict(zip(names, kinds, strict=True)), names)
+
+
+def _example_record(signature: ModelSignature) -> Any:
+    values = [_example(tensor) for tensor in signature.inputs]
+    if signature.feeds == "matrix":
+        return [0.0] * (signature.inputs[0].width or 0)
+    if signature.feeds in ("values", "items"):
+        return values[0]
+    if signature.feeds == "positions":
+        return values
+    return {tensor.name: value for tensor, value in zip(signature.inputs, values, strict=True)}
+
+
+def _example(tensor: InputTensor | OutputTensor) -> Any:
+    return "text" if tensor.datatype == BYTES else 0.0 if tensor.datatype.startswith("FP") else 0
+
+
+def _example_tensor(tensor: InputTensor) -> dict[str, Any]:
+    shape = [1] if tensor.width is None else [1, tensor.width]
+    data = [_example(tensor)] * (tensor.width or 1)
+    return {"name": tensor.name, "datatype": tensor.datatype, "shape": shape, "data": data}

@@ -2,16 +2,17 @@
 
 While the reader works, no other thread of Python does, nor the loop that answers probes. And what
 it makes takes up to 50 times the bytes of the document. So a long list is cut at its own commas,
-and each piece is turned into what it is for before the next one is read.
+and each piece is turned into what it is for before the next one is read. Long lists of responses
+are written by pieces too.
 
-Where it is cut needs no trust: if each piece is a list by itself, they are one list together.
+Where a list is cut needs no trust: if each piece is a list by itself, they are one list together.
 """
 
 from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,23 +22,27 @@ import orjson
 import simdjson
 
 from hbconv.errors import InputError, shown
+from hbconv.serve.http.messages import LONG_BYTES
 
 __all__ = [
-    "PIECE_BYTES",
+    "HOLE",
+    "PIECE_VALUES",
     "LongList",
     "cut_pieces",
+    "fill_holes",
     "has_floats",
+    "read_document",
     "read_float_json",
     "read_json",
     "read_long_json",
-    "read_part",
     "require_few_lists",
+    "write_by_pieces",
 ]
 
 _BARE = re.compile(rb"[\s\[:,](?:NaN|-?Infinity)\b")
 """What Python's json writes and JSON does not have."""
 NEAR = 30
-"""Characters before and behind what is wrong in a part, which are quoted."""
+"""Characters before and behind what is wrong, which are quoted."""
 
 PIECE_BYTES = 64 << 10
 """orjson makes lists within lists of so many bytes in about 3 ms."""
@@ -55,7 +60,7 @@ _STEPS[list(b"[{")] = 1
 _STEPS[list(b"]}")] = -1
 _IS_MARK = _STEPS != 0
 _IS_MARK[[_QUOTE, _BACKSLASH, _COMMA]] = True
-LONG_BYTES = 8 << 10
+MANY_BYTES = 8 << 10
 """Shorter documents are read as fast with an object for each number."""
 SAMPLE_BYTES = 4 << 10
 MOST_BYTES = 8 << 20
@@ -63,23 +68,28 @@ MOST_BYTES = 8 << 20
 _FLOATS = frozenset({"FP16", "FP32", "FP64"})
 _kept = threading.local()
 
+PIECE_VALUES = 1 << 14
+"""Values that are read or written by one call."""
+_MARK = b"\0"
+HOLE = orjson.Fragment(_MARK)
+"""Stands in a document for a list that is written by pieces. JSON holds no such byte."""
 
-def read_json(data: bytes | bytearray) -> Any:
-    """Read JSON; it is bounded in depth by its reader.
+
+def read_document(data: bytes | bytearray, name: str) -> Any:
+    """Read a request whole; of a long one the list of some name is left unread, a ``LongList``.
 
     Raises
     ------
     InputError
-        It is no JSON, or no UTF-8.
+        It is no JSON, or takes too much beside the list.
     """
-    try:
-        return orjson.loads(data)
-    except orjson.JSONDecodeError as error:
-        raise _no_json(data, str(error)) from error
+    return read_long_json(memoryview(data), name) if len(data) > LONG_BYTES else read_json(data)
 
 
-def read_part(data: bytes) -> Any:
-    """Read a part of a document, in which lines and columns would tell of the part alone.
+def read_json(data: bytes | bytearray) -> Any:
+    """Read JSON, or a part of it; it is bounded in depth by its reader.
+
+    An error quotes the text around what is wrong: a line and a column would be those in the part.
 
     Raises
     ------
@@ -90,12 +100,9 @@ def read_part(data: bytes) -> Any:
         return orjson.loads(data)
     except orjson.JSONDecodeError as error:
         near = error.doc[max(error.pos - NEAR, 0) : error.pos + NEAR]
-        raise _no_json(data, f"{error.msg}, near {shown(near)}" if near else error.msg) from error
-
-
-def _no_json(data: bytes | bytearray, why: str) -> InputError:
-    hint = ' Write null for NaN, and "Infinity" as a text.' if _BARE.search(data) else ""
-    return InputError(f"The request is no JSON: {why}.{hint}")
+        why = f"{error.msg}, near {shown(near)}" if near else error.msg
+        hint = ' Write null for NaN, and "Infinity" as a text.' if _BARE.search(data) else ""
+        raise InputError(f"The request is no JSON: {why}.{hint}") from error
 
 
 @dataclass(frozen=True)
@@ -125,9 +132,9 @@ class LongList:
                     f"Element {count} of a list takes {len(span):,} bytes of JSON, and the server "
                     f"takes {MOST_VALUE_BYTES:,}."
                 )
-            found = _read(b"[%b]", span, len(self.text))
-            yield found
-            count += len(found)
+            piece = _read(b"[%b]", span, len(self.text))
+            yield piece
+            count += len(piece)
 
     def objects(self, name: str) -> Iterator[Any]:
         """Read its elements, but the long list of some name in each of them.
@@ -160,13 +167,13 @@ def read_long_json(text: memoryview, name: str) -> dict[str, Any] | LongList:
     text = _trim(text)
     if text[0] == ord("["):
         return LongList(text)
-    found: dict[str, Any] = {}
+    document: dict[str, Any] = {}
     count = 0
     for span in _cut_spans(text):
         is_long = len(span) > PIECE_BYTES
         named = _NAME.match(span) if is_long else None
         if named is not None and named[1] == name.encode():
-            found[name] = LongList(_trim(span[named.end() :]))
+            document[name] = LongList(_trim(span[named.end() :]))
             continue
         count += len(span)
         if count > MOST_VALUE_BYTES:
@@ -174,8 +181,8 @@ def read_long_json(text: memoryview, name: str) -> dict[str, Any] | LongList:
                 f"The request takes {count:,} bytes of JSON beside its data or more, and the "
                 f"server takes {MOST_VALUE_BYTES:,}."
             )
-        found |= _read(b"{%b}", span, len(text))
-    return found
+        document |= _read(b"{%b}", span, len(text))
+    return document
 
 
 def _trim(text: memoryview) -> memoryview:
@@ -195,10 +202,11 @@ def _trim(text: memoryview) -> memoryview:
 
 def _read(form: bytes, span: memoryview, whole: int) -> Any:
     """Read a part of a list or an object of so many bytes."""
-    found = read_part(form % span)
-    if not found and len(span) < whole - 2:
+    values = read_json(form % span)
+    # Only all of the list may hold nothing: an empty part is what is between two commas.
+    if not values and len(span) < whole - 2:
         raise InputError("The request is no JSON: a comma stands where a value is expected.")
-    return found
+    return values
 
 
 def _cut_spans(text: memoryview) -> Iterator[memoryview]:
@@ -279,7 +287,7 @@ def has_floats(data: bytes | bytearray) -> bool:
     >>> has_floats(b"0.5," * 5000), has_floats(b"1234567," * 5000), has_floats(b"7, " * 5000)
     (True, True, False)
     """
-    if not LONG_BYTES < len(data) <= MOST_BYTES:
+    if not MANY_BYTES < len(data) <= MOST_BYTES:
         return False
     middle = len(data) // 2
     sample = data[middle : middle + SAMPLE_BYTES]
@@ -311,18 +319,19 @@ def read_float_json(data: bytes | bytearray) -> Any:
 def _read_floats(document: Any, lists: int) -> Any:
     """Read a document, in which so many lists begin; texts may seem to begin some, too."""
     inputs = document["inputs"]
-    flat = [document.get("outputs"), *(one[name] for one in inputs for name in ("shape", "data"))]
+    flat = [document.get("outputs"), *(item[name] for item in inputs for name in ("shape", "data"))]
     if lists != 1 + sum(isinstance(value, simdjson.Array) for value in flat):
         return None
-    return _plain(document) | {"inputs": [_plain(one) | {"data": _floats(one)} for one in inputs]}
+    tensors = [_read_plain(item) | {"data": _read_data(item)} for item in inputs]
+    return _read_plain(document) | {"inputs": tensors}
 
 
-def _plain(found: Any) -> dict[str, Any]:
+def _read_plain(document: Any) -> dict[str, Any]:
     """Return all of an object but its long lists."""
-    names = [*found.keys()]
+    names = [*document.keys()]
     if len(set(names)) < len(names):
         raise ValueError("A name is there twice, and each reader takes another one.")
-    return {name: _as_python(found[name]) for name in names if name not in ("inputs", "data")}
+    return {name: _as_python(document[name]) for name in names if name not in ("inputs", "data")}
 
 
 def _as_python(value: Any) -> Any:
@@ -331,7 +340,31 @@ def _as_python(value: Any) -> Any:
     return value.as_list() if isinstance(value, simdjson.Array) else value
 
 
-def _floats(one: Any) -> npt.NDArray[np.float64]:
-    if one["datatype"] not in _FLOATS:
+def _read_data(tensor: Any) -> npt.NDArray[np.float64]:
+    if tensor["datatype"] not in _FLOATS:
         raise TypeError("A float does not hold all ints.")
-    return np.frombuffer(one["data"].as_buffer(of_type="d"))
+    return np.frombuffer(tensor["data"].as_buffer(of_type="d"))
+
+
+def write_by_pieces(
+    count: int, width: int, values: Callable[[slice], Sequence[Any]]
+) -> Iterator[bytes]:
+    """Write the values of some rows, each of ``width`` values, as a list."""
+    step = max(PIECE_VALUES // max(width, 1), 1)
+    comma = b"["
+    for start in range(0, count, step):
+        yield comma + orjson.dumps(values(slice(start, start + step)), default=str)[1:-1]
+        comma = b","
+    yield b"]" if count else b"[]"
+
+
+def fill_holes(document: Any, lists: Sequence[Iterable[bytes]]) -> list[bytes]:
+    """Return a document in parts, with lists in the place of its holes."""
+    if not lists:
+        return [orjson.dumps(document, default=str)]
+    first, *others = orjson.dumps(document, default=str).split(_MARK)
+    parts = [first]
+    for pieces, after in zip(lists, others, strict=True):
+        parts.extend(pieces)
+        parts.append(after)
+    return parts

@@ -254,7 +254,7 @@ def test_score_no_rows(capsys, files, table):
         (["score", "model.hbc", "nothing.parquet", "-o", "o.parquet"], "No file"),
         (
             ["score", "model.hbc", "text.csv", "-o", "o.parquet"],
-            "lacks the columns age, fare, city",
+            "lacks the columns 'age', 'fare', 'city'",
         ),
         (["score", "model.hbc", "damaged.parquet", "-o", "o.parquet"], "cannot be read as parquet"),
         (
@@ -263,7 +263,7 @@ def test_score_no_rows(capsys, files, table):
         ),
         (
             ["score", "model.hbc", "rows.parquet", "-o", "o.parquet", "--keep", "name"],
-            "lacks the columns name",
+            "lacks the columns 'name'",
         ),
         (["convert", "nothing.joblib", "-o", "o.hbc"], "No file"),
         (["convert", "rows.parquet", "-o", "o.hbc"], "unknown model format"),

@@ -159,7 +159,7 @@ class TestColumns:
         (work / "in").mkdir()
         folder[1].to_parquet("in/1.parquet")
         folder[1].drop(columns=["a", "c"]).to_parquet("in/2.parquet")
-        refused(capsys, "2.parquet lacks the columns a, c", "in", "-o", "o.parquet")
+        refused(capsys, "2.parquet lacks the columns 'a', 'c'", "in", "-o", "o.parquet")
 
     def test_of_types_that_fit_are_read_as_one(self, capsys, work, folder):
         _, table, model = folder
@@ -186,12 +186,12 @@ class TestColumns:
             pq.write_table(pa.table(columns, names=[*NAMES, "a"]), path)
         refused(
             capsys,
-            "t.parquet holds the columns a more than once",
+            "t.parquet holds the columns 'a' more than once",
             "t.parquet",
             "-o",
             "o.parquet",
         )
-        refused(capsys, "2.parquet holds the columns a more than once", "in", "-o", "o.parquet")
+        refused(capsys, "2.parquet holds the columns 'a' more than once", "in", "-o", "o.parquet")
 
 
 class TestFiles:
@@ -269,7 +269,7 @@ class TestCsv:
         [
             ("a,b,c,d,e,f\n1,2,3\n", "t.csv cannot be read as csv"),
             ("", "t.csv is empty, so it names no columns"),
-            ("a,b\n1,2\n", "lacks the columns c, d, e, f"),
+            ("a,b\n1,2\n", "lacks the columns 'c', 'd', 'e', 'f'"),
         ],
     )
     def test_damage_is_named(self, capsys, work, text, message):

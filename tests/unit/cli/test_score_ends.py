@@ -120,7 +120,7 @@ class FullDisk:
 @pytest.mark.parametrize("devices", [[], ["--devices", "cpu"]], ids=["here", "processes"])
 def test_no_thread_outlives_a_run_that_fails(work, devices, monkeypatch, capsys):
     """One that reads when the interpreter ends would take the process with it."""
-    monkeypatch.setattr(outputs, "_opened", lambda *_: FullDisk())
+    monkeypatch.setattr(outputs, "_open_writer", lambda *_: FullDisk())
     before = set(threading.enumerate())
     gc.disable()  # which would end it, sooner or later
     try:

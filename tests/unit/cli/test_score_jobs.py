@@ -23,7 +23,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 import hbconv
 from hbconv.cli import main
-from hbconv.score.outputs import placed
+from hbconv.score.outputs import open_output
 
 NAMES = list("abc")
 KILLS = 2
@@ -277,7 +277,9 @@ class TestInputs:
 
     def test_tables_without_columns_are_named(self, capsys, work, fitted):
         pq.write_table(pa.table({}), "in/0.parquet")
-        refused(capsys, "0.parquet lacks the columns a, b, c. It has none.", "in", "-o", "o.csv")
+        refused(
+            capsys, "0.parquet lacks the columns 'a', 'b', 'c'. It has none.", "in", "-o", "o.csv"
+        )
 
 
 class TestOutputs:
@@ -332,12 +334,12 @@ class TestOutputs:
 
         with monkeypatch.context() as patch:
             patch.setattr(shutil, "copyfileobj", stop)
-            with pytest.raises(KeyboardInterrupt), placed("memory://sent/o.csv") as path:
+            with pytest.raises(KeyboardInterrupt), open_output("memory://sent/o.csv") as path:
                 path.write_text("today")
         assert {name: system.cat(name) for name in system.find("/sent")} == {
             "/sent/o.csv": b"yesterday"
         }
-        with placed("memory://sent/o.csv") as path:
+        with open_output("memory://sent/o.csv") as path:
             path.write_text("today")
         assert system.cat("/sent/o.csv") == b"today"
         assert system.find("/sent") == ["/sent/o.csv"]
@@ -546,7 +548,7 @@ class TestForeignFolders:
         write_parts(fitted[1])
         scored(capsys, "in", "-o", "out/")
         Path("out/_hbconv/job.json").write_bytes(text.encode("latin-1"))
-        told = "out/_hbconv/job.json is damaged, so the run cannot be gone on with. Start anew with"
+        told = "out/_hbconv/job.json is damaged, so the run cannot continue. Start again with"
         if not force:
             refused(capsys, told, "in", "-o", "out/")
             refused(capsys, told, "in", "-o", "out/", "--resume")

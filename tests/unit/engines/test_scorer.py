@@ -74,7 +74,7 @@ def test_it_may_be_absent(source, model):
     table = pa.Table.from_pandas(ROWS[READ], preserve_index=False)
     assert hbconv.Scorer(model)(table)["predict"].to_pylist() == source.predict(ROWS).tolist()
     assert hbconv.Scorer(model).inputs().names == READ
-    assert [one.name for one in ModelSignature.of(model).taken] == READ
+    assert [one.name for one in ModelSignature.of(model).inputs] == READ
     for rows in (ROWS[READ].to_dict("records"), ROWS[READ].to_dict("list"), ROWS[READ]):
         assert model.predict(rows).tolist() == source.predict(ROWS).tolist()
 

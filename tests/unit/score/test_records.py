@@ -201,7 +201,7 @@ class TestEnds:
         TABLE.to_parquet("rows.parquet")
         read = pq.ParquetFile.iter_batches
         monkeypatch.setattr(pq.ParquetFile, "iter_batches", lambda *a, **k: list(read(*a, **k))[:0])
-        assert "it holds 0 rows, and tells of 5" in refusal(capsys, "rows.parquet")
+        assert "it holds 0 rows, and its head has 5" in refusal(capsys, "rows.parquet")
 
 
 class TestJsonLines:
@@ -300,12 +300,12 @@ class TestControls:
 
     def test_ends_of_lines_forge_no_line(self, capsys, work):
         Path("rows.csv").write_text('"c\nhbconv: all is well",d\n1,2\n')
-        assert r"It has: c\nhbconv: all is well, d." in refusal(capsys, "rows.csv")
+        assert r"It has: 'c\nhbconv: all is well', 'd'." in refusal(capsys, "rows.csv")
 
     def test_of_files_are_escaped(self, capsys, work):
         Path("rows.csv").write_text(f"{self.HOSTILE},c\n1,2\n")
         told = refusal(capsys, "rows.csv")
-        assert r"It has: a\x1b]0;x\x07\x1b[2J\x9b\u202e, c." in told
+        assert r"It has: 'a\x1b]0;x\x07\x1b[2J\x9b\u202e', 'c'." in told
 
     @pytest.mark.parametrize("command", ["explain", "verify", "convert", "bench"])
     def test_of_models_are_escaped(self, capsys, work, command):

@@ -25,7 +25,7 @@ def ask_model(ask, **settings):
 
 
 def asked(value):
-    return Inference(Rows(1, (np.array([value]),)), tuple(SIGNATURE.outputs.values()))
+    return Inference(Rows(1, (np.array([value]),)), SIGNATURE.outputs)
 
 
 def test_rows_that_nobody_waits_for_are_let_go_of():

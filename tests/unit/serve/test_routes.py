@@ -109,10 +109,10 @@ def test_the_page_of_the_docs_has_the_table(monkeypatch):
 
 
 def test_grpc_mirrors_the_methods_of_the_protocol():
-    grpc_messages = pytest.importorskip(
-        "hbconv.serve.protocol.grpc_messages", reason="the extra grpc is not installed"
+    grpc_service = pytest.importorskip(
+        "hbconv.serve.protocol.grpc_service", reason="the extra grpc is not installed"
     )
-    methods = {name.removesuffix("Request") for name in grpc_messages.message_names()}
+    methods = {name.removesuffix("Request") for name in grpc_service.message_names()}
     assert {route.rpc for route in ROUTES if route.rpc} == {
         name for name in methods if f"{name}Response" in methods
     }

@@ -37,7 +37,7 @@ def test_a_start_prepares_no_method_on_demand():
     model = hbconv.convert(SOURCE, backend="reference")
     served = warm("m", "1", model)
     assert compiled(model) == {*model.parsed.exported}
-    assert "contributions" in served.signature.outputs
+    assert "contributions" in served.signature.outputs_by_name
     assert "contributions" not in compiled(model)
 
 
@@ -67,8 +67,8 @@ def test_a_model_is_served_for_the_floats_of_its_sample(rows, trusted, tmp_path)
     model = loaded(source, tmp_path / "m.hbc", sample, trusted=trusted)
     before = model.compiled
     served = warm("m", "1", model)
-    assert {taken.dtype for taken in served.signature.taken} == {"float32"}
-    assert served.signature.outputs["transform"].datatype == "FP32"
+    assert {taken.dtype for taken in served.signature.inputs} == {"float32"}
+    assert served.signature.outputs_by_name["transform"].datatype == "FP32"
     if trusted:
         assert len(model.compiled) == len(before)
 
@@ -76,7 +76,7 @@ def test_a_model_is_served_for_the_floats_of_its_sample(rows, trusted, tmp_path)
 def test_ints_of_a_sample_are_served_as_the_floats_of_fitting(tmp_path, caplog):
     model = loaded(SOURCE, tmp_path / "m.hbc", np.ones((3, 3), np.int64))
     served = warm("m", "1", model)
-    assert {taken.dtype for taken in served.signature.taken} == {"float64"}
+    assert {taken.dtype for taken in served.signature.inputs} == {"float64"}
     assert not [record for record in caplog.records if "no stored program" in record.message]
 
 
@@ -95,13 +95,13 @@ def test_a_refused_part_tells_where_it_begins(sources, monkeypatch):
     served = warm("m", "1", hbconv.convert(sources["mixed"].estimator, backend="reference"))
     cities = np.array(["Rome"] * 17 + ["Nowhere"] + ["Rome"] * 12, dtype=object)
     given = {"age": np.zeros(30), "income": np.zeros(30), "city": cities}
-    rows = Rows(30, tuple(given[taken.name] for taken in served.signature.taken))
+    rows = Rows(30, tuple(given[taken.name] for taken in served.signature.inputs))
     with pytest.raises(InputError, match=r"Row 17 holds 'Nowhere' in column 'city'\.$"):
-        compute(served.model, served.signature, rows, served.signature.given)
+        compute(served.model, served.signature, rows, served.signature.outputs)
     monkeypatch.setattr(served_model, "MOST_TEXT_BYTES", 20)
     told = r"Row 3 holds 'Nowhere' .* Rows are counted from row 14 of the request\."
     with pytest.raises(InputError, match=told):
-        compute(served.model, served.signature, rows, served.signature.given)
+        compute(served.model, served.signature, rows, served.signature.outputs)
 
 
 def test_long_texts_are_computed_by_parts_with_the_same_answers(sources, monkeypatch):
@@ -109,10 +109,10 @@ def test_long_texts_are_computed_by_parts_with_the_same_answers(sources, monkeyp
     served = warm("m", "1", hbconv.convert(source.estimator, backend="reference"))
     texts = np.array([*source.rows, "", "red " * 50, "blue", *source.rows], dtype=object)
     rows = Rows(len(texts), (texts,))
-    whole = compute(served.model, served.signature, rows, served.signature.given)
+    whole = compute(served.model, served.signature, rows, served.signature.outputs)
     assert len(list(rows.parts(20))) > 3
     monkeypatch.setattr(served_model, "MOST_TEXT_BYTES", 20)
-    parts = compute(served.model, served.signature, rows, served.signature.given)
+    parts = compute(served.model, served.signature, rows, served.signature.outputs)
     assert parts.keys() == whole.keys()
     for name, array in whole.items():
         np.testing.assert_array_equal(parts[name], array)

@@ -180,7 +180,7 @@ def test_servers_that_do_not_start_say_why(arguments, why, tmp_path, monkeypatch
 def test_the_server_imports_neither_pandas_nor_pyarrow(folder):
     """Nor any library that models are fitted with."""
     script = (
-        "import sys, hbconv.serve.server, hbconv.cli.serve\n"
+        "import sys, hbconv.serve.processes.supervisor, hbconv.cli.serve\n"
         "heavy = {'pandas', 'pyarrow', 'sklearn', 'torch', 'tvm', 'onnx', 'scipy', 'polars'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )

@@ -10,7 +10,7 @@ from raw_http import BODY, PATH, get, post, talking
 from served import Doubling, application
 
 from hbconv.serve.http import server as http_server
-from hbconv.serve.http.parser import MOST_HEADS, HttpParser, KnownHeads
+from hbconv.serve.http.messages import MOST_HEADS, HttpParser, KnownHeads
 
 
 class Reader:

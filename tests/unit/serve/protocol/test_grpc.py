@@ -7,7 +7,7 @@ import logging
 import numpy as np
 import pytest
 
-from hbconv.serve.protocol.grpc_messages import SERVICE, message, message_names
+from hbconv.serve.protocol.grpc_service import SERVICE, message, message_names
 
 grpc = pytest.importorskip("grpc", reason="the extra grpc is not installed")
 is_no_parting = pytest.importorskip("hbconv.serve.protocol.grpc_service").is_no_parting

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from hbconv.errors import InputError
-from hbconv.serve.protocol import grpc_messages
-from hbconv.serve.protocol.grpc_messages import require_bounded, write_field
+from hbconv.serve.protocol import grpc_service
+from hbconv.serve.protocol.grpc_service import require_bounded, write_field
 
 messages = pytest.importorskip(
-    "hbconv.serve.protocol.grpc_messages", reason="the extra grpc is not installed"
+    "hbconv.serve.protocol.grpc_service", reason="the extra grpc is not installed"
 )
 
 CONTENTS = {
@@ -36,8 +36,8 @@ def test_messages_of_the_protocol_are_bounded(kind, monkeypatch):
     require_bounded(data, 20)
     with pytest.raises(InputError, match="more than 8 fields"):
         require_bounded(data, 8)
-    monkeypatch.setattr(grpc_messages, "MOST_LISTED", 2)
-    monkeypatch.setattr(grpc_messages, "LEAST_A_FIELD", 1)
+    monkeypatch.setattr(grpc_service, "MOST_LISTED", 2)
+    monkeypatch.setattr(grpc_service, "LEAST_A_FIELD", 1)
     with pytest.raises(InputError, match="lists more than 2 values"):
         require_bounded(data, 20)
 
@@ -54,7 +54,7 @@ def test_empty_parts_are_counted(part):
 def test_values_that_are_not_packed_are_counted(monkeypatch):
     data = listed(b"\x18\1" * 9)
     require_bounded(data, 9)
-    monkeypatch.setattr(grpc_messages, "MOST_LISTED", 4 * 8)
+    monkeypatch.setattr(grpc_service, "MOST_LISTED", 4 * 8)
     with pytest.raises(InputError, match="lists more than 32 values"):
         require_bounded(data, 9)
 
@@ -63,9 +63,9 @@ def test_values_that_are_not_packed_are_counted(monkeypatch):
 def test_negative_numbers_count_as_one_each(kind, monkeypatch):
     """Each takes ten bytes."""
     data = request(inputs=[tensor(contents={kind: [-1] * 100})] * 3)
-    monkeypatch.setattr(grpc_messages, "MOST_LISTED", 300)
+    monkeypatch.setattr(grpc_service, "MOST_LISTED", 300)
     require_bounded(data, 100)
-    monkeypatch.setattr(grpc_messages, "MOST_LISTED", 299)
+    monkeypatch.setattr(grpc_service, "MOST_LISTED", 299)
     with pytest.raises(InputError, match="lists more than 299 values"):
         require_bounded(data, 100)
 
@@ -77,7 +77,7 @@ def listed(part):
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4, 5, 6, 7, 8])
 def test_empty_lists_are_counted(number, monkeypatch):
-    monkeypatch.setattr(grpc_messages, "MOST_LISTED", 40)
+    monkeypatch.setattr(grpc_service, "MOST_LISTED", 40)
     empty = bytes([number << 3 | 2, 0])
     require_bounded(listed(empty * 10), 9)
     with pytest.raises(InputError, match="lists more than 40 values"):
@@ -85,7 +85,7 @@ def test_empty_lists_are_counted(number, monkeypatch):
 
 
 def test_raw_contents_may_be_long_and_names_not(monkeypatch):
-    monkeypatch.setattr(grpc_messages, "MOST_NAME_BYTES", 10)
+    monkeypatch.setattr(grpc_service, "MOST_NAME_BYTES", 10)
     require_bounded(request(raw_input_contents=[bytes(1000)]), 9)
     with pytest.raises(InputError, match="takes 11 bytes"):
         require_bounded(request(inputs=[{"name": "n" * 11}]), 9)

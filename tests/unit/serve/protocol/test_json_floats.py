@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 
 from hbconv.errors import InputError
-from hbconv.serve.protocol import v2
+from hbconv.serve.protocol import bodies
+from hbconv.serve.protocol.bodies import read_v2
 from hbconv.serve.protocol.json_documents import has_floats, read_float_json
-from hbconv.serve.protocol.v2 import read_v2
-from hbconv.serve.signature import Given, ModelSignature, Taken
+from hbconv.serve.signature import InputTensor, ModelSignature, OutputTensor
 
 SIGNATURE = ModelSignature(
-    (Taken("X", "float64", 2),), (Given("predict", "predict", None, "FP64", (-1,)),), "matrix"
+    (InputTensor("X", "float64", 2),),
+    (OutputTensor("predict", "predict", None, "FP64", (-1,)),),
+    "matrix",
 )
 TENSOR = '"name": "X", "datatype": "FP64", "shape": [2, 2], '
 HARD = "1e23, 2.2250738585072011e-308, 9007199254740993, 0.1"
@@ -69,7 +71,7 @@ LEFT = [
 @pytest.mark.parametrize("body", READ + LEFT)
 def test_floats_are_answered_as_other_json(body, monkeypatch):
     short = outcome(body)
-    monkeypatch.setattr(v2, "has_floats", lambda data: True)
+    monkeypatch.setattr(bodies, "has_floats", lambda data: True)
     assert outcome(body) == short
     assert outcome(bytearray(body)) == short
 

@@ -10,20 +10,20 @@ import pytest
 
 from hbconv.errors import InputError
 from hbconv.serve.inference import Inference
-from hbconv.serve.protocol import json_documents, v2
+from hbconv.serve.protocol import json_documents
+from hbconv.serve.protocol.bodies import read_records, read_v2
 from hbconv.serve.protocol.json_documents import (
     LongList,
     read_json,
     read_long_json,
     require_few_lists,
 )
-from hbconv.serve.protocol.records import read_records
-from hbconv.serve.protocol.v2 import read_v2
-from hbconv.serve.signature import Given, ModelSignature, Taken
+from hbconv.serve.protocol.tensors import TensorForm, read_values
+from hbconv.serve.signature import InputTensor, ModelSignature, OutputTensor
 
-GIVEN = (Given("predict", "predict", None, "FP64", (-1,)),)
-MATRIX = ModelSignature((Taken("X", "float64", 2),), GIVEN, "matrix")
-COLUMNS = ModelSignature((Taken("a", "float64"), Taken("b", "string")), GIVEN, "names")
+GIVEN = (OutputTensor("predict", "predict", None, "FP64", (-1,)),)
+MATRIX = ModelSignature((InputTensor("X", "float64", 2),), GIVEN, "matrix")
+COLUMNS = ModelSignature((InputTensor("a", "float64"), InputTensor("b", "string")), GIVEN, "names")
 ITEMS = ModelSignature((), GIVEN, "items")
 PIECES = [1, 2, 3, 7, 30, 1000]
 
@@ -149,7 +149,7 @@ DATA = [
 def test_tensors_by_pieces(cut, data, monkeypatch):
     body = f'{{"id": "7", "inputs": [{{{TENSOR}"data": {data}}}], "outputs": []}}'.encode()
     whole = outcome(lambda: read_v2(body, None, MATRIX, 9))
-    monkeypatch.setattr(v2, "LONG_BYTES", 0)
+    monkeypatch.setattr(json_documents, "LONG_BYTES", 0)
     assert repr(outcome(lambda: read_v2(body, None, MATRIX, 9))) == repr(whole)
 
 
@@ -159,7 +159,7 @@ def test_many_inputs_by_pieces(cut, monkeypatch):
         {"name": "b", "datatype": "BYTES", "shape": [3, 1], "data": [["x"], [","], [None]]},
     ]
     body = json.dumps({"inputs": columns}).encode()
-    monkeypatch.setattr(v2, "LONG_BYTES", 0)
+    monkeypatch.setattr(json_documents, "LONG_BYTES", 0)
     (_, numbers), (_, texts) = outcome(lambda: read_v2(body, None, COLUMNS, 9))
     assert (numbers, texts) == ([1, 2, 3], ["x", ",", None])
 
@@ -209,13 +209,13 @@ def test_what_is_wrong_is_quoted(monkeypatch, text, why):
 def test_data_beyond_the_shape_are_counted(cut):
     data = LongList(memoryview(b"[1, 2, 3, 4, 5, 6, 7]"))
     with pytest.raises(InputError, match=r"holds [567] values.*, and its shape \[2, 2\] 4"):
-        v2.read_tensor("X", np.dtype(float), (2, 2), data)
+        read_values(TensorForm("X", np.dtype(float), (2, 2)), data)
 
 
 def test_a_shape_that_the_data_cannot_fill_takes_no_memory():
     text = b"[" + b"1," * 40_000 + b"1]"
     with pytest.raises(InputError, match="too short for its shape"):
-        v2.read_tensor("X", np.dtype(float), (1 << 38, 2), LongList(memoryview(text)))
+        read_values(TensorForm("X", np.dtype(float), (1 << 38, 2)), LongList(memoryview(text)))
 
 
 def test_long_elements_and_long_rests_are_refused():

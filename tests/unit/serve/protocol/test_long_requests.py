@@ -12,10 +12,10 @@ from hbconv.errors import InputError
 from hbconv.serve.failures import RefusedError
 from hbconv.serve.http.messages import LONG_BYTES
 from hbconv.serve.inference import Inference, Rows
-from hbconv.serve.protocol import json_values, records, v2
-from hbconv.serve.protocol.records import write_records
-from hbconv.serve.protocol.v2 import MOST_TEXT_BYTES, decode_text, write_v2
-from hbconv.serve.signature import Given
+from hbconv.serve.protocol import bodies, json_documents
+from hbconv.serve.protocol.bodies import write_records, write_v2
+from hbconv.serve.protocol.tensors import MOST_TEXT_BYTES, decode_text
+from hbconv.serve.signature import OutputTensor
 
 ROWS = 2000
 
@@ -108,8 +108,8 @@ def test_long_names_and_values_are_told_by_their_ends(client, path, body):
 
 
 GIVEN = (
-    Given("predict", "predict", None, "FP64", (-1,)),
-    Given("predict_proba", "predict_proba", None, "FP64", (-1, 2), ("no", "yes")),
+    OutputTensor("predict", "predict", None, "FP64", (-1,)),
+    OutputTensor("predict_proba", "predict_proba", None, "FP64", (-1, 2), ("no", "yes")),
 )
 ANSWERS = {
     "predict": np.array([0.5, np.nan, 2, np.inf, -1, 7, 8]),
@@ -124,7 +124,7 @@ def test_answers_are_written_alike_by_pieces(monkeypatch, count, step):
     asked = Inference(Rows(count, (np.zeros(count),)), GIVEN, "\0")
     whole = b"".join(write_records(asked, answers))
     tensors = b"".join(write_v2("m", "1", asked, answers)[0])
-    for module in (json_values, records, v2):
+    for module in (bodies, json_documents):
         monkeypatch.setattr(module, "PIECE_VALUES", step)
     assert b"".join(write_records(asked, answers)) == whole
     assert b"".join(write_v2("m", "1", asked, answers)[0]) == tensors
@@ -132,7 +132,7 @@ def test_answers_are_written_alike_by_pieces(monkeypatch, count, step):
 
 
 def test_binary_answers_follow_their_json_by_pieces(monkeypatch):
-    monkeypatch.setattr(v2, "PIECE_VALUES", 1)
+    monkeypatch.setattr(bodies, "PIECE_VALUES", 1)
     asked = Inference(Rows(7, (np.zeros(7),)), GIVEN, binary=frozenset({"predict_proba"}))
     parts, length = write_v2("m", "1", asked, ANSWERS)
     body = b"".join(parts)

@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 import hbconv
 from hbconv.errors import InputError
-from hbconv.serve.protocol.records import read_records
+from hbconv.serve.protocol.bodies import read_records
 from hbconv.serve.signature import ModelSignature
 
 RECORD = {"age": 30, "income": 51.5, "city": "Rome"}

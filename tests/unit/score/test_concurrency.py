@@ -14,7 +14,7 @@ from sklearn.linear_model import LinearRegression
 
 import hbconv
 from hbconv.errors import BackendError, InputError, OptionError
-from hbconv.score.device_pool import HELD, DevicePool, parse_devices
+from hbconv.score.concurrency import BATCHES_A_DEVICE, DevicePool, parse_devices
 
 
 def scorer(path: str, device: str) -> Any:
@@ -56,7 +56,7 @@ def test_two_devices_share_the_batches_and_keep_their_order(path):
         taken = []
         first = next(pool.answers(taken.append(i) or batch(i) for i in range(100)))
         assert len(first[1]) == 10
-        assert len(taken) == 2 * HELD + 1
+        assert len(taken) == 2 * BATCHES_A_DEVICE + 1
 
         with pytest.raises(InputError, match="columns"):
             list(pool.answers([batch(0).select(["a"])]))
