@@ -20,7 +20,7 @@ from hbconv.containers.schema import Type, as_float
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
-    from hbconv.tensor.sparse_rows import SparseRows
+    from hbconv.tensor.builder import SparseRows
 
 __all__ = [
     "BetweenBounds",
