@@ -17,13 +17,12 @@ from typing import Any
 from hbconv.containers import Codes, Columns, Entries, Graph, Output, Schema, Traits, topological
 from hbconv.errors import OptionError, UnsupportedError
 from hbconv.names import ARGUMENT_METHODS, INVERSE, METHODS
-from hbconv.parse.checks.damage import reading_estimator
-from hbconv.parse.checks.handmade import refuse_handmade
-from hbconv.parse.checks.soundness import require_sound
 from hbconv.parse.common.members import find_source
+from hbconv.parse.damage import reading_estimator
 from hbconv.parse.inverses import inverse_columns, inverted
 from hbconv.parse.registry import find_parser, parser_names, parses
 from hbconv.parse.schema import read_frame_format, read_metric, read_names_out, read_schema
+from hbconv.parse.soundness import refuse_handmade, require_sound
 from hbconv.parse.step import Conditions, Step, parse_step
 
 __all__ = ["METHODS", "Step", "parse", "parser_names", "parses"]

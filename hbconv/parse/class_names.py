@@ -1,10 +1,7 @@
-"""Whose class it is: what a class says of itself, not what stands in a namespace now.
+"""Whose class an estimator has, and whether a subclass predicts as its base class does.
 
 sklearnex, cuml.accel and mocks put classes of their own in the place of scikit-learn's.
-
-Libraries whose estimators are taken for those that hbconv reads, and the way out of each.
-
-Tell whether a subclass answers like its base class.
+So a class is judged by its own module and methods, not by what a namespace holds now.
 """
 
 from __future__ import annotations

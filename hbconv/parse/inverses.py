@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from hbconv.containers import AsRows, Cast, Matrix, Node, Output, Schema, Sparse, at_step
 from hbconv.errors import UnsupportedError
-from hbconv.parse.checks.damage import reading_estimator
+from hbconv.parse.damage import reading_estimator
 from hbconv.parse.registry import find_parser
 from hbconv.parse.step import Step
 

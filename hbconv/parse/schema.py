@@ -1,8 +1,7 @@
-"""Read the input columns of an estimator, as its parser or scikit-learn's attributes tell.
+"""The columns of an estimator: those that it reads, and those that ``transform`` returns.
 
-Read the names of the columns that ``transform`` returns, and the data frame it makes.
-
-Read what ``score`` of an estimator computes.
+Columns are found by name or by position, as its parser or scikit-learn's attributes declare.
+What ``score`` computes is read here too.
 """
 
 from __future__ import annotations
@@ -11,11 +10,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from hbconv.containers import Conventions, FrameFormat, NamesOut, Schema
+from hbconv.containers import (
+    Beside,
+    Blocks,
+    Columns,
+    Conventions,
+    FrameFormat,
+    NamesOut,
+    Node,
+    Output,
+    Schema,
+)
 from hbconv.containers.schema import place
 from hbconv.errors import ConversionError
 from hbconv.parse.registry import find_parser
-from hbconv.parse.step import require_fitted
+from hbconv.parse.step import Step, require_fitted
 
 __all__ = [
     "as_validated",
@@ -23,10 +32,12 @@ __all__ = [
     "in_order",
     "named_or_matrix",
     "picked_by_name",
+    "positions_by_name",
     "read_frame_format",
     "read_metric",
     "read_names_out",
     "read_schema",
+    "transform_frame",
 ]
 
 
@@ -200,3 +211,36 @@ def read_metric(estimator: Any) -> str:
         names_none = type(estimator.scorer_).__name__ == "_PassthroughScorer"
         return read_metric(estimator.best_estimator_) if names_none else ""
     return _METRICS.get(method.__qualname__, "")
+
+
+def positions_by_name(step: Step, parameter: str, names: Sequence[object]) -> list[int]:
+    """Return the places in x of columns of the input, by name.
+
+    Raises
+    ------
+    UnsupportedError
+        A step before makes the columns, whose names are not known here.
+    """
+    step.refuse_sparse("reads columns by name")
+    columns = _input_columns(step.x)
+    if columns is None:
+        hint = "It finds columns by name in what a step before makes: put it first."
+        raise step.refuse(parameter, list(names), hint)
+    return [columns.index(str(name)) for name in names]
+
+
+def _input_columns(x: Node) -> list[str] | None:
+    """Return the names of columns of the input that nothing has changed; None of others."""
+    parts = x.xs if isinstance(x, Beside) else (x,)
+    names: list[str] = []
+    for part in parts:
+        if not isinstance(part, Columns):
+            return None
+        names += [part.schema.names[column] for column in part.columns]
+    return names
+
+
+def transform_frame(columns: Sequence[Node]) -> dict[str, Output]:
+    """Return columns as what ``transform`` answers, each of its own dtype."""
+    blocks = Blocks(tuple((column, None) for column in columns))
+    return {"transform": Output(Beside(tuple(columns)), blocks)}

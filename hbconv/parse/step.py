@@ -20,9 +20,9 @@ from hbconv.containers import (
 from hbconv.containers.moved_columns import concat, select
 from hbconv.errors import ConversionError, HbconvError, NotFittedError, UnsupportedError
 from hbconv.names import ARGUMENT_METHODS, METHODS
-from hbconv.parse.checks.damage import damaged, reading_estimator
-from hbconv.parse.checks.soundness import require_agreement
+from hbconv.parse.damage import damaged, reading_estimator
 from hbconv.parse.registry import Entry, find_entry, find_parser
+from hbconv.parse.soundness import require_agreement
 
 __all__ = ["Conditions", "Step", "concat", "is_fitted", "parse_step", "require_fitted", "select"]
 

@@ -1,9 +1,6 @@
-"""The layout of a scene: clusters in bands from top to bottom, and the lines between them.
+"""The layout of a scene: clusters in bands from top to bottom, boxes in layers inside each.
 
-The layout inside one cluster: its boxes in layers, and the ways of lines through them.
-
-Layered drawing: order the items of each layer so that few lines cross, then place them.
-
+Both are drawn in layers: order the items of each layer so that few lines cross, then place them.
 The order is found by sweeps of barycentres (Sugiyama, Tagawa and Toda, 1981). Each sweep of
 ``place`` is a least-squares fit to the neighbours that keeps the order and the gaps, by pooling
 adjacent violators (Ayer et al., 1955).

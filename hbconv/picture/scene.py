@@ -1,17 +1,9 @@
 """Scene: what a picture of a graph shows, before anything has a place.
 
-Fold equal members: fifty heads of one shape, between the same nodes, are drawn once.
-
+Equal members are folded: fifty heads of one shape, between the same nodes, are drawn once.
 Two nodes are equal members if they do the same with other constants, and so do all nodes before and
 behind them. The classes are the coarsest stable partition, refined from the nodes' own looks (as
-Hopcroft's algorithm does for automata). A pass goes along the inputs and back along the users, so
-what tells two nodes of a chain apart reaches all others at once: 3,000 took 3,000 passes.
-
-The share of each node in the predicted time of a graph.
-
-What is written on a node, and what is told of it on request.
-
-Kinds of nodes: what each does for a prediction, and the colours that tell them apart.
+Hopcroft's algorithm does for automata).
 """
 
 from __future__ import annotations
@@ -44,7 +36,6 @@ from hbconv.containers import (
 from hbconv.errors import BackendError
 from hbconv.lower import lower
 from hbconv.optimize.program_cost import source_seconds
-from hbconv.picture.text import shorten
 from hbconv.target import Target
 
 __all__ = ["KINDS", "Box", "Cluster", "Scene", "kind_of", "make_scene"]
@@ -408,6 +399,12 @@ def name_columns(names: Sequence[str]) -> str:
     """
     plain = [shorten(name, 60) for name in names]
     return ", ".join(plain) if len(plain) <= MOST_NAMES else f"{plain[0]} … {plain[-1]}"
+
+
+def shorten(text: str, most: int) -> str:
+    """Return a text of so many characters at most, on one line, without control characters."""
+    plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return plain if len(plain) <= most else plain[: most - 1] + "…"
 
 
 def facts_of(members: Sequence[Node]) -> dict[str, str]:

@@ -21,12 +21,13 @@ from hbconv.picture.sizes import (
     SMALL,
     TITLE,
     Size,
+    cut,
+    width_of,
     written_count,
     written_detail,
     written_share,
     written_title,
 )
-from hbconv.picture.text import cut, width_of
 
 __all__ = ["write_svg"]
 

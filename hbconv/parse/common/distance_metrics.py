@@ -33,7 +33,7 @@ from hbconv.containers import (
     SharedDistances,
     SquaredDistances,
 )
-from hbconv.parse.common.fitted_arrays import promoted
+from hbconv.parse.common.scores import promoted
 from hbconv.parse.step import Step
 
 __all__ = [

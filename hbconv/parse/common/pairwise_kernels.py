@@ -1,8 +1,6 @@
 """Kernel functions between rows and constant points, by scikit-learn's names.
 
-Kernel functions of Gaussian processes, between rows and constant points, in float64.
-
-The kernel matrix of an estimator, by a kernel's name or a Gaussian process kernel.
+Those of Gaussian processes are computed in float64.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ from hbconv.containers import (
     RowDot,
     SquaredDistances,
 )
-from hbconv.parse.common.fitted_arrays import dense, promoted
+from hbconv.parse.common.scores import dense, promoted
 from hbconv.parse.step import Step
 
 __all__ = [

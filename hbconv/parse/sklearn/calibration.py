@@ -24,10 +24,8 @@ from hbconv.containers import (
     Select,
     Softmax,
 )
-from hbconv.parse.common.fitted_arrays import promoted
-from hbconv.parse.common.linear_scores import beside_complement
-from hbconv.parse.common.members import spread_classes
-from hbconv.parse.common.responses import response
+from hbconv.parse.common.members import response, spread_classes
+from hbconv.parse.common.scores import beside_complement, promoted
 from hbconv.parse.registry import parses
 from hbconv.parse.schema import common_schema
 from hbconv.parse.sklearn.isotonic import isotonic_prediction

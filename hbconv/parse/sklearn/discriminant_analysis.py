@@ -20,12 +20,12 @@ from hbconv.containers import (
     Output,
     Softmax,
 )
-from hbconv.parse.common.fitted_arrays import promoted
-from hbconv.parse.common.linear_scores import (
+from hbconv.parse.common.scores import (
     below_largest,
     beside_complement,
     classify,
     decide_by_scores,
+    promoted,
 )
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step

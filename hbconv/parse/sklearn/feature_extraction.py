@@ -31,11 +31,7 @@ from hbconv.containers.extractors import (
     Texts,
     Tokens,
 )
-from hbconv.parse.common.extracted_entries import (
-    entry_name,
-    extracted_entries,
-    item_column,
-)
+from hbconv.parse.common.text_columns import entry_name, extracted_entries, item_column
 from hbconv.parse.inverses import inverts
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step

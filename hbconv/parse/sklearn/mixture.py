@@ -23,8 +23,7 @@ from hbconv.containers import (
     Output,
     RowDot,
 )
-from hbconv.parse.common.fitted_arrays import promoted
-from hbconv.parse.common.linear_scores import squared_lengths
+from hbconv.parse.common.scores import promoted, squared_lengths
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 

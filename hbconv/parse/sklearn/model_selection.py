@@ -9,8 +9,7 @@ import numpy as np
 from hbconv.array import Array
 from hbconv.containers import Compare, Labels, Output, Schema
 from hbconv.errors import UnsupportedError
-from hbconv.parse.common.members import passed_on
-from hbconv.parse.common.responses import response
+from hbconv.parse.common.members import passed_on, response
 from hbconv.parse.inverses import inverted, inverts
 from hbconv.parse.registry import parses
 from hbconv.parse.schema import read_schema

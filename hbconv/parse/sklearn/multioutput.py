@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from hbconv.containers import Cast, Map, MatrixList, Node, Output
-from hbconv.parse.common.members import columns_of_array
-from hbconv.parse.common.responses import as_numbers, response, side_by_side
+from hbconv.parse.common.members import as_numbers, columns_of_array, response, side_by_side
 from hbconv.parse.registry import parses
 from hbconv.parse.schema import read_schema
 from hbconv.parse.step import Step, concat

@@ -21,8 +21,7 @@ from hbconv.containers import (
     Output,
     Select,
 )
-from hbconv.parse.common.fitted_arrays import promoted
-from hbconv.parse.common.linear_scores import classify
+from hbconv.parse.common.scores import classify, promoted
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 

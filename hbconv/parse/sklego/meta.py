@@ -42,11 +42,10 @@ from hbconv.containers import (
     Select,
     sparse_form,
 )
-from hbconv.parse.common.fitted_arrays import promoted
-from hbconv.parse.common.named_columns import positions_by_name, transform_frame
-from hbconv.parse.common.responses import as_numbers, as_vector
+from hbconv.parse.common.members import as_numbers, as_vector
+from hbconv.parse.common.scores import promoted
 from hbconv.parse.registry import parses
-from hbconv.parse.schema import as_validated, read_schema
+from hbconv.parse.schema import as_validated, positions_by_name, read_schema, transform_frame
 from hbconv.parse.step import Step, concat, select
 
 

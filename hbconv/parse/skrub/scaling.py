@@ -24,9 +24,8 @@ from hbconv.containers import (
     Relation,
     Select,
 )
-from hbconv.parse.common.extracted_entries import item_column
-from hbconv.parse.common.fitted_arrays import promoted
-from hbconv.parse.common.text_columns import MISSING, NA
+from hbconv.parse.common.scores import promoted
+from hbconv.parse.common.text_columns import MISSING, NA, item_column
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, concat
 

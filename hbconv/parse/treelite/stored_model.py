@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from hbconv.errors import ConversionError, UnsupportedError
-from hbconv.parse.checks.damage import counted, decode_json
-from hbconv.parse.common.struct_reader import StructReader
+from hbconv.parse.damage import StructReader, counted, decode_json
 
 __all__ = ["StoredModel", "read_checkpoint", "read_treelite_json"]
 

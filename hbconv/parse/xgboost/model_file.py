@@ -22,8 +22,7 @@ import numpy.typing as npt
 from hbconv.containers import current_step
 from hbconv.errors import ConversionError, UnsupportedError
 from hbconv.model_formats import is_old_xgboost
-from hbconv.parse.checks.damage import counted, decode_json
-from hbconv.parse.common.struct_reader import StructReader
+from hbconv.parse.damage import StructReader, counted, decode_json
 from hbconv.parse.xgboost.trees import LINKS, XGBoostTrees, base_scores, margins, read_trees
 
 __all__ = ["XGBoostLinear", "XGBoostModel", "decode_ubjson", "read_xgboost_bytes"]

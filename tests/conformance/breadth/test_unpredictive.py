@@ -9,7 +9,7 @@ from sklearn.cluster import DBSCAN
 
 import hbconv
 from hbconv.errors import UnsupportedError
-from hbconv.parse.checks.misgiven import UNPREDICTIVE
+from hbconv.parse.registry import UNPREDICTIVE
 
 X = np.random.default_rng(0).normal(size=(20, 4))
 

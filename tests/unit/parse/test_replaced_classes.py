@@ -36,8 +36,7 @@ from sklearn.svm import SVC
 import hbconv
 from hbconv.errors import UnsupportedError
 from hbconv.parse import registry
-from hbconv.parse.checks.misgiven import UNPREDICTIVE
-from hbconv.parse.registry import find_parser, parser_names
+from hbconv.parse.registry import UNPREDICTIVE, find_parser, parser_names
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 Y = (X[:, 0] > 0).astype(int)

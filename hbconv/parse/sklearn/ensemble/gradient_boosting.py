@@ -1,8 +1,6 @@
-"""Gradient boosting of scikit-learn, over float32 columns.
+"""Gradient boosting of scikit-learn: sums over stages, then a link.
 
-What the two gradient boostings of scikit-learn share: sums over stages, and links.
-
-Histogram-based gradient boosting, over float64 columns and categories.
+The exact one reads float32 columns, the one over histograms float64 columns and categories.
 """
 
 from __future__ import annotations
@@ -43,16 +41,16 @@ from hbconv.containers import (
     TreeLeaves,
 )
 from hbconv.parse.class_names import is_named
-from hbconv.parse.common.category_tables import category_tables
-from hbconv.parse.common.linear_scores import beside_complement
 from hbconv.parse.common.node_tables import (
     FlatTrees,
     NodeTable,
     assemble,
+    category_tables,
     contribution_outputs,
     cover_forest,
     node_shares,
 )
+from hbconv.parse.common.scores import beside_complement
 from hbconv.parse.common.text_columns import columns_of
 from hbconv.parse.registry import parses
 from hbconv.parse.schema import picked_by_name

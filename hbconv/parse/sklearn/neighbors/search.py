@@ -1,8 +1,7 @@
 """Search neighbours: the nearest of the fitted rows, or all within a radius.
 
-Precomputed distances: a full matrix, or a graph of neighbours.
-
-The search by which scikit-learn finds neighbours, which decides among equally near ones.
+Distances may be given: a full matrix, or a graph of neighbours.
+The search by which scikit-learn finds neighbours decides among equally near ones.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ from hbconv.parse.common.distance_metrics import (
     refuse_no_metric,
     squared_distances,
 )
-from hbconv.parse.common.fitted_arrays import dense, promoted
+from hbconv.parse.common.scores import dense, promoted
 from hbconv.parse.step import Step, concat
 
 __all__ = [

@@ -1,7 +1,4 @@
-"""Bins and polynomials of columns.
-
-SplineTransformer: a spline basis of each column.
-"""
+"""Bins, polynomials and splines of columns."""
 
 from __future__ import annotations
 
