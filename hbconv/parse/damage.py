@@ -23,19 +23,19 @@ __all__ = [
     "REFIT",
     "REPORT",
     "StructReader",
-    "counted",
     "damaged",
     "decode_json",
     "finite_numbers",
     "fitted_attributes",
+    "read_count",
     "reading",
     "reading_estimator",
 ]
 
 REPORT = "If it is as its library left it, please report this as a defect of hbconv."
-"""What to do where no damage is found: it cannot be told from a defect of hbconv."""
+"""What to do where no damage is found: it cannot be distinguished from a defect of hbconv."""
 
-REFIT = "Load it with the versions that wrote it, and fit it anew with those installed here."
+REFIT = "Load it with the versions that wrote it, and fit it again with those installed here."
 """What to do with a pickled model that the installed libraries do not load."""
 
 MOST_COUNTED = 1 << 20
@@ -53,18 +53,19 @@ def reading(what: str, way_out: str) -> Iterator[None]:
 
     Examples
     --------
-    >>> with reading("m.txt", "Save the model anew."):
+    >>> with reading("m.txt", "Save the model again."):
     ...     {}["learner"]
     Traceback (most recent call last):
     hbconv.errors.ConversionError: m.txt cannot be read: KeyError: 'learner'. It may be damaged.
-    Save the model anew. If it is as its library left it, please report this as a defect of hbconv.
+    Save the model again. If it is as its library left it, please report this as a defect of hbconv.
     """
     try:
         yield
     except HbconvError:
         raise
-    except Exception as error:  # any, see above
-        raise _unread(what, error, f"It may be damaged. {way_out}") from error
+    # Whatever it is: files and objects come from others, so each line can fail in its own way.
+    except Exception as error:
+        raise _reading_error(what, error, f"It may be damaged. {way_out}") from error
 
 
 @contextmanager
@@ -76,18 +77,20 @@ def reading_estimator(estimator: object, where: str) -> Iterator[None]:
     except HbconvError:
         raise
     except AttributeError as error:
+        # An attribute of another library's object says nothing of the version that fitted it.
         if package(type(error.obj)) != package(type(estimator)):
-            raise _unread(what, error, _held(estimator)) from error
+            raise _reading_error(what, error, _describe_attributes(estimator)) from error
         raise ConversionError(
             f"{what} was fitted by another version of {_installed(estimator)}, or changed by hand: "
             f"its {type(error.obj).__name__} has no attribute {error.name!r}. Fit it again. "
             f"{REPORT}"
         ) from error
-    except Exception as error:  # any, see above
-        raise _unread(what, error, _held(estimator)) from error
+    # Whatever it is, as for files.
+    except Exception as error:
+        raise _reading_error(what, error, _describe_attributes(estimator)) from error
 
 
-def _unread(what: str, error: Exception, way_out: str) -> HbconvError:
+def _reading_error(what: str, error: Exception, way_out: str) -> HbconvError:
     """Return the error for a model that could not be read; damage is only one of the causes."""
     if isinstance(error, ModuleNotFoundError) and _is_missing(error.name):
         return MissingPackageError(
@@ -96,10 +99,10 @@ def _unread(what: str, error: Exception, way_out: str) -> HbconvError:
         )
     if isinstance(error, MemoryError):
         return ConversionError(
-            f"{what} needs more memory than there is ({_said(error)}). Fit it on fewer columns or "
-            "rows, or convert it on a larger machine."
+            f"{what} needs more memory than there is ({_describe_error(error)}). Fit it on fewer "
+            "columns or rows, or convert it on a larger machine."
         )
-    return ConversionError(f"{what} cannot be read: {_said(error)}. {way_out} {REPORT}")
+    return ConversionError(f"{what} cannot be read: {_describe_error(error)}. {way_out} {REPORT}")
 
 
 def _is_missing(module: str | None) -> bool:
@@ -114,7 +117,7 @@ def _installed(estimator: object) -> str:
     return f"{library} than the installed {version}" if version else library
 
 
-def _held(estimator: object) -> str:
+def _describe_attributes(estimator: object) -> str:
     held = fitted_attributes(estimator) or "no fitted attributes"
     return f"It holds {held}. Fit it again, or undo what was changed by hand."
 
@@ -140,34 +143,34 @@ def damaged(estimator: object, where: str, what: str) -> ConversionError:
 def decode_json(data: bytes, constant: Callable[[str], Any] = float) -> Any:
     """Decode a JSON text.
 
-    A key that stands twice in one object raises ConversionError: readers differ in which they take.
+    A key that is twice in one object raises ConversionError: readers differ in which they take.
     ``constant`` makes a value of ``NaN`` and ``Infinity``, which JSON does not have.
     """
-    return read_json(data, object_pairs_hook=_object, parse_constant=constant)
+    return read_json(data, object_pairs_hook=_require_single_keys, parse_constant=constant)
 
 
-def counted(name: str, told: Any, n_bytes: int) -> int:
-    """Return how many columns or outputs a file tells, without a name or number for each.
+def read_count(name: str, value: Any, n_bytes: int) -> int:
+    """Return how many columns or outputs a file declares, without a name or number for each.
 
     Raises
     ------
     ConversionError
-        There are more than a file of that size may tell.
+        There are more than a file of that size may declare.
 
     Examples
     --------
-    >>> counted("num_feature", "30", 1000)
+    >>> read_count("num_feature", "30", 1000)
     30
-    >>> counted("num_feature", 2**31, 1000)
+    >>> read_count("num_feature", 2**31, 1000)
     Traceback (most recent call last):
     hbconv.errors.ConversionError: The file is damaged: num_feature=2147483648, and a file of
-    1,000 bytes may tell up to 1,048,576.
+    1,000 bytes may declare up to 1,048,576.
     """
-    count, most = int(told), max(MOST_COUNTED, n_bytes)
+    count, most = int(value), max(MOST_COUNTED, n_bytes)
     if 0 <= count <= most:
         return count
     raise ConversionError(
-        f"The file is damaged: {name}={count}, and a file of {n_bytes:,} bytes may tell up to "
+        f"The file is damaged: {name}={count}, and a file of {n_bytes:,} bytes may declare up to "
         f"{most:,}."
     )
 
@@ -184,24 +187,25 @@ def finite_numbers(values: Collection[Any]) -> npt.NDArray[np.float64]:
     Traceback (most recent call last):
     hbconv.errors.ConversionError: The file is damaged: a number is null, true, a text or NaN.
     """
-    found = np.asarray(values if {*map(type, values)} <= {int, float} else [np.nan], np.float64)
-    if not np.isfinite(found).all():
+    # Types are compared exactly, since isinstance takes true for the int 1.
+    numbers = np.asarray(values if {*map(type, values)} <= {int, float} else [np.nan], np.float64)
+    if not np.isfinite(numbers).all():
         raise ConversionError("The file is damaged: a number is null, true, a text or NaN.")
     if any(type(value) is int and abs(value) > MOST_EXACT_INT for value in values):
         raise ConversionError("The file is damaged: an integer is beyond 2**53.")
-    return found
+    return numbers
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+def _require_single_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
         raise ConversionError(
-            f"The file is damaged: one object has a key twice, among {', '.join(found)[:100]}."
+            f"The file is damaged: one object has a key twice, among {', '.join(members)[:100]}."
         )
-    return found
+    return members
 
 
-def _said(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     said = " ".join(str(error).split())[:200]
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
@@ -219,11 +223,11 @@ def fitted_attributes(estimator: object) -> str:
     """
     held = getattr(estimator, "__dict__", {})
     names = [name for name in held if name.endswith("_") and not name.startswith("_")]
-    shown = [f"{name}{_shown(held[name])}" for name in names[:_SHOWN]]
+    shown = [f"{name}{_describe_value(held[name])}" for name in names[:_SHOWN]]
     return ", ".join(shown + ["..."] * (len(names) > _SHOWN))
 
 
-def _shown(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple) and shape:
         return f" {getattr(value, 'dtype', '')}{list(shape)}"
@@ -257,6 +261,7 @@ class StructReader:
     def numbers(self, kind: str | np.dtype[Any], count: int) -> npt.NDArray[Any]:
         """Read so many values of one dtype, records of fields too."""
         size = np.dtype(kind).itemsize * count
+        # Checked before reading, so that a damaged count never reserves memory.
         if count < 0 or self.at + size > len(self.data):
             raise ConversionError(f"{self.name} is damaged: it ends before its last value.")
         self.at += size

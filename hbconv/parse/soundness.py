@@ -73,6 +73,7 @@ def require_sound(graph: Graph) -> Graph:
         misfit = node.check()
         if misfit:
             raise _unfit(node, misfit)
+        # Texts have no values in a program.
         if node.inputs and all(x.type.dtype != "string" for x in node.inputs):
             _require_typed(node)
     try:
@@ -101,19 +102,20 @@ def _require_typed(node: Node) -> None:
     b = Builder()
     inputs = (b.input(f"x{i}", x.type.dtype, x.type.width) for i, x in enumerate(node.inputs))
     try:
-        made = node.lower(b, *inputs)
-        verify_program(b.program({"made": made}))
+        result = node.lower(b, *inputs)
+        verify_program(b.program({"made": result}))
     except UnsupportedError:
         raise
-    except Exception as error:  # a constant that does not fit can fail anywhere
+    # A constant that does not fit can fail anywhere in numpy.
+    except Exception as error:
         raise _unfit(node, " ".join(str(error).split())[:200]) from error
     if isinstance(node, SquaredDistances | Distances) and not _has_squares(node.points.data):
         raise _misfit(
             node,
             "measures distances to points that are not finite, or too far for a number to hold",
         )
-    if (made.dtype, made.shape) != (node.type.dtype, (node.type.width,)):
-        raise _misfit(node, f"makes {made.type} where {node.type} is needed ({node.name})")
+    if (result.dtype, result.shape) != (node.type.dtype, (node.type.width,)):
+        raise _misfit(node, f"makes {result.type} where {node.type} is needed ({node.name})")
 
 
 def _unfit(node: Node, why: str) -> ConversionError:
@@ -135,13 +137,15 @@ def require_labels(output: Output) -> None:
     if classes is None:
         return
     labels = (classes,) if isinstance(classes, Array) else classes
-    for node, own in zip(_each(output.node, len(labels)), labels, strict=False):
-        if not isinstance(own, Array):
-            raise _misfit(output.node, f"has class labels of {type(own).__name__}, not of Array")
-        if own.data.ndim != 1:
-            raise _misfit(output.node, f"has class labels of shape {own.shape}")
-        if _codes(node) > len(own):
-            raise _misfit(output.node, f"tells {_codes(node)} classes apart, but names {len(own)}")
+    for node, names in zip(_each(output.node, len(labels)), labels, strict=False):
+        if not isinstance(names, Array):
+            raise _misfit(output.node, f"has class labels of {type(names).__name__}, not of Array")
+        if names.data.ndim != 1:
+            raise _misfit(output.node, f"has class labels of shape {names.shape}")
+        if _codes(node) > len(names):
+            raise _misfit(
+                output.node, f"distinguishes {_codes(node)} classes, but names {len(names)}"
+            )
 
 
 def _each(node: Node, labels: int) -> Sequence[Node]:
@@ -248,10 +252,10 @@ def require_unlike(estimator: object, where: str) -> None:
 def require_order(estimator: object, where: str, classes: Any) -> None:
     """Refuse classes that do not ascend, where the source model does a binary search.
 
-    NaN and None may stand anywhere.
+    NaN and None may be anywhere.
     """
-    known = [label for label in classes.tolist() if label is not None and label == label]
-    if known != sorted(known):
+    ordered = [label for label in classes.tolist() if label is not None and label == label]
+    if ordered != sorted(ordered):
         raise damaged(
             estimator,
             where,
@@ -275,17 +279,19 @@ def _class_counts(held: Attributes) -> Iterator[str]:
 
 
 def _shares(held: Attributes) -> Iterator[str]:
-    """Find probabilities of classes that are none; their sum may be any, since users give some."""
+    """Find numbers that are not probabilities; their sum may be any, since users give priors."""
     for name in ("priors_", "class_prior_"):
         shares = held.get(name)
         if isinstance(shares, np.ndarray) and not bool(np.all((shares >= 0) & np.isfinite(shares))):
-            yield f"{name} holds numbers that are no probabilities: {shares[:9]}"
+            yield f"{name} holds numbers that are not probabilities: {shares[:9]}"
 
 
 def _encoder_labels(held: Attributes) -> Iterator[str]:
     for name in ("_label_encoder", "le_"):
-        known = getattr(held.get(name), "classes_", None)
-        if isinstance(known, np.ndarray) and not np.array_equal(known, held.get("classes_", known)):
+        labels = getattr(held.get(name), "classes_", None)
+        if isinstance(labels, np.ndarray) and not np.array_equal(
+            labels, held.get("classes_", labels)
+        ):
             yield f"classes_ are not those of {name}"
 
 
@@ -305,18 +311,18 @@ def _member_counts(held: Attributes) -> Iterator[str]:
         yield from _unequal(held, "n_layers_", "layers of coefs_, with the input", layers + 1)
     members = _length(held.get("estimators_"))
     for name in ("estimator_weights_", "estimators_features_", "estimators_samples_"):
-        found = _length(held.get(name))
-        if members is not None and found is not None and found < members:
-            yield f"{name} has {found} entries, for {members} estimators_"
+        count = _length(held.get(name))
+        if members is not None and count is not None and count < members:
+            yield f"{name} has {count} entries, for {members} estimators_"
 
 
-def _unequal(held: Attributes, name: str, other: str, found: int | None) -> Iterator[str]:
+def _unequal(held: Attributes, name: str, other: str, actual: int | None) -> Iterator[str]:
     """Compare a count with the number of other things found, where both are known."""
     count = held.get(name)
-    if found is None or count is None or np.ndim(count) > 0 or isinstance(count, list):
+    if actual is None or count is None or np.ndim(count) > 0 or isinstance(count, list):
         return
-    if not isinstance(count, int | np.integer) or int(count) != found:
-        yield f"{name}={count!r:.30}, but it has {found} {other}"
+    if not isinstance(count, int | np.integer) or int(count) != actual:
+        yield f"{name}={count!r:.30}, but it has {actual} {other}"
 
 
 def _length(value: Any) -> int | None:
@@ -391,10 +397,10 @@ def refuse_handmade(estimator: object) -> None:
 
 def _refuse_foreign_methods(cls: type, path: str) -> None:
     """Refuse a class of a library in which something else put methods of its own."""
-    found = foreign_method(cls, METHODS, own_libraries())
-    if found is None:
+    foreign = foreign_method(cls, METHODS, own_libraries())
+    if foreign is None:
         return
-    method, writer = found
+    method, writer = foreign
     way_out = FOREIGN.get(writer) or (
         f"Undo what {writer} put in the place of the library's {method}, and convert again."
     )
@@ -404,35 +410,40 @@ def _refuse_foreign_methods(cls: type, path: str) -> None:
 
 def _refuse_own_methods(part: object, path: str) -> None:
     cls = type(part)
-    own = getattr(part, "__dict__", {})
-    for name in sorted(_methods(cls) & own.keys()):
-        if not callable(own[name]) or getattr(own[name], "__func__", None) is getattr(cls, name):
-            continue  # a result where the class computes it, or the class's own method, bound
+    attributes = getattr(part, "__dict__", {})
+    for name in sorted(_methods(cls) & attributes.keys()):
+        if not callable(attributes[name]) or getattr(attributes[name], "__func__", None) is getattr(
+            cls, name
+        ):
+            # A result where the class computes it, or the method of the class, bound.
+            continue
         hint = (
             f"It replaces {name} of the class, and hbconv reads only the class. Delete it, or "
             "write a subclass with a parser of its own (docs/adding.md)."
         )
-        raise UnsupportedError(cls.__name__, path, name, own[name], hint)
+        raise UnsupportedError(cls.__name__, path, name, attributes[name], hint)
 
 
 def _refuse_other_arrays(part: object, path: str) -> None:
     """Refuse lists, and arrays of a dtype that fitting never leaves, in place of fitted arrays."""
     cls = type(part)
-    own = getattr(part, "__dict__", {})
-    for name in sorted(_ARRAYS & own.keys()):
-        if isinstance(own[name], list) and not _is_of_targets(name, own[name]):
+    attributes = getattr(part, "__dict__", {})
+    for name in sorted(_ARRAYS & attributes.keys()):
+        if isinstance(attributes[name], list) and not _is_of_targets(name, attributes[name]):
             hint = (
                 "It is a list, and the source model needs an array. Make a numpy array of it, "
                 "or fit again."
             )
-            raise UnsupportedError(cls.__name__, path, name, own[name][:3], hint)
-        if isinstance(own[name], np.ndarray) and (hint := _strange(name, own[name].dtype)):
-            raise UnsupportedError(cls.__name__, path, name, own[name].dtype.name, hint)
+            raise UnsupportedError(cls.__name__, path, name, attributes[name][:3], hint)
+        if isinstance(attributes[name], np.ndarray) and (
+            hint := _strange(name, attributes[name].dtype)
+        ):
+            raise UnsupportedError(cls.__name__, path, name, attributes[name].dtype.name, hint)
 
 
 def _is_of_targets(name: str, held: list[Any]) -> bool:
     """Whether it holds an array for each target, as DummyClassifier keeps its priors."""
-    return name == "class_prior_" and all(isinstance(own, np.ndarray) for own in held)
+    return name == "class_prior_" and all(isinstance(prior, np.ndarray) for prior in held)
 
 
 def _strange(name: str, dtype: np.dtype[Any]) -> str:
@@ -450,10 +461,12 @@ def _strange(name: str, dtype: np.dtype[Any]) -> str:
 def _parts(whole: object) -> Iterator[tuple[str, object]]:
     """Yield an object and every object of a registered library that it holds, with its place."""
     seen: set[int] = set()
-    known = libraries() - {"hbconv"}  # what is read from files, or was converted before
+    # Objects of hbconv's own were read from files, or converted before.
+    registered = libraries() - {"hbconv"}
     waiting: list[tuple[str, Any]] = [(type(whole).__name__, whole)]
     while waiting:
         path, held = waiting.pop()
+        # By id, since estimators need not be hashable, and may hold each other.
         if id(held) in seen:
             continue
         seen.add(id(held))
@@ -461,7 +474,7 @@ def _parts(whole: object) -> Iterator[tuple[str, object]]:
             isinstance(held, np.ndarray) and held.dtype.hasobject
         ):
             waiting += [(f"{path}[{key!r}]", value) for key, value in _items(held)]
-        elif held is whole or (hasattr(held, "__dict__") and package(type(held)) in known):
+        elif held is whole or (hasattr(held, "__dict__") and package(type(held)) in registered):
             yield path, held
             waiting += [
                 (f"{path}.{name}", value)
@@ -483,7 +496,7 @@ def _items(held: Any) -> Iterable[tuple[Any, Any]]:
 
 
 def _methods(cls: type) -> frozenset[str]:
-    """Return the names of a class's methods that answers depend on."""
+    """Return the names of a class's methods that outputs depend on."""
     if cls not in _METHODS:
         _METHODS[cls] = _read_methods(cls)
     return _METHODS[cls]

@@ -37,7 +37,7 @@ TITLE, DETAIL, SMALL, HEADING = 12.5, 10.5, 9.5, 11.5
 MARGIN, PADDING = 16.0, 10.0
 BOX_GAP, CLUSTER_GAP = 14.0, 22.0
 LAYER_GAP, BAND_GAP = 30.0, 40.0
-"""Room between layers: for lines, and for the types that are written beside them."""
+"""Room between layers: for lines, and for the types that are written next to them."""
 MOST = 190.0
 """Widest text in a box."""
 INSET = 11.0
@@ -67,7 +67,7 @@ def written_detail(box: Box) -> str:
 
 
 def written_count(box: Box) -> str:
-    """Return how many members a box stands for; "" for one."""
+    """Return how many members a box represents; "" for one."""
     return f"× {box.count}" if box.count > 1 else ""
 
 
@@ -77,7 +77,7 @@ def written_share(box: Box) -> str:
 
 
 def size_of_box(box: Box) -> Size:
-    """Return the size of a box for its texts; the share of time stands beside the heading."""
+    """Return the size of a box for its texts; the share of time is next to the heading."""
     beside = [text for text in (written_count(box), written_share(box)) if text]
     title = BOLD * (width_of(written_title(box), TITLE) + width_of("".join(beside), DETAIL))
     detail = width_of(written_detail(box), DETAIL)
@@ -138,6 +138,7 @@ def cut(text: str, size: float, most: float) -> str:
 def _share(character: str) -> float:
     if character in _SHARES:
         return _SHARES[character]
+    # Wide letters are squares, and accents take no room of their own.
     if unicodedata.east_asian_width(character) in "WF":
         return 1.0
     if unicodedata.combining(character):

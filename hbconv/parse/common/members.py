@@ -47,8 +47,8 @@ __all__ = [
     "columns_of_first",
     "find_source",
     "is_a",
-    "is_passed",
-    "passed_on",
+    "is_passthrough",
+    "pass_on",
     "read_members",
     "read_named_members",
     "response",
@@ -68,10 +68,15 @@ def are_trees(step: Step) -> bool:
 def read_members(step: Step, columns: Sequence[npt.ArrayLike]) -> list[dict[str, Output]]:
     """Return the methods of each member, which reads its own columns."""
     outputs = []
-    for i, (member, own) in enumerate(zip(step.estimator.estimators_, columns, strict=True)):
+    for i, (member, member_columns) in enumerate(
+        zip(step.estimator.estimators_, columns, strict=True)
+    ):
         outputs.append(
             step.child(
-                member, columns_of_array(step.x, own), f"estimators_[{i}]", x_sparse=step.x_sparse
+                member,
+                columns_of_array(step.x, member_columns),
+                f"estimators_[{i}]",
+                x_sparse=step.x_sparse,
             )
         )
     _refuse_text_beside_numbers(step, outputs)
@@ -92,7 +97,7 @@ def read_named_members(step: Step) -> list[dict[str, Output]]:
     ]
 
 
-def passed_on(step: Step, outputs: dict[str, Output]) -> dict[str, Output]:
+def pass_on(step: Step, outputs: dict[str, Output]) -> dict[str, Output]:
     """Keep the methods of an inner estimator that the outer one has too, and explanations."""
     return {
         method: output
@@ -110,8 +115,9 @@ def class_codes(step: Step, predict: Output, classes: npt.NDArray[Any]) -> Node:
     """Return the positions among ``classes`` of what a member predicts, -1 for others."""
     if not isinstance(predict.classes, Array):
         raise step.refuse(None, None, "Its members must predict class labels.")
-    known = {label: position for position, label in enumerate(classes.tolist())}
-    table = [-1, *(known.get(label, -1) for label in predict.classes.data.tolist())]
+    position_of = {label: position for position, label in enumerate(classes.tolist())}
+    # Recode looks up code + 1, so the first entry is for the code -1.
+    table = [-1, *(position_of.get(label, -1) for label in predict.classes.data.tolist())]
     return (
         predict.node
         if table == list(range(-1, len(table) - 1))
@@ -122,13 +128,14 @@ def class_codes(step: Step, predict: Output, classes: npt.NDArray[Any]) -> Node:
 def spread_classes(values: Node, classes: npt.NDArray[Any], n_classes: int, fill: float) -> Node:
     """Return columns for some of the classes as columns for all classes.
 
-    ``values`` are float64, and ``fill`` stands for the classes that it lacks.
+    ``values`` are float64, and ``fill`` is the value of the classes that it lacks.
     Classes outside of ``n_classes``, or given twice, raise ValueError.
     """
     if len(np.unique(classes)) != len(classes) or np.any((classes < 0) | (classes >= n_classes)):
         raise ValueError(f"a member knows the classes {classes.tolist()[:9]}, of {n_classes}")
     if np.array_equal(classes, np.arange(n_classes)):
         return values
+    # Absent classes read the constant column, which is behind all others.
     places = np.full(n_classes, len(classes))
     places[classes] = np.arange(len(classes))
     return columns_of_array(Concat((values, ConstantRows(values, Array([fill])))), places)
@@ -163,10 +170,11 @@ def columns_of_first(pipeline: Any) -> Sequence[str] | int | Schema | None:
     Its parser may declare them, or a step before it is ``"passthrough"``.
     """
     name, first = next(
-        ((name, step) for name, step in pipeline.steps if not is_passed(step)), ("", None)
+        ((name, step) for name, step in pipeline.steps if not is_passthrough(step)), ("", None)
     )
     if first is None:
         return None
+    # Pipeline.n_features_in_ asks its very first step, and "passthrough" has no such attribute.
     is_hidden = hasattr(first, "n_features_in_") and not hasattr(pipeline, "n_features_in_")
     return read_schema(first) if is_hidden else declared_columns(first, name)
 
@@ -182,10 +190,10 @@ def find_source(estimator: Any) -> str:
         inner = estimator.steps[-1][1]
     elif name.endswith(".FrozenEstimator"):
         inner = estimator.estimator
-    return name if is_passed(inner) else find_source(inner)
+    return name if is_passthrough(inner) else find_source(inner)
 
 
-def is_passed(estimator: object) -> bool:
+def is_passthrough(estimator: object) -> bool:
     """Tell whether a step passes rows on as they are."""
     return estimator is None or (isinstance(estimator, str) and estimator == "passthrough")
 
@@ -199,7 +207,7 @@ def as_numbers(step: Step, output: Output) -> Node:
     """Return an output as numbers, in the dtype of the source model; labels must be numbers."""
     if isinstance(output.form, Sparse | Cube | Stages | Paths):
         raise step.refuse(
-            None, None, "An inner estimator answers with something else than one array of numbers."
+            None, None, "An inner estimator returns something else than one array of numbers."
         )
     node = output.node
     if output.classes is not None:
@@ -216,7 +224,7 @@ def as_vector(step: Step, output: Output) -> Node:
     """Return an output of one number for each row."""
     if not output.is_vector:
         raise step.refuse(
-            None, None, "An inner estimator answers with several columns, where one is needed."
+            None, None, "An inner estimator returns several columns, where one is needed."
         )
     return as_numbers(step, output)
 
@@ -252,8 +260,10 @@ def response(
     if not is_a(member, "classifier") or len(member.classes_) != 2:
         return node, method
     if method in ("predict_proba", "predict_log_proba"):
+        # The two probabilities are complements, so one column says all.
         return Select(node, Array.of([positive], np.int32)), method
     return (
+        # A score of two classes is for the second; its opposite is for the first.
         Affine.of(node, mul=-1.0) if method == "decision_function" and positive == 0 else node
     ), method
 

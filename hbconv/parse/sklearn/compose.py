@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from hbconv.containers import MATRIX, VECTOR, Output, Schema
 from hbconv.parse.common.members import as_numbers
-from hbconv.parse.inverses import inverted, numbers
+from hbconv.parse.inverses import numbers, read_inverse
 from hbconv.parse.registry import declared_columns, parses
 from hbconv.parse.schema import picked_by_name, read_schema
 from hbconv.parse.sklearn.pipeline import is_keyword, join_parts, transform_part
@@ -19,15 +19,15 @@ def parse_column_transformer(step: Step) -> dict[str, Output]:
     """Give each transformer its columns, by the positions found in fitting."""
     est = step.estimator
     outputs = []
-    for name, transformer, given in est.transformers_:
+    for name, transformer, selection in est.transformers_:
         columns = est._transformer_to_input_indices[name]
         if len(columns) and not is_keyword(transformer, "drop"):
-            _require_items(step, name, transformer, given)
+            _require_items(step, name, transformer, selection)
             outputs.append(transform_part(step, name, transformer, select(step.x, columns)))
     return {"transform": join_parts(step, outputs, sparse=getattr(est, "sparse_output_", False))}
 
 
-def _require_items(step: Step, name: str, transformer: object, given: object) -> None:
+def _require_items(step: Step, name: str, transformer: object, selection: object) -> None:
     """Refuse a list of columns for a transformer that would iterate over their names."""
     declared = (
         None
@@ -37,13 +37,13 @@ def _require_items(step: Step, name: str, transformer: object, given: object) ->
     if (
         isinstance(declared, Schema)
         and declared.conventions.items
-        and not isinstance(given, str | int)
+        and not isinstance(selection, str | int)
     ):
         hint = (
             f"{type(transformer).__name__} iterates over its input: give it one column, by its "
             "name or position without a list."
         )
-        raise step.refuse("transformers", (name, given), hint)
+        raise step.refuse("transformers", (name, selection), hint)
 
 
 @parses(
@@ -58,7 +58,7 @@ def parse_transformed_target_regressor(step: Step) -> dict[str, Output]:
     predicted = as_numbers(
         step, step.child(est.regressor_, step.x, "regressor_", x_sparse=step.x_sparse)["predict"]
     )
-    target = numbers(step, inverted(step, est.transformer_, predicted, "transformer_"))
+    target = numbers(step, read_inverse(step, est.transformer_, predicted, "transformer_"))
     return {
         "predict": Output(
             target, VECTOR if est._training_dim == 1 and target.type.width == 1 else MATRIX

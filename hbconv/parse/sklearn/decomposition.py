@@ -75,6 +75,7 @@ def _precision(step: Step) -> npt.NDArray[Any] | None:
         est.explained_variance_,
         est.noise_variance_ if est.n_components_ < est.n_features_in_ else [],
     )
+    # Eigenvalues below eps times the largest are nothing but rounding.
     if variances.size and variances.min() <= np.finfo(variances.dtype).eps * variances.max():
         return None
     with warnings.catch_warnings():
@@ -106,11 +107,13 @@ def _project(step: Step, x: Node) -> Node:
     """Project, then subtract the projected mean and whiten in place, as the source model does."""
     est = step.estimator
     components = est.components_.T
+    # A product of matrices, as in the source: BLAS may add a vector product in another order.
     mean = (est.mean_.reshape(1, -1) @ components)[0].astype(components.dtype)
     projected = Linear.of(x, components, -mean)
     if not est.whiten:
         return projected
     scale = np.sqrt(est.explained_variance_)
+    # Directions without variance must not divide by zero; the source bounds them as well.
     return Affine.in_place(projected, div=np.maximum(scale, np.finfo(scale.dtype).eps))
 
 
@@ -120,8 +123,9 @@ def _log_likelihood(step: Step, x: Node, precision: npt.NDArray[Any]) -> Node:
     ``-0.5 * (c @ precision @ c) - 0.5 * (n_features * log(2 pi) - log det precision)``, c centred.
     """
     sign, log_determinant = np.linalg.slogdet(precision)
+    # As fast_logdet of scikit-learn: the logarithm is -inf where the sign is not positive.
     normalizer = 0.5 * (len(precision) * log(2.0 * pi) - (log_determinant if sign > 0 else -np.inf))
-    centred = _centred(step, x)
+    centred = _centre(step, x)
     return Affine.of(RowDot(centred, Linear.of(centred, precision)), mul=-0.5, sub=normalizer)
 
 
@@ -151,7 +155,7 @@ def parse_factor_analysis(step: Step) -> dict[str, Output]:
     x = step.require_finite()
     loadings = est.components_ / est.noise_variance_
     covariance = np.linalg.inv(np.eye(len(loadings)) + loadings @ est.components_.T)
-    factors = Linear.of(Linear.of(_centred(step, x), loadings.T), covariance)
+    factors = Linear.of(Linear.of(_centre(step, x), loadings.T), covariance)
     return {
         "transform": Output(factors),
         "score_samples": Output(_log_likelihood(step, x, step.estimator.get_precision()), VECTOR),
@@ -171,7 +175,7 @@ def parse_sparse_pca(step: Step) -> dict[str, Output]:
         len(components), dtype=components.dtype
     )
     weights = np.linalg.solve(gram, components).T
-    codes = Linear.of(Cast(_centred(step, x), components.dtype.name), weights)
+    codes = Linear.of(Cast(_centre(step, x), components.dtype.name), weights)
     return {"transform": Output(codes, FlatRow())}
 
 
@@ -181,7 +185,7 @@ def invert_sparse_pca(step: Step) -> Node:
     return Linear.of(step.require_finite(), step.estimator.components_, step.estimator.mean_)
 
 
-def _centred(step: Step, x: Node) -> Node:
+def _centre(step: Step, x: Node) -> Node:
     """Return ``x - mean_`` in numpy's common dtype."""
     mean = step.estimator.mean_
     return Affine.of(Cast(x, "float64") if mean.dtype == np.float64 else x, sub=mean)
@@ -193,8 +197,8 @@ def parse_kernel_pca(step: Step) -> Node:
     est = step.estimator
     kernel = kernel_matrix(step, est.X_fit_, gamma=est.gamma_, degree=est.degree, coef0=est.coef0)
     weights = np.zeros_like(est.eigenvectors_)
-    found = np.flatnonzero(est.eigenvalues_)
-    weights[:, found] = est.eigenvectors_[:, found] / np.sqrt(est.eigenvalues_[found])
+    nonzero = np.flatnonzero(est.eigenvalues_)
+    weights[:, nonzero] = est.eigenvectors_[:, nonzero] / np.sqrt(est.eigenvalues_[nonzero])
     return Linear.of(centre_kernel(kernel, est._centerer), weights)
 
 
@@ -240,6 +244,7 @@ def parse_nmf(step: Step) -> Node:
         Compare.of(x, "lt", 0.0),
         f"Input X contains negative values, which {step.name} (step {step.where!r}) refuses.",
     )
+    # The source scales the penalty on weights by the number of columns.
     penalty = components.shape[1] * est.alpha_W
     return NonNegativeWeights(
         Cast(x, dtype),
@@ -286,7 +291,7 @@ def parse_latent_dirichlet_allocation(step: Step) -> Node:
 )
 def parse_dictionary_learning(step: Step) -> Node:
     """Encode by the dictionary that was learnt."""
-    return _encoded(step, np.asarray(step.estimator.components_))
+    return _encode(step, np.asarray(step.estimator.components_))
 
 
 def _columns(coder: Any) -> int | None:
@@ -300,7 +305,7 @@ def _columns(coder: Any) -> int | None:
 )
 def parse_sparse_coder(step: Step) -> Node:
     """Encode by the dictionary that was given."""
-    return _encoded(step, np.asarray(step.estimator.dictionary))
+    return _encode(step, np.asarray(step.estimator.dictionary))
 
 
 @inverts(
@@ -309,26 +314,27 @@ def parse_sparse_coder(step: Step) -> Node:
 )
 def invert_dictionary_learning(step: Step) -> Node:
     """Add up the atoms that were learnt."""
-    return _decoded(step, np.asarray(step.estimator.components_))
+    return _decode(step, np.asarray(step.estimator.components_))
 
 
 @inverts("sklearn.decomposition.SparseCoder")
 def invert_sparse_coder(step: Step) -> Node:
     """Add up the atoms that were given."""
-    return _decoded(step, np.asarray(step.estimator.dictionary))
+    return _decode(step, np.asarray(step.estimator.dictionary))
 
 
-def _decoded(step: Step, dictionary: np.ndarray[Any, Any]) -> Node:
-    """Add up atoms, each by its weight; the negative parts stand behind the positive ones."""
+def _decode(step: Step, dictionary: np.ndarray[Any, Any]) -> Node:
+    """Add up atoms, each by its weight; the negative parts are behind the positive ones."""
     x = step.require_finite()
     if not step.estimator.split_sign:
         return Linear.of(x, dictionary)
+    # split_sign doubles the columns: first the positive parts, then the negative ones.
     places = np.arange(2 * len(dictionary), dtype=np.int32).reshape(2, -1)
     above, below = (Select(x, Array(part)) for part in places)
     return Linear.of(Add((above, Map(below, "neg"))), dictionary)
 
 
-def _encoded(step: Step, dictionary: np.ndarray[Any, Any]) -> Node:
+def _encode(step: Step, dictionary: np.ndarray[Any, Any]) -> Node:
     est = step.estimator
     x = Cast(step.require_finite(), "float")
     if dictionary.dtype.kind != "f" or dictionary.dtype.itemsize < 4:
@@ -336,28 +342,30 @@ def _encoded(step: Step, dictionary: np.ndarray[Any, Any]) -> Node:
     code = _CODES[est.transform_algorithm](step, x, dictionary)
     if not est.split_sign:
         return code
+    # The source fills an array of float64 with both halves.
     return Cast(Concat((Map(code, "relu"), Map(Map(code, "neg"), "relu"))), "float64")
 
 
-def _pursued(step: Step, x: Node, dictionary: np.ndarray[Any, Any]) -> Node:
+def _pursue_matches(step: Step, x: Node, dictionary: np.ndarray[Any, Any]) -> Node:
     _refuse_positive(step)
     return MatchingPursuit(x, Array(dictionary), _atoms(step, dictionary))
 
 
-def _along_angles(step: Step, x: Node, dictionary: np.ndarray[Any, Any]) -> Node:
+def _follow_angles(step: Step, x: Node, dictionary: np.ndarray[Any, Any]) -> Node:
     _refuse_positive(step)
     _refuse_twins(step, dictionary)
     n_atoms = _atoms(step, dictionary)
+    # More atoms than columns are dependent, so a row is fitted before all are taken.
     if min(n_atoms, len(dictionary)) > dictionary.shape[1]:
         hint = (
-            "Once a row is told exactly, the source goes on along its rounding. Set it to at most "
-            "the number of columns."
+            "Once a row is fitted exactly, the source continues along rounding errors. Set it to "
+            "at most the number of columns."
         )
         raise step.refuse("transform_n_nonzero_coefs", n_atoms, hint)
     return LeastAngles(x, Array(dictionary), "angles", 0.0, n_atoms)
 
 
-def _along_lasso(step: Step, x: Node, dictionary: np.ndarray[Any, Any]) -> Node:
+def _follow_lasso(step: Step, x: Node, dictionary: np.ndarray[Any, Any]) -> Node:
     est = step.estimator
     _refuse_twins(step, dictionary)
     if _are_dependent(dictionary):
@@ -367,16 +375,23 @@ def _along_lasso(step: Step, x: Node, dictionary: np.ndarray[Any, Any]) -> Node:
     return LeastAngles(x, Array(dictionary), path, least, est.transform_max_iter)
 
 
-def _descended(step: Step, x: Node, dictionary: np.ndarray[Any, Any]) -> Node:
+def _descend_lasso(step: Step, x: Node, dictionary: np.ndarray[Any, Any]) -> Node:
     est = step.estimator
     if dictionary.dtype != np.float64:
         hint = f"{_ROUNDED} Give it one of float64: components_.astype('float64')."
         raise step.refuse("dictionary", dictionary.dtype.name, hint)
     _require_float64(step, x)
     width = dictionary.shape[1]
+    # Lasso is given the penalty by width and multiplies it again: both steps round.
     penalty = _penalty(step) / width * width
     return LassoDescent(
-        x, Array(dictionary), penalty, est.positive_code, 1e-8, est.transform_max_iter
+        x,
+        Array(dictionary),
+        penalty,
+        est.positive_code,
+        # sparse_encode fixes the tolerance of its lasso at 1e-8.
+        1e-8,
+        est.transform_max_iter,
     )
 
 
@@ -385,13 +400,14 @@ _ROUNDED = "In float32, rounding decides where its solver of the lasso stops."
 
 def _refuse_twins(step: Step, dictionary: np.ndarray[Any, Any]) -> None:
     """Refuse two atoms of one direction: which of them is taken is decided by rounding."""
+    # Products of unit atoms are cosines, so 1 is one direction, and -1 its opposite.
     lengths = np.linalg.norm(dictionary.astype(np.float64), axis=1, keepdims=True)
     atoms = dictionary / np.where(lengths > 0, lengths, 1.0)
     alike = np.abs(np.triu(atoms @ atoms.T, 1)) > 1 - 1e-8
     if alike.any():
-        one, other = np.argwhere(alike)[0].tolist()
+        first, second = np.argwhere(alike)[0].tolist()
         hint = "Rounding decides which of them is taken. Leave one out, or use 'lasso_cd'."
-        raise step.refuse("dictionary", f"atoms {one} and {other} of one direction", hint)
+        raise step.refuse("dictionary", f"atoms {first} and {second} of one direction", hint)
 
 
 def _are_dependent(dictionary: np.ndarray[Any, Any]) -> bool:
@@ -401,7 +417,7 @@ def _are_dependent(dictionary: np.ndarray[Any, Any]) -> bool:
 
 
 def _require_float64(step: Step, x: Node) -> None:
-    """Refuse float32 rows, whose answers by the source model depend on the rows around them."""
+    """Refuse float32 rows, for which the source model depends on the rows around them."""
     step.check(
         IsOtherDtype(x, "float64"),
         f"{step.name} (step {step.where!r}) is not handled for float32 rows. {_ROUNDED} "
@@ -409,17 +425,17 @@ def _require_float64(step: Step, x: Node) -> None:
     )
 
 
-def _thresholded(step: Step, x: Node, dictionary: np.ndarray[Any, Any]) -> Node:
+def _threshold_codes(step: Step, x: Node, dictionary: np.ndarray[Any, Any]) -> Node:
     code = SoftThreshold(Linear.of(x, dictionary.T), _penalty(step))
     return Map(code, "relu") if step.estimator.positive_code else code
 
 
 _CODES = {
-    "lars": _along_angles,
-    "lasso_cd": _descended,
-    "lasso_lars": _along_lasso,
-    "omp": _pursued,
-    "threshold": _thresholded,
+    "lars": _follow_angles,
+    "lasso_cd": _descend_lasso,
+    "lasso_lars": _follow_lasso,
+    "omp": _pursue_matches,
+    "threshold": _threshold_codes,
 }
 """By ``transform_algorithm``."""
 
@@ -434,6 +450,7 @@ def _atoms(step: Step, dictionary: np.ndarray[Any, Any]) -> int:
     """Return how many atoms a code may have."""
     n_atoms = step.estimator.transform_n_nonzero_coefs
     if n_atoms is None:
+        # The default of sparse_encode.
         n_atoms = min(max(dictionary.shape[1] / 10, 1), len(dictionary))
     if step.estimator.transform_algorithm == "omp" and n_atoms > len(dictionary):
         raise step.refuse(

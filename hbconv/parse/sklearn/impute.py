@@ -66,6 +66,7 @@ def parse_simple_imputer(step: Step) -> dict[str, Output]:
     """Fill each column with its statistic; columns without one are dropped."""
     est = step.estimator
     statistics = est.statistics_.tolist()
+    # A column of which fitting saw only missing values has the statistic NaN.
     kept = [j for j, s in enumerate(statistics) if est.keep_empty_features or not is_nan(s)]
     texts = _are_texts(step, statistics)
     is_object = est._fit_dtype.kind == "O"
@@ -74,15 +75,18 @@ def parse_simple_imputer(step: Step) -> dict[str, Output]:
     else:
         step.require_finite(allow_nan=_allows_nan(step))
         _require_fillable(step)
-    filled = _filled_objects if is_object else _filled
+    filled = _fill_objects if is_object else _fill_numbers
     parts = [filled(step, kept)] if kept else []
     if est.indicator_ is not None:
         parts += [
             _mask(step, list(run), is_text=is_text)
-            for is_text, run in groupby(_indicated(step, est.indicator_), key=texts.__getitem__)
+            for is_text, run in groupby(
+                _indicator_columns(step, est.indicator_), key=texts.__getitem__
+            )
         ]
     node = concat(parts) if parts else _columns(step, [])
     _refuse_sparse_zeros(step)
+    # Without a text among the fills, numbers are still returned as objects.
     dtype = "object" if is_object and not any(isinstance(s, str) for s in statistics) else None
     return {
         "transform": Output(
@@ -93,7 +97,7 @@ def parse_simple_imputer(step: Step) -> dict[str, Output]:
 
 @inverts("sklearn.impute.SimpleImputer")
 def invert_simple_imputer(step: Step) -> Node:
-    """Refuse: a row's answer depends on the others."""
+    """Refuse: the result of a row depends on the others."""
     hint = (
         "The source model leaves out each column that all rows of a call miss, so that each answer "
         "depends on the other rows."
@@ -123,7 +127,7 @@ def parse_missing_indicator(step: Step) -> dict[str, Output]:
     else:
         refuse_na(step, step.x, f"The {step.place} {_COMPARED}")
         step.require_finite(allow_nan=_allows_nan(step))
-    shown = _indicated(step, est)
+    shown = _indicator_columns(step, est)
     fresh = sorted(set(range(est.n_features_in_)) - set(shown))
     if est.features == "missing-only" and est.error_on_new and fresh:
         message = (
@@ -136,9 +140,10 @@ def parse_missing_indicator(step: Step) -> dict[str, Output]:
     return {"transform": Output(_mask(step, shown, is_text=is_text), sparse_form(sparse, "csc"))}
 
 
-def _indicated(step: Step, indicator: Any) -> list[int]:
+def _indicator_columns(step: Step, indicator: Any) -> list[int]:
     """Return the columns of which an indicator shows where values are missing."""
     columns: list[int] = indicator.features_.tolist()
+    # The mask is made of runs of columns in their order.
     if columns != sorted(set(columns)):
         raise step.damaged("features_ does not name columns in order, each once")
     return columns
@@ -151,15 +156,16 @@ def _refuse_sparse_zeros(step: Step) -> None:
         step.refuse_sparse("takes zeros for missing, which a sparse matrix leaves out")
 
 
-def _filled(step: Step, columns: list[int]) -> Node:
+def _fill_numbers(step: Step, columns: list[int]) -> Node:
     est = step.estimator
     x = _columns(step, columns)
     x = Cast(x, "float") if est.strategy in _STATISTICS or callable(est.strategy) else x
+    # transform casts the statistics to the dtype of fitting before it fills.
     fill = est.statistics_[columns].astype(est._fill_dtype)
     return Impute(x, Array(fill), _missing_number(step))
 
 
-def _filled_objects(step: Step, columns: list[int]) -> Node:
+def _fill_objects(step: Step, columns: list[int]) -> Node:
     """Fill columns whose values are texts or numbers, as those who read them find out."""
     fill = [plain(value) for value in step.estimator.statistics_[columns].tolist()]
     odd = next((v for v in fill if not isinstance(v, str | bytes | int | float | None)), None)
@@ -176,6 +182,7 @@ def _filled_objects(step: Step, columns: list[int]) -> Node:
 def _mask(step: Step, columns: list[int], *, is_text: bool) -> Node:
     if is_text and columns:
         return concat([is_missing_text(step, j, _missing_objects(step)) for j in columns])
+    # MissingIndicator keeps no dtype of fitting: it compares rows of objects too.
     reads_objects = getattr(step.estimator, "_fit_dtype", np.dtype(object)).kind == "O"
     x = _columns(step, columns)
     return IsMissing(OnlyNumbers(x) if reads_objects else x, _missing_number(step))
@@ -208,6 +215,7 @@ def _missing_number(step: Step) -> float:
     if (
         isinstance(missing, np.floating)
         and not is_nan(missing)
+        # A number that float32 holds exactly compares alike in both dtypes.
         and float(np.float32(missing)) != float(missing)
     ):
         raise step.refuse(
@@ -221,7 +229,7 @@ def _missing_number(step: Step) -> float:
 def _are_texts(step: Step, statistics: list[Any]) -> list[bool]:
     """Tell of each column whether its missing values are looked for among texts.
 
-    A constant is filled in whatever the column holds: then the missing value tells.
+    A constant is filled in whatever the column holds: then the missing value decides.
     """
     missing = step.estimator.missing_values
     if isinstance(missing, str) or missing is None:
@@ -239,6 +247,7 @@ def _allows_nan(step: Step) -> bool:
 def _require_fillable(step: Step) -> None:
     """Refuse rows of bools, and of ints where a constant is a float: they are not cast before."""
     est = step.estimator
+    # Other strategies cast the rows to floats first.
     if est.strategy not in ("most_frequent", "constant"):
         return
     message = f"X holds bools alone, which the step {step.where!r} refuses. Give ints or floats."
@@ -268,6 +277,7 @@ def _compare_objects(step: Step, texts: list[bool]) -> None:
 
 
 def _is_pandas_na(value: object) -> bool:
+    # By name, so that pandas need not be imported.
     return type(value).__name__ == "NAType"
 
 
@@ -282,15 +292,16 @@ def parse_knn_imputer(step: Step) -> dict[str, Output]:
     step.require("weights", "uniform", "distance", None)
     missing = _read_missing_value(step)
     x = step.require_finite(Cast(step.x, "float"), allow_nan=bool(np.isnan(missing)))
-    known = Impute(x, Array(np.full(x.type.width, np.nan)), missing)
+    # Distances know one missing value, NaN, whatever missing_values is.
+    values = Impute(x, Array(np.full(x.type.width, np.nan)), missing)
     if not np.array_equal(
         est._mask_fit_X, est._fit_X == missing if missing == missing else np.isnan(est._fit_X)
     ):
-        raise step.damaged("_mask_fit_X does not tell where _fit_X is missing")
+        raise step.damaged("_mask_fit_X does not show where _fit_X is missing")
     fitted = np.where(est._mask_fit_X, np.nan, est._fit_X)
-    distances = Map(SharedDistances(known, Array(fitted)), "sqrt")
+    distances = Map(SharedDistances(values, Array(fitted)), "sqrt")
     columns = [
-        _fill_column(step, known, distances, fitted, j)
+        _fill_column(step, values, distances, fitted, j)
         for j in range(x.type.width)
         if est._valid_mask[j] or est.keep_empty_features
     ]
@@ -314,6 +325,7 @@ def _fill_column(step: Step, x: Node, distances: Node, fitted: npt.NDArray[Any],
         return CastLike(ConstantRows(x, Array(np.zeros(1))), x)
     values = fitted[donors, j]
     apart = Select(distances, Array(donors.astype(np.int32)))
+    # Only rows that have the value may give it, and there may be fewer of them.
     count = min(step.estimator.n_neighbors, len(donors))
     positions = Nearest(
         apart,
@@ -328,6 +340,7 @@ def _fill_column(step: Step, x: Node, distances: Node, fitted: npt.NDArray[Any],
     mean = Quotient(
         (WeightedLookup(positions, weights, Array(values.astype(np.float64)[:, None])), total)
     )
+    # The mean that the source takes for rows that share no value with any donor.
     plain = np.ma.array(step.estimator._fit_X[:, j], mask=step.estimator._mask_fit_X[:, j]).mean()
     filled = Choose(
         Compare.of(total, "eq", 0.0),
@@ -358,7 +371,7 @@ def parse_iterative_imputer(step: Step) -> Node:
     missing = IsMissing(x, float(est.missing_values))
     kept = np.flatnonzero(est.keep_empty_features | ~est._is_empty_feature)
     if est.n_iter_:
-        filled = _predicted(step, filled, Select(missing, Array.of(kept, np.int32)))
+        filled = _predict_columns(step, filled, Select(missing, Array.of(kept, np.int32)))
     return (
         concat([filled, Select(missing, Array.of(est.indicator_.features_, np.int32))])
         if est.add_indicator
@@ -366,7 +379,7 @@ def parse_iterative_imputer(step: Step) -> Node:
     )
 
 
-def _predicted(step: Step, filled: Node, missing: Node) -> Node:
+def _predict_columns(step: Step, filled: Node, missing: Node) -> Node:
     """Replace the missing values of one column after another, each rounded to the input's dtype."""
     est = step.estimator
     empty = (
@@ -376,6 +389,7 @@ def _predicted(step: Step, filled: Node, missing: Node) -> Node:
     )
     if not empty.any():
         _refuse_all_missing(step, missing)
+    # Columns are picked from one matrix, so that rounds of predictions have one form.
     filled = Together(filled)
     missing = Together(missing)
     columns = [_select_column(filled, j) for j in range(filled.type.width)]
@@ -387,6 +401,7 @@ def _predicted(step: Step, filled: Node, missing: Node) -> Node:
                 estimator,
                 f"imputation_sequence_[{i}]",
             )
+            # numpy clips between float64 bounds, then the value is stored in the dtype of the rows.
             bounded = Clip.of(Cast(prediction, "float64"), est._min_value[j], est._max_value[j])
             columns[j] = Choose(_select_column(missing, j), CastLike(bounded, filled), columns[j])
     return concat(columns)
@@ -394,9 +409,9 @@ def _predicted(step: Step, filled: Node, missing: Node) -> Node:
 
 def _prediction(step: Step, x: Node, estimator: object, name: str) -> Node:
     """Predict one column, without the checks of the estimator: its input was filled by another."""
-    found = Conditions(warnings=step.conditions.warnings)
-    output = replace(step, conditions=found).child(estimator, x, name)["predict"]
-    step.conditions.why_dense = step.conditions.why_dense or found.why_dense
+    conditions = Conditions(warnings=step.conditions.warnings)
+    output = replace(step, conditions=conditions).child(estimator, x, name)["predict"]
+    step.conditions.why_dense = step.conditions.why_dense or conditions.why_dense
     if output.classes is not None:
         raise step.refuse("estimator", type(estimator).__name__, "It must be a regressor.")
     return output.node
@@ -410,8 +425,8 @@ def _refuse_all_missing(step: Step, missing: Node) -> None:
     count = Linear.of(Cast(missing, "float64"), np.ones(missing.type.width))
     step.check_every(
         Compare.of(count, "eq", missing.type.width),
-        f"All rows hold missing values alone; step {step.where!r} answers such a row otherwise "
-        "beside others. Leave it out, or give it with a row that has a value.",
+        f"All rows hold only missing values; step {step.where!r} fills such a row differently "
+        "next to others. Leave it out, or give it with a row that has a value.",
     )
 
 

@@ -84,6 +84,7 @@ def parse_bayesian_regressor(step: Step) -> dict[str, Output]:
     noise = 1.0 / est.alpha_
     columns = np.arange(len(est.coef_))
     if hasattr(est, "threshold_lambda"):
+        # sigma_ has only these rows and columns.
         columns = np.flatnonzero(est.lambda_ < est.threshold_lambda)
     scores = linear_scores(step)
     variance: Node = ConstantRows(step.x, Array.of([noise], np.float64))
@@ -172,6 +173,7 @@ def _one_against_rest(step: Step) -> bool:
     Before, the parameter ``multi_class`` did, which older models may still carry without effect.
     """
     estimator = step.estimator
+    # One class has one score as well.
     two = len(estimator.classes_) <= 2
     if "multi_class" not in type(estimator)._get_param_names():
         return two

@@ -51,4 +51,5 @@ def invert_random_projection(step: Step) -> Node:
             f"Inverting {rows} x {columns} components takes long. Fit it with "
             "compute_inverse_components=True.",
         )
+    # A pseudo-inverse by SVD, computed once here.
     return Linear.of(x, est._compute_inverse_components().T)

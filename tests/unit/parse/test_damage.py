@@ -144,7 +144,7 @@ def reversed_first(edges):
         ("scaler", "mean_", lambda _: None, r"StandardScaler \(step .*mean_=None"),
         ("scaler", "mean_", lambda v: v[:3], r"mean_ float64\[3\]"),
         ("scaler", "mean_", lambda v: v.astype(str), "no array of numbers"),
-        ("logistic", "classes_", lambda v: v[:2], "tells 3 classes apart, but names 2"),
+        ("logistic", "classes_", lambda v: v[:2], "distinguishes 3 classes, but names 2"),
         ("logistic", "classes_", lambda v: v[:, None], "shape"),
         ("logistic", "classes_", lambda v: v[[0, 0, 1]], "twice"),
         ("forest", "estimators_", lambda _: [], r"estimators_ a list of 0"),
@@ -194,7 +194,7 @@ def reversed_first(edges):
         ("outliers", "support_", lambda v: v[:2], "support_ names 2 rows"),
         ("chain", "order_", lambda _: np.array([0, 0]), "does not name each of 2 outputs once"),
         ("stack", "classes_", lambda v: v[::-1], "classes_ are not those of _label_encoder"),
-        ("neighbours", "_mask_fit_X", np.logical_not, "_mask_fit_X does not tell where"),
+        ("neighbours", "_mask_fit_X", np.logical_not, "_mask_fit_X does not show where"),
         ("bins", "n_bins_", lambda v: v[:3], "n_bins_"),
         (
             "kernels",
@@ -217,7 +217,7 @@ def reversed_first(edges):
             "discriminant",
             "priors_",
             lambda v: v * [np.inf, 1, 1],
-            "priors_ holds numbers that are no probabilities",
+            "priors_ holds numbers that are not probabilities",
         ),
         (
             "discriminant",

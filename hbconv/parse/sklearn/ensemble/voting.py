@@ -46,12 +46,12 @@ from hbconv.parse.common.members import (
     as_vector,
     class_codes,
     columns_of_array,
-    passed_on,
+    pass_on,
     read_members,
     read_named_members,
 )
 from hbconv.parse.common.node_tables import assemble
-from hbconv.parse.common.scores import promoted, with_probabilities
+from hbconv.parse.common.scores import promote, with_probabilities
 from hbconv.parse.registry import parses
 from hbconv.parse.schema import common_schema, in_order
 from hbconv.parse.sklearn.tree import read_trees, require_own_counts, tree_input
@@ -69,47 +69,47 @@ def _columns(stacking: Any) -> Schema:
 @parses("sklearn.ensemble.StackingRegressor", features=_columns)
 def parse_stacking_regressor(step: Step) -> Outputs:
     """Predict as the final regressor."""
-    answers = _answers(step)
-    return passed_on(step, {**_final(step, answers), "transform": answers})
+    predictions = _member_predictions(step)
+    return pass_on(step, {**_final(step, predictions), "transform": predictions})
 
 
 @parses("sklearn.ensemble.StackingClassifier", features=_columns)
 def parse_stacking_classifier(step: Step) -> Outputs:
     """Decide as the final classifier, which was fitted on codes of the labels."""
-    answers = _answers(step)
+    predictions = _member_predictions(step)
     decode = _decode_each if isinstance(step.estimator.classes_, list) else _decode
-    return passed_on(step, {**decode(step, _final(step, answers)), "transform": answers})
+    return pass_on(step, {**decode(step, _final(step, predictions)), "transform": predictions})
 
 
-def _final(step: Step, answers: Output) -> Outputs:
+def _final(step: Step, predictions: Output) -> Outputs:
     return step.child(
         step.estimator.final_estimator_,
-        answers.node,
+        predictions.node,
         "final_estimator_",
-        x_sparse=answers.returns_sparse,
+        x_sparse=predictions.returns_sparse,
     )
 
 
-def _answers(step: Step) -> Output:
+def _member_predictions(step: Step) -> Output:
     """Return the members' outputs side by side, with the input where it is passed through."""
     est = step.estimator
     members = zip(read_named_members(step), est.stack_method_, strict=True)
     columns = [_informative(step, member[method], method) for member, method in members]
-    passes = [_passed_through(step, columns)] if est.passthrough else []
+    passes = [_pass_input_through(step, columns)] if est.passthrough else []
     return Output(
         concat([*columns, *passes]),
         sparse_form(bool(passes) and step.x_sparse, "kept", arrays=True),
     )
 
 
-def _passed_through(step: Step, answers: list[Node]) -> Node:
+def _pass_input_through(step: Step, predictions: list[Node]) -> Node:
     """Return the input, and refuse columns that a member reads as text.
 
     The source model would make one array of objects of them.
     """
     text = {
         column
-        for node in topological(tuple(answers))
+        for node in topological(tuple(predictions))
         if isinstance(node, Codes | Entries)
         for column in node.columns
     }
@@ -118,7 +118,7 @@ def _passed_through(step: Step, answers: list[Node]) -> Node:
             "passthrough",
             value=True,
             hint=(
-                "The final estimator would be given text beside numbers: encode the text before "
+                "The final estimator would be given text next to numbers: encode the text before "
                 "stacking."
             ),
         )
@@ -131,6 +131,7 @@ def _informative(step: Step, output: Output, method: str) -> Node:
     if output.widths:
         firsts = np.cumsum([0, *output.widths[:-1]])
         return Select(node, Array.of(np.setdiff1d(np.arange(node.type.width), firsts), np.int32))
+    # Of two classes the second probability says all.
     if output.is_vector or method != "predict_proba" or len(step.estimator.classes_) != 2:
         return node
     return Select(node, Array.of(np.arange(1, node.type.width), np.int32))
@@ -200,8 +201,9 @@ def _probabilities(step: Step, members: list[dict[str, Output]]) -> tuple[Node, 
 
 def _votes(step: Step, members: list[dict[str, Output]]) -> tuple[Node, dict[str, Output]]:
     n_classes = len(step.estimator.classes_)
-    given = _weights(step)
-    weights = [1.0] * len(members) if given is None else given
+    listed = _weights(step)
+    weights = [1.0] * len(members) if listed is None else listed
+    # bincount is as long as the largest code voted for, so absent classes are no candidates.
     if min(weights) < 0:
         raise step.refuse(
             "weights",
@@ -209,7 +211,7 @@ def _votes(step: Step, members: list[dict[str, Output]]) -> tuple[Node, dict[str
             "The source model counts votes up to the largest class voted for: give weights "
             "of at least 0.",
         )
-    codes = [_voted_for(step, member["predict"]) for member in members]
+    codes = [_vote_codes(step, member["predict"]) for member in members]
     votes = tuple(
         Affine.of(OneHot(code, (n_classes,)), mul=weight)
         for code, weight in zip(codes, weights, strict=True)
@@ -219,7 +221,7 @@ def _votes(step: Step, members: list[dict[str, Output]]) -> tuple[Node, dict[str
     }
 
 
-def _voted_for(step: Step, predict: Output) -> Node:
+def _vote_codes(step: Step, predict: Output) -> Node:
     """Return codes of the classes that a member votes for.
 
     A member that was fitted elsewhere may predict other labels.
@@ -244,7 +246,7 @@ def _average(step: Step, xs: list[Node]) -> Node:
     if total == 0:
         raise step.refuse("weights", step.estimator.weights, "They sum to zero.")
     products = tuple(
-        Affine.of(promoted(x, weights), mul=weight) for x, weight in zip(xs, weights, strict=True)
+        Affine.of(promote(x, weights), mul=weight) for x, weight in zip(xs, weights, strict=True)
     )
     return Affine.of(Add(products), div=total)
 
@@ -302,9 +304,9 @@ def parse_ada_boost_regressor(step: Step) -> dict[str, Output]:
 def _require_known_classes(step: Step) -> None:
     """Refuse members that may vote for a class of their own: of two classes one is counted."""
     est = step.estimator
-    known = set(est.classes_.tolist())
+    labels = set(est.classes_.tolist())
     for i, member in enumerate(est.estimators_):
-        if not known.issuperset(np.ravel(member.classes_).tolist()):
+        if not labels.issuperset(np.ravel(member.classes_).tolist()):
             raise step.damaged(f"estimators_[{i}] has classes_ that are not among its own")
 
 
@@ -315,6 +317,7 @@ def _ballot(est: Any) -> tuple[Numbers, Numbers, Numbers]:
     """
     n = len(est.classes_)
     weights = est.estimator_weights_[: len(est.estimators_)]
+    # With n == 2 this begins at class 1.
     return np.arange(n == 2, n), weights, -1 / (n - 1) * weights
 
 
@@ -344,12 +347,12 @@ def _tree_votes(step: Step) -> tuple[Node, Node]:
         _places(m.classes_, est.classes_)[m.tree_.value[:, 0].argmax(axis=1)] for m in members
     ]
     votes = [
-        np.where(own[:, None] == candidates, *weights)
-        for own, *weights in zip(labels, for_it, against, strict=True)
+        np.where(places[:, None] == candidates, *weights)
+        for places, *weights in zip(labels, for_it, against, strict=True)
     ]
     trees = read_trees([m.tree_ for m in members], values=votes)
     of_leaves = np.concatenate(
-        [own[m.tree_.children_left < 0] for own, m in zip(labels, members, strict=True)]
+        [places[m.tree_.children_left < 0] for places, m in zip(labels, members, strict=True)]
     )
     forest = assemble(
         replace(trees, leaf_id=of_leaves),
@@ -364,7 +367,7 @@ def _tree_votes(step: Step) -> tuple[Node, Node]:
 
 
 def _places(labels: Numbers, classes: Numbers) -> Numbers:
-    """Return the places of labels among classes, which may stand in any order."""
+    """Return the places of labels among classes, which may be in any order."""
     places = {label: place for place, label in enumerate(classes.tolist())}
     return np.array([places[label] for label in labels.tolist()])
 
@@ -396,7 +399,7 @@ def _staged_outputs(step: Step, sums: Node, weights: Numbers) -> dict[str, Outpu
 def _decide(sums: Node, weights: Numbers, n_classes: int) -> tuple[Node, Node, Node]:
     """Return scores, class codes and probabilities from sums of votes.
 
-    ``sums`` stand side by side; each has its total weight.
+    ``sums`` are side by side; each has its total weight.
     """
     groups = len(weights)
     if n_classes > 2:
@@ -406,7 +409,9 @@ def _decide(sums: Node, weights: Numbers, n_classes: int) -> tuple[Node, Node, N
             ArgMax(scores, groups),
             Softmax(Affine.of(scores, div=n_classes - 1), groups=groups),
         )
+    # Votes for two classes are exact opposites: their difference is twice one of them.
     scores = Affine.of(sums, div=weights, mul=2.0)
+    # Softmax of (-score / 2, score / 2), as in _compute_proba_from_decision.
     both = Select(scores, Array(np.repeat(np.arange(groups, dtype=np.int32), 2)))
     return (
         scores,

@@ -58,8 +58,6 @@ from hbconv.parse.sklearn.neighbors.search import (
 )
 from hbconv.parse.step import Step, concat
 
-__all__ = ["one_hot", "refuse_two_metrics", "vote", "votes_inside_search"]
-
 _VOTED_INSIDE = (
     "braycurtis", "canberra", "chebyshev", "cityblock", "haversine", "infinity", "l1", "l2",
     "manhattan", "minkowski", "p", "seuclidean", "sokalmichener",
@@ -156,6 +154,7 @@ def parse_neighbors_regressor(step: Step) -> dict[str, Output]:
     weights = vote(step, neighbors)
     table = targets.reshape(len(targets), -1)
     if isinstance(weights, ConstantRows):
+        # np.mean keeps the dtype of float targets, and sums ints in float64.
         dtype = table.dtype if table.dtype.kind == "f" else np.dtype(np.float64)
         ones = ConstantRows(neighbors.positions, Array(weights.values.data.astype(dtype)))
         mean: Node = Affine.of(
@@ -215,37 +214,38 @@ def parse_neighbors_transformer(step: Step) -> dict[str, Output]:
     mode = step.require("mode", "distance", "connectivity")
     neighbors = kneighbors(step)
     size = est.n_samples_fit_
-    found = nearest(step, est, step.x, est.n_neighbors + 1) if mode == "distance" else neighbors
+    # A fitted row would find itself first: the source asks for one neighbour more.
+    entries = nearest(step, est, step.x, est.n_neighbors + 1) if mode == "distance" else neighbors
     values = (
-        found.distances
+        entries.distances
         if mode == "distance"
-        else ConstantRows(found.positions, Array(np.ones(est.n_neighbors)))
+        else ConstantRows(entries.positions, Array(np.ones(est.n_neighbors)))
     )
     return {
-        "transform": Output(Scatter(values, found.positions, size), Sparse()),
+        "transform": Output(Scatter(values, entries.positions, size), Sparse()),
         **neighbors.outputs(size),
     }
 
 
-def _weights(step: Step, found: Within) -> Node:
+def _weights(step: Step, neighbors: Within) -> Node:
     """Return the weight of each fitted row, zero beyond the radius.
 
     By distance, rows that are met exactly count alone.
     """
     if step.require("weights", "uniform", "distance", None) != "distance":
-        return Cast(found.near, "float64")
-    distances = Cast(found.distances, "float64")
-    return InverseDistances(Choose(found.near, distances, constant_like(distances, np.inf)))
+        return Cast(neighbors.near, "float64")
+    distances = Cast(neighbors.distances, "float64")
+    return InverseDistances(Choose(neighbors.near, distances, constant_like(distances, np.inf)))
 
 
 @parses("sklearn.neighbors.RadiusNeighborsTransformer")
 def parse_radius_transformer(step: Step) -> dict[str, Output]:
     """Put the distances, or ones, in the places of the neighbours."""
-    found = within(step)
-    values = found.distances
+    neighbors = within(step)
+    values = neighbors.distances
     if step.require("mode", "distance", "connectivity") == "connectivity":
         values = constant_like(values, 1.0)
-    return {"transform": Output(Held(found.near, values), Sparse()), **found.outputs}
+    return {"transform": Output(Held(neighbors.near, values), Sparse()), **neighbors.outputs}
 
 
 @parses("sklearn.neighbors.RadiusNeighborsRegressor")
@@ -256,19 +256,21 @@ def parse_radius_regressor(step: Step) -> dict[str, Output]:
     """
     targets = np.asarray(step.estimator._y)
     table = targets.reshape(len(targets), -1)
-    found = within(step)
-    weights = _weights(step, found)
+    neighbors = within(step)
+    weights = _weights(step, neighbors)
     with np.errstate(invalid="ignore"):
+        # full_like casts NaN to the targets: an int becomes what the processor makes of it.
         nothing = np.full_like(table[0], np.nan).astype(np.float64)
     total = GroupSums(weights, 1)
     mean = Quotient((Linear.of(weights, table.astype(np.float64)), total))
     answer = Choose(Compare.of(total, "eq", 0.0), ConstantRows(total, Array(nothing)), mean)
+    # Means of float32 targets stay float32; weights by distance are float64.
     narrow = targets.dtype == np.float32 and step.estimator.weights != "distance"
     return {
         "predict": Output(
             Cast(answer, "float32") if narrow else answer, VECTOR if targets.ndim == 1 else MATRIX
         ),
-        **found.outputs,
+        **neighbors.outputs,
     }
 
 
@@ -283,8 +285,8 @@ def parse_radius_classifier(step: Step) -> dict[str, Output]:
             "algorithm='ball_tree', or outlier_label=None."
         )
         raise step.refuse("outlier_label", est.outlier_label, hint)
-    found = within(step)
-    weights = _weights(step, found)
+    neighbors = within(step)
+    weights = _weights(step, neighbors)
     alone = Compare.of(GroupSums(weights, 1), "eq", 0.0)
     if est.outlier_label_ is None:
         step.check(
@@ -305,14 +307,14 @@ def parse_radius_classifier(step: Step) -> dict[str, Output]:
         return {
             "predict": Output(decided[0], Labels(labels[0])),
             "predict_proba": Output(shares[0]),
-            **found.outputs,
+            **neighbors.outputs,
         }
     return {
         "predict": Output(concat(decided), LabelColumns(labels)),
         "predict_proba": Output(
             concat(shares), MatrixList(tuple(len(labels) for labels in classes))
         ),
-        **found.outputs,
+        **neighbors.outputs,
     }
 
 
@@ -324,6 +326,7 @@ def _answer(
     The last label is an outlier label that is not a class.
     """
     votes = Linear.of(weights, one_hot(codes, len(classes)).data)
+    # The outlier label may be one of the classes, and then shares its column.
     place = np.flatnonzero(classes == outlier)
     beside = ConstantRows(
         alone,
@@ -370,11 +373,13 @@ def _outlier_scores(step: Step, neighbors: Neighbors) -> Node:
     est = step.estimator
     count = neighbors.positions.type.width
     distances = CastLike(neighbors.distances, Cast(step.x, "float"))
+    # The distance of a fitted row to its own last neighbour.
     reach = LookupRows(neighbors.positions, Array(est._distances_fit_X_[:, count - 1 : count]))
+    # The source adds 1e-10, so that duplicates have a finite density.
     mean = Affine.of(GroupSums(Maximum((distances, reach)), 1), div=count, add=1e-10)
-    own = Map(mean, "reciprocal")
+    density = Map(mean, "reciprocal")
     densities = LookupRows(neighbors.positions, Array(est._lrd[:, None]))
-    return Affine.of(GroupSums(Quotient((densities, own)), 1), div=count, mul=-1.0)
+    return Affine.of(GroupSums(Quotient((densities, density)), 1), div=count, mul=-1.0)
 
 
 @parses("sklearn.neighbors.KernelDensity")
@@ -386,7 +391,7 @@ def parse_kernel_density(step: Step) -> dict[str, Output]:
             raise step.refuse(
                 tolerance,
                 getattr(est, tolerance),
-                "Within it the answer depends on the search tree of the source model. Use "
+                "Within it the result depends on the search tree of the source model. Use "
                 f"{tolerance}=0.",
             )
     refuse_no_metric(step, est.metric)
@@ -399,6 +404,7 @@ def parse_kernel_density(step: Step) -> dict[str, Output]:
     weights = None if est.tree_.sample_weight is None else np.asarray(est.tree_.sample_weight)
     if weights is not None:
         with np.errstate(divide="ignore"):
+            # Weights multiply the bumps, whose logarithms are summed here.
             bumps = Affine.of(bumps, add=np.log(weights))
     total = log(len(points) if weights is None else float(est.tree_.sum_weight))
     volume = _LOG_VOLUMES[est.kernel](width) + width * log(est.bandwidth_)
@@ -408,7 +414,10 @@ def parse_kernel_density(step: Step) -> dict[str, Output]:
 def _cut_bump(x: Node, bump: Node) -> Node:
     """Return the bump for ratios below 1, and zero elsewhere."""
     return Choose(
-        Compare.of(x, "lt", 1.0), bump, ConstantRows(x, Array(np.full(x.type.width, -np.inf)))
+        Compare.of(x, "lt", 1.0),
+        bump,
+        # Outside the bump is zero, whose logarithm is -inf.
+        ConstantRows(x, Array(np.full(x.type.width, -np.inf))),
     )
 
 
@@ -444,6 +453,7 @@ def _log_cosine(width: int) -> float:
     term = 2.0 / pi
     for k in range(1, width + 1, 2):
         total += term
+        # Integration by parts lowers the power of r by 2 at each step.
         term *= -(width - k) * (width - k - 1) * (2.0 / pi) ** 2
     with np.errstate(invalid="ignore", divide="ignore"):
         return float(np.log(total))
@@ -471,6 +481,7 @@ def parse_nearest_centroid(step: Step) -> dict[str, Output]:
     classes = Array(est.classes_)
     metric = step.require("metric", "euclidean", "manhattan")
     scores = _centroid_scores(step, x, metric)
+    # With equal priors the source predicts by distance alone, by the metric of the estimator.
     has_equal_priors = np.isclose(est.class_prior_, 1 / len(classes)).all()
     near = (
         Map(read_metric(step, x, est.centroids_, metric, {}).node, "neg")
@@ -492,6 +503,7 @@ def parse_nearest_centroid(step: Step) -> dict[str, Output]:
 def _centroid_scores(step: Step, x: Node, metric: str) -> Node:
     """Return ``2 log(prior) - distance^2``, columns divided by their spread within the classes."""
     est = step.estimator
+    # Columns that never vary within a class are not scaled.
     spread = np.where(est.within_class_std_dev_ == 0, 1.0, est.within_class_std_dev_)
     scaled = Affine.of(Cast(x, "float64"), div=spread)
     squares: Node = Distances(

@@ -46,7 +46,7 @@ from hbconv.parse.common.text_columns import (
     category_codes,
     columns_of,
     entry_name,
-    extracted_entries,
+    extract_entries,
     is_nan,
     item_column,
     object_codes,
@@ -102,20 +102,21 @@ def parse_one_hot_encoder(step: Step) -> dict[str, Output]:
     if dtype not in (*_DTYPES, *_SMALL):
         raise step.refuse("dtype", dtype, f"hbconv handles {', '.join((*_DTYPES, *_SMALL))}.")
     tables = [_one_hot_table(est, j) for j in range(len(est.categories_))]
-    found = object_matrix(step)
+    positions = object_matrix(step)
     if est.handle_unknown == "warn" or (est.drop is not None and est.handle_unknown != "error"):
         encoded = "all zeros" if est.handle_unknown == "ignore" else "the infrequent category."
         message = (
             "Found unknown categories in columns {columns} during transform. These unknown "
             f"categories will be encoded as {encoded}"
         )
-        step.warn(Compare.of(found, "eq", -1), message)
-    codes = _recoded(found, tables)
+        step.warn(Compare.of(positions, "eq", -1), message)
+    codes = _recode(positions, tables)
     sizes = tuple(int(n) for n in est._n_features_outs)
-    made = tuple(int(table.max()) + 1 for table in tables)
-    if sizes[: len(made)] != made[: len(sizes)]:
+    widths = tuple(int(table.max()) + 1 for table in tables)
+    if sizes[: len(widths)] != widths[: len(sizes)]:
         raise step.damaged(
-            f"_n_features_outs={list(sizes)[:9]}, but its categories make {list(made)[:9]} columns"
+            f"_n_features_outs={list(sizes)[:9]}, but its categories make {list(widths)[:9]} "
+            "columns"
         )
     small = dtype in _SMALL
     return {
@@ -152,6 +153,7 @@ def parse_label_encoder(step: Step) -> dict[str, Output]:
     require_order(step.estimator, step.place, classes)
     if classes.dtype.kind in "biu":
         dtype = "bool" if classes.dtype.kind == "b" else "int64"
+        # Bools are cast to bool first: all but 0 is True.
         step = replace(step, x=Cast(Cast(step.require_finite(), dtype), "int64"))
         classes = classes.astype(np.int64)
     codes = category_codes(step, 0, classes)
@@ -167,14 +169,16 @@ def _one_hot_table(est: Any, j: int) -> npt.NDArray[np.int32]:
     n_categories = len(est.categories_[j])
     columns = np.arange(n_categories) if groups is None else np.asarray(groups)
     takes_unknown = groups is not None and est.handle_unknown in ("infrequent_if_exist", "warn")
+    # The group of infrequent categories has the last column.
     columns = np.array([columns.max() if takes_unknown else -1, *columns])
     dropped = None if est._drop_idx_after_grouping is None else est._drop_idx_after_grouping[j]
     if dropped is not None:
+        # Columns behind the dropped one move up.
         columns = np.where(columns == dropped, -1, columns - (columns > dropped))
     return columns.astype(np.int32)
 
 
-def _recoded(codes: Node, tables: list[npt.NDArray[np.int32]]) -> Node:
+def _recode(codes: Node, tables: list[npt.NDArray[np.int32]]) -> Node:
     if all(np.array_equal(t, np.arange(-1, len(t) - 1)) for t in tables):
         return codes
     return Recode(codes, tuple(Array(t) for t in tables))
@@ -188,6 +192,7 @@ def _ordinal_table(est: Any, j: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         table[1 : len(groups) + 1] = groups
     if j in est._missing_indices:
         table[est._missing_indices[j] + 1] = est.encoded_missing_value
+    # Unknown values are refused by a check where they have no number.
     table[0] = est.unknown_value if est.handle_unknown == "use_encoded_value" else 0
     return table
 
@@ -221,8 +226,8 @@ def invert_one_hot_encoder(step: Step) -> Output:
     ]
     dtype = np.result_type(*[table.dtype for table in kept])
     step.require_finite()
-    found = argmax_of_blocks(step.x, [int(size) for size in est._n_features_outs])
-    read = [_one_hot_column(step, j, kept[j], *found[j]) for j in range(len(kept))]
+    blocks = argmax_of_blocks(step.x, [int(size) for size in est._n_features_outs])
+    read = [_one_hot_column(step, j, kept[j], *blocks[j]) for j in range(len(kept))]
     tables = [table.astype(dtype) for _, table, _ in read]
     return _categories(
         [codes for codes, _, _ in read], tables, unknown=any(may for _, _, may in read)
@@ -231,14 +236,14 @@ def invert_one_hot_encoder(step: Step) -> Output:
 
 def argmax_of_blocks(x: Node, sizes: Sequence[int]) -> list[tuple[Node, Node]]:
     """Return the place of the largest column of each block, and whether the block adds up to 0."""
-    found: list[tuple[Node, Node]] = []
+    blocks: list[tuple[Node, Node]] = []
     ends = np.cumsum(sizes)
     for size, end in zip(sizes, ends.tolist(), strict=True):
         block = Select(x, Array(np.arange(end - size, end, dtype=np.int32)))
         total = Pool(block, (tuple(range(size)),), "sum") if size else ConstantRows(x, _zero())
         place = ArgMax(block) if size else ConstantRows(x, _zero())
-        found.append((place, Compare.of(total, "eq", 0.0)))
-    return found
+        blocks.append((place, Compare.of(total, "eq", 0.0)))
+    return blocks
 
 
 def _zero() -> Array:
@@ -264,7 +269,8 @@ def _one_hot_column(
         return beyond, table, False
     if takes_unknown:
         return Choose(is_zero, _code(step.x, len(shown)), place), shown, True
-    if drops is None or len(shown) > 1:  # of one category alone, the source model reads zeros too
+    # Of a single category the source reads zeros as well.
+    if drops is None or len(shown) > 1:
         step.check(
             is_zero,
             f"Column {j} holds rows of zeros, which {step.name} (step {step.where!r}) cannot "
@@ -312,10 +318,10 @@ def _ordinal_column(
     taken = [] if group is None else [(len(categories) - len(group), len(kept))]
     if est.handle_unknown == "use_encoded_value":
         taken.append((est.unknown_value, len(table)))
-    known = label
+    ordinals = label
     for value, _ in taken:
-        known = Choose(_equals(label, value), ConstantRows(label, Array([0.0])), known)
-    codes = codes_of_numbers(step, known, [len(kept)])
+        ordinals = Choose(_equals(label, value), ConstantRows(label, Array([0.0])), ordinals)
+    codes = codes_of_numbers(step, ordinals, [len(kept)])
     for value, code in taken:
         codes = Choose(_equals(label, value), _code(label, code), codes)
     return codes, table
@@ -328,11 +334,13 @@ def _equals(label: Node, value: Any) -> Node:
 def codes_of_numbers(step: Step, x: Node, sizes: Sequence[int]) -> Node:
     """Return numbers as positions in tables of these sizes; refuse those beyond.
 
-    A number is cut off to a whole one, and a negative one counts from the end.
+    A number is truncated to an integer, and a negative one counts from the end.
     """
     n = np.asarray(sizes, dtype=np.float64)
+    # NaN is not outside of any bounds, infinity is.
     refused = Choose(IsMissing(x, float("nan")), ConstantRows(x, Array(np.full(len(n), np.inf))), x)
     step.check(
+        # Numbers are truncated: all strictly between -n - 1 and n are positions.
         IsOutside.of(refused, np.nextafter(-n - 1, 0), np.nextafter(n, 0)),
         f"Input X holds codes of no category, which {step.name} (step {step.where!r}) refuses.",
     )
@@ -380,6 +388,7 @@ def parse_target_encoder(step: Step) -> Node:
     The unknown category gets the mean over all rows.
     """
     est = step.estimator
+    # encodings_ has each column once for each class.
     means = np.atleast_1d(est.target_mean_)
     codes = select(
         object_matrix(step), np.repeat(np.arange(len(est.categories_)), len(means)).tolist()
@@ -422,11 +431,13 @@ def _class_codes(step: Step) -> Node:
         _require_whole(step)
     codes = category_codes(step, 0, classes)
     if len(classes) > 2:
-        return _shown(step, select(codes, [0] * len(classes)), np.eye(len(classes), dtype=bool))
+        return _show_labels(
+            step, select(codes, [0] * len(classes)), np.eye(len(classes), dtype=bool)
+        )
     step.check(
         Compare.of(codes, "eq", -1), f"y contains previously unseen labels (step {step.where!r})."
     )
-    return _shown(step, codes, np.arange(len(classes))[None] == 1)
+    return _show_labels(step, codes, np.arange(len(classes))[None] == 1)
 
 
 def _indicators(step: Step) -> Node:
@@ -435,7 +446,7 @@ def _indicators(step: Step) -> Node:
     step.check(
         IsOutside.of(step.x, 0.0, 1.0), f"y holds other values than 0 and 1 (step {step.where!r})."
     )
-    return _shown(
+    return _show_labels(
         step, Compare.of(step.x, "ne", 0.0, "int32"), np.tile([False, True], (step.x.type.width, 1))
     )
 
@@ -450,10 +461,10 @@ def _require_whole(step: Step) -> None:
     )
 
 
-def _shown(step: Step, codes: Node, is_positive: npt.NDArray[np.bool_]) -> Node:
+def _show_labels(step: Step, codes: Node, is_positive: npt.NDArray[np.bool_]) -> Node:
     """Return ``pos_label`` or ``neg_label`` for each code.
 
-    Row j of ``is_positive`` tells which codes of column j get ``pos_label``.
+    Row j of ``is_positive`` shows which codes of column j get ``pos_label``.
     An unknown code gets ``neg_label``.
     """
     est = step.estimator
@@ -461,7 +472,7 @@ def _shown(step: Step, codes: Node, is_positive: npt.NDArray[np.bool_]) -> Node:
     return Recode(codes, tuple(Array(row.astype(np.int64)) for row in values))
 
 
-def _shown_columns(binarizer: Any, width: int) -> Schema:
+def _columns_of_labels(binarizer: Any, width: int) -> Schema:
     """Return a sequence where two classes share a column, else a column for each class."""
     return Schema.sequence() if _has_one_column(binarizer) else Schema.matrix(width)
 
@@ -470,7 +481,7 @@ def _has_one_column(binarizer: Any) -> bool:
     return not _is_multilabel(binarizer) and binarizer.y_type_ != "multiclass"
 
 
-@inverts("sklearn.preprocessing.LabelBinarizer", takes_sparse=True, columns=_shown_columns)
+@inverts("sklearn.preprocessing.LabelBinarizer", takes_sparse=True, columns=_columns_of_labels)
 def invert_label_binarizer(step: Step) -> Output:
     """Take the class of the largest column, or compare with the middle of the two labels.
 
@@ -497,6 +508,7 @@ def _largest(step: Step, x: Node) -> Node:
     """
     groups = (tuple(range(x.type.width)),)
     highest, lowest = (Pool(x, groups, name) for name in ("max", "min"))
+    # Negative numbers below and none above 0: the product is negative.
     beside = Compare.of(Multiply((Compare.of(highest, "le", 0.0, "float64"), lowest)), "lt", 0.0)
     step.check_sparse(beside, f"A sparse row holds no number above 0 (step {step.where!r}).")
     return ArgMax(x)
@@ -515,7 +527,7 @@ def parse_multi_label_binarizer(step: Step) -> dict[str, Output]:
     classes = Terms(tuple(entry_name(step, label) for label in labels))
     return {
         "transform": Output(
-            extracted_entries(step, Tokens(), classes, "int64", binary=True),
+            extract_entries(step, Tokens(), classes, "int64", binary=True),
             sparse_form(bool(step.estimator.sparse_output)),
         )
     }
@@ -525,6 +537,7 @@ def parse_multi_label_binarizer(step: Step) -> dict[str, Output]:
 def invert_multi_label_binarizer(step: Step) -> Output:
     """List the labels of each row as a tuple; other numbers than 0 and 1 are refused."""
     x = step.require_finite()
+    # x (x - 1) is 0 for 0 and 1 alone.
     is_other = Compare.of(Multiply((x, Affine.of(x, sub=1.0))), "ne", 0.0)
     step.check(is_other, f"Expected only 0s and 1s in label indicator (step {step.where!r}).")
     return Output(x, NameTuples(Array(np.asarray(step.estimator.classes_))))

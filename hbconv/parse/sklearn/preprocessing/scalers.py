@@ -38,7 +38,7 @@ from hbconv.containers import (
     YeoJohnson,
     sparse_form,
 )
-from hbconv.parse.inverses import finite, inverted, inverts
+from hbconv.parse.inverses import finite, inverts, read_inverse
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, concat
 
@@ -53,10 +53,11 @@ def parse_standard_scaler(step: Step) -> dict[str, Output]:
     """
     x = step.require_finite(allow_nan=True)
     est = step.estimator
+    # inplace_column_scale of sparse matrices multiplies, which rounds unlike a division.
     scaled = Affine.in_place(x, **({} if est.scale_ is None else {"mul": 1 / est.scale_}))
     steps: dict[str, npt.ArrayLike] = {}
     if est.with_mean:
-        step.refuse_sparse("centres rows, which a sparse matrix is refused for")
+        step.refuse_sparse("centres rows, so sparse input is not supported")
         steps["sub"] = est.mean_
     if est.with_std:
         steps["div"] = est.scale_
@@ -73,7 +74,7 @@ def invert_standard_scaler(step: Step) -> Output:
     if est.with_std:
         steps["mul"] = est.scale_
     if est.with_mean:
-        step.refuse_sparse("adds means, which a sparse matrix is refused for")
+        step.refuse_sparse("adds means, so sparse input is not supported")
         steps["add"] = est.mean_
     return _as_rows(step, step.by_form(Affine.of(x, **steps), scaled), "csr")
 
@@ -154,10 +155,9 @@ def parse_binarizer(step: Step) -> dict[str, Output]:
     x = step.require_finite()
     threshold = step.estimator.threshold
     constant = Array(np.full(x.type.width, threshold, dtype=np.float64))
+    # Absent zeros would then become ones.
     if threshold < 0:
-        step.refuse_sparse(
-            "compares with a threshold below zero, which a sparse matrix is refused for"
-        )
+        step.refuse_sparse("compares with a threshold below zero, so sparse input is not supported")
     return _in_form(
         step, Compare(x, "gt", constant, None, weak=not isinstance(threshold, np.generic))
     )
@@ -184,6 +184,7 @@ def centre_kernel(kernel: Node, centerer: Any) -> Node:
     ``kernel`` has shape (n_rows, n_fitted_rows); the result keeps its dtype.
     """
     n = len(centerer.K_fit_rows_)
+    # Add has no subtraction: the sign is in the divisor, which rounds alike.
     less_mean = Affine.of(GroupSums(kernel, 1), div=-float(n))
     centred = Add((Affine.in_place(kernel, sub=centerer.K_fit_rows_), less_mean))
     return Affine.of(centred, add=centerer.K_fit_all_)
@@ -219,6 +220,7 @@ def _box_cox(step: Step, x: Node, lambdas: npt.NDArray[Any]) -> Node:
     )
     powers = _powers(lambdas)
     with np.errstate(divide="ignore", over="ignore"):
+        # x ** power overflows where |power| log(x) exceeds the logarithm of the largest number.
         ends = np.exp(_LARGEST / powers.data)
     low = np.where(powers.data < 0, ends, 0.0)
     high = np.where(powers.data > 0, ends, np.inf)
@@ -236,6 +238,7 @@ def _yeo_johnson(x: Node, lambdas: npt.NDArray[Any]) -> Node:
 
 def _powers(exponents: npt.NDArray[Any]) -> Array:
     """Return float64 exponents, with zero for those that the source model takes for zero."""
+    # scipy.special.boxcox takes the logarithm below 1e-19.
     return Array(np.where(np.abs(exponents) < 1e-19, 0.0, exponents).astype(np.float64))
 
 
@@ -244,7 +247,7 @@ def invert_power_transformer(step: Step) -> Node:
     """Invert the scaler, then each column in float64, and round to x's dtype."""
     est = step.estimator
     x = finite(step)
-    x = inverted(step, est._scaler, x, "_scaler").node if est.standardize else x
+    x = read_inverse(step, est._scaler, x, "_scaler").node if est.standardize else x
     invert = {"yeo-johnson": _inverse_yeo_johnson, "box-cox": _inverse_box_cox}[
         step.require("method", "yeo-johnson", "box-cox")
     ]
@@ -262,6 +265,7 @@ def _inverse_box_cox(x: Node, power: float) -> Node:
 
 def _inverse_yeo_johnson(x: Node, power: float) -> Node:
     """Take powers of ``1 + power * x`` from zero on, below of ``1 - (2 - power) * x``."""
+    # Both bounds are those of PowerTransformer's own inverse.
     least = np.spacing(1.0)
     above = (
         Map(x, "exp") if abs(power) < least else Power(Affine.of(x, mul=power, add=1.0), 1 / power)
@@ -307,6 +311,7 @@ def _shares(step: Step, x: Node) -> Node:
     """
     quantiles = np.asarray(step.estimator.quantiles_, dtype=np.float64).T
     shares = np.broadcast_to(step.estimator.references_, quantiles.shape)
+    # Among repeated quantiles interpolation takes the upper end; mirrored, the lower one.
     left = Interpolate(x, Array(quantiles), Array(shares))
     right = Interpolate(Map(x, "neg"), Array(-quantiles[:, ::-1]), Array(-shares[:, ::-1]))
     return _at_the_bounds(step, x, Affine.of(Add((left, Map(right, "neg"))), mul=0.5))
@@ -327,6 +332,7 @@ def _at_the_bounds(step: Step, x: Node, shares: Node) -> Node:
 
 def _normal(shares: Node) -> Node:
     """Clip shares so that their normal quantiles are finite, as the source model does."""
+    # The source clips at this very share; the quantile of 0 is infinite.
     least = _BOUND - np.spacing(1)
     return NormalQuantile(Clip.of(Cast(shares, "float64"), least, 1 - least))
 
@@ -408,16 +414,16 @@ def _frames(est: Any) -> FrameFormat | str:
 @parses("sklearn.preprocessing.FunctionTransformer", frames=_frames)
 def parse_function_transformer(step: Step) -> dict[str, Output]:
     """Leave x alone without a function; refuse functions that are not numpy's."""
-    return {"transform": _applied(step, "func", "kw_args")}
+    return {"transform": _apply_parameter(step, "func", "kw_args")}
 
 
 @inverts("sklearn.preprocessing.FunctionTransformer", takes_sparse=True)
 def invert_function_transformer(step: Step) -> Output:
     """Apply ``inverse_func`` as ``transform`` applies ``func``."""
-    return _applied(step, "inverse_func", "inv_kw_args")
+    return _apply_parameter(step, "inverse_func", "inv_kw_args")
 
 
-def _applied(step: Step, parameter: str, keywords: str) -> Output:
+def _apply_parameter(step: Step, parameter: str, keywords: str) -> Output:
     """Apply the function that a parameter of the estimator holds to rows, validated or not."""
     est = step.estimator
     if getattr(est, keywords):
@@ -427,8 +433,8 @@ def _applied(step: Step, parameter: str, keywords: str) -> Output:
     if isinstance(func, np.ufunc) and func not in _SPARSE:
         step.refuse_sparse(f"applies numpy.{func.__name__}, which takes no sparse matrix")
     layout: Layout = "csr" if est.validate else "kept"
-    made = _apply_function(step, parameter, x)
-    return Output(made, sparse_form(step.x_sparse, layout, arrays=True))
+    node = _apply_function(step, parameter, x)
+    return Output(node, sparse_form(step.x_sparse, layout, arrays=True))
 
 
 def _apply_function(step: Step, parameter: str, x: Node) -> Node:
@@ -437,11 +443,11 @@ def _apply_function(step: Step, parameter: str, x: Node) -> Node:
     if func is None or func is np.positive:
         return x
     if not isinstance(func, np.ufunc) or func not in _NAMES:
-        known = ", ".join(sorted(function.__name__ for function in _NAMES))
+        names = ", ".join(sorted(function.__name__ for function in _NAMES))
         raise step.refuse(
             parameter,
             func,
-            f"hbconv handles None and numpy's {known}. Or register a parser for your own "
+            f"hbconv handles None and numpy's {names}. Or register a parser for your own "
             "transformer.",
         )
     return Map(x, _NAMES[func])
