@@ -142,7 +142,7 @@ def find_overridden(cls: type, base: type) -> list[str]:
     ...     _power = 2
     ...     def fit(self, x): return self
     ...     def _score(self, x): return -x
-    >>> overridden(Other, Base)
+    >>> find_overridden(Other, Base)
     ['_power', '_score']
     """
     names = [name for c in cls.__mro__ if c not in base.__mro__ for name in vars(c)]
@@ -168,7 +168,7 @@ def find_added(cls: type, base: type) -> list[str]:
     ...     def predict_proba(self, x): return x
     >>> class Other(Base):
     ...     def decision_function(self, x): return -x
-    >>> added(Other, Base)
+    >>> find_added(Other, Base)
     ['decision_function']
     """
     return [

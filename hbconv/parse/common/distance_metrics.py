@@ -281,12 +281,7 @@ def _cosine(_step: Step, x: Node, points: Points, _params: Params) -> Surrogate:
     return Surrogate(CastLike(distance, promote(x, points)))
 
 
-def _nan_euclidean(
-    _step: Step,
-    x: Node,
-    points: Points,
-    _params: Params,
-) -> Surrogate:
+def _nan_euclidean(_step: Step, x: Node, points: Points, _params: Params) -> Surrogate:
     return Surrogate(Map(CastLike(SharedDistances(x, Array(points)), promote(x, points)), "sqrt"))
 
 

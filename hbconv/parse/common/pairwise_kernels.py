@@ -112,12 +112,7 @@ def _cosine(step: Step, x: Node, points: Floats, _kernel: PairwiseKernel) -> Nod
     )
 
 
-def _additive_chi2(
-    step: Step,
-    x: Node,
-    points: Floats,
-    _kernel: PairwiseKernel,
-) -> Node:
+def _additive_chi2(step: Step, x: Node, points: Floats, _kernel: PairwiseKernel) -> Node:
     """Refuse negative values; add up in float64, round to the dtype of x."""
     step.check(Compare.of(x, "lt", 0.0), f"X contains negative values (step {step.where!r}).")
     distances = Distances(Cast(x, "float64"), Array(points.astype(np.float64)), "chi_square")
@@ -268,13 +263,7 @@ _COVARIANCES: dict[str, Callable[[Step, Any, Node, Floats], Node]] = {
 }
 
 
-def _same(
-    _step: Step,
-    kernel: Any,
-    x: Node,
-    *,
-    value: Callable[[Any], float],
-) -> Node:
+def _same(_step: Step, kernel: Any, x: Node, *, value: Callable[[Any], float]) -> Node:
     return ConstantRows(x, Array(np.array([value(kernel)], dtype=np.float64)))
 
 

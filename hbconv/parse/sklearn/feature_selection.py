@@ -107,7 +107,6 @@ def _support(step: Step) -> npt.NDArray[np.bool_]:
     """
     try:
         support = np.asarray(step.estimator.get_support())
-    # The source parses thresholds such as "0.5*mean" only now.
     except (TypeError, ValueError) as error:
         raise UnsupportedError(
             step.name, step.where, hint=f"It cannot compute which columns it keeps: {error}."

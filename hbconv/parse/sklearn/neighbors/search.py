@@ -161,7 +161,7 @@ def read_surrogate(step: Step, estimator: Any, x: Node) -> Surrogate:
             "another. Fit it on rows.",
         )
     if estimator.metric == "precomputed":
-        return given_distances(step, estimator, x)
+        return precomputed_distances(step, estimator, x)
     rows = fitted_rows(estimator)
     metric = estimator.effective_metric_
     brute = estimator._fit_method == "brute"
@@ -308,7 +308,9 @@ def constant_like(x: Node, value: float) -> Node:
     return ConstantRows(x, Array(np.full(x.type.width, value)))
 
 
-_MEND = "Give the distances to all rows as an array, or convert the pipeline that makes the graph."
+_GIVE_ARRAY = (
+    "Give the distances to all rows as an array, or convert the pipeline that makes the graph."
+)
 
 
 _GRAPHS = (
@@ -317,14 +319,14 @@ _GRAPHS = (
 )
 
 
-def given_distances(step: Step, estimator: Any, x: Node) -> Surrogate:
+def precomputed_distances(step: Step, estimator: Any, x: Node) -> Surrogate:
     """Return the distances that an estimator with ``metric="precomputed"`` is given.
 
     They are infinite to rows that a graph does not hold.
     """
     if step.x_sparse:
         return Surrogate(_graph(step, x), of_distance=_finite)
-    step.require_dense("takes the entries of a sparse matrix alone for neighbours", _MEND)
+    step.require_dense("takes the entries of a sparse matrix alone for neighbours", _GIVE_ARRAY)
     distances = promote(x, np.zeros(0, estimator._fit_X.dtype))
     step.check(
         Compare.of(distances, "lt", 0.0),
@@ -500,21 +502,17 @@ def _tree_rule(step: Step, estimator: Any, x: Node) -> TieRule:
     leaves = nodes[len(nodes) // 2 :]
     # Leaves are adjacent: each ends where the next one starts.
     starts = np.append(leaves["idx_start"], leaves["idx_end"][-1:])
-    find_bounds = _boxes if estimator._fit_method == "kd_tree" else _balls
     wide = Cast(x, "float64")
-    reach = find_bounds(step, estimator, wide, nodes, bounds)
+    if estimator._fit_method == "kd_tree":
+        reach = _boxes(estimator, wide, bounds)
+    else:
+        reach = _balls(step, estimator, wide, nodes, bounds)
     search = TreeSearch(Array.of(order, np.int64), Array(starts), True)
     points = Array(dense(estimator._fit_X).astype(np.float64))
     return TieRule(search, wide, (reach,), _terms(estimator, points, sparse=False))
 
 
-def _boxes(
-    step: Step,  # noqa: ARG001
-    estimator: Any,
-    x: Node,
-    nodes: npt.NDArray[Any],  # noqa: ARG001
-    bounds: npt.NDArray[Any],
-) -> Node:
+def _boxes(estimator: Any, x: Node, bounds: npt.NDArray[Any]) -> Node:
     """Bound by the distance to the faces of a box, in the unit of entries."""
     metric, params = named_metric(estimator.effective_metric_, estimator.effective_metric_params_)
     p = _POWERS.get(metric, float(params.get("p", 2)))
@@ -522,11 +520,7 @@ def _boxes(
 
 
 def _balls(
-    step: Step,
-    estimator: Any,
-    x: Node,
-    nodes: npt.NDArray[Any],
-    bounds: npt.NDArray[Any],
+    step: Step, estimator: Any, x: Node, nodes: npt.NDArray[Any], bounds: npt.NDArray[Any]
 ) -> Node:
     """Bound by the distance to the surface of a ball, in the unit of entries."""
     metric, params = named_metric(estimator.effective_metric_, estimator.effective_metric_params_)
