@@ -34,8 +34,8 @@ from hbconv.containers import (
     Vector,
 )
 from hbconv.parse.catboost.model_json import CatBoostModel
+from hbconv.parse.common.linear_scores import beside_complement
 from hbconv.parse.common.node_tables import contribution_outputs
-from hbconv.parse.common.scores import beside_complement
 from hbconv.parse.step import Step
 
 __all__ = ["CLASSIFIERS", "Scores", "classified", "prediction_of", "regressed"]

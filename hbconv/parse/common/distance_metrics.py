@@ -33,7 +33,7 @@ from hbconv.containers import (
     SharedDistances,
     SquaredDistances,
 )
-from hbconv.parse.common.scores import promote
+from hbconv.parse.common.linear_scores import promote
 from hbconv.parse.step import Step
 
 __all__ = [

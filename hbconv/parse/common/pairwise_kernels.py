@@ -32,7 +32,7 @@ from hbconv.containers import (
     RowDot,
     SquaredDistances,
 )
-from hbconv.parse.common.scores import dense, promote
+from hbconv.parse.common.linear_scores import dense, promote
 from hbconv.parse.step import Step
 
 __all__ = [

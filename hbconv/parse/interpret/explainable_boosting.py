@@ -37,7 +37,7 @@ from hbconv.containers import (
     Schema,
     Softmax,
 )
-from hbconv.parse.common.scores import beside_complement
+from hbconv.parse.common.linear_scores import beside_complement
 from hbconv.parse.common.text_columns import MISSING, category_codes, columns_of
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, concat, select

@@ -44,7 +44,7 @@ from hbconv.containers import (
     current_step,
 )
 from hbconv.errors import ConversionError, UnsupportedError
-from hbconv.parse.common.scores import beside_complement
+from hbconv.parse.common.linear_scores import beside_complement
 from hbconv.parse.common.text_columns import are_numbers, category_codes, columns_of
 from hbconv.parse.damage import reading
 from hbconv.parse.lightgbm.model_text import (

@@ -24,8 +24,8 @@ from hbconv.containers import (
     Select,
     Softmax,
 )
+from hbconv.parse.common.linear_scores import beside_complement, promote
 from hbconv.parse.common.members import response, spread_classes
-from hbconv.parse.common.scores import beside_complement, promote
 from hbconv.parse.registry import parses
 from hbconv.parse.schema import common_schema
 from hbconv.parse.sklearn.isotonic import isotonic_prediction

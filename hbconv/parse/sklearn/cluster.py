@@ -25,7 +25,7 @@ from hbconv.containers import (
     sparse_form,
 )
 from hbconv.parse.common.distance_metrics import squared_distances
-from hbconv.parse.common.scores import dense, promote
+from hbconv.parse.common.linear_scores import dense, promote
 from hbconv.parse.inverses import inverts
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step

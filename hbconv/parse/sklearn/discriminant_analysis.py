@@ -20,7 +20,7 @@ from hbconv.containers import (
     Output,
     Softmax,
 )
-from hbconv.parse.common.scores import (
+from hbconv.parse.common.linear_scores import (
     below_largest,
     beside_complement,
     classify,

@@ -31,8 +31,8 @@ from hbconv.containers import (
     TriangularSolution,
 )
 from hbconv.errors import UnsupportedError
+from hbconv.parse.common.linear_scores import beside_complement
 from hbconv.parse.common.pairwise_kernels import covariance, variance
-from hbconv.parse.common.scores import beside_complement
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, concat, select
 

@@ -27,7 +27,7 @@ from hbconv.containers import (
     Softmax,
     sparse_form,
 )
-from hbconv.parse.common.scores import (
+from hbconv.parse.common.linear_scores import (
     beside_complement,
     decide_by_scores,
     linear_scores,

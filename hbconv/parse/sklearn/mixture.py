@@ -23,7 +23,7 @@ from hbconv.containers import (
     Output,
     RowDot,
 )
-from hbconv.parse.common.scores import promote, squared_lengths
+from hbconv.parse.common.linear_scores import promote, squared_lengths
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 

@@ -23,8 +23,8 @@ from hbconv.containers import (
     Select,
     sparse_form,
 )
+from hbconv.parse.common.linear_scores import beside_complement
 from hbconv.parse.common.members import as_numbers, as_vector, class_codes, columns_of_array, is_a
-from hbconv.parse.common.scores import beside_complement
 from hbconv.parse.registry import parses
 from hbconv.parse.schema import as_validated, common_schema
 from hbconv.parse.step import Step, concat

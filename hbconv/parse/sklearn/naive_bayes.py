@@ -21,7 +21,7 @@ from hbconv.containers import (
     Output,
     Select,
 )
-from hbconv.parse.common.scores import classify, promote
+from hbconv.parse.common.linear_scores import classify, promote
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 

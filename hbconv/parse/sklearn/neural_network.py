@@ -20,7 +20,7 @@ from hbconv.containers import (
     Softmax,
     sparse_form,
 )
-from hbconv.parse.common.scores import beside_complement, with_probabilities
+from hbconv.parse.common.linear_scores import beside_complement, with_probabilities
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 

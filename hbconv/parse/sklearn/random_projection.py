@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hbconv.containers import Cast, Linear, Node, Output, sparse_form
-from hbconv.parse.common.scores import dense
+from hbconv.parse.common.linear_scores import dense
 from hbconv.parse.inverses import inverts
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step

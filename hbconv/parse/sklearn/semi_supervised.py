@@ -22,8 +22,8 @@ from hbconv.containers import (
     WeightedLookup,
 )
 from hbconv.parse.common.distance_metrics import squared_distances
+from hbconv.parse.common.linear_scores import dense
 from hbconv.parse.common.members import columns_of_array, pass_on
-from hbconv.parse.common.scores import dense
 from hbconv.parse.registry import parses
 from hbconv.parse.sklearn.neighbors.search import nearest
 from hbconv.parse.step import Step

@@ -29,8 +29,13 @@ from hbconv.containers import (
     Select,
     SquaredDistances,
 )
+from hbconv.parse.common.linear_scores import (
+    decide_by_scores,
+    dense,
+    linear_scores,
+    with_probabilities,
+)
 from hbconv.parse.common.pairwise_kernels import PairwiseKernel, pairwise_kernel
-from hbconv.parse.common.scores import decide_by_scores, dense, linear_scores, with_probabilities
 from hbconv.parse.registry import parses
 from hbconv.parse.sklearn.linear_model import outlier_outputs
 from hbconv.parse.step import Step

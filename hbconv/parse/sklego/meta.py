@@ -42,8 +42,8 @@ from hbconv.containers import (
     Select,
     sparse_form,
 )
+from hbconv.parse.common.linear_scores import promote
 from hbconv.parse.common.members import as_numbers, as_vector
-from hbconv.parse.common.scores import promote
 from hbconv.parse.registry import parses
 from hbconv.parse.schema import as_validated, positions_by_name, read_schema, transform_frame
 from hbconv.parse.step import Step, concat, select

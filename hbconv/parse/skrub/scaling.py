@@ -24,7 +24,7 @@ from hbconv.containers import (
     Relation,
     Select,
 )
-from hbconv.parse.common.scores import promote
+from hbconv.parse.common.linear_scores import promote
 from hbconv.parse.common.text_columns import MISSING, NA, item_column
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, concat

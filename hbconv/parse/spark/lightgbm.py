@@ -6,7 +6,7 @@ import numpy as np
 
 from hbconv.array import Array
 from hbconv.containers import Affine, ArgMax, Cast, Concat, Impute, Map, Node, Output
-from hbconv.parse.common.scores import beside_complement
+from hbconv.parse.common.linear_scores import beside_complement
 from hbconv.parse.lightgbm.estimators import booster_outputs
 from hbconv.parse.spark.boosters import read_booster
 from hbconv.parse.spark.stage import SparkStage, predicted, stage

@@ -20,7 +20,7 @@ from hbconv.containers import (
     Softmax,
 )
 from hbconv.parse.common.distance_metrics import squared_distances
-from hbconv.parse.common.scores import beside_complement
+from hbconv.parse.common.linear_scores import beside_complement
 from hbconv.parse.spark.saved_model import dense_vector
 from hbconv.parse.spark.stage import SparkStage, predicted, stage
 

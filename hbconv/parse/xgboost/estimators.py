@@ -44,8 +44,8 @@ from hbconv.containers import (
 )
 from hbconv.containers.schema import MOST_EXACT_INT
 from hbconv.errors import ConversionError
+from hbconv.parse.common.linear_scores import beside_complement
 from hbconv.parse.common.node_tables import contribution_outputs, interaction_outputs
-from hbconv.parse.common.scores import beside_complement
 from hbconv.parse.common.text_columns import text_column
 from hbconv.parse.damage import reading
 from hbconv.parse.registry import parses

@@ -41,6 +41,7 @@ from hbconv.containers import (
     TreeLeaves,
 )
 from hbconv.parse.class_names import is_named
+from hbconv.parse.common.linear_scores import beside_complement
 from hbconv.parse.common.node_tables import (
     FlatTrees,
     NodeTable,
@@ -50,7 +51,6 @@ from hbconv.parse.common.node_tables import (
     cover_forest,
     node_shares,
 )
-from hbconv.parse.common.scores import beside_complement
 from hbconv.parse.common.text_columns import columns_of
 from hbconv.parse.registry import parses
 from hbconv.parse.schema import picked_by_name

@@ -40,6 +40,7 @@ from hbconv.containers import (
     sparse_form,
     topological,
 )
+from hbconv.parse.common.linear_scores import promote, with_probabilities
 from hbconv.parse.common.members import (
     are_trees,
     as_numbers,
@@ -51,7 +52,6 @@ from hbconv.parse.common.members import (
     read_named_members,
 )
 from hbconv.parse.common.node_tables import assemble
-from hbconv.parse.common.scores import promote, with_probabilities
 from hbconv.parse.registry import parses
 from hbconv.parse.schema import common_schema, in_order
 from hbconv.parse.sklearn.tree import read_trees, require_own_counts, tree_input

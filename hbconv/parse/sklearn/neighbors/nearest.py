@@ -45,7 +45,7 @@ from hbconv.containers import (
 )
 from hbconv.errors import UnsupportedError
 from hbconv.parse.common.distance_metrics import named_metric, read_metric, refuse_no_metric
-from hbconv.parse.common.scores import below_largest, classify
+from hbconv.parse.common.linear_scores import below_largest, classify
 from hbconv.parse.registry import parses
 from hbconv.parse.sklearn.neighbors.search import (
     Neighbors,

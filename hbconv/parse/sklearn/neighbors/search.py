@@ -63,7 +63,7 @@ from hbconv.parse.common.distance_metrics import (
     refuse_no_metric,
     squared_distances,
 )
-from hbconv.parse.common.scores import dense, promote
+from hbconv.parse.common.linear_scores import dense, promote
 from hbconv.parse.step import Step, concat
 
 __all__ = [
