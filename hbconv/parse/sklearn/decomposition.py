@@ -230,7 +230,7 @@ def parse_nmf(step: Step) -> Node:
         raise step.refuse(
             "solver",
             est.solver,
-            "It starts from the mean of all rows, so that each answer depends on the others. "
+            "It starts from the mean of all rows, so that each output depends on the others. "
             "Fit it with solver='cd'.",
         )
     step.require("shuffle", False)
