@@ -41,7 +41,7 @@ def load_source(path: Path, *, allow_pickle: bool = False) -> Any:
             f"{path.name} is a pickle, which can run any code when loaded. "
             "If you trust it, add --allow-pickle; or save it with skops."
         )
-    from hbconv.parse.checks.damage import REFIT, reading
+    from hbconv.parse.damage import REFIT, reading
 
     with reading(path.name, REFIT):
         return _load_pickle(path)

@@ -1,7 +1,7 @@
 """Parse: read a fitted estimator into a Graph.
 
-Every fitted attribute that changes an answer is read, or refused by name.
-The parser of an estimator stands in the file of the public module that users import it from.
+Every fitted attribute that changes an output is read, or refused by name.
+The parser of an estimator is in the file of the public module that users import it from.
 A parser is registered by public dotted name and imports no machine-learning library.
 """
 
@@ -17,19 +17,19 @@ from typing import Any
 from hbconv.containers import Codes, Columns, Entries, Graph, Output, Schema, Traits, topological
 from hbconv.errors import OptionError, UnsupportedError
 from hbconv.names import ARGUMENT_METHODS, INVERSE, METHODS
-from hbconv.parse.checks.damage import reading_estimator
-from hbconv.parse.checks.handmade import refuse_handmade
-from hbconv.parse.checks.soundness import require_sound
 from hbconv.parse.common.members import find_source
-from hbconv.parse.inverses import inverse_columns, inverted
+from hbconv.parse.damage import reading_estimator
+from hbconv.parse.inverses import inverse_columns, read_inverse
 from hbconv.parse.registry import find_parser, parser_names, parses
 from hbconv.parse.schema import read_frame_format, read_metric, read_names_out, read_schema
+from hbconv.parse.soundness import refuse_handmade, require_sound
 from hbconv.parse.step import Conditions, Step, parse_step
 
 __all__ = ["METHODS", "Step", "parse", "parser_names", "parses"]
 
 NONE_KNOWN: Mapping[int, str] = MappingProxyType({})
 
+# Parsers register themselves when they are imported, which loads no library.
 for _module in pkgutil.walk_packages(__path__, f"{__name__}."):
     importlib.import_module(_module.name)
 
@@ -58,10 +58,10 @@ def parse(
     UnsupportedError, NotFittedError, ConversionError, OptionError
     """
     with reading_estimator(estimator, type(estimator).__name__):
-        return require_sound(_parsed(estimator, n_features, iterations, categories))
+        return require_sound(_parse_graph(estimator, n_features, iterations, categories))
 
 
-def _parsed(
+def _parse_graph(
     estimator: object,
     n_features: int | None,
     iterations: tuple[int, int] | None,
@@ -77,18 +77,19 @@ def _parsed(
         Columns.of(schema),
         x_sparse=None,
         iterations=iterations,
-        categories=_placed(categories, schema),
+        categories=_find_categories(categories, schema),
     )
     outputs = parse_step(step)
     ordered = {m: outputs[m] for m in (*METHODS, *outputs) if m in outputs}
     graph = _graph(step.conditions, schema, ordered, _traits(estimator, ordered, schema))
     refused = step.conditions.refused
+    # A refusal of a method that the estimator lacks would be no use to its user.
     asked = (m for m in refused if hasattr(estimator, m) or m in ARGUMENT_METHODS)
     missing = {m: refused[m] for m in asked if m not in ordered}
     return _with_inverse(replace(graph, refused=missing), estimator)
 
 
-def _placed(categories: Mapping[int, str], schema: Schema) -> frozenset[int]:
+def _find_categories(categories: Mapping[int, str], schema: Schema) -> frozenset[int]:
     """Return the columns of the schema that are categories, found as the source finds columns."""
     if not schema.named or schema.finds == "positions":
         return frozenset(categories)
@@ -96,21 +97,23 @@ def _placed(categories: Mapping[int, str], schema: Schema) -> frozenset[int]:
     return frozenset(i for i, name in enumerate(schema.names) if name in named)
 
 
-def _graph(found: Conditions, schema: Schema, outputs: dict[str, Output], traits: Traits) -> Graph:
+def _graph(
+    conditions: Conditions, schema: Schema, outputs: dict[str, Output], traits: Traits
+) -> Graph:
     graph = Graph(
         schema,
         outputs,
-        tuple(found.checks),
+        tuple(conditions.checks),
         traits,
-        not found.why_dense,
-        tuple(found.warnings),
-        found.why_dense,
-        without_na=found.without_na,
+        not conditions.why_dense,
+        tuple(conditions.warnings),
+        conditions.why_dense,
+        without_na=conditions.without_na,
     )
-    graph = graph.with_schema(_typed(graph))
+    graph = graph.with_schema(_mark_text(graph))
     return (
         graph.for_rows(sparse=False)
-        if found.why_dense or "string" in graph.schema.dtypes
+        if conditions.why_dense or "string" in graph.schema.dtypes
         else graph
     )
 
@@ -130,7 +133,7 @@ def _inverse(estimator: object, width: int) -> Graph:
     """Read ``inverse_transform`` over the columns that ``transform`` returns."""
     schema = inverse_columns(estimator, width)
     step = Step(estimator, Columns.of(schema), x_sparse=None)
-    outputs = {INVERSE: inverted(step, estimator, step.x, "", x_sparse=None)}
+    outputs = {INVERSE: read_inverse(step, estimator, step.x, "", x_sparse=None)}
     return _graph(step.conditions, schema, outputs, Traits(type(estimator).__name__))
 
 
@@ -148,8 +151,9 @@ def _require_truncating(estimator: object, iterations: tuple[int, int]) -> None:
         )
 
 
-def _typed(graph: Graph) -> Schema:
+def _mark_text(graph: Graph) -> Schema:
     """Return the schema with the columns marked that are read as text."""
+    # Programs never see such columns: the host reads them.
     text = {n.column for n in topological(graph.roots) if isinstance(n, Codes | Entries)}
     return graph.schema.with_dtypes(
         ["string" if i in text else c.dtype for i, c in enumerate(graph.schema.columns)]

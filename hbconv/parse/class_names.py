@@ -1,10 +1,7 @@
-"""Whose class it is: what a class says of itself, not what stands in a namespace now.
+"""Whose class an estimator has, and whether a subclass predicts as its base class does.
 
 sklearnex, cuml.accel and mocks put classes of their own in the place of scikit-learn's.
-
-Libraries whose estimators are taken for those that hbconv reads, and the way out of each.
-
-Tell whether a subclass answers like its base class.
+So a class is judged by its own module and methods, not by what a namespace holds now.
 """
 
 from __future__ import annotations
@@ -14,13 +11,13 @@ from collections.abc import Collection, Iterable
 
 __all__ = [
     "FOREIGN",
-    "added",
-    "changed",
+    "find_added",
+    "find_changed",
+    "find_overridden",
     "foreign_method",
     "foreign_way_out",
     "is_harmless",
     "is_named",
-    "overridden",
     "package",
 ]
 
@@ -56,48 +53,50 @@ def foreign_method(
     None where the methods of these names are the libraries' own. A class that only calls itself a
     library's is found by its methods too, as those of cuml.accel are.
     """
-    own = {*libraries, *_HOSTS}
+    trusted = {*libraries, *_HOSTS}
     for base in cls.__mro__:
         if package(base) not in libraries:
             continue
         for name in vars(base).keys() & methods:
             writer = _writer(vars(base)[name])
-            if writer and writer not in own:
+            if writer and writer not in trusted:
                 return name, writer
     return None
 
 
 def _writer(definition: object) -> str:
-    """Return the package that a method was written in; "" where that is not told, as in C."""
-    function = getattr(definition, "fn", definition)  # the one behind scikit-learn's available_if
+    """Return the package that a method was written in; "" where that is unknown, as in C."""
+    # fn is the function behind available_if of scikit-learn.
+    function = getattr(definition, "fn", definition)
     names = getattr(function, "__globals__", None)
     if isinstance(names, dict):
         return str(names.get("__name__", "")).partition(".")[0]
+    # Methods written in C have no globals; other objects are judged by their type.
     return "" if hasattr(function, "__get__") else package(type(function))
 
 
 _SKLEARNEX = (
-    "It is of scikit-learn-intelex, which computes answers of its own. Call "
+    "It is of scikit-learn-intelex, which computes results of its own. Call "
     "sklearnex.unpatch_sklearn(), import the class from sklearn again, and fit that."
 )
 _CUML = (
-    "It is of cuML, which computes answers of its own. Fit scikit-learn's class in a process "
+    "It is of cuML, which computes results of its own. Fit scikit-learn's class in a process "
     "without cuml.accel, or convert what as_treelite() of a forest returns."
 )
 
 FOREIGN: dict[str, str] = {
     "cuml": _CUML,
     "daal4py": _SKLEARNEX,
-    "lightgbm.dask": "It answers tables of Dask. Convert the model that its to_local() returns.",
+    "lightgbm.dask": "It predicts tables of Dask. Convert the model that its to_local() returns.",
     "mlxtend": (
         "It is of mlxtend, of which hbconv reads nothing. Use scikit-learn's StackingClassifier, "
         "VotingClassifier, SequentialFeatureSelector or ColumnTransformer."
     ),
     "onedal": _SKLEARNEX,
     "sklearnex": _SKLEARNEX,
-    "unittest.mock": "It is a mock. Convert the fitted estimator in whose place it stands.",
-    "xgboost.dask": "It answers tables of Dask. Convert the Booster of its get_booster().",
-    "xgboost.spark": "It answers tables of Spark. Convert the Booster of its get_booster().",
+    "unittest.mock": "It is a mock. Convert the fitted estimator that it replaces.",
+    "xgboost.dask": "It predicts tables of Dask. Convert the Booster of its get_booster().",
+    "xgboost.spark": "It predicts tables of Spark. Convert the Booster of its get_booster().",
 }
 """By package: whose class it is, and what to do."""
 
@@ -114,7 +113,7 @@ _HARMLESS = re.compile(
     r"|get_(params|feature_names_out|metadata_routing)|_(get_)?(repr|sk|doc|more|abc)_.*|.*[^_]_"
     r"|_(parameter_constraints|required_parameters|estimator_type)"
 )
-"""Names that no answer depends on, and fitted attributes, which parsers read."""
+"""Names that no output depends on, and fitted attributes, which parsers read."""
 
 _ABSENT = object()
 
@@ -123,15 +122,15 @@ _ASKED_FOR = ("predict", "predict_proba", "decision_function")
 
 
 def is_harmless(name: str) -> bool:
-    """Tell whether no answer depends on what a class defines under this name.
+    """Tell whether no output depends on what a class defines under this name.
 
     Parsers read fitted attributes, so these are harmless too.
     """
     return _HARMLESS.fullmatch(name) is not None
 
 
-def overridden(cls: type, base: type) -> list[str]:
-    """Return the names that ``base`` defines and ``cls`` defines anew, if they are not harmless.
+def find_overridden(cls: type, base: type) -> list[str]:
+    """Return the names that ``base`` defines and ``cls`` redefines, if they are not harmless.
 
     Examples
     --------
@@ -143,24 +142,24 @@ def overridden(cls: type, base: type) -> list[str]:
     ...     _power = 2
     ...     def fit(self, x): return self
     ...     def _score(self, x): return -x
-    >>> overridden(Other, Base)
+    >>> find_overridden(Other, Base)
     ['_power', '_score']
     """
-    own = [name for c in cls.__mro__ if c not in base.__mro__ for name in vars(c)]
-    return changed(cls, base, (name for name in dict.fromkeys(own) if not is_harmless(name)))
+    names = [name for c in cls.__mro__ if c not in base.__mro__ for name in vars(c)]
+    return find_changed(cls, base, (name for name in dict.fromkeys(names) if not is_harmless(name)))
 
 
-def changed(cls: type, base: type, names: Iterable[str]) -> list[str]:
-    """Return those of the names that ``base`` defines and ``cls`` defines anew."""
+def find_changed(cls: type, base: type, names: Iterable[str]) -> list[str]:
+    """Return those of the names that ``base`` defines and ``cls`` redefines."""
     return [
         name
         for name in names
-        if _defined(base, name) is not _ABSENT
-        and not _is_same(_defined(cls, name), _defined(base, name))
+        if _definition(base, name) is not _ABSENT
+        and not _is_same(_definition(cls, name), _definition(base, name))
     ]
 
 
-def added(cls: type, base: type) -> list[str]:
+def find_added(cls: type, base: type) -> list[str]:
     """Return the methods of ``cls`` that ``base`` lacks, and that estimators around it may ask for.
 
     Examples
@@ -169,22 +168,22 @@ def added(cls: type, base: type) -> list[str]:
     ...     def predict_proba(self, x): return x
     >>> class Other(Base):
     ...     def decision_function(self, x): return -x
-    >>> added(Other, Base)
+    >>> find_added(Other, Base)
     ['decision_function']
     """
     return [
         name
         for name in _ASKED_FOR
-        if _defined(base, name) is _ABSENT and _defined(cls, name) is not _ABSENT
+        if _definition(base, name) is _ABSENT and _definition(cls, name) is not _ABSENT
     ]
 
 
-def _defined(cls: type, name: str) -> object:
+def _definition(cls: type, name: str) -> object:
     return next((vars(c)[name] for c in cls.__mro__ if name in vars(c)), _ABSENT)
 
 
-def _is_same(one: object, other: object) -> bool:
-    """Tell whether two definitions are one; equal sets of names are, which classes make anew."""
-    return one is other or (
-        type(one) is type(other) and isinstance(one, set | str) and one == other
+def _is_same(first: object, second: object) -> bool:
+    """Tell whether two definitions are one; equal sets of names are, which each class remakes."""
+    return first is second or (
+        type(first) is type(second) and isinstance(first, set | str) and first == second
     )

@@ -36,8 +36,8 @@ def _schema_of_inverse(model: Any, width: int) -> Schema:
     frames=lambda model: model.parsed.traits.frame_format or "",
 )
 def parse_converted_model(step: Step) -> dict[str, Output]:
-    """Answer as the model that it was made of does."""
-    return _placed(step, step.estimator.parsed)
+    """Predict as the model that it was made of does."""
+    return _place_graph(step, step.estimator.parsed)
 
 
 @inverts("hbconv.Model", takes_sparse=True, columns=_schema_of_inverse)
@@ -46,10 +46,10 @@ def invert_converted_model(step: Step) -> Output:
     parsed: Graph = step.estimator.parsed
     if parsed.inverse is None:
         raise step.refuse(None, None, parsed.refused.get(INVERSE, "It has no inverse."))
-    return _placed(step, parsed.inverse)[INVERSE]
+    return _place_graph(step, parsed.inverse)[INVERSE]
 
 
-def _placed(step: Step, graph: Graph) -> dict[str, Output]:
+def _place_graph(step: Step, graph: Graph) -> dict[str, Output]:
     """Return the outputs of a graph over the step's input, and record its checks."""
     _require_same_reading(step, graph.schema)
     if graph.why_dense or not graph.accepts_sparse:
@@ -58,13 +58,13 @@ def _placed(step: Step, graph: Graph) -> dict[str, Output]:
         graph = graph.for_rows(sparse=step.x_sparse)
 
     def visit(node: Node) -> Node:
-        return _read_anew(step, node) if isinstance(node, Columns | Codes | Entries) else node
+        return _reread_leaf(step, node) if isinstance(node, Columns | Codes | Entries) else node
 
     mapping = rewrite(graph.roots, visit)
-    found = step.conditions
-    found.checks += [replace(check, node=mapping[check.node]) for check in graph.checks]
-    found.warnings += [replace(check, node=mapping[check.node]) for check in graph.warnings]
-    found.refused.update(graph.refused)
+    conditions = step.conditions
+    conditions.checks += [replace(check, node=mapping[check.node]) for check in graph.checks]
+    conditions.warnings += [replace(check, node=mapping[check.node]) for check in graph.warnings]
+    conditions.refused.update(graph.refused)
     for column, why in graph.without_na.items():
         refuse_na(step, select(step.x, [column]), why)
     return {name: output.mapped(mapping) for name, output in graph.outputs.items()}
@@ -72,11 +72,14 @@ def _placed(step: Step, graph: Graph) -> dict[str, Output]:
 
 def _require_same_reading(step: Step, schema: Schema) -> None:
     """Refuse a model that reads its rows otherwise than as the step's input is read."""
-    own = schema.conventions
-    read = step.x.schema.conventions if isinstance(step.x, Columns) else _of_arrays(own)
+    conventions = schema.conventions
+    read = step.x.schema.conventions if isinstance(step.x, Columns) else _of_arrays(conventions)
+    # other_arrays is about other dtypes alone.
     if step.x.type.dtype.startswith("float"):
-        own = replace(own, other_arrays=read.other_arrays)  # which tells of other dtypes alone
-    if own != read:
+        conventions = replace(
+            conventions, other_arrays=read.other_arrays
+        )  # which tells of other dtypes alone
+    if conventions != read:
         raise step.refuse(
             None,
             None,
@@ -85,16 +88,16 @@ def _require_same_reading(step: Step, schema: Schema) -> None:
         )
 
 
-def _of_arrays(own: Conventions) -> Conventions:
+def _of_arrays(conventions: Conventions) -> Conventions:
     """Return the conventions of arrays, and of a model those that tell of tables alone."""
     return Conventions(
-        underscored=own.underscored,
-        names_as_text=own.names_as_text,
-        no_categories=own.no_categories,
+        underscored=conventions.underscored,
+        names_as_text=conventions.names_as_text,
+        no_categories=conventions.no_categories,
     )
 
 
-def _read_anew(step: Step, leaf: Columns | Codes | Entries) -> Node:
+def _reread_leaf(step: Step, leaf: Columns | Codes | Entries) -> Node:
     """Return what a leaf of the graph reads, of the step's input."""
     x = step.x
     if isinstance(leaf, Columns):

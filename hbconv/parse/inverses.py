@@ -1,7 +1,7 @@
 """Inverses: read what ``inverse_transform`` of an estimator makes of transformed columns.
 
 Its rows are those that ``transform`` returns, so that it is a graph of its own.
-Readers stand beside the parsers of their estimators, under the same names.
+Readers are next to the parsers of their estimators, under the same names.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any, Protocol
 
 from hbconv.containers import AsRows, Cast, Matrix, Node, Output, Schema, Sparse, at_step
 from hbconv.errors import UnsupportedError
-from hbconv.parse.checks.damage import reading_estimator
+from hbconv.parse.damage import reading_estimator
 from hbconv.parse.registry import find_parser
 from hbconv.parse.step import Step
 
-__all__ = ["finite", "inverse_columns", "inverted", "inverted_names", "inverts", "numbers"]
+__all__ = ["finite", "inverse_columns", "inverse_names", "inverts", "numbers", "read_inverse"]
 
 
 class InverseReader(Protocol):
@@ -61,19 +61,19 @@ def inverts(
     return register
 
 
-def inverted_names() -> tuple[str, ...]:
+def inverse_names() -> tuple[str, ...]:
     """Return the dotted names of all estimators whose inverse has a reader."""
     return tuple(sorted(_INVERSES))
 
 
 def inverse_columns(estimator: object, width: int) -> Schema:
     """Return the schema of so many transformed columns."""
-    found = _INVERSES.get(find_parser(estimator).name)
-    columns = None if found is None else found.columns
+    inverse = _INVERSES.get(find_parser(estimator).name)
+    columns = None if inverse is None else inverse.columns
     return Schema.matrix(width) if columns is None else columns(estimator, width)
 
 
-def inverted(
+def read_inverse(
     step: Step, estimator: object, x: Node, name: str, *, x_sparse: bool | None = False
 ) -> Output:
     """Return what ``inverse_transform`` of an estimator makes of x.
@@ -87,14 +87,14 @@ def inverted(
     """
     path = "/".join(part for part in (step.path, name) if part)
     inner = replace(step, estimator=estimator, x=x, path=path, x_sparse=x_sparse, iterations=None)
-    found = _INVERSES.get(find_parser(estimator, inner.where).name)
-    if found is None:
+    inverse = _INVERSES.get(find_parser(estimator, inner.where).name)
+    if inverse is None:
         raise inner.refuse(None, None, "hbconv does not invert it.")
     with at_step(inner.where), reading_estimator(estimator, inner.where):
-        made = found.read(inner)
-    if not found.takes_sparse:
+        result = inverse.read(inner)
+    if not inverse.takes_sparse:
         inner.refuse_sparse("inverts no sparse matrix")
-    return made if isinstance(made, Output) else Output(made)
+    return result if isinstance(result, Output) else Output(result)
 
 
 def numbers(step: Step, output: Output) -> Node:

@@ -1,6 +1,7 @@
 """Registry: find the parser of an estimator's class by its public dotted name.
 
-Nothing is imported: a class says itself which library defines it.
+Nothing is imported: a class names the library that defines it.
+An object without a parser is refused with what to convert in its place.
 """
 
 from __future__ import annotations
@@ -8,14 +9,26 @@ from __future__ import annotations
 import difflib
 import importlib.metadata
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
 
 from hbconv.errors import ConversionError, UnsupportedError
 from hbconv.names import METHODS
-from hbconv.parse.checks.misgiven import UNPREDICTIVE, say_instead
-from hbconv.parse.class_names import added, changed, foreign_way_out, is_named, overridden, package
+from hbconv.parse.class_names import (
+    find_added,
+    find_changed,
+    find_overridden,
+    foreign_way_out,
+    is_named,
+    package,
+)
+
+__all__ = ["UNPREDICTIVE", "say_instead"]
 
 if TYPE_CHECKING:
     from hbconv.containers import FrameFormat, Node, Output, Schema
@@ -92,7 +105,7 @@ def parses(
     is_fitted : callable, optional
         Tells whether an estimator can predict that scikit-learn's check calls not fitted.
     frames : callable, optional
-        Tells of which library the frames are that ``transform`` returns without being told to:
+        Returns the library whose frames ``transform`` returns by default:
         ``"pandas"``, or ``""`` where scikit-learn's configuration decides. Estimators without
         ``get_feature_names_out`` return a FrameFormat, which has the names too.
     """
@@ -104,6 +117,7 @@ def parses(
             _ENTRIES[name] = Entry(
                 name, parser, features, truncates, takes_sparse, is_fitted, frames
             )
+        # A class looked up before may have a nearer parser now.
         _FOUND.clear()
         return parser
 
@@ -136,7 +150,7 @@ def find_parser(estimator: object, path: str = "") -> Entry:
     Raises
     ------
     UnsupportedError
-        The class has no parser, or its estimators cannot answer new rows,
+        The class has no parser, or its estimators cannot predict new rows,
         or it is a subclass that changes what a method computes.
     ConversionError
         The object is not an estimator.
@@ -150,7 +164,7 @@ def find_parser(estimator: object, path: str = "") -> Entry:
 def declared_columns(estimator: object, path: str) -> Sequence[str] | int | Schema | None:
     """Return the input columns that the parser of an estimator declares.
 
-    None where scikit-learn's attributes tell.
+    None where scikit-learn's attributes declare them.
     """
     features = find_parser(estimator, f"{path}/{type(estimator).__name__}").features
     return None if features is None else features(estimator)
@@ -204,36 +218,37 @@ def _search_plugins(estimator: object, path: str) -> Entry:
     for point in importlib.metadata.entry_points(group="hbconv.parsers"):
         try:
             point.load()
-        except Exception as error:  # whatever a module of a third party raises
+        # A module of a third party may raise anything.
+        except Exception as error:
             broken.append(f"{point.value} ({type(error).__name__}: {error})")
-    found = _search(type(estimator), path)
-    if found is None:
+    entry = _search(type(estimator), path)
+    if entry is None:
         raise _refusal(estimator, path, broken)
-    return found
+    return entry
 
 
 def _require_same_answers(cls: type, entry: Entry, path: str) -> None:
-    """Refuse a subclass whose class bodies may change what its base answers.
+    """Refuse a subclass whose class bodies may change what its base predicts.
 
     The base is the last class of that name, since a replacement may take the name of its base.
-    Of a library that hbconv's own parsers know, the methods that a subclass in it shares with the
+    In a library that hbconv's own parsers know, the methods that a subclass in it shares with the
     base decide.
     """
     bases = [base for base in cls.__mro__ if _is_of(base, entry)]
     base = bases[-1]
-    known = entry.is_own and package(cls) == package(base) and len(bases) == 1
-    names = changed(cls, base, METHODS) if known else overridden(cls, base)
+    is_same_library = entry.is_own and package(cls) == package(base) and len(bases) == 1
+    names = find_changed(cls, base, METHODS) if is_same_library else find_overridden(cls, base)
     if names:
-        raise _refused_subclass(
+        raise _subclass_refusal(
             cls, entry, path, f"It overrides {', '.join(names)} of {base.__name__}"
         )
-    names = [] if known else added(cls, base)
+    names = [] if is_same_library else find_added(cls, base)
     if names:
         what = f"It adds {', '.join(names)} to {base.__name__}, which others may ask it for"
-        raise _refused_subclass(cls, entry, path, what)
+        raise _subclass_refusal(cls, entry, path, what)
 
 
-def _refused_subclass(cls: type, entry: Entry, path: str, what: str) -> UnsupportedError:
+def _subclass_refusal(cls: type, entry: Entry, path: str, what: str) -> UnsupportedError:
     way_out = (
         "Register a parser for it with hbconv.parses (docs/adding.md); it may return "
         f"step.like({entry.name!r}) where the answers are the same."
@@ -255,13 +270,13 @@ def _refusal(estimator: object, path: str, broken: Sequence[str]) -> ConversionE
     reason = next((why for name, why in UNPREDICTIVE.items() if _is_made_of(cls, name)), None)
     if reason is not None:
         return UnsupportedError(
-            cls.__name__, path, hint=f"It answers no new row on its own: {reason}."
+            cls.__name__, path, hint=f"It predicts no new row on its own: {reason}."
         )
     if not any(hasattr(estimator, m) for m in METHODS):
         said = f"{cls.__name__} is not an estimator: it has no predict, transform or the like."
         return ConversionError(f"{said} {say_instead(estimator, _has_parser)}".rstrip())
     return UnsupportedError(
-        cls.__name__, path, hint=foreign_way_out(cls) or _said_of(broken) or _nearest(cls)
+        cls.__name__, path, hint=foreign_way_out(cls) or _describe_broken(broken) or _nearest(cls)
     )
 
 
@@ -269,12 +284,12 @@ def _is_made_of(cls: type, name: str) -> bool:
     return any(is_named(base, name) for base in cls.__mro__)
 
 
-def _said_of(broken: Sequence[str]) -> str:
+def _describe_broken(broken: Sequence[str]) -> str:
     if not broken:
         return ""
     return (
         "No plugin has a parser for it, and these plugins of hbconv.parsers do not load: "
-        f"{'; '.join(broken)}. Mend the package of the plugin, or uninstall it."
+        f"{'; '.join(broken)}. Fix the package of the plugin, or uninstall it."
     )
 
 
@@ -288,11 +303,100 @@ def _nearest(cls: type) -> str:
             f"The parser of {registered} is for another class than {full}: give hbconv.parses the "
             "name it has."
         )
-    known = {name.rpartition(".")[2] for name in _ENTRIES}
+    names = {name.rpartition(".")[2] for name in _ENTRIES}
     near = [entry.name for entry in same] or difflib.get_close_matches(
-        cls.__name__, known, n=2, cutoff=0.8
+        cls.__name__, names, n=2, cutoff=0.8
     )
     guess = f" Near it, hbconv knows {' and '.join(near)}." if near else ""
     return (
         f"hbconv has no parser for {full}.{guess} Register one with hbconv.parses (docs/adding.md)."
     )
+
+
+_DEEPEST = 3
+_SHOWN = 3
+"""Largest number of estimators that a message lists."""
+
+_MOST_ITEMS = 1000
+"""Largest number of items looked at, of each holder and at each depth: rows are lists too."""
+
+
+def say_instead(value: object, has_parser: Callable[[type], bool]) -> str:
+    """Say what to give instead of a value that is not an estimator; empty where nothing fits.
+
+    Examples
+    --------
+    >>> say_instead({"model": 0.5, "names": ["a"]}, lambda cls: cls is float)
+    "Give what it holds at ['model'] (float)."
+    """
+    if hasattr(type(value), "read"):
+        return "Give its bytes: what read() returns."
+    places = _estimators(value, cache(has_parser))
+    more = ", ..." if len(places) > _SHOWN else ""
+    return f"Give what it holds at {' or '.join(places[:_SHOWN])}{more}." if places else ""
+
+
+def _estimators(value: object, has_parser: Callable[[type], bool]) -> list[str]:
+    """Return places and classes of the estimators that are least deep in a value."""
+    level: list[tuple[str, object]] = [("", value)]
+    for _ in range(_DEEPEST):
+        items = (
+            (f"{place}{key}", item)
+            for place, holder in level
+            for key, item in islice(_items(holder), _MOST_ITEMS)
+        )
+        # Breadth first, so that the nearest estimator is named.
+        level = list(islice(items, _MOST_ITEMS))
+        places = [
+            f"{place} ({type(item).__name__})" for place, item in level if has_parser(type(item))
+        ]
+        if places:
+            return places
+    return []
+
+
+def _items(value: Any) -> Iterator[tuple[str, object]]:
+    """Yield what a mapping, a sequence or an object of attributes holds."""
+    if isinstance(value, Mapping):
+        yield from ((f"[{key!r}]", item) for key, item in value.items())
+    elif isinstance(value, list | tuple):
+        yield from ((f"[{place}]", item) for place, item in enumerate(value))
+    elif isinstance(value, np.ndarray) and value.dtype == object and value.ndim == 1:
+        yield from _items(value.tolist())
+    elif not isinstance(value, type):
+        yield from ((f".{name}", item) for name, item in getattr(value, "__dict__", {}).items())
+
+
+_LABELS_FITTED = "it labels the rows it was fitted on and has no rule for others"
+_PLACES_FITTED = (
+    "it places the rows it was fitted on relative to each other and has no rule for others"
+)
+_BLOCKS_FITTED = (
+    "it groups rows and columns of the one matrix it was fitted on and has no rule for other rows"
+)
+_TOGETHER = "it predicts rows together, so each output depends on the others"
+_MANY_ROWS = "it makes many rows of one image, and a model returns one output per row"
+
+_FITTING_ONLY = (
+    "it changes the very rows it was fitted on, and passes others on; leave it out of the pipeline"
+)
+
+UNPREDICTIVE: dict[str, str] = {
+    "lightgbm.CVBooster": "it holds a model of each fold; convert one of its .boosters",
+    "sklego.preprocessing.OutlierRemover": _FITTING_ONLY,
+    "sklego.preprocessing.RandomAdder": _FITTING_ONLY,
+    "sklearn.cluster.AgglomerativeClustering": _LABELS_FITTED,
+    "sklearn.cluster.DBSCAN": _LABELS_FITTED,
+    "sklearn.cluster.HDBSCAN": _LABELS_FITTED,
+    "sklearn.cluster.OPTICS": _LABELS_FITTED,
+    "sklearn.cluster.SpectralBiclustering": _BLOCKS_FITTED,
+    "sklearn.cluster.SpectralClustering": _LABELS_FITTED,
+    "sklearn.cluster.SpectralCoclustering": _BLOCKS_FITTED,
+    "sklearn.decomposition.MiniBatchNMF": _TOGETHER,
+    "sklearn.feature_extraction.image.PatchExtractor": _MANY_ROWS,
+    "sklearn.manifold.ClassicalMDS": _PLACES_FITTED,
+    "sklearn.manifold.MDS": _PLACES_FITTED,
+    "sklearn.manifold.SpectralEmbedding": _PLACES_FITTED,
+    "sklearn.manifold.TSNE": _PLACES_FITTED,
+}
+"""By public dotted name: why no model can be made of it."""

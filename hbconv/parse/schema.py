@@ -1,8 +1,7 @@
-"""Read the input columns of an estimator, as its parser or scikit-learn's attributes tell.
+"""The columns of an estimator: those that it reads, and those that ``transform`` returns.
 
-Read the names of the columns that ``transform`` returns, and the data frame it makes.
-
-Read what ``score`` of an estimator computes.
+Columns are found by name or by position, as its parser or scikit-learn's attributes declare.
+What ``score`` computes is read here too.
 """
 
 from __future__ import annotations
@@ -11,11 +10,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from hbconv.containers import Conventions, FrameFormat, NamesOut, Schema
+from hbconv.containers import (
+    Beside,
+    Blocks,
+    Columns,
+    Conventions,
+    FrameFormat,
+    NamesOut,
+    Node,
+    Output,
+    Schema,
+)
 from hbconv.containers.schema import place
 from hbconv.errors import ConversionError
 from hbconv.parse.registry import find_parser
-from hbconv.parse.step import require_fitted
+from hbconv.parse.step import Step, require_fitted
 
 __all__ = [
     "as_validated",
@@ -23,10 +32,12 @@ __all__ = [
     "in_order",
     "named_or_matrix",
     "picked_by_name",
+    "positions_by_name",
     "read_frame_format",
     "read_metric",
     "read_names_out",
     "read_schema",
+    "transform_frame",
 ]
 
 
@@ -122,56 +133,58 @@ def _as_sklearn(names: Iterable[object]) -> Schema:
 def read_names_out(estimator: Any, width: int) -> NamesOut | None:
     """Read the output names, and how they follow from the names of the input columns.
 
-    None where the source model itself cannot tell.
+    None where the source model itself cannot name them.
     """
     default = _names(estimator)
     if default is None:
         return None
+    # Placeholders for the input names show where each of them returns.
     pattern = _names(estimator, [place(i) for i in range(width)])
+    # An estimator that checks names refuses one too many.
     checked = _names(estimator, [place(i) for i in range(width + 1)]) is None
     return NamesOut(default, pattern if pattern is not None and pattern != default else (), checked)
 
 
 def read_frame_format(estimator: Any) -> FrameFormat | None:
     """Read which data frame ``transform`` returns; None where it is always an array."""
-    last = _answering(estimator)
-    own = None if last is None else find_parser(last).frames
-    told = own(last) if own else ""
-    if isinstance(told, FrameFormat):
-        return told if told.names is not None or last is estimator else None
+    last = _output_estimator(estimator)
+    read_library = None if last is None else find_parser(last).frames
+    library = read_library(last) if read_library else ""
+    if isinstance(library, FrameFormat):
+        return library if library.names is not None or last is estimator else None
     names = (
         _names(last) if "transform" in getattr(last, "_sklearn_auto_wrap_output_keys", ()) else None
     )
     if names is None:
         return None
     chosen = getattr(last, "_sklearn_output_config", {}).get("transform", "")
-    if told and chosen in ("", "default"):
-        return FrameFormat(told, names)
+    if library and chosen in ("", "default"):
+        return FrameFormat(library, names)
     return FrameFormat(chosen, names, renames=True)
 
 
-def _names(estimator: Any, given: Sequence[str] | None = None) -> tuple[str, ...] | None:
+def _names(estimator: Any, columns: Sequence[str] | None = None) -> tuple[str, ...] | None:
     try:
         return tuple(
             map(
                 str,
                 estimator.get_feature_names_out()
-                if given is None
-                else estimator.get_feature_names_out(given),
+                if columns is None
+                else estimator.get_feature_names_out(columns),
             )
         )
     except (AttributeError, IndexError, TypeError, ValueError, NotImplementedError):
         return None
 
 
-def _answering(estimator: Any) -> Any:
+def _output_estimator(estimator: Any) -> Any:
     """Return the estimator that makes the output: the last of a pipeline, the best of a search."""
     if hasattr(estimator, "best_estimator_"):
-        return _answering(estimator.best_estimator_)
+        return _output_estimator(estimator.best_estimator_)
     if not hasattr(estimator, "named_steps"):
         return estimator
     steps = [step for _, step in estimator.steps if not (step is None or isinstance(step, str))]
-    return _answering(steps[-1]) if steps else None
+    return _output_estimator(steps[-1]) if steps else None
 
 
 _METRICS = {
@@ -180,7 +193,7 @@ _METRICS = {
     "RadiusNeighborsClassifier.score": "accuracy",
     "RegressorMixin.score": "r2",
 }
-"""What methods of scikit-learn compute of ``predict``, for rows and true answers."""
+"""What methods of scikit-learn compute of ``predict``, for rows and true targets."""
 
 
 def read_metric(estimator: Any) -> str:
@@ -192,11 +205,46 @@ def read_metric(estimator: Any) -> str:
     if type(estimator).__name__ == "FrozenEstimator":
         return read_metric(estimator.estimator)
     method: Any = getattr(estimator, "score", None)
+    # A method of the user may compute anything.
     if getattr(method, "__module__", "").partition(".")[0] != "sklearn":
         return ""
     if method.__qualname__ == "Pipeline.score":
         return read_metric(estimator.steps[-1][1])
     if method.__qualname__ == "BaseSearchCV.score":
+        # Without scoring= a search passes score of its estimator through.
         names_none = type(estimator.scorer_).__name__ == "_PassthroughScorer"
         return read_metric(estimator.best_estimator_) if names_none else ""
     return _METRICS.get(method.__qualname__, "")
+
+
+def positions_by_name(step: Step, parameter: str, names: Sequence[object]) -> list[int]:
+    """Return the places in x of columns of the input, by name.
+
+    Raises
+    ------
+    UnsupportedError
+        A step before makes the columns, whose names are not known here.
+    """
+    step.refuse_sparse("reads columns by name")
+    columns = _input_columns(step.x)
+    if columns is None:
+        hint = "It finds columns by name in what a step before makes: put it first."
+        raise step.refuse(parameter, list(names), hint)
+    return [columns.index(str(name)) for name in names]
+
+
+def _input_columns(x: Node) -> list[str] | None:
+    """Return the names of columns of the input that nothing has changed; None of others."""
+    parts = x.xs if isinstance(x, Beside) else (x,)
+    names: list[str] = []
+    for part in parts:
+        if not isinstance(part, Columns):
+            return None
+        names += [part.schema.names[column] for column in part.columns]
+    return names
+
+
+def transform_frame(columns: Sequence[Node]) -> dict[str, Output]:
+    """Return columns as what ``transform`` returns, each of its own dtype."""
+    blocks = Blocks(tuple((column, None) for column in columns))
+    return {"transform": Output(Beside(tuple(columns)), blocks)}

@@ -20,9 +20,9 @@ from hbconv.containers import (
 from hbconv.containers.moved_columns import concat, select
 from hbconv.errors import ConversionError, HbconvError, NotFittedError, UnsupportedError
 from hbconv.names import ARGUMENT_METHODS, METHODS
-from hbconv.parse.checks.damage import damaged, reading_estimator
-from hbconv.parse.checks.soundness import require_agreement
+from hbconv.parse.damage import damaged, reading_estimator
 from hbconv.parse.registry import Entry, find_entry, find_parser
+from hbconv.parse.soundness import require_agreement
 
 __all__ = ["Conditions", "Step", "concat", "is_fitted", "parse_step", "require_fitted", "select"]
 
@@ -40,7 +40,7 @@ class Conditions:
     why_dense : str
         First reason to refuse a sparse matrix; empty where one is taken.
     refused : dict of str to str
-        Methods of the outermost estimator that are refused while others are answered, and why.
+        Methods of the outermost estimator that are refused while others are predicted, and why.
     without_na : dict of int to str
         Columns of the input in which the source model raises at ``pandas.NA``, and why.
     """
@@ -120,6 +120,7 @@ class Step:
     def require(self, parameter: str, *allowed: object) -> Any:
         """Return the estimator's parameter if it is one of the allowed values, else refuse it."""
         value = getattr(self.estimator, parameter)
+        # Types must agree: 1 == True, and an array compares entry by entry.
         if not any(value is a or (type(value) is type(a) and value == a) for a in allowed):
             raise self.refuse(parameter, value, f"hbconv handles {', '.join(map(repr, allowed))}.")
         return value
@@ -158,7 +159,7 @@ class Step:
     def warn(self, node: Node, message: str) -> None:
         """Warn of rows where a column of the bool node is True.
 
-        ``{columns}`` in the message stands for the positions of these columns.
+        ``{columns}`` in the message is replaced by the positions of these columns.
         """
         self.conditions.warnings.append(Check(node, message, self.where))
 
@@ -181,7 +182,7 @@ class Step:
     ) -> dict[str, Output]:
         """Parse an inner estimator that reads x; ``name`` is its part of the path.
 
-        What computes another x refuses no rows, before the inner estimator answers them.
+        What computes another x refuses no rows, before the inner estimator reads them.
         """
         path = "/".join(p for p in (self.path, name) if p)
         inner = replace(
@@ -197,7 +198,7 @@ class Step:
 
         The estimator must have the methods and fitted attributes of that class.
         """
-        return _parsed(find_entry(name), self)
+        return _run_parser(find_entry(name), self)
 
     def transform(self, estimator: object, x: Node, name: str) -> Node:
         """Parse an inner transformer and return the node of its ``transform``."""
@@ -226,7 +227,7 @@ def parse_step(step: Step) -> dict[str, Output]:
     entry = find_parser(step.estimator, step.where)
     require_fitted(step.estimator, step.where)
     with at_step(step.where):
-        outputs = _parsed(entry, step)
+        outputs = _run_parser(entry, step)
     if not (
         step.conditions.why_dense or entry.takes_sparse or _takes_sparse(step.estimator, entry)
     ):
@@ -235,11 +236,12 @@ def parse_step(step: Step) -> dict[str, Output]:
 
 
 @contextmanager
-def _fitted_wholly(step: Step) -> Iterator[None]:
+def _naming_missing_attributes(step: Step) -> Iterator[None]:
     """Name the fitted attribute that an estimator lacks though it counts as fitted."""
     try:
         yield
     except AttributeError as error:
+        # Fitted attributes end in an underscore; others are defects of the parser.
         if error.obj is not step.estimator or not str(error.name).endswith("_"):
             raise
         hint = (
@@ -252,19 +254,20 @@ def _fitted_wholly(step: Step) -> Iterator[None]:
 
 
 @contextmanager
-def _third_party(entry: Entry, step: Step) -> Iterator[None]:
+def _naming_third_party(entry: Entry, step: Step) -> Iterator[None]:
     """Name the parser of a third party that fails."""
     try:
         yield
     except HbconvError:
         raise
-    except Exception as error:  # whatever a third party's code raises
+    # The code of a third party may raise anything.
+    except Exception as error:
         if entry.is_own:
             raise
         parser = f"{entry.parse.__module__}.{entry.parse.__qualname__}"
         raise ConversionError(
             f"{step.name} ({step.place}) is read by {parser}, which raised "
-            f"{type(error).__name__}: {error}. Mend that parser."
+            f"{type(error).__name__}: {error}. Fix that parser."
         ) from error
 
 
@@ -275,12 +278,12 @@ def _takes_sparse(estimator: Any, entry: Entry) -> bool:
     )
 
 
-def _parsed(entry: Entry, step: Step) -> dict[str, Output]:
+def _run_parser(entry: Entry, step: Step) -> dict[str, Output]:
     """Run a parser and check what it returns, since a wrong value would fail far from here."""
     with (
         reading_estimator(step.estimator, step.where),
-        _third_party(entry, step),
-        _fitted_wholly(step),
+        _naming_third_party(entry, step),
+        _naming_missing_attributes(step),
     ):
         parsed: object = entry.parse(step)
     outputs = {"transform": Output(parsed)} if isinstance(parsed, Node) else parsed
@@ -318,6 +321,7 @@ def is_fitted(estimator: Any) -> bool:
     """Tell whether an estimator is fitted, by its own ``is_fitted`` or by scikit-learn's check."""
     if callable(getattr(estimator, "is_fitted", None)):
         return bool(estimator.is_fitted())
+    # An estimator of scikit-learn has loaded it; hbconv imports no library here.
     validation = sys.modules.get("sklearn.utils.validation")
     if validation is None or not all(hasattr(estimator, n) for n in ("__sklearn_tags__", "fit")):
         return True

@@ -1,9 +1,6 @@
-"""The layout of a scene: clusters in bands from top to bottom, and the lines between them.
+"""The layout of a scene: clusters in bands from top to bottom, boxes in layers inside each.
 
-The layout inside one cluster: its boxes in layers, and the ways of lines through them.
-
-Layered drawing: order the items of each layer so that few lines cross, then place them.
-
+Both are drawn in layers: order the items of each layer so that few lines cross, then place them.
 The order is found by sweeps of barycentres (Sugiyama, Tagawa and Toda, 1981). Each sweep of
 ``place`` is a least-squares fit to the neighbours that keeps the order and the gaps, by pooling
 adjacent violators (Ayer et al., 1955).
@@ -123,6 +120,7 @@ def _bands(scene: Scene, inner: Sequence[Inside], home: Mapping[int, int]) -> _B
                 ways[a, passing] = len(inner) + len(ways)
                 layers[passing].append(ways[a, passing])
             item = ways[a, passing]
+            # A bend in a long way costs more than one at a box; the weight was not tuned.
             drawn[last, item, leaves_at, 0.0] = Line(last, item, leaves_at, 0.0, 4.0)
             last, leaves_at = item, 0.0
         enters_at = inner[lower].entry(a, b) - inner[lower].size.width / 2
@@ -157,16 +155,16 @@ def _way(
     end = (boxes[b].centre, boxes[b].y)
     upper, lower = home[a], home[b]
     if upper == lower:
-        return [start, *_moved(inner[upper].ways[a, b], clusters[upper]), end]
-    leaving = _moved(inner[upper].ways[a, -1], clusters[upper])
-    entering = _moved(inner[lower].ways.get((a, b), []), clusters[lower])
+        return [start, *_move(inner[upper].ways[a, b], clusters[upper]), end]
+    leaving = _move(inner[upper].ways[a, -1], clusters[upper])
+    entering = _move(inner[lower].ways.get((a, b), []), clusters[lower])
     top = clusters[lower].y
     between = [p for p in passed.get(a, ()) if p[1] < top]
     foot = (leaving[-1][0] if leaving else start[0], floors[clusters[upper].y])
     return [start, *leaving, foot, *between, *entering, end]
 
 
-def _moved(points: Sequence[Point], corner: Spot) -> list[Point]:
+def _move(points: Sequence[Point], corner: Spot) -> list[Point]:
     return [(x + corner.x, y + corner.y) for x, y in points]
 
 
@@ -201,7 +199,7 @@ class Inside:
     spots : mapping of int to Spot
         By box.
     ways : mapping of (int, int) to list of Point
-        Points that lines pass on their way inside: by both boxes, with -1 for what lies outside.
+        Points that lines pass on their way inside: by both boxes, with -1 for what is outside.
         A line from outside comes in at the first of its points, or at its box where it has none.
     """
 
@@ -283,14 +281,15 @@ def _layers_of(
         layers[depth[box]].append(box)
     chains: dict[tuple[int, int], list[int]] = {}
     drawn: list[Line] = []
+    # -1 is taken: it means what is outside.
     dummies = iter(range(-2, -(10**9), -1))
 
     def chain(pair: tuple[int, int], first: int, last: int, ends: list[int]) -> None:
-        made = [next(dummies) for _ in range(first, last)]
-        for row, item in zip(range(first, last), made, strict=True):
+        items = [next(dummies) for _ in range(first, last)]
+        for row, item in zip(range(first, last), items, strict=True):
             layers[row].append(item)
-        chains[pair] = made
-        track = [*ends[:1], *made, *ends[1:]] if len(ends) > 1 else [*ends, *made]
+        chains[pair] = items
+        track = [*ends[:1], *items, *ends[1:]] if len(ends) > 1 else [*ends, *items]
         drawn.extend(Line(a, b, weight=4.0) for a, b in pairwise(track))
 
     for before, behind in lines:
@@ -300,9 +299,9 @@ def _layers_of(
             chain((before, -1), depth[before] + 1, len(layers), [before])
         elif behind in here and before not in here:
             chain((before, behind), 0, depth[behind], [])
-            made = chains[before, behind]
-            if made:
-                drawn.append(Line(made[-1], behind, weight=4.0))
+            items = chains[before, behind]
+            if items:
+                drawn.append(Line(items[-1], behind, weight=4.0))
     return layers, chains, drawn
 
 
@@ -362,6 +361,7 @@ def order(layers: Layers, lines: Sequence[Line]) -> Layers:
     best = [list(layer) for layer in layers]
     fewest = count_crossings(best, lines)
     tried = [list(layer) for layer in layers]
+    # A sweep may add crossings, so the best order of all is kept.
     for sweep in range(SWEEPS if fewest else 0):
         downwards = sweep % 2 == 0
         _sweep(tried, above if downwards else below, downwards=downwards)
@@ -407,17 +407,18 @@ def place(
     >>> place([[0, 1], [2]], {0: 10, 1: 10, 2: 10}, [Line(0, 2), Line(1, 2)], 10)
     {0: -10.0, 1: 10.0, 2: 0.0}
     """
-    centres = {item: x for layer in layers for item, x in _packed(layer, widths, gap)}
+    centres = {item: x for layer in layers for item, x in _pack(layer, widths, gap)}
     wanted_above, wanted_below = _wishes(lines)
     for sweep in range(SWEEPS):
         if sweep % 2 == 0:
             _place_all(layers, centres, widths, gap, wanted_above)
         else:
             _place_all(layers[::-1], centres, widths, gap, wanted_below)
+    # The last sweep follows both sides; each one before followed only one.
     both: dict[int, list[Wish]] = defaultdict(list)
     for wishes in (wanted_above, wanted_below):
-        for item, found in wishes.items():
-            both[item] += found
+        for item, wanted in wishes.items():
+            both[item] += wanted
     _place_all(layers, centres, widths, gap, both)
     return centres
 
@@ -449,23 +450,25 @@ def _place_all(
             asked = [(centres[n] + shift, weight) for n, shift, weight in wishes.get(item, ())]
             total = sum(weight for _, weight in asked)
             mean = sum(x * w for x, w in asked) / total if asked else centres[item]
+            # An item that no line asks for keeps its place, but gives way to all others.
             wanted.append((mean, total or 0.01))
-        centres.update(zip(layer, _fitted(layer, wanted, widths, gap), strict=True))
+        centres.update(zip(layer, _fit_centres(layer, wanted, widths, gap), strict=True))
 
 
-def _fitted(
+def _fit_centres(
     layer: list[int], wanted: list[tuple[float, float]], widths: Mapping[int, float], gap: float
 ) -> list[float]:
     """Return the centres nearest to those wanted, in this order and with these gaps.
 
-    1. Take off what lies to the left of each item: the rest must only not fall.
+    1. Take off what is to the left of each item: the rest must only not fall.
     2. Pool neighbours that do, each pool at its weighted mean.
     3. Put on again what was taken off.
     """
-    offsets = [x for _, x in _packed(layer, widths, gap)]
+    offsets = [x for _, x in _pack(layer, widths, gap)]
     pools: list[tuple[float, float, int]] = []
     for (x, weight), offset in zip(wanted, offsets, strict=True):
         mean, total, count = x - offset, weight, 1
+        # Neighbours that overlap move as one from here on, at their weighted mean.
         while pools and pools[-1][0] > mean:
             before, heavy, many = pools.pop()
             mean = (before * heavy + mean * total) / (heavy + total)
@@ -475,15 +478,15 @@ def _fitted(
     return [x + offset for x, offset in zip(flat, offsets, strict=True)]
 
 
-def _packed(layer: list[int], widths: Mapping[int, float], gap: float) -> list[tuple[int, float]]:
+def _pack(layer: list[int], widths: Mapping[int, float], gap: float) -> list[tuple[int, float]]:
     """Return the items side by side, around zero."""
     total = sum(widths[item] for item in layer) + gap * (len(layer) - 1)
     left = -total / 2
-    found = []
+    centres = []
     for item in layer:
-        found.append((item, left + widths[item] / 2))
+        centres.append((item, left + widths[item] / 2))
         left += widths[item] + gap
-    return found
+    return centres
 
 
 Neighbours = Mapping[int, Sequence[tuple[int, float]]]
@@ -521,8 +524,9 @@ def _places(layers: Layers) -> dict[int, tuple[int, int]]:
 
 def _inversions(pairs: list[tuple[Port, Port]]) -> int:
     seen: list[Port] = []
-    found = 0
+    count = 0
+    # Lines sorted by their upper ends cross where the lower ends are out of order.
     for _, lower in pairs:
-        found += len(seen) - bisect_right(seen, lower)
+        count += len(seen) - bisect_right(seen, lower)
         insort(seen, lower)
-    return found
+    return count

@@ -1,17 +1,9 @@
 """Scene: what a picture of a graph shows, before anything has a place.
 
-Fold equal members: fifty heads of one shape, between the same nodes, are drawn once.
-
+Equal members are folded: fifty heads of one shape, between the same nodes, are drawn once.
 Two nodes are equal members if they do the same with other constants, and so do all nodes before and
 behind them. The classes are the coarsest stable partition, refined from the nodes' own looks (as
-Hopcroft's algorithm does for automata). A pass goes along the inputs and back along the users, so
-what tells two nodes of a chain apart reaches all others at once: 3,000 took 3,000 passes.
-
-The share of each node in the predicted time of a graph.
-
-What is written on a node, and what is told of it on request.
-
-Kinds of nodes: what each does for a prediction, and the colours that tell them apart.
+Hopcroft's algorithm does for automata).
 """
 
 from __future__ import annotations
@@ -44,7 +36,6 @@ from hbconv.containers import (
 from hbconv.errors import BackendError
 from hbconv.lower import lower
 from hbconv.optimize.program_cost import source_seconds
-from hbconv.picture.text import shorten
 from hbconv.target import Target
 
 __all__ = ["KINDS", "Box", "Cluster", "Scene", "kind_of", "make_scene"]
@@ -59,7 +50,7 @@ MOST_WAYS = 20_000
 
 @dataclass(frozen=True)
 class Box:
-    """What stands for equal members, or for an answer.
+    """What represents equal members, or an output.
 
     Parameters
     ----------
@@ -69,11 +60,11 @@ class Box:
     returns : str
         Type of the values, for the lines that leave it.
     count : int
-        How many members it stands for.
+        How many members it represents.
     share : float
         Of the predicted time.
     facts : mapping of str to str
-        Told on request.
+        Shown on request.
     """
 
     title: str
@@ -94,7 +85,7 @@ class Cluster:
     title : str
         The class of the estimator.
     path : str
-        Where it stands in the pipeline.
+        Its place in the pipeline.
     boxes : tuple of int
         Positions in ``Scene.boxes``.
     rank : int
@@ -140,19 +131,19 @@ def make_scene(graph: Graph, target: Target, remarks: Mapping[Node, str] | None 
     """
     nodes = [node for node in graph.nodes() if not isinstance(node, Together)]
     place = {node: i for i, node in enumerate(nodes)}
-    inputs = {i: [place[_computed(n)] for n in _read(node)] for i, node in enumerate(nodes)}
-    answers = {name: place[_computed(output.node)] for name, output in graph.outputs.items()}
+    inputs = {i: [place[_skip_together(n)] for n in _read(node)] for i, node in enumerate(nodes)}
+    answers = {name: place[_skip_together(output.node)] for name, output in graph.outputs.items()}
     names = {i: ", ".join(n for n, j in answers.items() if i == j) for i in answers.values()}
     classes = fold(nodes, inputs, names)
     box_of = {i: b for b, members in enumerate(classes) for i in members}
     shares = predicted_shares(graph, nodes, target)
     boxes = [_box([nodes[i] for i in c], sum(shares[i] for i in c), remarks or {}) for c in classes]
-    lines = {(box_of[n], box_of[i]): None for i, given in inputs.items() for n in given}
+    lines = {(box_of[n], box_of[i]): None for i, sources in inputs.items() for n in sources}
     clusters = _gather(nodes, classes, list(lines))
     return _with_answers(boxes, clusters, list(lines), {n: box_of[i] for n, i in answers.items()})
 
 
-def _computed(node: Node) -> Node:
+def _skip_together(node: Node) -> Node:
     while isinstance(node, Together):
         node = node.x
     return node
@@ -194,24 +185,26 @@ def _gather(
         steps.setdefault(pattern(node.step), []).append(node.step)
     key = [_key(nodes[members[0]], len(members)) for members in classes]
     rank = [0 if _is_leaf(nodes[members[0]]) else 1 for members in classes]
-    given: dict[int, list[int]] = {}
+    sources: dict[int, list[int]] = {}
     readers: dict[int, list[int]] = {}
     for before, behind in lines:
-        given.setdefault(behind, []).append(before)
+        sources.setdefault(behind, []).append(before)
         readers.setdefault(before, []).append(behind)
-    for box in range(len(classes)):  # inputs come first
-        for before in given.get(box, ()):
+    # Inputs are before their users, so one pass settles all ranks.
+    for box in range(len(classes)):
+        for before in sources.get(box, ()):
             rank[box] = max(rank[box], rank[before] + (key[before] != key[box]))
-    for box in range(len(classes)):  # constants stand right above what reads them
-        if rank[box] == 1 and box not in given:
+    # Constants are drawn right above what reads them.
+    for box in range(len(classes)):
+        if rank[box] == 1 and box not in sources:
             rank[box] = max(1, min((rank[b] for b in readers.get(box, ())), default=2) - 1)
-    found: dict[tuple[str, int, int, int], list[int]] = {}
+    groups: dict[tuple[str, int, int, int], list[int]] = {}
     for box in range(len(classes)):
         alone = box if key[box][1] == 0 else -1
-        found.setdefault((*key[box], rank[box], alone), []).append(box)
+        groups.setdefault((*key[box], rank[box], alone), []).append(box)
     return [
         Cluster(*_heading(steps[path]) if size else ("", ""), tuple(boxes), place)
-        for (path, size, place, _), boxes in found.items()
+        for (path, size, place, _), boxes in groups.items()
     ]
 
 
@@ -220,14 +213,15 @@ def _is_leaf(node: Node) -> bool:
 
 
 def _key(node: Node, members: int) -> tuple[str, int]:
-    """Return what boxes of one cluster share; leaves, marked by 0, stand alone."""
+    """Return what boxes of one cluster share; leaves, marked by 0, are alone."""
     return (pattern(node.step), 0 if _is_leaf(node) else members)
 
 
 def _heading(steps: Sequence[str]) -> tuple[str, str]:
     """Return the class of a step, and its place in the pipeline."""
     *path, title = join_steps(steps).split("/")
-    if path and path[-1] == title.lower():  # as make_pipeline names its steps
+    # make_pipeline names steps by their class in lower case.
+    if path and path[-1] == title.lower():
         path.pop()
     return title or "model", " › ".join(path[-MOST_SEGMENTS:])
 
@@ -238,20 +232,20 @@ def _with_answers(
     lines: list[tuple[int, int]],
     answers: Mapping[str, int],
 ) -> Scene:
-    """Add a box for each answer, below all others."""
+    """Add a box for each output, below all others."""
     last = max((cluster.rank for cluster in clusters), default=0) + 1
     for name, box in answers.items():
         lines.append((box, len(boxes)))
         clusters.append(Cluster("", "", (len(boxes),), last))
         boxes.append(Box(name, "", "output", facts={"answers": name}))
     scene = Scene(tuple(boxes), tuple(clusters), tuple(lines))
-    return scene if scene.ways <= MOST_WAYS else _left_out(scene)
+    return scene if scene.ways <= MOST_WAYS else _without_picture(scene)
 
 
-def _left_out(scene: Scene) -> Scene:
+def _without_picture(scene: Scene) -> Scene:
     """Return one box that says why there is no picture."""
-    told = f"{len(scene.boxes):,} boxes, and too many lines to draw"
-    return Scene((Box("no picture", told, "output"),), (Cluster("", "", (0,), 0),), ())
+    why = f"{len(scene.boxes):,} boxes, and too many lines to draw"
+    return Scene((Box("no picture", why, "output"),), (Cluster("", "", (0,), 0),), ())
 
 
 Edges = Mapping[int, Sequence[int]]
@@ -266,18 +260,19 @@ def fold(nodes: Sequence[Node], inputs: Edges, names: Mapping[int, str]) -> list
     inputs : mapping of int to sequence of int
         Positions of the inputs of each node, which come before it.
     names : mapping of int to str
-        Of nodes that are answers; these stay apart.
+        Of nodes that are outputs; these stay apart.
     """
     users = defaultdict(list)
-    for node, given in inputs.items():
-        for before in given:
+    for node, sources in inputs.items():
+        for before in sources:
             users[before].append(node)
-    colours = _numbered([(_look(node), names.get(i, "")) for i, node in enumerate(nodes)])
+    colours = _number_colours([(_look(node), names.get(i, "")) for i, node in enumerate(nodes)])
     count = 0
     while len(set(colours)) > count:
         count = len(set(colours))
-        colours = _refined(colours, inputs, range(len(nodes)), tuple)
-        colours = _refined(colours, users, range(len(nodes) - 1, -1, -1), frozenset)
+        # Along the inputs and back: a chain of 3,000 took 3,000 passes when each went one step.
+        colours = _refine(colours, inputs, range(len(nodes)), tuple)
+        colours = _refine(colours, users, range(len(nodes) - 1, -1, -1), frozenset)
     classes = defaultdict(list)
     for i, colour in enumerate(colours):
         classes[colour].append(i)
@@ -285,7 +280,7 @@ def fold(nodes: Sequence[Node], inputs: Edges, names: Mapping[int, str]) -> list
 
 
 def pattern(step: str) -> str:
-    """Return the path of a step without its numbers, which tell equal members apart.
+    """Return the path of a step without its numbers, which distinguish equal members.
 
     Examples
     --------
@@ -311,24 +306,24 @@ def join_steps(steps: Sequence[str]) -> str:
     return "".join(joined)
 
 
-def _numbered(colours: Sequence[Any]) -> list[int]:
-    known: dict[Any, int] = {}
-    return [known.setdefault(colour, len(known)) for colour in colours]
+def _number_colours(colours: Sequence[Any]) -> list[int]:
+    numbers: dict[Any, int] = {}
+    return [numbers.setdefault(colour, len(numbers)) for colour in colours]
 
 
-def _refined(
+def _refine(
     colours: Sequence[int],
     nearest: Edges,
     order: Iterable[int],
     gather: Callable[[Iterable[int]], Any],
 ) -> list[int]:
     """Tell nodes apart by the colours of those nearest, which come before them in the order."""
-    found = list(colours)
-    known: dict[Any, int] = {}
+    refined = list(colours)
+    numbers: dict[Any, int] = {}
     for i in order:
-        told = (colours[i], gather(found[n] for n in nearest[i]))
-        found[i] = known.setdefault(told, len(known))
-    return found
+        key = (colours[i], gather(refined[n] for n in nearest[i]))
+        refined[i] = numbers.setdefault(key, len(numbers))
+    return refined
 
 
 def _look(node: Node) -> tuple[Any, ...]:
@@ -346,7 +341,7 @@ def predicted_shares(graph: Graph, nodes: Sequence[Node], target: Target) -> tup
     """Return the share of each node in the predicted time of all outputs together.
 
     The graph is lowered with the position of each node in place of its step, which operators carry
-    on. Zeros stand for a graph that has no predicted time, such as one that a backend refuses.
+    on. Zeros mean that a graph has no predicted time, such as one that a backend refuses.
     """
     number = {node: str(i) for i, node in enumerate(nodes)}
     tagged = graph.rewritten(lambda node: replace(node, step=number.get(node, "")))
@@ -355,6 +350,7 @@ def predicted_shares(graph: Graph, nodes: Sequence[Node], target: Target) -> tup
     except BackendError:
         return (0.0,) * len(nodes)
     total = sum(seconds.values())
+    # Trees that no strategy can take cost infinity.
     if not 0 < total < math.inf:
         return (0.0,) * len(nodes)
     return tuple(seconds.get(str(i), 0.0) / total for i in range(len(nodes)))
@@ -363,7 +359,7 @@ def predicted_shares(graph: Graph, nodes: Sequence[Node], target: Target) -> tup
 MOST_NAMES = 3
 """Columns that are named one by one."""
 MOST_TOLD = 400
-"""Characters of a node's constants that are told on request."""
+"""Characters of a node's constants that are shown on request."""
 
 _SIGNS = {"add": "+", "sub": "−", "mul": "×", "div": "÷"}
 _OPERATORS = {"gt": "> ", "ge": "≥ ", "lt": "< ", "le": "≤ ", "eq": "= ", "ne": "≠ "}
@@ -410,8 +406,14 @@ def name_columns(names: Sequence[str]) -> str:
     return ", ".join(plain) if len(plain) <= MOST_NAMES else f"{plain[0]} … {plain[-1]}"
 
 
+def shorten(text: str, most: int) -> str:
+    """Return a text of so many characters at most, on one line, without control characters."""
+    plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return plain if len(plain) <= most else plain[: most - 1] + "…"
+
+
 def facts_of(members: Sequence[Node]) -> dict[str, str]:
-    """Return what is told of equal members on request, by heading."""
+    """Return what is shown of equal members on request, by heading."""
     node = members[0]
     facts = {"node": node.name, "returns": type_of(node)}
     if len(members) > 1:
@@ -427,8 +429,8 @@ def facts_of(members: Sequence[Node]) -> dict[str, str]:
 
 def _columns(leaves: Sequence[Node]) -> list[str]:
     """Return the names of the columns that leaves read."""
-    known = [leaf for leaf in leaves if isinstance(leaf, Codes | Columns | Entries)]
-    return [leaf.schema.columns[place].name for leaf in known for place in leaf.columns]
+    column_leaves = [leaf for leaf in leaves if isinstance(leaf, Codes | Columns | Entries)]
+    return [leaf.schema.columns[place].name for leaf in column_leaves for place in leaf.columns]
 
 
 def _parts(node: Node) -> list[str]:
@@ -459,6 +461,7 @@ def _formula(node: Affine) -> str:
     """Return what is computed of x, with a letter for each constant."""
     formula = "x"
     for letter, step in zip("abcdefgh", node.steps, strict=False):
+        # A product of a sum needs brackets.
         binds = step.op in ("mul", "div") and set(formula) & set("+−")
         formula = f"{f'({formula})' if binds else formula} {_SIGNS[step.op]} {letter}"
     return formula

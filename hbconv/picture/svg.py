@@ -21,12 +21,13 @@ from hbconv.picture.sizes import (
     SMALL,
     TITLE,
     Size,
+    cut,
+    width_of,
     written_count,
     written_detail,
     written_share,
     written_title,
 )
-from hbconv.picture.text import cut, width_of
 
 __all__ = ["write_svg"]
 
@@ -95,10 +96,10 @@ def _headings(clusters: Sequence[Cluster], spots: Sequence[Spot]) -> Iterator[st
             continue
         x, y = spot.x + PADDING, spot.y
         path, title = cut(cluster.path, SMALL, MOST), cut(cluster.title, HEADING, MOST)
-        told = f"{cluster.path} › {cluster.title}" if cluster.path else cluster.title
+        tooltip = f"{cluster.path} › {cluster.title}" if cluster.path else cluster.title
         above = _label(x, y + 14, path, SMALL, GREY) if path else ""
         labels = above + _label(x, y + (28 if path else 17), title, HEADING, "#475067", 600)
-        yield f"<g {HALO}>{labels}</g><g><title>{_text(told)}</title>{labels}</g>"
+        yield f"<g {HALO}>{labels}</g><g><title>{_text(tooltip)}</title>{labels}</g>"
 
 
 def _lines(scene: Scene, layout: Layout) -> Iterator[str]:
@@ -130,7 +131,8 @@ def _box(number: int, box: Box, spot: Spot) -> str:
     kind = KINDS[box.kind]
     width, height = spot.size.width, spot.size.height
     answer = box.kind == "output"
-    fill = kind.strong if answer else _mixed(kind.tint, kind.strong, 0.62 * box.share)
+    # Never the full colour: dark text must stay legible on it.
+    fill = kind.strong if answer else _mix(kind.tint, kind.strong, 0.62 * box.share)
     frame = f'width="{width:.1f}" height="{height:.1f}" rx="{14 if box.kind in ROUND else 7}"'
     stack = (6, 3) if box.count > 1 else ()
     y = 17.5 if box.detail else 18.5
@@ -138,7 +140,7 @@ def _box(number: int, box: Box, spot: Spot) -> str:
     places = [width - INSET, width - INSET - 9 - BOLD * width_of("".join(beside[:1]), DETAIL)]
     parts = [
         f'<g class="box" data-box="{number}" transform="translate({spot.x:.1f} {spot.y:.1f})">',
-        f"<title>{_text(_told(box))}</title>",
+        f"<title>{_text(_tooltip(box))}</title>",
         *(
             f'<rect x="{d}" y="{d}" {frame} fill="{kind.tint}" stroke="{kind.strong}"/>'
             for d in stack
@@ -155,7 +157,7 @@ def _box(number: int, box: Box, spot: Spot) -> str:
 
 
 def _types(scene: Scene, layout: Layout) -> Iterator[str]:
-    """Write the type of the values of each box beside the lines that leave it."""
+    """Write the type of the values of each box next to the lines that leave it."""
     labels = []
     for box in sorted({above for above, _ in scene.lines}):
         spot = layout.boxes[box]
@@ -187,7 +189,7 @@ def _legend(scene: Scene, most: float) -> tuple[str, Size]:
     return "".join(parts), Size(widest, y + LEGEND_LINE)
 
 
-def _told(box: Box) -> str:
+def _tooltip(box: Box) -> str:
     return "\n".join(f"{name}: {fact}" for name, fact in box.facts.items())
 
 
@@ -213,10 +215,11 @@ def _text(text: str) -> str:
 
 def _is_allowed(character: str) -> bool:
     code = ord(character)
+    # XML 1.0 forbids these characters even when escaped; of DEL it advises against.
     return code >= 0x20 and not 0xD800 <= code < 0xE000 and code not in (0x7F, 0xFFFE, 0xFFFF)
 
 
-def _mixed(tint: str, strong: str, share: float) -> str:
+def _mix(tint: str, strong: str, share: float) -> str:
     """Return a colour between two, in steps of a hundredth."""
     pairs = zip(_channels(tint), _channels(strong), strict=True)
     return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in pairs)

@@ -14,7 +14,7 @@ from hbconv.containers import Graph
 from hbconv.errors import ConversionError
 from hbconv.model_formats import KNOWN, REFUSED, ModelFormat, find_format, format_of
 from hbconv.parse.catboost.estimators import parse_catboost_json
-from hbconv.parse.checks.damage import reading
+from hbconv.parse.damage import reading
 from hbconv.parse.lightgbm.estimators import parse_lightgbm_text
 from hbconv.parse.lightgbm.model_text import decode_text
 from hbconv.parse.onnx.graph import open_onnx

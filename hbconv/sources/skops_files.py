@@ -21,7 +21,7 @@ import numpy as np
 
 from hbconv.errors import ConversionError, HbconvError, MissingPackageError
 from hbconv.files import read_json, require_whole
-from hbconv.parse.checks.damage import REFIT, reading
+from hbconv.parse.damage import REFIT, reading
 from hbconv.parse.lightgbm.estimators import HeldLightGBM, parse_lightgbm_text
 from hbconv.parse.xgboost.estimators import HeldXGBoost, parse_xgboost_bytes
 from hbconv.sources.catboost_files import require_readable

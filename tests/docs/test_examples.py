@@ -2,7 +2,7 @@
 
 - ``pycon`` blocks of a page are one session, whose printed answers are compared.
 - ``python`` blocks run in order; a ``text prints`` block behind one holds what it prints.
-- ``python NAME`` is an excerpt of the file of that name beside the page.
+- ``python NAME`` is an excerpt of the file at that path from the page.
 - ``python needs NAME`` runs where that package is installed, and Java where Spark needs it.
 - ``python sketch`` is not run.
 """

@@ -32,7 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--cases-of",
         type=lambda text: text.split(","),
         metavar="MODULE,...",
-        help="run the cases of these modules of the matrix alone, such as sklearn.impute.knn",
+        help="run the cases of these modules of the matrix alone, such as sklearn.impute",
     )
 
 

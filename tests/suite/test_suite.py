@@ -186,9 +186,9 @@ def test_what_begins_too_late_is_left(run):
     ("changed", "files", "cases"),
     [
         (
-            "hbconv/parse/sklearn/impute/knn.py",
-            {"tests/unit/parse/sklearn/impute/test_simple.py"},
-            {"sklearn.impute.knn"},
+            "hbconv/parse/sklearn/impute.py",
+            {"tests/unit/parse/sklearn/test_impute.py"},
+            {"sklearn.impute"},
         ),
         (
             "hbconv/parse/xgboost/trees.py",

@@ -19,8 +19,7 @@ from hbconv.containers.node import Node, container, container_base
 from hbconv.containers.schema import Type, as_float
 
 if TYPE_CHECKING:
-    from hbconv.tensor.builder import Builder, Value
-    from hbconv.tensor.builder import SparseRows
+    from hbconv.tensor.builder import Builder, SparseRows, Value
 
 __all__ = [
     "BetweenBounds",

@@ -29,9 +29,9 @@ from hbconv.parse.catboost.objectives import (
     prediction_of,
     regressed,
 )
-from hbconv.parse.checks.damage import reading
-from hbconv.parse.checks.soundness import require_sound
+from hbconv.parse.damage import reading
 from hbconv.parse.registry import parses
+from hbconv.parse.soundness import require_sound
 from hbconv.parse.step import Step
 
 __all__ = ["parse_catboost_json"]

@@ -22,8 +22,8 @@ from hbconv.files import read_json
 from hbconv.parse.catboost.columns import Inputs
 from hbconv.parse.catboost.statistics import refuse_two_binarizations
 from hbconv.parse.catboost.trees import read_trees
-from hbconv.parse.checks.damage import decode_json, finite_numbers
 from hbconv.parse.common.node_tables import assemble, cover_forest
+from hbconv.parse.damage import decode_json, finite_numbers
 from hbconv.trees.covered_forest import CoveredForest
 from hbconv.trees.forest import Forest
 

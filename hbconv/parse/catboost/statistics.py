@@ -14,7 +14,7 @@ from hbconv.array import Array
 from hbconv.containers import current_step
 from hbconv.errors import ConversionError, UnsupportedError
 from hbconv.files import read_json
-from hbconv.parse.checks.damage import finite_numbers
+from hbconv.parse.damage import finite_numbers
 
 __all__ = [
     "CATEGORY",

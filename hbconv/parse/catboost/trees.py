@@ -13,8 +13,8 @@ from hbconv.array import Array
 from hbconv.containers import current_step
 from hbconv.errors import ConversionError, UnsupportedError
 from hbconv.parse.catboost.columns import ONE_HOT, TOLD, Inputs
-from hbconv.parse.checks.damage import finite_numbers
 from hbconv.parse.common.node_tables import FlatTrees, NodeTable
+from hbconv.parse.damage import finite_numbers
 from hbconv.trees.forest import CategoryTables
 
 __all__ = ["read_trees"]

@@ -21,10 +21,9 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.containers import Compare, Node, Output, Recode, Schema
 from hbconv.parse.common.members import columns_of_array
-from hbconv.parse.common.named_columns import transform_frame
 from hbconv.parse.common.text_columns import MISSING, are_numbers, category_codes, is_nan
 from hbconv.parse.registry import parses
-from hbconv.parse.schema import named_or_matrix
+from hbconv.parse.schema import named_or_matrix, transform_frame
 from hbconv.parse.step import Step, concat, select
 
 __all__: list[str] = []

@@ -1,1 +1,1 @@
-"""What parsers of several modules share: scores, kernels, metrics, tables of categories."""
+"""What parsers of several modules share: scores, kernels, metrics, trees, members, text columns."""

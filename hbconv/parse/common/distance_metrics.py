@@ -33,7 +33,7 @@ from hbconv.containers import (
     SharedDistances,
     SquaredDistances,
 )
-from hbconv.parse.common.fitted_arrays import promoted
+from hbconv.parse.common.linear_scores import promote
 from hbconv.parse.step import Step
 
 __all__ = [
@@ -93,16 +93,16 @@ def read_metric(step: Step, x: Node, points: Points, metric: object, params: Par
     """Return the surrogate of a metric by name, or refuse an unknown metric."""
     if not isinstance(metric, str) or metric not in _READERS:
         raise step.refuse("metric", metric, f"hbconv handles {', '.join(sorted(_READERS))}.")
-    reader, known = _READERS[metric]
-    given = {name: value for name, value in params.items() if value is not None}
-    if unknown := sorted(given.keys() - known):
+    reader, allowed = _READERS[metric]
+    parameters = {name: value for name, value in params.items() if value is not None}
+    if unknown := sorted(parameters.keys() - allowed):
         raise step.refuse(
             "metric_params",
             params,
-            f"With {metric!r} hbconv handles {', '.join(known) or 'none'}, not "
+            f"With {metric!r} hbconv handles {', '.join(allowed) or 'none'}, not "
             f"{', '.join(unknown)}.",
         )
-    return reader(step, x, points, given)
+    return reader(step, x, points, parameters)
 
 
 def named_metric(metric: Any, params: Params) -> tuple[Any, Params]:
@@ -119,13 +119,15 @@ def named_metric(metric: Any, params: Params) -> tuple[Any, Params]:
     cls = type(metric)
     if cls.__module__ != "sklearn.metrics._dist_metrics":
         return metric, params
+    # Objects for float32 rows keep their suffix here, so they are refused as unknown.
     name = cls.__name__.removesuffix("Distance64").lower()
+    # Attributes of the compiled class are hidden; its pickled state holds the parameters.
     p, weights, _ = metric.__getstate__()
-    given = weights if len(weights) else None
+    constants = weights if len(weights) else None
     if name == "minkowski":
-        return name, {"p": p, "w": given}
+        return name, {"p": p, "w": constants}
     if name == "seuclidean":
-        return name, {"V": given}
+        return name, {"V": constants}
     return (name if name in _OBJECTS else metric), {}
 
 
@@ -150,8 +152,9 @@ def squared_distances(x: Node, points: Points) -> Node:
     """
     if points.shape[1] > _WIDE:
         return SquaredDistances(x, Array(points))
+    # Few terms are summed one by one: a product of matrices would cancel digits of near points.
     squares = _fold("square", x, points)
-    return squares if points.dtype == np.float64 else CastLike(squares, promoted(x, points))
+    return squares if points.dtype == np.float64 else CastLike(squares, promote(x, points))
 
 
 def _fold(kind: str, x: Node, points: Points, p: float = 2.0) -> Node:
@@ -171,6 +174,7 @@ def _power(p: float, x: Node, points: Points) -> Surrogate:
             lambda node: Map(node, "square"),
         )
     if p == 1:
+        # Sums and maxima are distances already, so nothing is undone.
         return Surrogate(_fold("absolute", x, points))
     if p == inf:
         return Surrogate(_fold("largest", x, points))
@@ -196,16 +200,20 @@ def _minkowski(step: Step, x: Node, points: Points, params: Params) -> Surrogate
         return _power(p, x, points)
     if not 1 <= p < inf:
         raise step.refuse("p", p, "With weights w hbconv handles a finite p from 1 on.")
-    return _power(p, *_scaled(x, points, np.asarray(params["w"], dtype=np.float64) ** (1.0 / p)))
+    return _power(
+        p, *_scale_features(x, points, np.asarray(params["w"], dtype=np.float64) ** (1.0 / p))
+    )
 
 
-def _scaled(x: Node, points: Points, scale: Points) -> tuple[Node, Points]:
+def _scale_features(x: Node, points: Points, scale: Points) -> tuple[Node, Points]:
     return Affine.of(Cast(x, "float64"), mul=scale), points.astype(np.float64) * scale
 
 
 def _standardized(_step: Step, x: Node, points: Points, params: Params) -> Surrogate:
     """Sum ``(x - y)^2 / V``."""
-    return _power(2, *_scaled(x, points, 1.0 / np.sqrt(np.asarray(params["V"], dtype=np.float64))))
+    return _power(
+        2, *_scale_features(x, points, 1.0 / np.sqrt(np.asarray(params["V"], dtype=np.float64)))
+    )
 
 
 def _mahalanobis(step: Step, x: Node, points: Points, params: Params) -> Surrogate:
@@ -214,6 +222,7 @@ def _mahalanobis(step: Step, x: Node, points: Points, params: Params) -> Surroga
         params["VI"] if "VI" in params else np.linalg.inv(params["V"]), dtype=np.float64
     )
     try:
+        # The quadratic form sees only the symmetric part, and cholesky reads only one triangle.
         factor = np.linalg.cholesky((inverse + inverse.T) / 2)
     except np.linalg.LinAlgError as error:
         raise step.refuse("metric_params", dict(params), "VI must be positive definite.") from error
@@ -221,6 +230,7 @@ def _mahalanobis(step: Step, x: Node, points: Points, params: Params) -> Surroga
 
 
 def _hamming(_step: Step, x: Node, points: Points, _params: Params) -> Surrogate:
+    # The metric is the share of unequal features, while the sum counts them.
     return Surrogate(Affine.of(_fold("different", x, points), div=points.shape[1]))
 
 
@@ -253,6 +263,7 @@ def _haversine(step: Step, x: Node, points: Points, _params: Params) -> Surrogat
     return Surrogate(
         node,
         Angle,
+        # The node is the squared sine of half the angle, so a radius becomes one too.
         lambda radius: sin(0.5 * radius) ** 2,
         lambda angle: Map(Map(Affine.of(angle, mul=0.5), "sin"), "square"),
     )
@@ -262,19 +273,16 @@ def _cosine(_step: Step, x: Node, points: Points, _params: Params) -> Surrogate:
     """Return one minus the product of normalized rows, clipped to 0 ... 2."""
     wide = points.astype(np.float64)
     length = np.sqrt((wide**2).sum(axis=1, keepdims=True))
+    # scikit-learn divides by 1 where a length is below 10 eps (_handle_zeros_in_scale).
     normalized = wide / np.where(length < 10 * np.finfo(np.float64).eps, 1.0, length)
     similarity = Linear.of(Normalize(Cast(x, "float64"), "l2"), normalized.T)
+    # Rounding makes products of unit rows exceed 1; cosine_distances clips as well.
     distance = Clip.of(Affine.of(similarity, mul=-1.0, add=1.0), 0.0, 2.0)
-    return Surrogate(CastLike(distance, promoted(x, points)))
+    return Surrogate(CastLike(distance, promote(x, points)))
 
 
-def _nan_euclidean(
-    _step: Step,
-    x: Node,
-    points: Points,
-    _params: Params,
-) -> Surrogate:
-    return Surrogate(Map(CastLike(SharedDistances(x, Array(points)), promoted(x, points)), "sqrt"))
+def _nan_euclidean(_step: Step, x: Node, points: Points, _params: Params) -> Surrogate:
+    return Surrogate(Map(CastLike(SharedDistances(x, Array(points)), promote(x, points)), "sqrt"))
 
 
 _READERS: dict[str, tuple[_Reader, tuple[str, ...]]] = {

@@ -1,13 +1,9 @@
-"""Scores of linear models, ``X @ coef_.T + intercept_``, and the decision taken by them.
-
-What density models share: squared lengths, and classes from log joint densities.
-
-What classifiers share once they have probabilities.
-"""
+"""Scores of linear models, the classes and probabilities made of them, and fitted arrays."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +15,7 @@ from hbconv.containers import (
     Add,
     Affine,
     ArgMax,
+    Cast,
     Compare,
     Concat,
     ConstantRows,
@@ -32,7 +29,6 @@ from hbconv.containers import (
     Pool,
     Select,
 )
-from hbconv.parse.common.fitted_arrays import dense
 from hbconv.parse.step import Step, concat
 
 __all__ = [
@@ -40,10 +36,23 @@ __all__ = [
     "beside_complement",
     "classify",
     "decide_by_scores",
+    "dense",
     "linear_scores",
+    "promote",
     "squared_lengths",
     "with_probabilities",
 ]
+
+
+def dense(weights: Any) -> npt.NDArray[Any]:
+    """Return weights as an array, also those that ``sparsify()`` made a scipy matrix."""
+    return np.asarray(weights.toarray() if hasattr(weights, "toarray") else weights)
+
+
+def promote(x: Node, *constants: Any) -> Node:
+    """Cast x to numpy's common dtype with arrays: float64 unless all are float32."""
+    narrow = all(np.asarray(constant).dtype == np.float32 for constant in constants)
+    return Cast(x, "float" if narrow else "float64")
 
 
 def linear_scores(step: Step) -> Node:
@@ -60,22 +69,22 @@ def decide_by_scores(step: Step) -> dict[str, Output]:
     """
     scores = linear_scores(step)
     classes = Array(step.estimator.classes_)
-    one = scores.type.width == 1
-    if one and len(classes) == 1:
+    has_one_score = scores.type.width == 1
+    if has_one_score and len(classes) == 1:
         return _only_class(step, scores, classes)
-    codes = Compare.of(scores, "gt", 0.0, "int32") if one else ArgMax(scores)
+    # A score of exactly 0 is the first class, as in the source.
+    codes = Compare.of(scores, "gt", 0.0, "int32") if has_one_score else ArgMax(scores)
     return {
         "predict": Output(codes, Labels(classes)),
-        "decision_function": Output(scores, VECTOR if one else MATRIX),
+        "decision_function": Output(scores, VECTOR if has_one_score else MATRIX),
     }
 
 
 def _only_class(step: Step, scores: Node, classes: Array) -> dict[str, Output]:
-    """Answer with the class that stands alone, and refuse rows whose score is of a second one."""
+    """Predict the only class, and refuse rows whose score is for a second one."""
     step.check(
         Compare.of(scores, "gt", 0.0),
-        f"A score above 0 stands for a second class, of which {step.name} ({step.place}) "
-        "knows none.",
+        f"A score above 0 is for a second class, which {step.name} ({step.place}) does not have.",
     )
     return {
         "predict": Output(ConstantRows(scores, Array.of([0], "int32")), Labels(classes)),
@@ -96,8 +105,8 @@ def classify(joint: Node, classes: npt.ArrayLike) -> dict[str, Output]:
 def below_largest(joint: Node) -> Node:
     """Take off the largest of the joint densities, which are otherwise normalized to the same.
 
-    Where all are huge, the logarithm of their number is lost beside them: two equal ones would have
-    a probability of 1 each.
+    Where all are huge, the logarithm of their number is lost next to them: two equal ones would
+    have a probability of 1 each.
     """
     columns = tuple(range(joint.type.width))
     largest = Select(Pool(joint, (columns,), "max"), Array.of([0] * len(columns), np.int32))
@@ -114,6 +123,7 @@ def beside_complement(p: Node) -> Node:
     both = Concat((Affine.of(p, mul=-1.0, add=1.0), p))
     if p.type.width == 1:
         return both
+    # Concat gives all complements, then all of p: pairs must be neighbours.
     return Select(both, Array.of(np.arange(both.type.width).reshape(2, -1).T.ravel(), np.int32))
 
 

@@ -1,6 +1,6 @@
-"""Node tables of any tree library become one Forest, as array code.
+"""Node tables and category sets of any tree library become one Forest, as array code.
 
-The cover of trees: how a library counted the training rows that reached each node.
+The cover of trees is how a library counted the training rows that reached each node.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import (
+    FIRST_CODE,
     MATRIX,
     Affine,
     Cube,
@@ -22,7 +23,7 @@ from hbconv.containers import (
     TreeContributions,
     TreeInteractions,
 )
-from hbconv.errors import ConversionError
+from hbconv.errors import ConversionError, UnsupportedError
 from hbconv.trees.covered_forest import CoveredForest
 from hbconv.trees.forest import CategoryTables, Forest, Slopes
 from hbconv.trees.forest_check import ForestError, check_forest
@@ -31,6 +32,8 @@ __all__ = [
     "FlatTrees",
     "NodeTable",
     "assemble",
+    "category_sizes",
+    "category_tables",
     "contribution_outputs",
     "cover_forest",
     "interaction_outputs",
@@ -118,10 +121,12 @@ class NodeTable:
         first = np.cumsum(sizes) - sizes
         offset = np.repeat(first, sizes)
         leaf = np.asarray(self.left) < 0
+        # Splits are numbered 0, 1, ... and leaves ~0, ~1, ...: one array names both.
         number = np.where(leaf, ~(np.cumsum(leaf) - 1), np.cumsum(~leaf) - 1)
         test = ~leaf
         for child in (self.left, self.right):
             within = np.asarray(child)[test]
+            # Children are offset by the start of their tree below: these would reach another one.
             if np.any((within < 0) | (within >= np.repeat(sizes, sizes)[test])):
                 raise ConversionError("The model is damaged: a child is in no tree, or in another.")
         left, right = (
@@ -179,11 +184,13 @@ def assemble(
     place, first_leaf = _left_to_right(trees)
     reached = np.flatnonzero(place >= 0)
     order = reached[np.argsort(place[reached])]
+    # The columns of linear leaves are read as well.
     read = (
         np.concatenate([trees.feature, trees.slopes.feature.data])
         if trees.slopes
         else trees.feature
     )
+    # Kernels index the columns unchecked, so a bad index must not get past here.
     if np.any((read < 0) | (read >= n_features)):
         raise ConversionError(
             "The model is damaged: a test reads a column that does not exist (there are "
@@ -193,9 +200,9 @@ def assemble(
         feature=Array.of(trees.feature, np.int32),
         threshold=Array(trees.threshold),
         default_left=Array.of(trees.default_left, np.bool_),
-        left=Array.of(_renumbered(trees.left, place), np.int32),
-        right=Array.of(_renumbered(trees.right, place), np.int32),
-        roots=Array.of(_renumbered(trees.roots, place), np.int32),
+        left=Array.of(_renumber(trees.left, place), np.int32),
+        right=Array.of(_renumber(trees.right, place), np.int32),
+        roots=Array.of(_renumber(trees.roots, place), np.int32),
         first_leaf=Array.of(first_leaf, np.int32),
         values=Array.of(trees.values[order], start.dtype),
         target=Array.of(np.zeros(len(trees.roots)) if target is None else target, np.int32),
@@ -204,7 +211,7 @@ def assemble(
         n_features=n_features,
         leaf_id=Array.of(trees.leaf_id[order], np.int32),
         tables=trees.tables,
-        slopes=trees.slopes and _reordered(trees.slopes, order, start.dtype),
+        slopes=trees.slopes and _reorder_slopes(trees.slopes, order, start.dtype),
     )
     try:
         return check_forest(forest)
@@ -212,7 +219,7 @@ def assemble(
         raise ConversionError(f"The model is damaged. {error}") from error
 
 
-def _reordered(slopes: Slopes, order: Ints, dtype: Any) -> Slopes:
+def _reorder_slopes(slopes: Slopes, order: Ints, dtype: Any) -> Slopes:
     counts = np.diff(slopes.start.data)[order]
     start = np.concatenate([[0], np.cumsum(counts)])
     terms = np.arange(start[-1]) + np.repeat(slopes.start.data[order] - start[:-1], counts)
@@ -226,8 +233,9 @@ def _reordered(slopes: Slopes, order: Ints, dtype: Any) -> Slopes:
     )
 
 
-def _renumbered(children: Ints, place: Ints) -> Ints:
+def _renumber(children: Ints, place: Ints) -> Ints:
     leaf = children < 0
+    # Inner nodes look up place 0, which np.where discards.
     return np.where(leaf, ~place[~children * leaf], children)
 
 
@@ -238,6 +246,7 @@ def _left_to_right(trees: FlatTrees) -> tuple[Ints, Ints]:
     """
     levels = _levels(trees)
     leaves_under = np.zeros(len(trees.left), np.int64)
+    # Bottom-up: a split has as many leaves as both of its children.
     for level in reversed(levels):
         leaves_under[level] = _leaves(trees.left[level], leaves_under) + _leaves(
             trees.right[level], leaves_under
@@ -253,6 +262,7 @@ def _left_to_right(trees: FlatTrees) -> tuple[Ints, Ints]:
 
     put(trees.roots, first_leaf[:-1])
     for level in levels:
+        # Top-down: the left child begins where its split does, the right one behind its leaves.
         put(trees.left[level], start[level])
         put(trees.right[level], start[level] + _leaves(trees.left[level], leaves_under))
     return place, first_leaf
@@ -261,6 +271,7 @@ def _left_to_right(trees: FlatTrees) -> tuple[Ints, Ints]:
 def _leaves(children: Ints, leaves_under: Ints) -> Ints:
     """Count the leaves under each child; a leaf counts one."""
     inner = children >= 0
+    # Leaves look up entry 0, which is missing where no tree has a split.
     return np.where(inner, leaves_under[children * inner] if len(leaves_under) else 1, 1)
 
 
@@ -271,6 +282,7 @@ def _levels(trees: FlatTrees) -> list[Ints]:
     while len(levels[-1]):
         level = levels[-1]
         reached += len(level)
+        # Nodes that form a cycle would be visited for ever.
         if reached > len(trees.left) or level.max() >= len(trees.left):
             break
         children = np.concatenate([trees.left[level], trees.right[level]])
@@ -318,7 +330,8 @@ def node_shares(
     test = np.flatnonzero(left >= 0)
     first = np.repeat(np.cumsum(counts) - counts, counts)[test]
     whole = cover.astype(np.float64)
-    with np.errstate(all="ignore"):  # a cover of zero gives no share, which cover_forest sees
+    # A cover of zero gives no share, which cover_forest sees.
+    with np.errstate(all="ignore"):
         return whole[first + left[test]] / whole[test], whole[first + right[test]] / whole[test]
 
 
@@ -328,7 +341,7 @@ def cover_forest(
     feature: npt.ArrayLike | Array | None = None,
     n_features: int | None = None,
 ) -> CoveredForest | None:
-    """Return the forest with its shares; None where they, or its leaves, tell no contributions.
+    """Return the forest with its shares; None where they, or its leaves, give no contributions.
 
     Parameters
     ----------
@@ -349,7 +362,7 @@ def cover_forest(
         Array.of(right, np.float64),
         forest.feature if feature is None else Array.of(feature, np.int32),
         forest.n_features if n_features is None else n_features,
-        Array.of(_expected(forest, left, right), np.float64),
+        Array.of(_average_leaves(forest, left, right), np.float64),
     )
 
 
@@ -357,17 +370,17 @@ def _are_shares(shares: Floats) -> bool:
     return bool(np.all((shares >= 0) & (shares <= 1)))
 
 
-def _expected(forest: Forest, left: Floats, right: Floats) -> Floats:
+def _average_leaves(forest: Forest, left: Floats, right: Floats) -> Floats:
     """Average the leaves of each tree over the training rows, bottom-up, and add the trees up."""
     values = forest.values.data.astype(np.float64)
     means = np.zeros((forest.n_tests, values.shape[1]))
 
     def mean_of(children: npt.NDArray[np.int32]) -> Floats:
-        found = np.empty((len(children), values.shape[1]))
+        averages = np.empty((len(children), values.shape[1]))
         inner = children >= 0
-        found[inner] = means[children[inner]]
-        found[~inner] = values[~children[~inner]]
-        return found
+        averages[inner] = means[children[inner]]
+        averages[~inner] = values[~children[~inner]]
+        return averages
 
     for depth in range(forest.depth - 1, -1, -1):
         level = np.flatnonzero(forest.depth_of_tests == depth)
@@ -378,6 +391,7 @@ def _expected(forest: Forest, left: Floats, right: Floats) -> Floats:
     if trees.shape[1] > 1:
         expected += trees.sum(axis=0)
         return expected
+    # Several trees add to one output: a plain += would keep only the last.
     np.add.at(expected, forest.target.data, trees[:, 0])
     return expected
 
@@ -387,7 +401,7 @@ def contribution_outputs(
 ) -> dict[str, Output]:
     """Return the method ``contributions``, where there are covers.
 
-    Its answer is (n_rows, n_features + 1), or (n_rows, n_outputs, n_features + 1) of several.
+    It returns (n_rows, n_features + 1), or (n_rows, n_outputs, n_features + 1) of several.
 
     Parameters
     ----------
@@ -395,7 +409,7 @@ def contribution_outputs(
         What the trees read.
     covered : CoveredForest or None
     dtype : str, optional
-        Of the answer; by default float64.
+        Of the values returned; by default float64.
     count : int
         Number that the sums are divided by.
     """
@@ -410,7 +424,7 @@ def contribution_outputs(
 def interaction_outputs(x: Node, covered: CoveredForest | None, dtype: str) -> dict[str, Output]:
     """Return the method ``interactions``, where there are covers.
 
-    Its answer has a matrix of the features where that of contributions has a row.
+    It returns a matrix over the features where ``contributions`` returns a row.
     """
     if covered is None:
         return {}
@@ -418,3 +432,97 @@ def interaction_outputs(x: Node, covered: CoveredForest | None, dtype: str) -> d
     shape = (width, width) if outputs == 1 else (outputs, width, width)
     node = TreeInteractions(x, covered)
     return {"interactions": Output(node, Cube(shape), dtype, on_demand=True)}
+
+
+LARGEST = 2**24 - FIRST_CODE - 1
+"""The largest category whose code float32 holds exactly."""
+
+MOST_ENTRIES = 2**28
+"""Entries that all tables together may have, a byte each."""
+
+Numbers = npt.NDArray[Any]
+
+
+def category_tables(
+    tests: Numbers,
+    counts: Numbers,
+    categories: Numbers,
+    *,
+    listed_left: npt.ArrayLike,
+    nan_left: npt.ArrayLike,
+    other_left: npt.ArrayLike,
+) -> CategoryTables | None:
+    """Write a category table for each set; None where there are no sets.
+
+    Tables are over the codes of the container CategoryCodes, with sizes from ``category_sizes``.
+
+    Parameters
+    ----------
+    tests : array of int, shape (n_tests,)
+        Set of each test, -1 for tests on thresholds.
+    counts : array of int, shape (n_sets,)
+        Number of categories in each set.
+    categories : array of int, shape (sum of counts,)
+        The categories of all sets, one set after another.
+    listed_left : array_like of bool, shape (sum of counts,) or ()
+        Whether a category of the set goes left.
+    nan_left, other_left : array_like of bool, shape (n_sets,) or ()
+        Whether NaN, and whatever is not in the set, go left.
+
+    Examples
+    --------
+    >>> sets = np.array([-1, 0]), np.array([2]), np.array([0, 2])
+    >>> tables = category_tables(*sets, listed_left=True, nan_left=False, other_left=False)
+    >>> tables.goes_left.data.astype(int), tables.start.data
+    (array([0, 0, 1, 0, 1, 0]), array([0, 6], dtype=int32))
+    """
+    if not len(counts):
+        return None
+    _require_small(categories)
+    owner = np.repeat(np.arange(len(counts)), counts)
+    largest = np.full(len(counts), -1)
+    np.maximum.at(largest, owner, categories)
+    # A table has the codes of "no category", of NaN, of each category, and one for all larger.
+    start = np.concatenate([[0], np.cumsum(largest + FIRST_CODE + 2)])
+    if start[-1] > MOST_ENTRIES:
+        raise UnsupportedError(
+            "tests on categories",
+            "",
+            "categories",
+            int(start[-1]),
+            f"hbconv holds {MOST_ENTRIES}: number the categories from 0.",
+        )
+    goes_left = np.repeat(np.broadcast_to(other_left, (len(counts),)), np.diff(start))
+    # Code 1 is NaN (see CategoryCodes).
+    goes_left[start[:-1] + 1] = nan_left
+    goes_left[start[owner] + FIRST_CODE + categories] = listed_left
+    return CategoryTables(
+        Array.of(tests, np.int32), Array.of(start, np.int32), Array.of(goes_left, np.bool_)
+    )
+
+
+def category_sizes(n_features: int, features: Numbers, largest: Numbers) -> Array:
+    """Return the sizes for CategoryCodes: one more than a feature's largest tested category.
+
+    A feature with a categorical split has a size of at least one.
+
+    Examples
+    --------
+    >>> category_sizes(3, np.array([1, 1, 2]), np.array([4, 7, -1])).data
+    array([0, 8, 1], dtype=int32)
+    """
+    _require_small(largest)
+    sizes = np.zeros(n_features, np.int64)
+    np.maximum.at(sizes, features, np.maximum(largest, 0) + 1)
+    return Array.of(sizes, np.int32)
+
+
+def _require_small(categories: Numbers) -> None:
+    if np.any(categories > LARGEST):
+        raise UnsupportedError(
+            "tests on categories",
+            "",
+            "category",
+            int(categories.max()),
+            f"hbconv handles categories up to {LARGEST}.",
+        )

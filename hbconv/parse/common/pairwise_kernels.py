@@ -1,8 +1,6 @@
 """Kernel functions between rows and constant points, by scikit-learn's names.
 
-Kernel functions of Gaussian processes, between rows and constant points, in float64.
-
-The kernel matrix of an estimator, by a kernel's name or a Gaussian process kernel.
+Those of Gaussian processes are computed in float64.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ from hbconv.containers import (
     RowDot,
     SquaredDistances,
 )
-from hbconv.parse.common.fitted_arrays import dense, promoted
+from hbconv.parse.common.linear_scores import dense, promote
 from hbconv.parse.step import Step
 
 __all__ = [
@@ -78,7 +76,7 @@ def pairwise_kernel(step: Step, x: Node, points: Any, kernel: PairwiseKernel) ->
     """Return the kernel of x and each point, float32 where both are, else float64."""
     array = dense(points)
     array = array if array.dtype == np.float32 else array.astype(np.float64)
-    return KERNELS[kernel.name](step, promoted(x, array), array, kernel)
+    return KERNELS[kernel.name](step, promote(x, array), array, kernel)
 
 
 def _linear(_step: Step, x: Node, points: Floats, _kernel: PairwiseKernel) -> Node:
@@ -105,6 +103,7 @@ def _laplacian(_step: Step, x: Node, points: Floats, kernel: PairwiseKernel) -> 
 
 
 def _cosine(step: Step, x: Node, points: Floats, _kernel: PairwiseKernel) -> Node:
+    # normalize() divides sparse rows by any norm but 0, dense ones by 1 below 10 eps.
     norms = np.linalg.norm(points.astype(np.float64), axis=1)
     dense = np.where(norms < 10 * np.finfo(points.dtype).eps, 1.0, norms)
     return step.by_form(
@@ -113,12 +112,7 @@ def _cosine(step: Step, x: Node, points: Floats, _kernel: PairwiseKernel) -> Nod
     )
 
 
-def _additive_chi2(
-    step: Step,
-    x: Node,
-    points: Floats,
-    _kernel: PairwiseKernel,
-) -> Node:
+def _additive_chi2(step: Step, x: Node, points: Floats, _kernel: PairwiseKernel) -> Node:
     """Refuse negative values; add up in float64, round to the dtype of x."""
     step.check(Compare.of(x, "lt", 0.0), f"X contains negative values (step {step.where!r}).")
     distances = Distances(Cast(x, "float64"), Array(points.astype(np.float64)), "chi_square")
@@ -154,23 +148,20 @@ def is_process_kernel(kernel: Any) -> bool:
 
 def covariance(step: Step, kernel: Any, x: Node, points: Floats) -> Node:
     """Return ``kernel(x, points)``, of shape (n_rows, n_points)."""
-    _require_known(step, kernel)
+    _require_kernel(step, kernel)
     return _COVARIANCES[type(kernel).__name__](step, kernel, x, points)
 
 
 def variance(step: Step, kernel: Any, x: Node) -> Node:
     """Return ``kernel.diag(x)``: the kernel of each row with itself."""
-    _require_known(step, kernel)
+    _require_kernel(step, kernel)
     return _VARIANCES[type(kernel).__name__](step, kernel, x)
 
 
-def _require_known(step: Step, kernel: Any) -> None:
+def _require_kernel(step: Step, kernel: Any) -> None:
     cls = type(kernel)
     if cls.__module__ != _MODULE or cls.__name__ not in _COVARIANCES:
         raise step.refuse("kernel", cls.__name__, f"hbconv handles {', '.join(_COVARIANCES)}.")
-
-
-# Covariances.
 
 
 def _sum(step: Step, kernel: Any, x: Node, points: Floats) -> Node:
@@ -198,6 +189,7 @@ def _white(_step: Step, _kernel: Any, x: Node, points: Floats) -> Node:
 
 def _scaled_squares(kernel: Any, x: Node, points: Floats) -> Node:
     """Return squared distances, each feature in units of its length scale."""
+    # As in _check_length_scale of scikit-learn: one length may be given as an array of one.
     scale = np.squeeze(np.asarray(kernel.length_scale, dtype=np.float64))
     return Distances(Affine.of(Cast(x, "float64"), div=scale), Array(points / scale))
 
@@ -216,6 +208,7 @@ def _matern(step: Step, kernel: Any, x: Node, points: Floats) -> Node:
             kernel.nu,
             "Other values than 0.5, 1.5, 2.5 and inf need Bessel functions, which no backend has.",
         )
+    # sqrt(2 nu) is the factor of each closed form: 1, sqrt(3) and sqrt(5).
     d = Affine.of(Map(_scaled_squares(kernel, x, points), "sqrt"), mul=sqrt(2 * kernel.nu))
     decay = Map(Affine.of(d, mul=-1.0), "exp")
     if kernel.nu == 0.5:
@@ -270,16 +263,7 @@ _COVARIANCES: dict[str, Callable[[Step, Any, Node, Floats], Node]] = {
 }
 
 
-# Variances.
-
-
-def _same(
-    _step: Step,
-    kernel: Any,
-    x: Node,
-    *,
-    value: Callable[[Any], float],
-) -> Node:
+def _same(_step: Step, kernel: Any, x: Node, *, value: Callable[[Any], float]) -> Node:
     return ConstantRows(x, Array(np.array([value(kernel)], dtype=np.float64)))
 
 
@@ -296,9 +280,11 @@ def _variance_of_exponentiation(step: Step, kernel: Any, x: Node) -> Node:
 
 
 def _variance_of_dot_product(_step: Step, kernel: Any, x: Node) -> Node:
-    x = Cast(x, "float")  # the products are of the rows' own dtype
+    # The products are of the dtype of the rows.
+    x = Cast(x, "float")
     product: Node = RowDot(x, x)
-    if isinstance(kernel.sigma_0, np.float64):  # as fitted, which numpy takes for float64
+    # Fitting leaves a numpy scalar, which widens float32; a Python float does not (NEP 50).
+    if isinstance(kernel.sigma_0, np.float64):
         product = Cast(product, "float64")
     return Affine.of(product, add=kernel.sigma_0**2)
 
@@ -307,6 +293,7 @@ def _variance_of_pairwise(step: Step, kernel: Any, x: Node) -> Node:
     """Take the row's product with itself, for the metrics that start from it."""
     pairwise = _pairwise_of(step, kernel)
     x = Cast(x, "float64")
+    # A row has distance 0 to itself, whose exponential is 1.
     if pairwise.name in ("rbf", "laplacian", "chi2", "additive_chi2"):
         return _same(step, kernel, x, value=lambda _: float(pairwise.name != "additive_chi2"))
     if pairwise.name == "cosine":
@@ -353,7 +340,7 @@ def kernel_matrix(step: Step, points: Any, **parameters: Any) -> Node:
             "hbconv cannot read a function: use a kernel that has a name.",
         )
     if kernel == "precomputed":
-        return promoted(x, dense(points))
+        return promote(x, dense(points))
     if kernel not in KERNELS:
         raise step.refuse("kernel", kernel, f"hbconv handles {', '.join(KERNELS)} and precomputed.")
     return pairwise_kernel(step, x, points, PairwiseKernel(kernel, **parameters))

@@ -1,6 +1,6 @@
-"""Read text and object columns as codes of a vocabulary.
+"""Read text and object columns as codes of a vocabulary, or as sparse rows of terms.
 
-Such a column never enters a program.
+Such a column never enters a program: the host encodes it.
 Containers between the input and its encoder, such as a selection or an imputer, only move it.
 What they do is folded into the vocabulary by which the host encodes the column.
 """
@@ -20,6 +20,7 @@ from hbconv.containers import (
     Codes,
     Columns,
     Compare,
+    Entries,
     FillObjects,
     FindCode,
     KeepText,
@@ -27,6 +28,16 @@ from hbconv.containers import (
     Recode,
     Schema,
     Vocabulary,
+)
+from hbconv.containers.extractors import (
+    Buckets,
+    Extractor,
+    Mappings,
+    Name,
+    Pairs,
+    Terms,
+    Texts,
+    Tokens,
 )
 from hbconv.containers.moved_columns import columns_of, find_origin
 from hbconv.parse.step import Step
@@ -40,8 +51,11 @@ __all__ = [
     "are_numbers",
     "category_codes",
     "columns_of",
+    "entry_name",
+    "extract_entries",
     "is_missing_text",
     "is_nan",
+    "item_column",
     "object_codes",
     "plain",
     "refuse_na",
@@ -81,14 +95,14 @@ class Edit:
 
     @property
     def needs_objects(self) -> bool:
-        """Whether it tells None or a text from NaN, which numbers do not."""
+        """Whether it distinguishes None or a text from NaN, which numbers do not."""
         is_number = any(isinstance(value, int | float) for value in self.values)
         return not (is_number or self.texts_only)
 
-    def edited(self, value: Raw) -> Raw:
+    def apply(self, value: Raw) -> Raw:
         """Return the (canonical) value as the next step sees it."""
-        own = tuple(map(_canonical, self.values))
-        listed = value in own or (value == MISSING and _NAN in own)
+        listed_values = tuple(map(_canonical, self.values))
+        listed = value in listed_values or (value == MISSING and _NAN in listed_values)
         return self.replacement if listed != self.others else value
 
 
@@ -104,13 +118,13 @@ class TextColumn:
     @property
     def markers(self) -> tuple[Raw, ...]:
         """Return the values that a step treats unlike others."""
-        return tuple(m for edit in self.edits for m in edit.values if _is_known(m) and m != BLANK)
+        return tuple(m for edit in self.edits for m in edit.values if _is_present(m) and m != BLANK)
 
-    def filled(self, value: Raw) -> Raw:
+    def apply_edits(self, value: Raw) -> Raw:
         """Return the value as the encoder sees it."""
         value = _canonical(value)
         for edit in self.edits:
-            value = edit.edited(value)
+            value = edit.apply(value)
         return value
 
 
@@ -121,11 +135,11 @@ def text_column(x: Node, position: int) -> TextColumn | None:
         return TextColumn(x.schema, x.columns[position])
     if not isinstance(x, FillObjects | KeepText | CleanText):
         return None
-    found = text_column(x.x, position)
-    return found and replace(
-        found,
-        edits=(*found.edits, _edit(x, position)),
-        only_texts=found.only_texts or isinstance(x, CleanText),
+    column = text_column(x.x, position)
+    return column and replace(
+        column,
+        edits=(*column.edits, _edit(x, position)),
+        only_texts=column.only_texts or isinstance(x, CleanText),
     )
 
 
@@ -187,14 +201,14 @@ def _needs_objects(x: Node, position: int) -> bool:
     return column is not None and any(edit.needs_objects for edit in column.edits)
 
 
-def _number_codes(x: Node, known: Array) -> Node:
+def _number_codes(x: Node, numbers: Array) -> Node:
     """Find the codes of numbers; a text that a step fills in is none of them."""
     if not isinstance(x, FillObjects) or x.type.dtype != "string":
-        return FindCode(x, (known,))
-    codes = _number_codes(x.x, known)
+        return FindCode(x, (numbers,))
+    codes = _number_codes(x.x, numbers)
     filled = [
         value in x.missing or (is_nan(value) and any(map(is_nan, x.missing)))
-        for value in known.data.tolist()
+        for value in numbers.data.tolist()
     ]
     table = np.append(-1, np.where(filled, -1, np.arange(len(filled)))).astype(np.int32)
     return Recode(codes, (Array(table),)) if any(filled) else codes
@@ -213,22 +227,24 @@ def are_numbers(categories: Any) -> bool:
     """
     values = np.asarray(categories)
     if values.dtype.kind != "O":
+        # Extended floats (longdouble) have no type in a program.
         return values.dtype.kind in "biuf" and values.dtype.itemsize <= 8
-    known = values.tolist()
-    if all(is_nan(v) for v in known) or not all(
-        isinstance(v, int | float | np.number) for v in known
+    objects = values.tolist()
+    if all(is_nan(v) for v in objects) or not all(
+        isinstance(v, int | float | np.number) for v in objects
     ):
         return False
-    exact = np.array(known)
+    # numpy finds one dtype for ints and floats, which rounds ints beyond 2**53.
+    exact = np.array(objects)
     if exact.dtype.kind not in "biuf" or any(
-        a != b and not is_nan(b) for a, b in zip(exact.tolist(), known, strict=True)
+        a != b and not is_nan(b) for a, b in zip(exact.tolist(), objects, strict=True)
     ):
         return False
     return _ascend(exact)
 
 
 def _ascend(values: npt.NDArray[Any]) -> bool:
-    """Whether each number is above the one before it; NaN may stand anywhere."""
+    """Whether each number is above the one before it; NaN may be anywhere."""
     numbers = values[~np.isnan(values)]
     return bool(np.all(numbers[1:] > numbers[:-1]))
 
@@ -245,7 +261,7 @@ def refuse_na(step: Step, x: Node, why: str) -> None:
     replaced is no NA.
     """
     for column in filter(None, (text_column(x, j) for j in range(x.type.width))):
-        if column.filled(NA) == NA:
+        if column.apply_edits(NA) == NA:
             step.conditions.without_na.setdefault(column.column, why)
 
 
@@ -264,30 +280,34 @@ def _value_codes(step: Step, position: int, categories: list[Raw]) -> Node:
             f"Column {position} is computed from numbers, yet held objects when fitting. "
             "Convert the input's columns.",
         )
+    # Without a text among them pandas infers no texts, and such edits do nothing.
     if not any(isinstance(category, str) for category in categories):
         edits = tuple(edit for edit in column.edits if not edit.texts_only)
         column = replace(column, edits=edits)
     position_of = _positions(categories)
-    code_of = {v: position_of.get(column.filled(v), -1) for v in (*_ODD, *column.markers)}
-    code_of |= {v: position_of.get(column.filled(v), -1) for v in categories if _is_known(v)}
+    code_of = {v: position_of.get(column.apply_edits(v), -1) for v in (*_ODD, *column.markers)}
+    code_of |= {v: position_of.get(column.apply_edits(v), -1) for v in categories if _is_present(v)}
     unknown = code_of[UNKNOWN]
-    named = dict.fromkeys([*(v for v in categories if _is_known(v)), *column.markers])
+    named = dict.fromkeys([*(v for v in categories if _is_present(v)), *column.markers])
     texts = [v for v in column.markers if isinstance(v, str)]
+    # Texts with the code of blanks are missing in columns of texts, so they are no values.
     nulls = tuple(v for v in texts if code_of[v] == code_of[BLANK] != unknown)
     left = [v for v in named if v not in nulls]
+    # A value coded as all unnamed ones needs no entry.
     values = tuple(v for v in left if code_of[v] != code_of[BLANK if _is_blank(v) else UNKNOWN])
     codes = [code_of[v] for v in values]
     others: dict[str, Any] = {"none": code_of[None], "nan": code_of[_NAN], "na": code_of[NA]}
     others["blank"] = code_of[BLANK]
-    known = Vocabulary(values, only_texts=column.only_texts, nulls=nulls)
+    vocabulary = Vocabulary(values, only_texts=column.only_texts, nulls=nulls)
     if codes == list(range(len(values))) and unknown == -1:
-        return Codes(column.schema, column.column, replace(known, **others))
-    told = {name: code for name, code in others.items() if code != unknown}
-    distinct = list(dict.fromkeys(told.values()))
+        return Codes(column.schema, column.column, replace(vocabulary, **others))
+    special_codes = {name: code for name, code in others.items() if code != unknown}
+    # None, NaN, NA and blanks share a place where the encoder gives them one code.
+    distinct = list(dict.fromkeys(special_codes.values()))
     places: dict[str, Any] = {
-        name: len(values) + distinct.index(code) for name, code in told.items()
+        name: len(values) + distinct.index(code) for name, code in special_codes.items()
     }
-    raw = Codes(column.schema, column.column, replace(known, **places))
+    raw = Codes(column.schema, column.column, replace(vocabulary, **places))
     return Recode(raw, (Array(np.array([unknown, *codes, *distinct], dtype=np.int32)),))
 
 
@@ -301,7 +321,7 @@ def _positions(categories: list[Raw]) -> dict[Raw, int]:
     return position_of
 
 
-def _is_known(value: Raw) -> bool:
+def _is_present(value: Raw) -> bool:
     return value is not None and value not in (MISSING, NA) and not is_nan(value)
 
 
@@ -321,3 +341,65 @@ def plain(value: Any) -> Raw:
 def _canonical(value: Raw) -> Raw:
     """Make every NaN the same one, so that it equals itself."""
     return _NAN if is_nan(value) else value
+
+
+def item_column(_: Any) -> Schema:
+    """Return the schema of an estimator that iterates over its input."""
+    return Schema.items()
+
+
+def extract_entries(
+    step: Step,
+    rows: Texts | Mappings | Pairs | Tokens,
+    columns: Terms | Buckets,
+    dtype: str,
+    *,
+    binary: bool,
+) -> Node:
+    """Extract sparse rows from the one column that the step reads as it comes."""
+    column = text_column(step.x, 0) if step.x.type.width == 1 else None
+    read = None if column is None else _read(rows, column)
+    if column is None or read is None:
+        raise step.refuse(None, None, "It must read a column of the input as it comes.")
+    return Entries(
+        column.schema,
+        column.column,
+        Extractor(read, columns, dtype, binary=binary),
+    )
+
+
+def _read(
+    rows: Texts | Mappings | Pairs | Tokens, column: TextColumn
+) -> Texts | Mappings | Pairs | Tokens | None:
+    """Return how rows are read behind the steps that edit the column; None where they are not."""
+    if not column.edits:
+        return rows
+    return _read_emptied(rows, column) if isinstance(rows, Texts) else None
+
+
+def _read_emptied(texts: Texts, column: TextColumn) -> Texts | None:
+    """Return how documents are cut where steps before make some of them empty.
+
+    None where a step changes a document to another one.
+    """
+    # A vectorizer raises at None and NaN, so each must have become an empty text.
+    missing = {column.apply_edits(value) for value in (None, float("nan"), NA)}
+    changed = {text: column.apply_edits(text) for text in (*column.markers, UNKNOWN)}
+    empty = tuple(
+        text for text, replacement in changed.items() if replacement == "" and isinstance(text, str)
+    )
+    others = {text for text, replacement in changed.items() if replacement not in ("", text)}
+    if missing != {""} or others:
+        return None
+    blank = column.apply_edits(BLANK) == ""
+    return replace(texts, empty=empty, missing_is_empty=True, blank_is_empty=blank)
+
+
+def entry_name(step: Step, name: Any) -> Name:
+    """Return the name of an entry as plain Python values, or refuse it."""
+    plain = name.item() if isinstance(name, np.generic) else name
+    if isinstance(plain, tuple):
+        return tuple(entry_name(step, part) for part in plain)
+    if plain is not None and not isinstance(plain, str | int | float):
+        raise step.refuse("vocabulary_", name, "Names must be texts or numbers.")
+    return str(plain) if isinstance(plain, str) else plain

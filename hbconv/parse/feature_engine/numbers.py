@@ -35,9 +35,9 @@ from hbconv.containers import (
     Schema,
     YeoJohnson,
 )
-from hbconv.parse.common.named_columns import transform_frame
 from hbconv.parse.common.text_columns import MISSING, NA, category_codes, columns_of, is_nan
 from hbconv.parse.registry import Parser, parses
+from hbconv.parse.schema import transform_frame
 from hbconv.parse.step import Step, select
 
 __all__ = ["as_frame", "changed", "columns", "parses_frame"]

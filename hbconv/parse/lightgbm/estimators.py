@@ -44,10 +44,9 @@ from hbconv.containers import (
     current_step,
 )
 from hbconv.errors import ConversionError, UnsupportedError
-from hbconv.parse.checks.damage import reading
-from hbconv.parse.checks.soundness import require_sound
 from hbconv.parse.common.linear_scores import beside_complement
 from hbconv.parse.common.text_columns import are_numbers, category_codes, columns_of
+from hbconv.parse.damage import reading
 from hbconv.parse.lightgbm.model_text import (
     LightGBMModel,
     category_lists,
@@ -56,6 +55,7 @@ from hbconv.parse.lightgbm.model_text import (
     read_names,
 )
 from hbconv.parse.registry import parses
+from hbconv.parse.soundness import require_sound
 from hbconv.parse.step import Step, concat
 
 __all__ = ["HeldLightGBM", "booster_outputs", "parse_lightgbm_text"]

@@ -12,7 +12,7 @@ from typing import Any
 from hbconv.containers import current_step
 from hbconv.errors import ConversionError, UnsupportedError
 from hbconv.files import read_json
-from hbconv.parse.checks.damage import counted
+from hbconv.parse.damage import read_count
 from hbconv.parse.lightgbm.trees import DAMAGED, Views, read_trees
 from hbconv.trees.covered_forest import CoveredForest
 from hbconv.trees.forest import Forest
@@ -144,7 +144,7 @@ def _model(
     names = settings["feature_names"].split(" ")
     infos = settings["feature_infos"].split(" ")
     width = int(settings["max_feature_idx"]) + 1
-    outputs = counted("num_tree_per_iteration", settings["num_tree_per_iteration"], len(blocks))
+    outputs = read_count("num_tree_per_iteration", settings["num_tree_per_iteration"], len(blocks))
     if not len(names) == len(infos) == width:
         raise ConversionError(
             DAMAGED.format(

@@ -25,8 +25,13 @@ from hbconv.containers import (
     Select,
 )
 from hbconv.errors import ConversionError
-from hbconv.parse.common.category_tables import category_sizes, category_tables
-from hbconv.parse.common.node_tables import FlatTrees, assemble, cover_forest
+from hbconv.parse.common.node_tables import (
+    FlatTrees,
+    assemble,
+    category_sizes,
+    category_tables,
+    cover_forest,
+)
 from hbconv.trees.covered_forest import CoveredForest
 from hbconv.trees.forest import CategoryTables, Forest, Slopes
 

@@ -35,8 +35,7 @@ from hbconv.containers import (
     topological,
 )
 from hbconv.errors import ConversionError, MissingPackageError, UnsupportedError
-from hbconv.parse.checks.damage import reading
-from hbconv.parse.checks.soundness import require_sound
+from hbconv.parse.damage import reading
 from hbconv.parse.onnx.inputs import FileInput, read_inputs, schema_of
 from hbconv.parse.onnx.maps import OnnxMap, row_of
 from hbconv.parse.onnx.movement import joined
@@ -57,6 +56,7 @@ from hbconv.parse.onnx.values import (
     plain,
     require_inside,
 )
+from hbconv.parse.soundness import require_sound
 
 __all__ = ["is_onnx_model", "open_onnx", "parse_onnx"]
 

@@ -24,10 +24,8 @@ from hbconv.containers import (
     Select,
     Softmax,
 )
-from hbconv.parse.common.fitted_arrays import promoted
-from hbconv.parse.common.linear_scores import beside_complement
-from hbconv.parse.common.members import spread_classes
-from hbconv.parse.common.responses import response
+from hbconv.parse.common.linear_scores import beside_complement, promote
+from hbconv.parse.common.members import response, spread_classes
 from hbconv.parse.registry import parses
 from hbconv.parse.schema import common_schema
 from hbconv.parse.sklearn.isotonic import isotonic_prediction
@@ -42,7 +40,7 @@ def parse_calibrated_classifier(step: Step) -> dict[str, Output]:
     """Average the probabilities of all pairs of classifier and calibrator, in float64."""
     est = step.estimator
     each = [
-        Cast(_calibrated(step, pair, i), "float64")
+        Cast(_calibrate(step, pair, i), "float64")
         for i, pair in enumerate(est.calibrated_classifiers_)
     ]
     mean = Affine.of(Add(tuple(each)), div=len(each))
@@ -52,7 +50,7 @@ def parse_calibrated_classifier(step: Step) -> dict[str, Output]:
     }
 
 
-def _calibrated(step: Step, pair: Any, i: int) -> Node:
+def _calibrate(step: Step, pair: Any, i: int) -> Node:
     outputs = step.child(
         pair.estimator, step.x, f"calibrated_classifiers_[{i}]", x_sparse=step.x_sparse
     )
@@ -83,8 +81,10 @@ def _class_by_class(step: Step, pair: Any, scores: Node) -> Node:
     if n_classes == 2:
         p = beside_complement(each)
     else:
-        known = np.searchsorted(pair.classes, pair.estimator.classes_)[: scores.type.width]
-        p = Proportions(spread_classes(each, known, n_classes, 0.0))
+        # zip() of the source stops at the shorter: with one score it calibrates the first class.
+        positions = np.searchsorted(pair.classes, pair.estimator.classes_)[: scores.type.width]
+        p = Proportions(spread_classes(each, positions, n_classes, 0.0))
+    # The source cuts what rounding lifts above 1, by at most 1e-5.
     return Clip.of(p, -np.inf, 1.0) if pair.method == "isotonic" else p
 
 
@@ -113,13 +113,14 @@ def _with_temperature(step: Step, pair: Any, scores: Node, method: str) -> Node:
     """Take the softmax of logits divided by a temperature."""
     logits = _logits(step.require_finite(scores), method)
     (calibrator,) = pair.calibrators
+    # The one temperature scales a logit for each class.
     if logits.type.width != len(pair.classes):
         raise step.refuse(
             "method",
             "temperature",
             "One of its classifiers was not fitted on all classes: use fewer folds.",
         )
-    return Softmax(Affine.of(promoted(logits, calibrator.beta_), mul=calibrator.beta_))
+    return Softmax(Affine.of(promote(logits, calibrator.beta_), mul=calibrator.beta_))
 
 
 def _logits(scores: Node, method: str) -> Node:

@@ -25,7 +25,7 @@ from hbconv.containers import (
     sparse_form,
 )
 from hbconv.parse.common.distance_metrics import squared_distances
-from hbconv.parse.common.fitted_arrays import dense, promoted
+from hbconv.parse.common.linear_scores import dense, promote
 from hbconv.parse.inverses import inverts
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
@@ -45,9 +45,7 @@ def _closeness(x: Node, centers: npt.NDArray[Any]) -> Node:
 
     The source model compares this value, in this dtype.
     """
-    return Linear.of(
-        promoted(x, centers), 2.0 * centers.T, -np.einsum("ij,ij->i", centers, centers)
-    )
+    return Linear.of(promote(x, centers), 2.0 * centers.T, -np.einsum("ij,ij->i", centers, centers))
 
 
 @parses("sklearn.cluster.KMeans", "sklearn.cluster.MiniBatchKMeans")
@@ -73,9 +71,12 @@ def parse_bisecting_k_means(step: Step) -> dict[str, Output]:
     labels: Node = ConstantRows(x, Array(np.zeros(1, np.int32)))
     if inner:
         centers = np.concatenate([[cluster.left.center, cluster.right.center] for cluster in inner])
+        # Fitting on dense rows centres them, and the tree keeps the centred means.
         centers = centers + est._X_mean if hasattr(est, "_X_mean") else centers
+        # All halvings are decided at once, also those that a row does not pass.
         turns = Cast(ArgMax(_closeness(x, centers), len(inner)), "float64")
         ways = _ways(inner)
+        # Right turns count 1, wrong ones -1: less the turns needed, only the label reached has 0.
         labels = ArgMax(Linear.of(turns, ways, -(ways == 1.0).sum(axis=0).astype(np.float64)))
     return {
         "predict": Output(labels, VECTOR),
@@ -118,6 +119,7 @@ def parse_birch(step: Step) -> dict[str, Output]:
     """Return the label of the nearest subcluster, and the distances to all subclusters."""
     est = step.estimator
     x = step.require_finite()
+    # The source predicts by the stored norms, hbconv by the centres.
     if not np.allclose((est.subcluster_centers_**2).sum(axis=1), est._subcluster_norms):
         raise step.damaged("_subcluster_norms are not those of subcluster_centers_")
     labels = LookupRows(
@@ -171,13 +173,15 @@ def parse_feature_agglomeration(step: Step) -> Node:
     x = step.require_finite()
     function = est.pooling_func
     labels = np.asarray(est.labels_)
+    # A label without columns would make a cluster that nothing is pooled from.
     if not np.array_equal(np.unique(labels), np.arange(labels.max() + 1)):
         raise step.damaged(f"labels_ leaves out a cluster below its largest, {labels.max()}")
     groups = [np.flatnonzero(labels == label) for label in np.unique(labels)]
-    pool = next((kind for known, kind in _POOLS.items() if known is function), None)
+    pool = next((kind for pooling, kind in _POOLS.items() if pooling is function), None)
     if pool is None:
-        known = ", ".join(sorted({*_POOLS.values()}))
-        raise step.refuse("pooling_func", function, f"hbconv handles numpy's {known}.")
+        kinds = ", ".join(sorted({*_POOLS.values()}))
+        raise step.refuse("pooling_func", function, f"hbconv handles numpy's {kinds}.")
+    # The source sums by np.bincount, whose weights are float64.
     if pool == "mean":
         members = np.stack([labels == label for label in np.unique(labels)], axis=1).astype(
             np.float64

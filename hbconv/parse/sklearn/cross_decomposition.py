@@ -20,7 +20,7 @@ def parse_partial_least_squares(step: Step) -> dict[str, Output]:
     """
     est = step.estimator
     x = step.require_finite(Cast(step.x, "float"))
-    scores = Linear.of(_scaled(step, x), est.x_rotations_)
+    scores = Linear.of(_scale(step, x), est.x_rotations_)
     prediction = Linear.of(Affine.in_place(x, sub=est._x_mean), est.coef_.T, est.intercept_)
     return {
         "predict": Output(prediction, VECTOR if est._predict_1d else MATRIX),
@@ -44,9 +44,9 @@ def invert_partial_least_squares(step: Step) -> Node:
 def parse_partial_least_squares_svd(step: Step) -> Node:
     """Project scaled rows, all in float64."""
     return Linear.of(
-        _scaled(step, step.require_finite(Cast(step.x, "float64"))), step.estimator.x_weights_
+        _scale(step, step.require_finite(Cast(step.x, "float64"))), step.estimator.x_weights_
     )
 
 
-def _scaled(step: Step, x: Node) -> Node:
+def _scale(step: Step, x: Node) -> Node:
     return Affine.in_place(x, sub=step.estimator._x_mean, div=step.estimator._x_std)

@@ -20,12 +20,12 @@ from hbconv.containers import (
     Output,
     Softmax,
 )
-from hbconv.parse.common.fitted_arrays import promoted
 from hbconv.parse.common.linear_scores import (
     below_largest,
     beside_complement,
     classify,
     decide_by_scores,
+    promote,
 )
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
@@ -54,7 +54,7 @@ def parse_linear_discriminant_analysis(step: Step) -> dict[str, Output]:
 def _discriminants(step: Step) -> Node:
     est = step.estimator
     x = step.x
-    centred = Affine.of(promoted(x, est.xbar_), sub=est.xbar_) if est.solver == "svd" else x
+    centred = Affine.of(promote(x, est.xbar_), sub=est.xbar_) if est.solver == "svd" else x
     return Linear.of(centred, est.scalings_[:, : est._max_components])
 
 
@@ -65,9 +65,10 @@ def parse_quadratic_discriminant_analysis(step: Step) -> dict[str, Output]:
     With two classes the score is the difference.
     """
     est = step.estimator
-    if not np.isfinite(est.means_).all():  # the source spoils the classes of these means alone
+    # The source spoils only the classes of these means; the common centre would spoil all.
+    if not np.isfinite(est.means_).all():
         raise step.damaged("means_ holds NaN or infinity")
-    x = promoted(step.require_finite(), est.means_)
+    x = promote(step.require_finite(), est.means_)
     distances = _distances(est, x)
     log_determinants = np.array([np.log(scaling).sum() for scaling in est.scalings_])
     joint = Affine.of(
@@ -91,6 +92,7 @@ def _distances(est: Any, x: Node) -> Node:
         _triangular(rotation * scaling**-0.5)
         for rotation, scaling in zip(est.rotations_, est.scalings_, strict=True)
     ]
+    # One class 1e9 away took the digits from the distances to all others, so no mean.
     centre = np.median(est.means_, axis=0)
     shifts = [
         (centre.astype(np.float64) - mean) @ root
@@ -114,5 +116,6 @@ def _triangular(weights: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
     """
     if weights.dtype != np.float64:
         return weights
+    # Products pass over zeros along the edge of the weights, here half of them.
     upper = np.asarray(np.linalg.qr(weights.T, mode="r"))
     return np.ascontiguousarray(upper.T)

@@ -1,4 +1,4 @@
-"""Dummy estimators: the same answer for every row."""
+"""Dummy estimators: the same prediction for every row."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hbconv.parse.step import Step, concat, select
 
 Numbers = npt.NDArray[Any]
 _RANDOM = (
-    "It draws each answer at random, by the row's place among those of the call. Use 'prior', "
+    "It draws each prediction at random, by the row's place among those of the call. Use 'prior', "
     "'most_frequent' or 'constant'."
 )
 
@@ -47,7 +47,7 @@ def parse_dummy_classifier(step: Step) -> dict[str, Output]:
     classes, priors = (
         (est.classes_, est.class_prior_) if several else ([est.classes_], [est.class_prior_])
     )
-    chosen = _chosen(step, classes, priors)
+    chosen = _choose_classes(step, classes, priors)
     codes = _rows(step, np.array(chosen, np.int32))
     labels = tuple(map(Array, classes))
     decoded = LabelColumns(labels) if several else Labels(labels[0])
@@ -67,28 +67,28 @@ def parse_dummy_classifier(step: Step) -> dict[str, Output]:
 
 
 def _dtype(step: Step, classes: list[Numbers], chosen: list[int]) -> str | None:
-    """Return the dtype of one array of the answers: the source repeats such an array.
+    """Return the dtype of one array of the predictions: the source repeats such an array.
 
     It holds texts, no longer than the longest of them, where the classes are objects.
     None where it is the dtype of the classes.
     """
-    answers = step.estimator.constant
+    predictions = step.estimator.constant
     if step.estimator._strategy != "constant":
-        answers = [known[place] for known, place in zip(classes, chosen, strict=True)]
-    dtype = np.asarray(answers).dtype
-    if all(known.dtype == dtype for known in classes):
+        predictions = [labels[place] for labels, place in zip(classes, chosen, strict=True)]
+    dtype = np.asarray(predictions).dtype
+    if all(labels.dtype == dtype for labels in classes):
         return None
     return dtype.str if dtype.kind == "U" else dtype.name
 
 
-def _chosen(step: Step, classes: list[Numbers], priors: list[Numbers]) -> list[int]:
+def _choose_classes(step: Step, classes: list[Numbers], priors: list[Numbers]) -> list[int]:
     """Return the position of the class that each output predicts."""
     if step.estimator._strategy != "constant":
         return [int(prior.argmax()) for prior in priors]
     constants = np.ravel(np.asarray(step.estimator.constant))
     return [
-        int(np.flatnonzero(known == constant)[0])
-        for known, constant in zip(classes, constants, strict=True)
+        int(np.flatnonzero(labels == constant)[0])
+        for labels, constant in zip(classes, constants, strict=True)
     ]
 
 
@@ -101,4 +101,5 @@ def _probabilities(step: Step, chosen: list[int], priors: list[Numbers]) -> list
 
 
 def _rows(step: Step, values: Numbers) -> ConstantRows:
+    # No column is read, so rows of any content pass, as in the source.
     return ConstantRows(select(step.x, []), Array(values))

@@ -31,11 +31,7 @@ from hbconv.containers.extractors import (
     Texts,
     Tokens,
 )
-from hbconv.parse.common.extracted_entries import (
-    entry_name,
-    extracted_entries,
-    item_column,
-)
+from hbconv.parse.common.text_columns import entry_name, extract_entries, item_column
 from hbconv.parse.inverses import inverts
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
@@ -62,9 +58,10 @@ def _with_vocabulary(vectorizer: Any) -> Any:
     """Return the vectorizer as its first transform leaves it, where a vocabulary was given."""
     if not _has_vocabulary(vectorizer) or hasattr(vectorizer, "vocabulary_"):
         return vectorizer
-    made = copy(vectorizer)
-    made._validate_vocabulary()
-    return made
+    # Converting must not change the estimator of the user.
+    clone = copy(vectorizer)
+    clone._validate_vocabulary()
+    return clone
 
 
 @parses("sklearn.feature_extraction.text.TfidfVectorizer", features=item_column)
@@ -75,14 +72,14 @@ def parse_tfidf_vectorizer(step: Step) -> dict[str, Output]:
     """
     dtype = "float32" if _dtype(step) == "float32" else "float64"
     return _sparse(
-        _weighed(step, step.estimator._tfidf, _entries(step, _texts(step), _terms(step), dtype))
+        _weigh(step, step.estimator._tfidf, _entries(step, _texts(step), _terms(step), dtype))
     )
 
 
 @parses("sklearn.feature_extraction.text.TfidfTransformer")
 def parse_tfidf_transformer(step: Step) -> dict[str, Output]:
     """Weigh counts."""
-    return _sparse(_weighed(step, step.estimator, Cast(step.require_finite(), "float")))
+    return _sparse(_weigh(step, step.estimator, Cast(step.require_finite(), "float")))
 
 
 @parses("sklearn.feature_extraction.text.HashingVectorizer", features=item_column)
@@ -124,6 +121,7 @@ def invert_vectorizer(step: Step) -> Output:
     texts = [term for term in terms if isinstance(term, str)]
     if len(texts) < len(terms):
         raise step.refuse("vocabulary_", f"{len(terms)} terms", "They must all be texts.")
+    # numpy has no texts of length 0: an array of empty ones is <U1.
     longest = max(1, *map(len, texts))
     return Output(step.require_finite(), NameArrays(terms, f"<U{longest}"))
 
@@ -143,7 +141,7 @@ def _entries(
     step: Step, rows: Texts | Mappings | Pairs | Tokens, columns: Terms | Buckets, dtype: str
 ) -> Node:
     binary = bool(getattr(step.estimator, "binary", False))
-    return extracted_entries(step, rows, columns, dtype, binary=binary)
+    return extract_entries(step, rows, columns, dtype, binary=binary)
 
 
 def _dtype(step: Step) -> str:
@@ -155,6 +153,7 @@ def _dtype(step: Step) -> str:
 
 def _terms(step: Step) -> Terms:
     """Return the names in the order of their columns."""
+    # A vocabulary given by the user may be in any order.
     ordered = sorted(step.estimator.vocabulary_.items(), key=itemgetter(1))
     if [place for _, place in ordered] != list(range(len(ordered))):
         raise step.refuse(
@@ -189,6 +188,7 @@ def _texts(step: Step) -> Texts:
         raise step.refuse(
             "token_pattern", None, "The source model then has no pattern to find words by."
         )
+    # The source looks stop words up only among whole words.
     stop_words = (est.get_stop_words() or ()) if unit == "word" else ()
     return Texts(
         unit,
@@ -209,12 +209,13 @@ _OWN_FUNCTION = (
 )
 
 
-def _weighed(step: Step, weights: Any, counts: Node) -> Node:
+def _weigh(step: Step, weights: Any, counts: Node) -> Node:
     """Dampen the counts, multiply by ``idf_``, normalize each row; any of them may be off."""
     if weights.sublinear_tf:
         _require_counts(step, counts)
         counts = Map(counts, "sublinear")
     if hasattr(weights, "idf_"):
+        # The source multiplies in place, so float32 counts stay float32.
         counts = Affine.in_place(counts, mul=_finite_idf(step, np.asarray(weights.idf_)))
     return Normalize(counts, weights.norm, sparse=True) if weights.norm else counts
 

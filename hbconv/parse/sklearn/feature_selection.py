@@ -10,7 +10,7 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.containers import ConstantRows, Node, Output, Schema, Select, Spread, sparse_form
 from hbconv.errors import UnsupportedError
-from hbconv.parse.common.members import passed_on
+from hbconv.parse.common.members import pass_on
 from hbconv.parse.inverses import inverts
 from hbconv.parse.registry import parses
 from hbconv.parse.schema import read_schema
@@ -37,8 +37,8 @@ def _is_prefit(selector: Any) -> bool:
     "sklearn.feature_selection.VarianceThreshold",
 )
 def parse_selector(step: Step) -> dict[str, Output]:
-    """Keep the columns that ``get_support`` tells."""
-    return {"transform": _kept(step, _selected(step))}
+    """Keep the columns that ``get_support`` reports."""
+    return {"transform": _selection_output(step, _select_columns(step))}
 
 
 @parses(
@@ -46,17 +46,17 @@ def parse_selector(step: Step) -> dict[str, Output]:
 )
 def parse_select_from_model(step: Step) -> dict[str, Output]:
     """Keep the columns that matter to an estimator, which may be prefit."""
-    return {"transform": _kept(step, _selected(step))}
+    return {"transform": _selection_output(step, _select_columns(step))}
 
 
 @parses("sklearn.feature_selection.RFE", "sklearn.feature_selection.RFECV")
 def parse_recursive_elimination(step: Step) -> dict[str, Output]:
     """Keep the columns, and predict as the estimator fitted on them."""
-    selected = _selected(step)
-    outputs = passed_on(
+    selected = _select_columns(step)
+    outputs = pass_on(
         step, step.child(step.estimator.estimator_, selected, "estimator", x_sparse=step.x_sparse)
     )
-    return {**outputs, "transform": _kept(step, selected)}
+    return {**outputs, "transform": _selection_output(step, selected)}
 
 
 @inverts(
@@ -81,16 +81,17 @@ def invert_selector(step: Step) -> Output:
     support = np.asarray(step.estimator.get_support())
     if np.count_nonzero(support) != step.x.type.width:
         raise step.damaged(f"get_support() keeps {np.count_nonzero(support)} columns")
+    # A constant in place of sparse rows passes any check.
     step.require_finite(step.by_form(step.x, ConstantRows(step.x, Array(np.zeros(1)))))
     places = Array(np.flatnonzero(support).astype(np.int32))
     return Output(Spread(step.x, places, len(support)), sparse_form(step.x_sparse, "csc"))
 
 
-def _kept(step: Step, selected: Node) -> Output:
+def _selection_output(step: Step, selected: Node) -> Output:
     return Output(selected, sparse_form(step.x_sparse, arrays=True))
 
 
-def _selected(step: Step) -> Node:
+def _select_columns(step: Step) -> Node:
     """Select from the whole input as one array of the common dtype.
 
     A selector that takes NaN takes infinity too.
@@ -108,7 +109,7 @@ def _support(step: Step) -> npt.NDArray[np.bool_]:
         support = np.asarray(step.estimator.get_support())
     except (TypeError, ValueError) as error:
         raise UnsupportedError(
-            step.name, step.where, hint=f"It cannot tell itself which columns it keeps: {error}."
+            step.name, step.where, hint=f"It cannot compute which columns it keeps: {error}."
         ) from error
     if support.dtype != np.bool_ or support.shape != (step.x.type.width,):
         raise step.damaged(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hbconv.containers import Output
-from hbconv.parse.common.members import passed_on
-from hbconv.parse.inverses import inverted, inverts
+from hbconv.parse.common.members import pass_on
+from hbconv.parse.inverses import inverts, read_inverse
 from hbconv.parse.registry import parses
 from hbconv.parse.schema import read_schema
 from hbconv.parse.step import Step
@@ -16,11 +16,11 @@ from hbconv.parse.step import Step
     takes_sparse=True,
 )
 def parse_frozen_estimator(step: Step) -> dict[str, Output]:
-    """Answer as the frozen estimator does."""
-    return passed_on(step, step.child(step.estimator.estimator, step.x, "", x_sparse=step.x_sparse))
+    """Predict as the frozen estimator does."""
+    return pass_on(step, step.child(step.estimator.estimator, step.x, "", x_sparse=step.x_sparse))
 
 
 @inverts("sklearn.frozen.FrozenEstimator", takes_sparse=True)
 def invert_frozen_estimator(step: Step) -> Output:
     """Invert as the frozen estimator does."""
-    return inverted(step, step.estimator.estimator, step.x, "", x_sparse=step.x_sparse)
+    return read_inverse(step, step.estimator.estimator, step.x, "", x_sparse=step.x_sparse)

@@ -37,7 +37,7 @@ from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, concat, select
 
 MOST_ROWS = 4096
-"""Fitted rows up to which a process tells deviations: their matrix takes 128 MiB."""
+"""Fitted rows up to which a process predicts deviations: their matrix takes 128 MiB."""
 
 
 def _columns(est: Any) -> int | None:
@@ -51,7 +51,10 @@ def _columns(est: Any) -> int | None:
 
 
 @parses(
-    "sklearn.gaussian_process.GaussianProcessRegressor", features=_columns, is_fitted=lambda _: True
+    "sklearn.gaussian_process.GaussianProcessRegressor",
+    features=_columns,
+    # An unfitted process predicts by its prior, so it always counts as fitted.
+    is_fitted=lambda _: True,
 )
 def parse_gaussian_process_regressor(step: Step) -> dict[str, Output]:
     """Return ``kernel(x, rows) @ alpha``, scaled back to the targets."""
@@ -63,6 +66,7 @@ def parse_gaussian_process_regressor(step: Step) -> dict[str, Output]:
     if len(est.L_) > MOST_ROWS:
         return _mean_alone(step, len(est.L_), mean)
     explained = _explained(TriangularSolution(kernel, Array(est.L_)))
+    # A variance grows with the square of the scale.
     scales = np.atleast_1d(est._y_train_std) ** 2
     return _process_outputs(step, mean, est.kernel_, explained, scales)
 
@@ -82,6 +86,7 @@ def _prior(step: Step) -> dict[str, Output]:
     est = step.estimator
     x = step.require_finite()
     mean = ConstantRows(x, Array(np.zeros(est.n_targets or 1)))
+    # Without fitted rows nothing of the variance is explained.
     nothing = ConstantRows(x, Array(np.zeros(1)))
     return _process_outputs(step, mean, est.kernel, nothing, np.ones(1))
 
@@ -106,20 +111,22 @@ def _process_outputs(
     form = _form(mean)
     outputs = {"predict": Output(mean, form)}
     try:
-        one = ConstantRows(step.x, Array(np.ones(1)))
-        prior = one if kernel is None else variance(step, kernel, step.x)
+        unit = ConstantRows(step.x, Array(np.ones(1)))
+        prior = unit if kernel is None else variance(step, kernel, step.x)
     except UnsupportedError as error:
         step.conditions.refused["predict_std"] = str(error)
         return outputs
-    left = CastLike(Add((prior, explained)), prior)  # it is subtracted in place
+    # The source subtracts in place, in the dtype of the prior.
+    left = CastLike(Add((prior, explained)), prior)
+    # Near fitted rows rounding makes variances negative; the source sets them to 0 as well.
     each = select(Cast(Map(left, "relu"), "float64"), [0] * count)
     each = Affine.of(each, mul=np.broadcast_to(scales, count))
     return outputs | {"predict_std": Output(Map(each, "sqrt"), form, on_demand=True)}
 
 
-def _explained(known: Node) -> Node:
+def _explained(factors: Node) -> Node:
     """Return minus the part of the variance that is known from the fitted rows."""
-    return Affine.of(GroupSums(Map(known, "square"), 1), mul=-1.0)
+    return Affine.of(GroupSums(Map(factors, "square"), 1), mul=-1.0)
 
 
 @parses("sklearn.gaussian_process.GaussianProcessClassifier", features=_columns)
@@ -128,7 +135,8 @@ def parse_gaussian_process_classifier(step: Step) -> dict[str, Output]:
     est = step.estimator
     step.require_finite()
     if len(est.classes_) == 2:
-        pair = Array(np.array(list(est.classes_)))  # as np.where makes an array of two labels
+        # np.where of the source makes one array of the two labels, of a common dtype.
+        pair = Array(np.array(list(est.classes_)))
         p = _probability(step, est.base_estimator_)
         codes = Compare.of(_latent(step, est.base_estimator_)[1], "gt", 0.0, "int32")
         return {
@@ -168,6 +176,7 @@ def _latent(step: Step, process: Any) -> tuple[Node, Node]:
 def _probability(step: Step, process: Any) -> Node:
     """Return the probability of the second class, averaged over the latent function."""
     kernel, mean = _latent(step, process)
-    known = Linear.of(kernel, np.linalg.solve(process.L_, np.diag(process.W_sr_)).T)
-    explained = _explained(known)
+    # Rasmussen and Williams (2006), algorithm 3.2: v = solve(L, sqrt(W) k).
+    factors = Linear.of(kernel, np.linalg.solve(process.L_, np.diag(process.W_sr_)).T)
+    explained = _explained(factors)
     return ExpectedSigmoid(mean, Add((variance(step, process.kernel_, step.x), explained)))

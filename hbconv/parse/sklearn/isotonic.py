@@ -41,7 +41,8 @@ def isotonic_prediction(step: Step, isotonic: Any, x: Node) -> Node:
     """
     knots = isotonic.X_thresholds_
     values = isotonic.y_thresholds_
-    built: Any = getattr(isotonic, "f_", None)  # scikit-learn interpolates by what it made of them
+    # The source interpolates by f_, which it made of the thresholds when fitting.
+    built: Any = getattr(isotonic, "f_", None)
     if (
         built is not None
         and hasattr(built, "x")

@@ -39,18 +39,18 @@ _INTERVALS = {1: 0.8, 2: 0.5, 3: 0.4}
 def parse_nystroem(step: Step) -> Node:
     """Whiten the kernel with the chosen rows."""
     est = step.estimator
-    given = {
+    parameters = {
         name: getattr(est, name)
         for name in ("gamma", "degree", "coef0")
         if getattr(est, name) is not None
     }
-    known = {
+    defaults = {
         name: value
         for name, value in (est.kernel_params or {}).items()
         if name in ("gamma", "degree", "coef0")
     }
     return Linear.of(
-        kernel_matrix(step, est.components_, **{**known, **given}), est.normalization_.T
+        kernel_matrix(step, est.components_, **{**defaults, **parameters}), est.normalization_.T
     )
 
 
@@ -69,12 +69,14 @@ def parse_skewed_chi2_sampler(step: Step) -> Node:
     x = step.require_finite(Cast(step.x, "float"))
     least = Array(np.full(x.type.width, -est.skewedness, dtype=np.float64))
     step.check(
+        # The source compares with a Python number, which takes the dtype of the rows.
         Compare(x, "le", least, weak=True),
         f"X may not contain entries smaller than -skewedness (step {step.where!r}).",
     )
     return _cosines(
         est,
         Map(Affine.of(x, add=est.skewedness), "log"),
+        # RBFSampler writes this factor as (2 / n) ** 0.5, which rounds otherwise.
         float(np.sqrt(2.0) / np.sqrt(est.n_components)),
     )
 
@@ -96,6 +98,7 @@ def parse_additive_chi2_sampler(step: Step) -> dict[str, Output]:
         f"Negative values in data passed to AdditiveChi2Sampler (step {step.where!r}).",
     )
     h = _INTERVALS[est.sample_steps] if est.sample_interval is None else est.sample_interval
+    # log(1) takes the place of log(0); the factor sqrt(x) makes the product 0.
     logarithm = Affine.of(Map(Impute(x, Array(np.ones(x.type.width)), 0.0), "log"), mul=h)
     parts: list[Node] = [Map(Affine.of(x, mul=h), "sqrt")]
     steps = Cast(Affine.of(Affine.of(x, mul=2.0), mul=h), "float64")
@@ -126,6 +129,7 @@ def parse_polynomial_count_sketch(step: Step) -> Node:
         for w, b in sketches
     ]
     real, imaginary = reduce(_complex_product, spectra)
+    # Half of the frequencies are kept: all but the first and, of even n, the last count twice.
     twice = (
         np.where(np.arange(cosines.shape[1]) * 2 % est.n_components, 2.0, 1.0) / est.n_components
     )
@@ -139,6 +143,7 @@ def _waves(n: int) -> tuple[Floats, Floats]:
 
     Each frequency has a column.
     """
+    # Modulo n, since sines of large angles lose digits.
     turns = np.arange(n)[:, None] * np.arange(n // 2 + 1) % n
     return np.cos(2 * pi / n * turns), np.sin(2 * pi / n * turns)
 
@@ -149,6 +154,7 @@ def _sketch(
     """Return weights that send each feature to one component; a constant stands for ``coef0``."""
     weights = np.zeros((len(indexes), est.n_components))
     weights[np.arange(len(indexes)), indexes] = signs
+    # A negative coef0 has no root: NaN is what the source gives, too.
     with np.errstate(invalid="ignore"):
         return np.sqrt(est.gamma) * weights[:width], np.sqrt(est.coef0) * weights[width:].sum(
             axis=0

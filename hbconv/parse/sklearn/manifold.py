@@ -35,7 +35,9 @@ def parse_isomap(step: Step) -> Node:
             "Within a radius all rows fitted on may begin a shortest way. Use n_neighbors.",
         )
     neighbors = nearest(step, est.nbrs_, x, est.n_neighbors)
+    # A new row reaches a fitted one through one of its neighbours.
     paths = ShortestPaths(neighbors.positions, neighbors.distances, Array(est.dist_matrix_))
+    # Isomap.transform fills an array in the dtype of the rows before it squares.
     kernel = Affine.of(Map(CastLike(paths, Cast(x, "float")), "square"), mul=-0.5)
     return step.transform(est.kernel_pca_, kernel, "kernel_pca_")
 

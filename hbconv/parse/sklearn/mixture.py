@@ -23,8 +23,7 @@ from hbconv.containers import (
     Output,
     RowDot,
 )
-from hbconv.parse.common.fitted_arrays import promoted
-from hbconv.parse.common.linear_scores import squared_lengths
+from hbconv.parse.common.linear_scores import promote, squared_lengths
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 
@@ -38,8 +37,9 @@ def parse_gaussian_mixture(step: Step) -> dict[str, Output]:
     width = est.means_.shape[1]
     density = Affine.of(_distances(step), add=width * log(2 * pi), mul=-0.5)
     joint = density
+    # Added one by one, since each sum rounds.
     for constants in _constants(est, width):
-        joint = Affine.of(promoted(joint, constants), add=constants)
+        joint = Affine.of(promote(joint, constants), add=constants)
     return {
         "predict": Output(Cast(ArgMax(joint), "int64"), VECTOR),
         "predict_proba": Output(Map(LogSoftmax(joint), "exp")),
@@ -63,6 +63,7 @@ def _distances(step: Step) -> Node:
             x,
         )
     precisions = root**2 if kind == "diag" else (root**2)[:, None]
+    # The square is expanded as in the source, which loses digits far from zero.
     products = Linear.of(x, -2.0 * (means * precisions).T, (means**2 * precisions).sum(axis=1))
     squares = Map(x, "square") if kind == "diag" else RowDot(x, x)
     return Add((products, Linear.of(squares, precisions.T)))
@@ -87,6 +88,7 @@ def _log_determinants(est: Any, width: int) -> Floats:
 
 def _expectations(est: Any, width: int) -> list[Floats]:
     """Return what the uncertain precisions of a variational mixture add to each log density."""
+    # Imported here: hbconv itself needs no scipy.
     from scipy.special import digamma
 
     freedom = est.degrees_of_freedom_

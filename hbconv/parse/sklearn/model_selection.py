@@ -1,4 +1,4 @@
-"""Searches, which answer as their best estimator, and classifiers with a tuned threshold."""
+"""Searches, which predict as their best estimator, and classifiers with a tuned threshold."""
 
 from __future__ import annotations
 
@@ -9,14 +9,11 @@ import numpy as np
 from hbconv.array import Array
 from hbconv.containers import Compare, Labels, Output, Schema
 from hbconv.errors import UnsupportedError
-from hbconv.parse.common.members import passed_on
-from hbconv.parse.common.responses import response
-from hbconv.parse.inverses import inverted, inverts
+from hbconv.parse.common.members import pass_on, response
+from hbconv.parse.inverses import inverts, read_inverse
 from hbconv.parse.registry import parses
 from hbconv.parse.schema import read_schema
 from hbconv.parse.step import Step, is_fitted
-
-__all__ = []
 
 
 def _best(search: Any, path: str = "") -> Any:
@@ -42,8 +39,8 @@ def _columns_of_best(search: Any) -> Schema:
     takes_sparse=True,
 )
 def parse_search(step: Step) -> dict[str, Output]:
-    """Answer as the best estimator does."""
-    return passed_on(
+    """Predict as the best estimator does."""
+    return pass_on(
         step, step.child(_best(step.estimator, step.where), step.x, "", x_sparse=step.x_sparse)
     )
 
@@ -57,7 +54,7 @@ def parse_search(step: Step) -> dict[str, Output]:
 )
 def invert_search(step: Step) -> Output:
     """Invert as the best estimator does."""
-    return inverted(step, _best(step.estimator, step.where), step.x, "", x_sparse=step.x_sparse)
+    return read_inverse(step, _best(step.estimator, step.where), step.x, "", x_sparse=step.x_sparse)
 
 
 def _inner(estimator: Any) -> Any:
@@ -108,14 +105,21 @@ def _decide(step: Step, threshold: Any, positive_label: Any) -> dict[str, Output
     )
     score, method = response(step, inner, outputs, *methods, positive=positive)
     if isinstance(threshold, str):
+        # As _threshold_scores_to_class_labels reads "auto".
         threshold = 0.5 if method == "predict_proba" else 0.0
     above = Compare(
-        score, "ge", Array([float(threshold)]), "int32", weak=not isinstance(threshold, np.generic)
+        score,
+        "ge",
+        Array([float(threshold)]),
+        "int32",
+        # A Python float takes the dtype of the scores, a numpy float64 widens them (NEP 50).
+        weak=not isinstance(threshold, np.generic),
     )
-    return passed_on(
+    return pass_on(
         step,
         {
             **outputs,
+            # Code 1 is the positive class, which may be the first.
             "predict": Output(above, Labels(Array(classes if positive else classes[::-1]))),
         },
     )

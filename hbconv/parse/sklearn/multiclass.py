@@ -24,8 +24,7 @@ from hbconv.containers import (
     sparse_form,
 )
 from hbconv.parse.common.linear_scores import beside_complement
-from hbconv.parse.common.members import class_codes, columns_of_array
-from hbconv.parse.common.responses import as_numbers, as_vector, is_a
+from hbconv.parse.common.members import as_numbers, as_vector, class_codes, columns_of_array, is_a
 from hbconv.parse.registry import parses
 from hbconv.parse.schema import as_validated, common_schema
 from hbconv.parse.step import Step, concat
@@ -68,6 +67,7 @@ def _decide(step: Step, scores: Node) -> Output:
             sparse_form(bool(est.label_binarizer_.sparse_input_)),
         )
     above = Compare.of(scores, "gt", _threshold(est.estimators_[0]), "int32")
+    # Fitted on one class, the source predicts that class.
     codes = above if len(est.classes_) == 2 else ConstantRows(step.x, Array(np.zeros(1, np.int32)))
     return Output(codes, Labels(Array(est.classes_)))
 
@@ -105,6 +105,7 @@ def parse_one_vs_one_classifier(step: Step) -> Outputs:
             "predict": Output(ArgMax(scores), Labels(classes)),
             "decision_function": Output(scores),
         }
+    # Of two classes the source returns the column of the second alone.
     score = Select(scores, Array.of([1], np.int32))
     codes = Compare.of(score, "gt", _threshold(est.estimators_[0]), "int32")
     return {
@@ -131,6 +132,7 @@ def parse_output_code_classifier(step: Step) -> Outputs:
     est = step.estimator
     code = step.estimator.code_book_
     scores = Cast(concat(_scores(step, _members(step, step.x))), "float64")
+    # The term |scores|**2 is the same for all classes, so it is left out.
     nearness = Linear.of(scores, 2.0 * code.T, -np.einsum("ij,ij->i", code, code))
     return {"predict": Output(ArgMax(nearness), Labels(Array(est.classes_)))}
 
@@ -148,6 +150,7 @@ def _members(step: Step, x: Node) -> list[Outputs]:
 def _constant(member: Any, x: Node) -> Outputs:
     """Return the output of the constant classifier that saw rows of one class only."""
     label = Output(ConstantRows(x, Array(member.y_)), VECTOR)
+    # The constant is 0 or 1: the one label that was seen.
     (y,) = member.y_.astype(np.float64)
     return {
         "predict": label,

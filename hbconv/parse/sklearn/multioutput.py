@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from hbconv.containers import Cast, Map, MatrixList, Node, Output
-from hbconv.parse.common.members import columns_of_array
-from hbconv.parse.common.responses import as_numbers, response, side_by_side
+from hbconv.parse.common.members import as_numbers, columns_of_array, response, side_by_side
 from hbconv.parse.registry import parses
 from hbconv.parse.schema import read_schema
 from hbconv.parse.step import Step, concat
@@ -48,7 +47,7 @@ def _members(step: Step) -> list[dict[str, Output]]:
 @parses("sklearn.multioutput.RegressorChain")
 def parse_regressor_chain(step: Step) -> dict[str, Output]:
     """Predict one target after another."""
-    return {"predict": _unchained(step, _chain(step, "predict"), "predict")}
+    return {"predict": _restore_order(step, _chain(step, "predict"), "predict")}
 
 
 @parses("sklearn.multioutput.ClassifierChain")
@@ -58,13 +57,13 @@ def parse_classifier_chain(step: Step) -> dict[str, Output]:
     Each has one probability and one score.
     """
     members = _chain(step, step.estimator.chain_method_)
-    outputs = {"predict": _unchained(step, members, "predict")}
+    outputs = {"predict": _restore_order(step, members, "predict")}
     for method in ("predict_proba", "decision_function"):
         if all(
             method in member and len(est.classes_) == 2
             for est, member in zip(step.estimator.estimators_, members, strict=True)
         ):
-            outputs[method] = _unchained(step, members, method)
+            outputs[method] = _restore_order(step, members, method)
     if "predict_proba" in outputs:
         outputs["predict_log_proba"] = Output(Map(outputs["predict_proba"].node, "log"))
     return outputs
@@ -72,6 +71,7 @@ def parse_classifier_chain(step: Step) -> dict[str, Output]:
 
 def _chain(step: Step, method: str) -> list[dict[str, Output]]:
     """Read the members: each reads the input and the outputs of those before it, in float64."""
+    # The source joins the rows and the outputs so far, which are float64, in one array.
     xs: list[Node] = [Cast(step.require_finite(), "float64")]
     members = []
     for i, member in enumerate(step.estimator.estimators_):
@@ -87,12 +87,12 @@ def _link(step: Step, member: Any, outputs: dict[str, Output], method: str) -> N
         raise step.refuse(
             "chain_method",
             method,
-            f"Member {type(member).__name__} answers with {node.type.width} columns.",
+            f"Member {type(member).__name__} returns {node.type.width} columns.",
         )
     return Cast(node, "float64")
 
 
-def _unchained(step: Step, members: list[dict[str, Output]], method: str) -> Output:
+def _restore_order(step: Step, members: list[dict[str, Output]], method: str) -> Output:
     """Return the outputs in the order of the targets."""
     each = [
         _link(step, est, member, method)
@@ -101,4 +101,5 @@ def _unchained(step: Step, members: list[dict[str, Output]], method: str) -> Out
     order = np.asarray(step.estimator.order_)
     if sorted(order.tolist()) != list(range(len(each))):
         raise step.damaged(f"order_={order!r:.50} does not name each of {len(each)} outputs once")
+    # order_ lists targets as the chain predicts them; argsort inverts it.
     return Output(columns_of_array(concat(each), np.argsort(order)))

@@ -21,13 +21,12 @@ from hbconv.containers import (
     Output,
     Select,
 )
-from hbconv.parse.common.fitted_arrays import promoted
-from hbconv.parse.common.linear_scores import classify
+from hbconv.parse.common.linear_scores import classify, promote
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 
 
-def _answers(joint: Node, classes: npt.ArrayLike) -> dict[str, Output]:
+def _joint_outputs(joint: Node, classes: npt.ArrayLike) -> dict[str, Output]:
     """Return what follows from the log joint probability of each class, and that itself."""
     return {**classify(joint, classes), "predict_joint_log_proba": Output(joint)}
 
@@ -44,7 +43,7 @@ def parse_gaussian_nb(step: Step) -> dict[str, Output]:
     variances = est.var_
     n_classes = len(est.classes_)
     repeated = Select(
-        promoted(x, means, variances),
+        promote(x, means, variances),
         Array.of(np.tile(np.arange(x.type.width), n_classes), np.int32),
     )
     squares = Map(Affine.of(repeated, sub=means.ravel()), "square")
@@ -54,8 +53,8 @@ def parse_gaussian_nb(step: Step) -> dict[str, Output]:
         mul=-0.5,
         add=[-0.5 * np.log(2.0 * np.pi * variance).sum() for variance in variances],
     )
-    return _answers(
-        Affine.of(promoted(densities, est.class_prior_), add=np.log(est.class_prior_)), est.classes_
+    return _joint_outputs(
+        Affine.of(promote(densities, est.class_prior_), add=np.log(est.class_prior_)), est.classes_
     )
 
 
@@ -63,8 +62,8 @@ def parse_gaussian_nb(step: Step) -> dict[str, Output]:
 def parse_multinomial_nb(step: Step) -> dict[str, Output]:
     """Weigh each count by the log probability of its feature in the class."""
     est = step.estimator
-    return _answers(
-        _weighed(step, step.require_finite(), est.feature_log_prob_.T, est.class_log_prior_),
+    return _joint_outputs(
+        _weigh_counts(step, step.require_finite(), est.feature_log_prob_.T, est.class_log_prior_),
         est.classes_,
     )
 
@@ -74,8 +73,8 @@ def parse_complement_nb(step: Step) -> dict[str, Output]:
     """Weigh each count; the prior counts only where there is one class."""
     est = step.estimator
     prior = est.class_log_prior_ if len(est.classes_) == 1 else 0.0
-    return _answers(
-        _weighed(step, step.require_finite(), est.feature_log_prob_.T, prior), est.classes_
+    return _joint_outputs(
+        _weigh_counts(step, step.require_finite(), est.feature_log_prob_.T, prior), est.classes_
     )
 
 
@@ -84,16 +83,17 @@ def parse_bernoulli_nb(step: Step) -> dict[str, Output]:
     """Weigh the features present and absent by the logs of their probabilities."""
     est = step.estimator
     x = step.require_finite()
-    present: Node = x if est.binarize is None else _binarized(x, est.binarize)
+    present: Node = x if est.binarize is None else _binarize(x, est.binarize)
+    # A probability of 1 leaves log(0) for the absent feature, as in the source.
     with np.errstate(divide="ignore", invalid="ignore"):
         absent = np.log(1 - np.exp(est.feature_log_prob_))
-    joint = _weighed(
+    joint = _weigh_counts(
         step, present, (est.feature_log_prob_ - absent).T, est.class_log_prior_ + absent.sum(axis=1)
     )
-    return _answers(joint, est.classes_)
+    return _joint_outputs(joint, est.classes_)
 
 
-def _weighed(
+def _weigh_counts(
     step: Step, counts: Node, weights: npt.NDArray[np.float64], bias: npt.ArrayLike
 ) -> Node:
     """Multiply counts by weights; absent entries of a sparse matrix stay out.
@@ -103,6 +103,7 @@ def _weighed(
     infinite = np.isinf(weights)
     if not (step.x_sparse and infinite.any()):
         return Linear.of(counts, weights, bias)
+    # Infinite weights are added where they are met; 0 * inf would be NaN.
     finite = Linear.of(counts, np.where(infinite, 0.0, weights), bias)
     added: list[Node] = [finite]
     for sign in (-1.0, 1.0):
@@ -118,7 +119,7 @@ def _everywhere(x: Node, value: float) -> Node:
     return ConstantRows(x, Array(np.full(x.type.width, value)))
 
 
-def _binarized(x: Node, threshold: float) -> Node:
+def _binarize(x: Node, threshold: float) -> Node:
     """Return zeros and ones in x's dtype.
 
     numpy rounds the threshold to that dtype, unless it is a numpy scalar.
@@ -131,7 +132,7 @@ def _binarized(x: Node, threshold: float) -> Node:
 def parse_categorical_nb(step: Step) -> dict[str, Output]:
     """Look up the log probability of each category.
 
-    Values are cut to whole numbers; categories never seen are refused.
+    Values are truncated to integers; categories never seen are refused.
     """
     est = step.estimator
     x = step.require_finite()
@@ -144,7 +145,8 @@ def parse_categorical_nb(step: Step) -> dict[str, Output]:
         Compare(x, "ge", sizes),
         f"A category was not seen when CategoricalNB was fitted (step {step.where!r}).",
     )
+    # The entry of the code -1, which the checks keep from being looked up.
     none = np.zeros((1, len(est.classes_)))
     tables = tuple(Array(np.concatenate([none, table.T])) for table in est.feature_log_prob_)
     joint = Affine.of(LookupSum(Cast(x, "int32"), tables), add=est.class_log_prior_)
-    return _answers(joint, est.classes_)
+    return _joint_outputs(joint, est.classes_)

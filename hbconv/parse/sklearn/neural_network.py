@@ -24,8 +24,6 @@ from hbconv.parse.common.linear_scores import beside_complement, with_probabilit
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 
-__all__ = []
-
 _FUNCTIONS = {"logistic": "sigmoid", "tanh": "tanh", "relu": "relu", "exp": "exp"}
 
 
@@ -73,6 +71,7 @@ def _forward(step: Step) -> Node:
     last = est.n_layers_ - 2
     for layer, (weights, bias) in enumerate(zip(est.coefs_, est.intercepts_, strict=True)):
         x = Linear.of(x, weights, bias)
+        # Fitting replaces the activation of the last layer by that of the loss.
         parameter = "out_activation_" if layer == last else "activation"
         x = _activate(step, x, parameter)
     return x

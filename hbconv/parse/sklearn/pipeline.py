@@ -26,9 +26,9 @@ from hbconv.containers import (
     sparse_form,
 )
 from hbconv.names import EXPLANATIONS
-from hbconv.parse.common.members import columns_of_array, columns_of_first, is_passed
+from hbconv.parse.common.members import columns_of_array, columns_of_first, is_passthrough
 from hbconv.parse.common.text_columns import refuse_na, text_column, with_nan, with_nulls
-from hbconv.parse.inverses import inverse_columns, inverted, inverts, numbers
+from hbconv.parse.inverses import inverse_columns, inverts, numbers, read_inverse
 from hbconv.parse.registry import declared_columns, parses
 from hbconv.parse.schema import in_order
 from hbconv.parse.step import Step, concat, select
@@ -55,19 +55,23 @@ def parse_pipeline(step: Step) -> dict[str, Output]:
     output = Output(step.x, sparse_form(step.x_sparse, "kept", arrays=True))
     library = ""
     for inner, estimator in before:
-        if is_passed(estimator):
+        if is_passthrough(estimator):
             continue
         sparse = output.returns_sparse
-        made = _transformed(step, estimator, output.node, inner, x_sparse=sparse).after(output)
+        result = _read_transformer(step, estimator, output.node, inner, x_sparse=sparse).after(
+            output
+        )
         chosen = output_library(estimator)
-        output = replace(made, node=_handed_on(made.node, library, chosen))
+        output = replace(result, node=_hand_on(result.node, library, chosen))
         library = chosen
     outputs = (
         {"transform": output}
-        if is_passed(last)
+        if is_passthrough(last)
         else step.child(last, output.node, name, x_sparse=output.returns_sparse)
     )
-    passed = {method: made.after(output) for method, made in outputs.items() if method in PASSED_ON}
+    passed = {
+        method: result.after(output) for method, result in outputs.items() if method in PASSED_ON
+    }
     if not passed:
         raise step.refuse(
             "steps",
@@ -80,7 +84,7 @@ def parse_pipeline(step: Step) -> dict[str, Output]:
 
 def _columns_of_last(pipeline: Any, width: int) -> Schema:
     """Return the columns that the last step inverts."""
-    last = next((s for _, s in reversed(pipeline.steps) if not is_passed(s)), None)
+    last = next((s for _, s in reversed(pipeline.steps) if not is_passthrough(s)), None)
     return Schema.matrix(width) if last is None else inverse_columns(last, width)
 
 
@@ -89,9 +93,9 @@ def invert_pipeline(step: Step) -> Output:
     """Invert step after step, the last first."""
     output = Output(step.x, sparse_form(step.x_sparse, "kept", arrays=True))
     for name, estimator in reversed(step.estimator.steps):
-        if not is_passed(estimator):
+        if not is_passthrough(estimator):
             x, sparse = numbers(step, output), output.returns_sparse
-            output = inverted(step, estimator, x, name, x_sparse=sparse).after(output)
+            output = read_inverse(step, estimator, x, name, x_sparse=sparse).after(output)
     return output
 
 
@@ -100,14 +104,14 @@ def _columns_of_all(union: Any) -> Sequence[str] | int | Schema | None:
 
     They are found by name where all transformers find them so.
     """
-    given = [(name, t) for name, t in union.transformer_list if not is_keyword(t, "drop")]
+    members = [(name, t) for name, t in union.transformer_list if not is_keyword(t, "drop")]
     declared = [
-        None if is_keyword(t, "passthrough") else declared_columns(t, name) for name, t in given
+        None if is_keyword(t, "passthrough") else declared_columns(t, name) for name, t in members
     ]
     first = next(
         (
             columns
-            for columns, (_, t) in zip(declared, given, strict=True)
+            for columns, (_, t) in zip(declared, members, strict=True)
             if not is_keyword(t, "passthrough")
         ),
         None,
@@ -121,6 +125,7 @@ def parse_feature_union(step: Step) -> dict[str, Output]:
     """Give each transformer the whole input; one sparse part makes the whole sparse."""
     parts = [(name, t) for name, t in step.estimator.transformer_list if not is_keyword(t, "drop")]
     outputs = [transform_part(step, name, transformer, step.x) for name, transformer in parts]
+    # scipy.sparse.hstack is taken where any part is sparse.
     forms = {o.returns_sparse for o in outputs}
     sparse = next((form for form in (True, None) if form in forms), False)
     return {"transform": join_parts(step, outputs, sparse=sparse)}
@@ -129,18 +134,19 @@ def parse_feature_union(step: Step) -> dict[str, Output]:
 def transform_part(step: Step, name: str, transformer: object, x: Node) -> Output:
     """Return the weighted output of one of several transformers."""
     output = (
-        _passed(step, x)
+        _pass_rows(step, x)
         if is_keyword(transformer, "passthrough")
-        else _transformed(step, transformer, x, name, x_sparse=step.x_sparse)
+        else _read_transformer(step, transformer, x, name, x_sparse=step.x_sparse)
     )
     weight = (step.estimator.transformer_weights or {}).get(name)
     if weight is None:
         return output
+    # A np.float64 widens float32 rows, a Python float does not (NEP 50).
     wide = Cast(output.node, "float64") if isinstance(weight, np.float64) else output.node
-    return Output(Affine.of(wide, mul=weight), _weighted(output))
+    return Output(Affine.of(wide, mul=weight), _weighted_form(output))
 
 
-def _transformed(
+def _read_transformer(
     step: Step, transformer: object, x: Node, name: str, *, x_sparse: bool | None
 ) -> Output:
     """Return the output of an inner transformer, with missing texts as its frame holds them.
@@ -154,8 +160,8 @@ def _transformed(
     if library != "polars":
         return output
     if not _is_frame(x):
-        told = f"The step {name!r} makes a frame of polars, which holds none among objects."
-        refuse_na(step, output.node, told)
+        why = f"The step {name!r} makes a frame of polars, which holds none among objects."
+        refuse_na(step, output.node, why)
     return replace(output, node=with_nulls(output.node))
 
 
@@ -164,15 +170,15 @@ def _is_frame(x: Node) -> bool:
     return isinstance(x, Beside) or (isinstance(x, Columns) and x.schema.named)
 
 
-def _handed_on(x: Node, given: str, made: str) -> Node:
+def _hand_on(x: Node, previous: str, library: str) -> Node:
     """Return columns as the next step reads them, where a step makes a frame of another library.
 
     Of nulls of texts that pandas takes over from polars it makes NaN. It leaves None where a call
     has nulls alone, which is not followed.
     """
-    if made == "polars":
+    if library == "polars":
         return _read_from_polars(x)
-    return with_nan(x) if (given, made) == ("polars", "pandas") else x
+    return with_nan(x) if (previous, library) == ("polars", "pandas") else x
 
 
 def _read_from_polars(x: Node) -> Node:
@@ -185,7 +191,7 @@ def _read_from_polars(x: Node) -> Node:
     return concat([Cast(part, "float64") if computed else part for part, computed in parts])
 
 
-def _weighted(output: Output) -> Form:
+def _weighted_form(output: Output) -> Form:
     form = output.form.when_sparse
     return sparse_form(output.returns_sparse, arrays=form is not None and form.arrays)
 
@@ -195,13 +201,14 @@ def _follows_arrays(output: Output) -> bool:
     return isinstance(output.form, AsRows) and output.form.sparse.arrays
 
 
-def _passed(step: Step, x: Node) -> Output:
+def _pass_rows(step: Step, x: Node) -> Output:
     return Output(x, sparse_form(step.x_sparse, arrays=True))
 
 
 def join_parts(step: Step, outputs: Sequence[Output], *, sparse: bool | None) -> Output:
     """Concatenate outputs; where all declare a dtype, so does the whole."""
     if not outputs:
+        # np.zeros((n_rows, 0)) is what the source returns.
         return Output(Cast(select(step.x, []), "float64"))
     dtypes = [o.dtype for o in outputs if o.dtype is not None]
     dtype = np.result_type(*dtypes).name if len(dtypes) == len(outputs) else None
@@ -228,10 +235,11 @@ def output_library(estimator: object) -> str:
     Frames of pandas keep the dtypes of their columns. Of polars, scikit-learn reads floats as
     float64, as from an array.
     """
+    # An estimator of scikit-learn is here, so the library is loaded.
     for_all = sys.modules["sklearn"].get_config()["transform_output"]
     return str(getattr(estimator, "_sklearn_output_config", {}).get("transform", for_all))
 
 
 def is_keyword(transformer: object, keyword: str) -> bool:
-    """Tell whether a keyword, such as ``"drop"``, stands in place of a transformer."""
+    """Tell whether a keyword, such as ``"drop"``, is in place of a transformer."""
     return isinstance(transformer, str) and transformer == keyword

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hbconv.containers import Cast, Linear, Node, Output, sparse_form
-from hbconv.parse.common.fitted_arrays import dense
+from hbconv.parse.common.linear_scores import dense
 from hbconv.parse.inverses import inverts
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
@@ -51,4 +51,5 @@ def invert_random_projection(step: Step) -> Node:
             f"Inverting {rows} x {columns} components takes long. Fit it with "
             "compute_inverse_components=True.",
         )
+    # A pseudo-inverse by SVD, computed once here.
     return Linear.of(x, est._compute_inverse_components().T)

@@ -22,8 +22,8 @@ from hbconv.containers import (
     WeightedLookup,
 )
 from hbconv.parse.common.distance_metrics import squared_distances
-from hbconv.parse.common.fitted_arrays import dense
-from hbconv.parse.common.members import columns_of_array, passed_on
+from hbconv.parse.common.linear_scores import dense
+from hbconv.parse.common.members import columns_of_array, pass_on
 from hbconv.parse.registry import parses
 from hbconv.parse.sklearn.neighbors.search import nearest
 from hbconv.parse.step import Step
@@ -33,7 +33,7 @@ from hbconv.parse.step import Step
 def parse_self_training_classifier(step: Step) -> dict[str, Output]:
     """Predict as the classifier fitted last, which reads one array."""
     x = columns_of_array(step.x, range(step.x.type.width))
-    return passed_on(
+    return pass_on(
         step, step.child(step.estimator.estimator_, x, "estimator_", x_sparse=step.x_sparse)
     )
 

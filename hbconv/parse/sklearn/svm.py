@@ -29,11 +29,15 @@ from hbconv.containers import (
     Select,
     SquaredDistances,
 )
-from hbconv.parse.common.fitted_arrays import dense
-from hbconv.parse.common.linear_scores import decide_by_scores, linear_scores, with_probabilities
+from hbconv.parse.common.linear_scores import (
+    decide_by_scores,
+    dense,
+    linear_scores,
+    with_probabilities,
+)
 from hbconv.parse.common.pairwise_kernels import PairwiseKernel, pairwise_kernel
 from hbconv.parse.registry import parses
-from hbconv.parse.sklearn.linear_model.classifiers import outlier_outputs
+from hbconv.parse.sklearn.linear_model import outlier_outputs
 from hbconv.parse.step import Step
 
 Floats = npt.NDArray[np.float64]
@@ -70,6 +74,7 @@ def parse_svc(step: Step) -> dict[str, Output]:
         "predict": Output(ArgMax(votes), Labels(classes)),
         "decision_function": Output(decision, VECTOR if n_classes == 2 else MATRIX),
     }
+    # The default of scikit-learn 1.9; older estimators have a bool.
     has_probabilities = est.probability != "deprecated" and est.probability
     return (
         with_probabilities(outputs, _probabilities(step, pairs, n_classes))
@@ -149,6 +154,7 @@ def _squared_distances(x: Node, vectors: Floats, gamma: float) -> Node:
 
     Else sum squared differences, as libsvm does.
     """
+    # Expanded squares lose digits as squared lengths grow, here about the mean of the vectors.
     radius = ((vectors - vectors.mean(axis=0)) ** 2).sum(axis=1).max()
     if gamma * radius >= _FAR:
         return Distances(x, Array(vectors))
@@ -161,6 +167,7 @@ def _pair_weights(est: Any) -> Floats:
     Row j - 1 of the coefficients holds class i against j, row i holds class j against i.
     """
     coefficients = dense(est._dual_coef_)
+    # Support vectors are sorted by class.
     ends = np.cumsum([0, *est._n_support])
     of_class = [slice(first, last) for first, last in pairwise(ends)]
     weights = np.zeros((ends[-1], len(est._intercept_)))
@@ -176,6 +183,7 @@ def _votes(pairs: Node, n_classes: int) -> Node:
     bias = np.zeros(n_classes)
     for pair, (i, j) in enumerate(combinations(range(n_classes), 2)):
         weights[pair, [i, j]] = 1.0, -1.0
+        # A pair is worth w for the first class and 1 - w for the second, w being 0 or 1.
         bias[j] += 1.0
     return Linear.of(Compare.of(pairs, "gt", 0.0, "float64"), weights, bias)
 
@@ -193,6 +201,7 @@ def _breaks_ties(step: Step, n_classes: int) -> bool:
 
 def _decision(step: Step, pairs: Node, n_classes: int) -> Node:
     shape = step.require("decision_function_shape", "ovr", "ovo")
+    # libsvm's score is positive for the first class, scikit-learn's for the second.
     negative = Affine.of(pairs, mul=-1.0)
     if n_classes == 2:
         return negative
@@ -218,4 +227,5 @@ def _probabilities(step: Step, pairs: Node, n_classes: int) -> Node:
         )
         raise step.refuse("probability", True, hint)
     p = Map(Affine.of(pairs, mul=-a, sub=b), "sigmoid")
+    # libsvm clips them alike (min_prob in svm.cpp): coupling divides by them.
     return PairwiseCoupling(Clip.of(p, _LEAST, 1 - _LEAST), n_classes)

@@ -40,7 +40,7 @@ from hbconv.parse.step import Step
 from hbconv.trees.forest import Forest
 
 __all__ = [
-    "classified_fractions",
+    "fraction_outputs",
     "leaf_outputs",
     "read_trees",
     "require_own_counts",
@@ -57,7 +57,7 @@ def parse_tree_classifier(step: Step) -> dict[str, Output]:
     x = tree_input(step, step.estimator)
     forest = tree_forest(step, [step.estimator])
     return {
-        **classified_fractions(step, TreeEnsemble(x, forest)),
+        **fraction_outputs(step, TreeEnsemble(x, forest)),
         **_leaf_outputs_of_one(step, x, forest),
         **tree_contributions(step, x, forest, [step.estimator]),
     }
@@ -84,7 +84,9 @@ def tree_input(step: Step, tree: Any) -> Node:
     """
     x = Cast(step.x, "float32")
     return step.require_finite(
-        x, allow_nan=not step.x_sparse and bool(tree._support_missing_values(np.zeros(0)))
+        x,
+        # The method asks only whether its argument is sparse, and the tags.
+        allow_nan=not step.x_sparse and bool(tree._support_missing_values(np.zeros(0))),
     )
 
 
@@ -133,9 +135,9 @@ def require_own_counts(step: Step, members: Sequence[Any]) -> None:
     for member in members:
         tree = member.tree_
         for name, held in (("n_outputs_", tree.n_outputs), ("n_classes_", tree.n_classes)):
-            own = getattr(member, name, None)
-            if own is not None and not np.array_equal(np.ravel(own), np.ravel(held)):
-                raise step.damaged(f"a tree has {name}={own!s:.30}, but its tree_ has {held}")
+            declared = getattr(member, name, None)
+            if declared is not None and not np.array_equal(np.ravel(declared), np.ravel(held)):
+                raise step.damaged(f"a tree has {name}={declared!s:.30}, but its tree_ has {held}")
 
 
 def read_trees(
@@ -152,24 +154,24 @@ def read_trees(
     ``columns`` are those that each tree was fitted on.
     """
 
-    def joined(name: str) -> Any:
+    def join(name: str) -> Any:
         return np.concatenate([getattr(tree, name) for tree in trees])
 
     values = values or [_values(tree) for tree in trees]
     feature = (
-        joined("feature")
+        join("feature")
         if columns is None
         else np.concatenate(
-            [_original(tree, own) for own, tree in zip(columns, trees, strict=True)]
+            [_original(tree, own_columns) for own_columns, tree in zip(columns, trees, strict=True)]
         )
     )
-    children = joined("children_left"), joined("children_right")
+    children = join("children_left"), join("children_right")
     sizes = [tree.node_count for tree in trees]
     return NodeTable(
         sizes,
         feature,
-        joined("threshold"),
-        joined("missing_go_to_left"),
+        join("threshold"),
+        join("missing_go_to_left"),
         *children,
         np.concatenate(values) * scale,
     ).split()
@@ -181,6 +183,7 @@ def _original(tree: Any, columns: npt.NDArray[Any]) -> npt.NDArray[Any]:
     Negative numbers stay: leaves have them, and damaged splits.
     """
     feature: npt.NDArray[Any] = tree.feature
+    # A negative index would read columns from their end.
     return np.where(feature < 0, feature, columns[feature.clip(0)])
 
 
@@ -188,6 +191,7 @@ def leaf_outputs(x: Node, forest: Forest, members: Sequence[Any]) -> dict[str, O
     """Return ``apply``, the number of the leaf in each tree, and ``decision_path``."""
     trees = [member.tree_ for member in members]
     first = np.cumsum([0, *(tree.node_count for tree in trees)], dtype=np.int64)
+    # decision_path numbers the nodes of all trees one after another.
     numbered = forest.leaf_id.data + np.repeat(first[:-1], np.diff(forest.first_leaf.data))
     paths = Paths(Array.of(_parents(trees, first), np.int32), Array(first))
     return {
@@ -210,6 +214,7 @@ def _leaf_outputs_of_one(step: Step, x: Node, forest: Forest) -> dict[str, Outpu
 
 def _values(tree: Any) -> npt.NDArray[Any]:
     """Return values side by side for all outputs, without the padding of missing classes."""
+    # Each output has room for the classes of the one that has most.
     return np.asarray(tree.value[:, np.arange(tree.max_n_classes) < tree.n_classes[:, None]])
 
 
@@ -222,7 +227,7 @@ def _parents(trees: Sequence[Any], first: npt.NDArray[np.int64]) -> npt.NDArray[
     return parent
 
 
-def classified_fractions(step: Step, fractions: Node) -> dict[str, Output]:
+def fraction_outputs(step: Step, fractions: Node) -> dict[str, Output]:
     """Return the methods of a classifier from its class fractions.
 
     Those with fractions give a list where there are several outputs.
@@ -245,6 +250,7 @@ def classified_fractions(step: Step, fractions: Node) -> dict[str, Output]:
 
 def _largest(fractions: Node, widths: Sequence[int]) -> Node:
     """Return the position of the largest fraction within each block of columns."""
+    # One primitive serves blocks of one width.
     if len(set(widths)) == 1:
         return ArgMax(fractions, len(widths))
     blocks = np.split(np.arange(sum(widths), dtype=np.int32), np.cumsum(widths)[:-1])

@@ -42,11 +42,10 @@ from hbconv.containers import (
     Select,
     sparse_form,
 )
-from hbconv.parse.common.fitted_arrays import promoted
-from hbconv.parse.common.named_columns import positions_by_name, transform_frame
-from hbconv.parse.common.responses import as_numbers, as_vector
+from hbconv.parse.common.linear_scores import promote
+from hbconv.parse.common.members import as_numbers, as_vector
 from hbconv.parse.registry import parses
-from hbconv.parse.schema import as_validated, read_schema
+from hbconv.parse.schema import as_validated, positions_by_name, read_schema, transform_frame
 from hbconv.parse.step import Step, concat, select
 
 
@@ -265,7 +264,7 @@ def parse_column_capper(step: Step) -> Node:
         infinite = Relation(Compare.of(x, "eq", np.inf), Compare.of(x, "eq", -np.inf), "or")
         nothing = ConstantRows(x, Array(np.full(x.type.width, np.nan)))
         x = Choose(infinite, CastLike(nothing, x), x)
-    return Clip.of(promoted(x, step.estimator.quantiles_), low, high)
+    return Clip.of(promote(x, step.estimator.quantiles_), low, high)
 
 
 @parses("sklego.preprocessing.OrthogonalTransformer")
@@ -273,9 +272,9 @@ def parse_orthogonal_transformer(step: Step) -> Node:
     """Project, then divide by the lengths."""
     step.refuse_sparse()
     est = step.estimator
-    projected = Linear.of(promoted(step.require_finite(), est.inv_R_), est.inv_R_)
+    projected = Linear.of(promote(step.require_finite(), est.inv_R_), est.inv_R_)
     lengths = est.normalization_vector_
-    return Affine.of(promoted(projected, lengths), div=lengths)
+    return Affine.of(promote(projected, lengths), div=lengths)
 
 
 @parses("sklego.preprocessing.LinearEmbedder")
@@ -284,7 +283,7 @@ def parse_linear_embedder(step: Step) -> Node:
     step.refuse_sparse()
     weights = np.asarray(step.estimator.coef_)
     x = step.require_finite() if step.estimator.check_input else step.x
-    return Affine.of(promoted(x, weights), mul=weights[0])
+    return Affine.of(promote(x, weights), mul=weights[0])
 
 
 @parses("sklego.preprocessing.IntervalEncoder")

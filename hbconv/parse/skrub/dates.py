@@ -34,8 +34,8 @@ from hbconv.containers import (
     Schema,
 )
 from hbconv.containers.vocabulary import PARTS, DateCodes, DateReading
-from hbconv.parse.common.named_columns import transform_frame
 from hbconv.parse.registry import parses
+from hbconv.parse.schema import transform_frame
 from hbconv.parse.step import Step, select
 
 __all__: list[str] = []

@@ -10,9 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from hbconv.containers import Beside, Cast, CleanText, Node, NoTexts, Output, Schema
-from hbconv.parse.common.named_columns import positions_by_name, transform_frame
 from hbconv.parse.registry import parses
-from hbconv.parse.schema import named_or_matrix
+from hbconv.parse.schema import named_or_matrix, positions_by_name, transform_frame
 from hbconv.parse.skrub.dates import encode_dates, read_as_dates
 from hbconv.parse.step import Step, select
 

@@ -24,9 +24,8 @@ from hbconv.containers import (
     Relation,
     Select,
 )
-from hbconv.parse.common.extracted_entries import item_column
-from hbconv.parse.common.fitted_arrays import promoted
-from hbconv.parse.common.text_columns import MISSING, NA
+from hbconv.parse.common.linear_scores import promote
+from hbconv.parse.common.text_columns import MISSING, NA, item_column
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, concat
 
@@ -62,7 +61,7 @@ def _scaled(step: Step, x: Node) -> Node:
     if est.minmax_cols_.any():
         own = _columns(x, est.minmax_cols_)
         scaler = est.minmax_scaler_
-        wide = promoted(own, scaler.median_)
+        wide = promote(own, scaler.median_)
         parts.append(CastLike(Affine.of(wide, sub=scaler.median_, mul=scaler.scale_), own))
     if est.zero_cols_.any():
         own = _columns(x, est.zero_cols_)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from hbconv.errors import ConversionError
-from hbconv.parse.checks.damage import reading
+from hbconv.parse.damage import reading
 from hbconv.parse.lightgbm.model_text import LightGBMModel, read_lightgbm_text
 from hbconv.parse.spark.saved_model import SparkModel
 

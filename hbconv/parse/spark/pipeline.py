@@ -8,7 +8,7 @@ import numpy as np
 
 from hbconv.array import Array
 from hbconv.containers import Labels, Node, Output, Schema
-from hbconv.parse.checks.damage import reading
+from hbconv.parse.damage import reading
 from hbconv.parse.registry import parses
 from hbconv.parse.spark import features, lightgbm, models, trees
 from hbconv.parse.spark.boosters import BOOSTERS, count_slots

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from hbconv.errors import ConversionError, MissingPackageError
 from hbconv.files import read_json
-from hbconv.parse.checks.damage import reading
+from hbconv.parse.damage import reading
 
 __all__ = ["SparkModel", "dense_vector", "read_spark_model"]
 

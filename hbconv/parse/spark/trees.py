@@ -24,9 +24,8 @@ from hbconv.containers import (
     Quotient,
     TreeEnsemble,
 )
-from hbconv.parse.common.category_tables import category_sizes, category_tables
 from hbconv.parse.common.linear_scores import beside_complement
-from hbconv.parse.common.node_tables import NodeTable, assemble
+from hbconv.parse.common.node_tables import NodeTable, assemble, category_sizes, category_tables
 from hbconv.parse.spark.stage import SparkStage, predicted, stage
 from hbconv.trees.forest import Forest
 

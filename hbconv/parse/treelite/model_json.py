@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.errors import ConversionError, UnsupportedError
-from hbconv.parse.common.category_tables import category_sizes, category_tables
-from hbconv.parse.common.node_tables import FlatTrees, NodeTable
+from hbconv.parse.common.node_tables import FlatTrees, NodeTable, category_sizes, category_tables
 
 __all__ = ["TreeliteTrees", "read_trees"]
 

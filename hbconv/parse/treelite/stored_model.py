@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from hbconv.errors import ConversionError, UnsupportedError
-from hbconv.parse.checks.damage import counted, decode_json
-from hbconv.parse.common.struct_reader import StructReader
+from hbconv.parse.damage import StructReader, decode_json, read_count
 
 __all__ = ["StoredModel", "read_checkpoint", "read_treelite_json"]
 
@@ -45,9 +44,9 @@ def read_treelite_json(data: bytes) -> StoredModel:
 
 
 def _model(content: Mapping[str, Any], n_bytes: int) -> StoredModel:
-    counted("num_feature", content["num_feature"], n_bytes)
+    read_count("num_feature", content["num_feature"], n_bytes)
     for n_classes in content["num_class"]:
-        counted("num_class", n_classes, n_bytes)
+        read_count("num_class", n_classes, n_bytes)
     return StoredModel(content)
 
 

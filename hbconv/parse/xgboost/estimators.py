@@ -44,12 +44,12 @@ from hbconv.containers import (
 )
 from hbconv.containers.schema import MOST_EXACT_INT
 from hbconv.errors import ConversionError
-from hbconv.parse.checks.damage import reading
-from hbconv.parse.checks.soundness import require_sound
 from hbconv.parse.common.linear_scores import beside_complement
 from hbconv.parse.common.node_tables import contribution_outputs, interaction_outputs
 from hbconv.parse.common.text_columns import text_column
+from hbconv.parse.damage import reading
 from hbconv.parse.registry import parses
+from hbconv.parse.soundness import require_sound
 from hbconv.parse.step import Step, select
 from hbconv.parse.xgboost.model_file import (
     Categories,

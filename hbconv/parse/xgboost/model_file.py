@@ -22,8 +22,7 @@ import numpy.typing as npt
 from hbconv.containers import current_step
 from hbconv.errors import ConversionError, UnsupportedError
 from hbconv.model_formats import is_old_xgboost
-from hbconv.parse.checks.damage import counted, decode_json
-from hbconv.parse.common.struct_reader import StructReader
+from hbconv.parse.damage import StructReader, decode_json, read_count
 from hbconv.parse.xgboost.trees import LINKS, XGBoostTrees, base_scores, margins, read_trees
 
 __all__ = ["XGBoostLinear", "XGBoostModel", "decode_ubjson", "read_xgboost_bytes"]
@@ -107,9 +106,9 @@ def _model(learner: Mapping[str, Any], n_bytes: int) -> XGBoostModel:
         raise _refusal("objective", objective, f"hbconv handles {', '.join(LINKS)}.")
     if booster["name"] not in _BOOSTERS:
         raise _refusal("booster", booster["name"], f"hbconv handles {', '.join(_BOOSTERS)}.")
-    n_features = counted("num_feature", param["num_feature"], n_bytes)
-    n_classes = counted("num_class", param["num_class"], n_bytes)
-    n_outputs = max(n_classes, counted("num_target", param.get("num_target", 1), n_bytes), 1)
+    n_features = read_count("num_feature", param["num_feature"], n_bytes)
+    n_classes = read_count("num_class", param["num_class"], n_bytes)
+    n_outputs = max(n_classes, read_count("num_target", param.get("num_target", 1), n_bytes), 1)
     scores = base_scores(param["base_score"])
     margin = np.broadcast_to(
         margins(scores, objective) if _linked(booster, param) else scores, (n_outputs,)

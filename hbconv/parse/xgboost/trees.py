@@ -17,8 +17,14 @@ import numpy.typing as npt
 from hbconv.array import Array, numbers
 from hbconv.containers import Affine, ArgMax, Cast, Clip, Compare, Map, Node, Softmax
 from hbconv.errors import ConversionError
-from hbconv.parse.common.category_tables import category_sizes, category_tables
-from hbconv.parse.common.node_tables import NodeTable, assemble, cover_forest, node_shares
+from hbconv.parse.common.node_tables import (
+    NodeTable,
+    assemble,
+    category_sizes,
+    category_tables,
+    cover_forest,
+    node_shares,
+)
 from hbconv.trees.covered_forest import CoveredForest
 from hbconv.trees.forest import CategoryTables, Forest
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hbconv.errors import MissingPackageError
-from hbconv.parse.checks.damage import reading
+from hbconv.parse.damage import reading
 
 __all__ = ["is_ydf_folder", "open_ydf"]
 

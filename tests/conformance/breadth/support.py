@@ -19,7 +19,7 @@ from hbconv.backends import find_backend
 from hbconv.cli.support import BACKENDS, support_data
 from hbconv.errors import BackendError, UnsupportedError
 from hbconv.model import Model
-from hbconv.parse.checks.misgiven import UNPREDICTIVE
+from hbconv.parse.registry import UNPREDICTIVE
 
 __all__ = ["estimators", "refusals", "right", "statuses"]
 

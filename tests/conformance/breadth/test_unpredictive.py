@@ -9,7 +9,7 @@ from sklearn.cluster import DBSCAN
 
 import hbconv
 from hbconv.errors import UnsupportedError
-from hbconv.parse.checks.misgiven import UNPREDICTIVE
+from hbconv.parse.registry import UNPREDICTIVE
 
 X = np.random.default_rng(0).normal(size=(20, 4))
 
@@ -33,6 +33,6 @@ def test_a_subclass_is_refused_too():
         """A user's own."""
 
     with pytest.raises(
-        UnsupportedError, match=r"Scanner is not supported\. It answers no new row on its own"
+        UnsupportedError, match=r"Scanner is not supported\. It predicts no new row on its own"
     ):
         hbconv.convert(Scanner().fit(X), backend="reference")

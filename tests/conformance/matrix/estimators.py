@@ -52,7 +52,7 @@ class CaseName:
 
 @cache
 def cases_of(module: str) -> tuple[Case, ...]:
-    """Make the cases of a module, such as ``"sklearn.impute.knn"``."""
+    """Make the cases of a module, such as ``"sklearn.impute"``."""
     cases: tuple[Case, ...] = importlib.import_module(f"matrix.cases.{module}").CASES
     return cases
 

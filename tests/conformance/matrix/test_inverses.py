@@ -19,9 +19,9 @@ from tolerances import allowed, precision
 
 from hbconv.backends import backend_names
 from hbconv.parse import parser_names
-from hbconv.parse.inverses import inverted_names
+from hbconv.parse.inverses import inverse_names
 
-INVERTED = tuple(name for name in case_names() if name.estimator in inverted_names())
+INVERTED = tuple(name for name in case_names() if name.estimator in inverse_names())
 ROWS = (20, 1, 0)
 
 
@@ -81,7 +81,7 @@ def test_every_inverse_is_read() -> None:
         if module.startswith("sklearn."):
             cls = getattr(importlib.import_module(module), attribute, None)
             if cls is not None and "inverse_transform" in dir(cls):
-                assert name in inverted_names()
+                assert name in inverse_names()
 
 
 @pytest.mark.parametrize("case", INVERTED, ids=str, indirect=True)

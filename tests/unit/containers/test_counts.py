@@ -106,7 +106,7 @@ def test_honest_counts_pass():
 
 
 def test_a_parsed_model_with_a_wrong_count_is_refused_by_name():
-    from hbconv.parse.checks.soundness import require_sound
+    from hbconv.parse.soundness import require_sound
 
     graph = Graph(X.schema, {"transform": Output(WRONG["endless weights"]())})
     with pytest.raises(hbconv.ConversionError, match=r"does not fit .*repeats up to"):

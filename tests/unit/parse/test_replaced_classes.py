@@ -36,8 +36,7 @@ from sklearn.svm import SVC
 import hbconv
 from hbconv.errors import UnsupportedError
 from hbconv.parse import registry
-from hbconv.parse.checks.misgiven import UNPREDICTIVE
-from hbconv.parse.registry import find_parser, parser_names
+from hbconv.parse.registry import UNPREDICTIVE, find_parser, parser_names
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 Y = (X[:, 0] > 0).astype(int)
@@ -115,7 +114,7 @@ def test_every_class_is_known_by_its_own_name(monkeypatch):
     found = {name: registry._search(classes[name], "") for name in parser_names()}
     assert {name: entry.name for name, entry in found.items()} == {name: name for name in found}
     for name in UNPREDICTIVE:
-        with pytest.raises(UnsupportedError, match="answers no new row on its own"):
+        with pytest.raises(UnsupportedError, match="predicts no new row on its own"):
             find_parser(object.__new__(classes[name]))
 
 

@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 
 import hbconv
 import hbconv.trees.covered_forest
-from hbconv.parse.checks import soundness
+from hbconv.parse import soundness
 
 RANDOM = np.random.default_rng(0)
 Y = np.arange(60) % 2

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 import hbconv
 from hbconv.containers import NODES
 from hbconv.picture.scene import KINDS, kind_of, make_scene
-from hbconv.picture.text import cut, width_of
+from hbconv.picture.sizes import cut, width_of
 
 
 def scene(name, stage="graph"):

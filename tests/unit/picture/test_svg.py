@@ -12,8 +12,8 @@ from pictured import EVIL, MODELS, converted
 from hbconv.errors import OptionError
 from hbconv.picture.layout import lay_out
 from hbconv.picture.scene import make_scene
+from hbconv.picture.sizes import cut, width_of
 from hbconv.picture.svg import write_svg
-from hbconv.picture.text import cut, width_of
 
 STAGES = ["optimized", "parsed"]
 ELEMENTS = {"svg", "title", "g", "rect", "path", "text"}

@@ -1,8 +1,6 @@
-"""Gradient boosting of scikit-learn, over float32 columns.
+"""Gradient boosting of scikit-learn: sums over stages, then a link.
 
-What the two gradient boostings of scikit-learn share: sums over stages, and links.
-
-Histogram-based gradient boosting, over float64 columns and categories.
+The exact one reads float32 columns, the one over histograms float64 columns and categories.
 """
 
 from __future__ import annotations
@@ -43,12 +41,12 @@ from hbconv.containers import (
     TreeLeaves,
 )
 from hbconv.parse.class_names import is_named
-from hbconv.parse.common.category_tables import category_tables
 from hbconv.parse.common.linear_scores import beside_complement
 from hbconv.parse.common.node_tables import (
     FlatTrees,
     NodeTable,
     assemble,
+    category_tables,
     contribution_outputs,
     cover_forest,
     node_shares,
@@ -61,14 +59,12 @@ from hbconv.parse.sklearn.tree import read_trees, shares_of
 from hbconv.parse.step import Step
 from hbconv.trees.forest import CategoryTables, Forest
 
-__all__ = ["Boosted", "boost", "classified", "regressed"]
-
 CONSTANT_INITS = {
     "sklearn.dummy.DummyRegressor": ("mean", "median", "quantile", "constant"),
     "sklearn.dummy.DummyClassifier": ("prior", "most_frequent", "uniform", "constant"),
     "sklearnex.dummy.DummyRegressor": ("mean", "median", "quantile", "constant"),
 }
-"""First estimators that say the same of every row, by class and strategy.
+"""First estimators that predict the same for every row, by class and strategy.
 
 Where sklearnex patches scikit-learn, boosting starts from its DummyRegressor.
 """
@@ -90,8 +86,8 @@ def parse_gradient_boosting_classifier(step: Step) -> dict[str, Output]:
 
     A score of exactly zero is the second of two classes. The scores of a stage stay a column.
     """
-    x, boosted = _boosted(step, _classifier_scores)
-    outputs = classified(step, boosted, "ge")
+    x, boosted = _boost_exact(step, _classifier_scores)
+    outputs = classifier_outputs(step, boosted, "ge")
     return {
         **outputs,
         "predict_log_proba": Output(Map(outputs["predict_proba"].node, "log")),
@@ -105,14 +101,14 @@ def parse_gradient_boosting_classifier(step: Step) -> dict[str, Output]:
 @parses("sklearn.ensemble.GradientBoostingRegressor")
 def parse_gradient_boosting_regressor(step: Step) -> dict[str, Output]:
     """Predict the sums: all losses have the identity as link."""
-    x, boosted = _boosted(step, _regressor_scores)
+    x, boosted = _boost_exact(step, _regressor_scores)
     return {
-        **regressed(step, boosted),
+        **regressor_outputs(step, boosted),
         "apply": Output(TreeLeaves(x, boosted.forest), dtype="float64"),
     }
 
 
-def _boosted(step: Step, first_scores: Callable[[Step, Node], Node]) -> tuple[Node, Boosted]:
+def _boost_exact(step: Step, first_scores: Callable[[Step, Node], Node]) -> tuple[Node, Boosted]:
     """Add learning rate times leaf to the first scores."""
     est = step.estimator
     x = step.require_finite(Cast(step.x, "float32"))
@@ -126,14 +122,17 @@ def _constant_scores(step: Step, x: Node) -> Node | None:
     """Return first scores that are the same for every row; None where they differ."""
     est = step.estimator
     init = step.estimator.init_
-    known = (name for name in CONSTANT_INITS if is_named(type(init), name))
-    strategies = CONSTANT_INITS.get(next(known, ""))
+    names = (name for name in CONSTANT_INITS if is_named(type(init), name))
+    strategies = CONSTANT_INITS.get(next(names, ""))
     if strategies and init.strategy not in strategies:
         raise step.refuse(
-            "init", init, "It answers at random. Use a strategy that says the same of every row."
+            "init",
+            init,
+            "It predicts at random. Use a strategy that predicts the same for every row.",
         )
     if not strategies and init != "zero":
         return None
+    # Any row does: such an estimator ignores what is in it.
     row = np.zeros((1, est.n_features_in_), np.float32)
     return ConstantRows(x, Array.of(est._raw_predict_init(row)[0], np.float64))
 
@@ -141,6 +140,7 @@ def _constant_scores(step: Step, x: Node) -> Node | None:
 def _classifier_scores(step: Step, x: Node) -> Node:
     """Link the first estimator's probabilities, or that of the second of two classes."""
     p = _initial(step, x, "predict_proba").node
+    # One score is for the second of two classes.
     if step.estimator.estimators_.shape[1] == 1:
         p = Select(p, Array(np.array([1], np.int32)))
     link = type(step.estimator._loss.link).__name__
@@ -217,22 +217,25 @@ def boost(
     first : Node
         Scores before the first stage.
     order : array of int, optional
-        Feature behind each column of x, where they stand in another order.
+        Feature behind each column of x, where they are in another order.
     """
     outputs = first.type.width
-    known = first.values.data if isinstance(first, ConstantRows) else None
-    start = np.zeros(outputs) if known is None else known
+    constants = first.values.data if isinstance(first, ConstantRows) else None
+    # Constant first scores are where the sums start, so no addition is left for rows.
+    start = np.zeros(outputs) if constants is None else constants
+    # The trees of a stage are one after another, one for each output.
     target = np.arange(len(trees.roots)) % outputs
     forest = assemble(trees, start, strict=False, n_features=x.type.width, target=target)
     leaves = TreeLeaves(x, forest.with_numbered_leaves())
-    raw = LeafSums(leaves, forest.values, first) if known is None else TreeEnsemble(x, forest)
+    raw = LeafSums(leaves, forest.values, first) if constants is None else TreeEnsemble(x, forest)
     feature = forest.feature if order is None else order[forest.feature.data]
-    covered = None if known is None else cover_forest(forest, shares, feature)
+    # Contributions add up to the prediction only from a constant start.
+    covered = None if constants is None else cover_forest(forest, shares, feature)
     staged = StagedLeafSums(leaves, forest.values, first)
     return Boosted(forest, raw, staged, contribution_outputs(x, covered))
 
 
-def regressed(step: Step, boosted: Boosted) -> dict[str, Output]:
+def regressor_outputs(step: Step, boosted: Boosted) -> dict[str, Output]:
     """Return the predictions, also after each stage."""
     return {
         "predict": Output(inverse_link(step, boosted.raw), VECTOR),
@@ -244,7 +247,7 @@ def regressed(step: Step, boosted: Boosted) -> dict[str, Output]:
     }
 
 
-def classified(step: Step, boosted: Boosted, positive: str) -> dict[str, Output]:
+def classifier_outputs(step: Step, boosted: Boosted, positive: str) -> dict[str, Output]:
     """Return labels, probabilities and scores, also after each stage.
 
     ``positive`` is the comparison with zero that a score of the second of two classes passes.
@@ -298,16 +301,16 @@ def _columns(est: Any) -> Schema | None:
 @parses("sklearn.ensemble.HistGradientBoostingClassifier", features=_columns)
 def parse_histogram_classifier(step: Step) -> dict[str, Output]:
     """Return labels and probabilities; a score of exactly zero is the first class."""
-    return classified(step, _boost_hist(step), "gt")
+    return classifier_outputs(step, _boost_histograms(step), "gt")
 
 
 @parses("sklearn.ensemble.HistGradientBoostingRegressor", features=_columns)
 def parse_histogram_regressor(step: Step) -> dict[str, Output]:
     """Follow the sums by the loss's inverse link."""
-    return regressed(step, _boost_hist(step))
+    return regressor_outputs(step, _boost_histograms(step))
 
 
-def _boost_hist(step: Step) -> Boosted:
+def _boost_histograms(step: Step) -> Boosted:
     """Add the leaves to the baseline; infinite values are allowed."""
     est = step.estimator
     x = Cast(step.x, "float") if est.is_categorical_ is None else _with_categories(step)
@@ -327,6 +330,7 @@ def _order(est: Any) -> npt.NDArray[np.int64]:
     """Return the feature behind each column of the trees: those of categories come first."""
     if est.is_categorical_ is None:
         return np.arange(est.n_features_in_)
+    # A stable sort keeps the order within both groups, as the inner ColumnTransformer does.
     return np.argsort(~est.is_categorical_, kind="stable")
 
 
@@ -349,6 +353,7 @@ def _codes(step: Step) -> Node:
     tables = []
     for j, categories in enumerate(est.categories_):
         codes = FIRST_CODE + np.arange(len(categories))
+        # The encoder has NaN as a category; trees send it by their own rule for missing.
         codes[codes == FIRST_CODE + est._missing_indices.get(j, -1)] = MISSING
         tables.append(Array.of(np.append(MISSING, codes), np.int32))
     return Recode(category_matrix(step), tuple(tables))
@@ -373,9 +378,11 @@ def _sets(trees: list[Any], nodes: npt.NDArray[Any]) -> CategoryTables | None:
     """
     bits = np.concatenate([tree.raw_left_cat_bitsets for tree in trees])
     first = np.cumsum([0, *(len(tree.raw_left_cat_bitsets) for tree in trees)])[:-1]
+    # In little-endian bytes, bit b of word w is category 32 w + b on every machine.
     listed = np.unpackbits(bits.astype("<u4").view(np.uint8), axis=1, bitorder="little")
-    own = np.repeat(first, [len(tree.nodes) for tree in trees]) + nodes["bitset_idx"]
-    tests = np.where(nodes["is_categorical"] & ~nodes["is_leaf"].astype(bool), own, -1)
+    # Sets are numbered within a tree, so those of the trees before are added.
+    set_numbers = np.repeat(first, [len(tree.nodes) for tree in trees]) + nodes["bitset_idx"]
+    tests = np.where(nodes["is_categorical"] & ~nodes["is_leaf"].astype(bool), set_numbers, -1)
     missing_left = np.zeros(len(bits), np.bool_)
     missing_left[tests[tests >= 0]] = nodes["missing_go_to_left"][tests >= 0]
     return category_tables(

@@ -1,13 +1,13 @@
-"""Nearest neighbours: the nearest of the fitted rows, their votes, their means.
+"""Estimators of neighbours: votes and means of the nearest rows, or of those within a radius.
 
-Neighbours within a radius: all fitted rows that are near enough count.
-
-Local outlier factor: the density around a row, beside that around its neighbours.
+Density around a row: the local outlier factor and kernel densities.
+The nearest centroid, and a projection learned from neighbours, need no search.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from math import lgamma, log, pi
 from typing import Any
 
 import numpy as np
@@ -24,12 +24,14 @@ from hbconv.containers import (
     Choose,
     Compare,
     ConstantRows,
+    Distances,
     GroupSums,
     Held,
     InverseDistances,
     LabelColumns,
     Labels,
     Linear,
+    LogSumExp,
     LookupRows,
     Map,
     MatrixList,
@@ -42,7 +44,8 @@ from hbconv.containers import (
     WeightedLookup,
 )
 from hbconv.errors import UnsupportedError
-from hbconv.parse.common.distance_metrics import named_metric
+from hbconv.parse.common.distance_metrics import named_metric, read_metric, refuse_no_metric
+from hbconv.parse.common.linear_scores import below_largest, classify
 from hbconv.parse.registry import parses
 from hbconv.parse.sklearn.neighbors.search import (
     Neighbors,
@@ -54,8 +57,6 @@ from hbconv.parse.sklearn.neighbors.search import (
     within,
 )
 from hbconv.parse.step import Step, concat
-
-__all__ = ["one_hot", "refuse_two_metrics", "vote", "votes_inside_search"]
 
 _VOTED_INSIDE = (
     "braycurtis", "canberra", "chebyshev", "cityblock", "haversine", "infinity", "l1", "l2",
@@ -153,6 +154,7 @@ def parse_neighbors_regressor(step: Step) -> dict[str, Output]:
     weights = vote(step, neighbors)
     table = targets.reshape(len(targets), -1)
     if isinstance(weights, ConstantRows):
+        # np.mean keeps the dtype of float targets, and sums ints in float64.
         dtype = table.dtype if table.dtype.kind == "f" else np.dtype(np.float64)
         ones = ConstantRows(neighbors.positions, Array(weights.values.data.astype(dtype)))
         mean: Node = Affine.of(
@@ -172,17 +174,17 @@ def parse_neighbors_regressor(step: Step) -> dict[str, Output]:
     }
 
 
-def _nearest(step: Step) -> dict[str, Output]:
+def _nearest_outputs(step: Step) -> dict[str, Output]:
     return kneighbors(step).outputs(step.estimator.n_samples_fit_)
 
 
-def _within(step: Step) -> dict[str, Output]:
+def _radius_outputs(step: Step) -> dict[str, Output]:
     return within(step).outputs
 
 
 _SEARCHES = (
-    (("kneighbors", "kneighbors_graph"), _nearest),
-    (("radius_neighbors", "radius_neighbors_graph"), _within),
+    (("kneighbors", "kneighbors_graph"), _nearest_outputs),
+    (("radius_neighbors", "radius_neighbors_graph"), _radius_outputs),
 )
 
 
@@ -212,37 +214,38 @@ def parse_neighbors_transformer(step: Step) -> dict[str, Output]:
     mode = step.require("mode", "distance", "connectivity")
     neighbors = kneighbors(step)
     size = est.n_samples_fit_
-    found = nearest(step, est, step.x, est.n_neighbors + 1) if mode == "distance" else neighbors
+    # A fitted row would find itself first: the source asks for one neighbour more.
+    entries = nearest(step, est, step.x, est.n_neighbors + 1) if mode == "distance" else neighbors
     values = (
-        found.distances
+        entries.distances
         if mode == "distance"
-        else ConstantRows(found.positions, Array(np.ones(est.n_neighbors)))
+        else ConstantRows(entries.positions, Array(np.ones(est.n_neighbors)))
     )
     return {
-        "transform": Output(Scatter(values, found.positions, size), Sparse()),
+        "transform": Output(Scatter(values, entries.positions, size), Sparse()),
         **neighbors.outputs(size),
     }
 
 
-def _weights(step: Step, found: Within) -> Node:
+def _weights(step: Step, neighbors: Within) -> Node:
     """Return the weight of each fitted row, zero beyond the radius.
 
     By distance, rows that are met exactly count alone.
     """
     if step.require("weights", "uniform", "distance", None) != "distance":
-        return Cast(found.near, "float64")
-    distances = Cast(found.distances, "float64")
-    return InverseDistances(Choose(found.near, distances, constant_like(distances, np.inf)))
+        return Cast(neighbors.near, "float64")
+    distances = Cast(neighbors.distances, "float64")
+    return InverseDistances(Choose(neighbors.near, distances, constant_like(distances, np.inf)))
 
 
 @parses("sklearn.neighbors.RadiusNeighborsTransformer")
 def parse_radius_transformer(step: Step) -> dict[str, Output]:
     """Put the distances, or ones, in the places of the neighbours."""
-    found = within(step)
-    values = found.distances
+    neighbors = within(step)
+    values = neighbors.distances
     if step.require("mode", "distance", "connectivity") == "connectivity":
         values = constant_like(values, 1.0)
-    return {"transform": Output(Held(found.near, values), Sparse()), **found.outputs}
+    return {"transform": Output(Held(neighbors.near, values), Sparse()), **neighbors.outputs}
 
 
 @parses("sklearn.neighbors.RadiusNeighborsRegressor")
@@ -253,19 +256,21 @@ def parse_radius_regressor(step: Step) -> dict[str, Output]:
     """
     targets = np.asarray(step.estimator._y)
     table = targets.reshape(len(targets), -1)
-    found = within(step)
-    weights = _weights(step, found)
+    neighbors = within(step)
+    weights = _weights(step, neighbors)
     with np.errstate(invalid="ignore"):
+        # full_like casts NaN to the targets: an int becomes what the processor makes of it.
         nothing = np.full_like(table[0], np.nan).astype(np.float64)
     total = GroupSums(weights, 1)
     mean = Quotient((Linear.of(weights, table.astype(np.float64)), total))
     answer = Choose(Compare.of(total, "eq", 0.0), ConstantRows(total, Array(nothing)), mean)
+    # Means of float32 targets stay float32; weights by distance are float64.
     narrow = targets.dtype == np.float32 and step.estimator.weights != "distance"
     return {
         "predict": Output(
             Cast(answer, "float32") if narrow else answer, VECTOR if targets.ndim == 1 else MATRIX
         ),
-        **found.outputs,
+        **neighbors.outputs,
     }
 
 
@@ -280,8 +285,8 @@ def parse_radius_classifier(step: Step) -> dict[str, Output]:
             "algorithm='ball_tree', or outlier_label=None."
         )
         raise step.refuse("outlier_label", est.outlier_label, hint)
-    found = within(step)
-    weights = _weights(step, found)
+    neighbors = within(step)
+    weights = _weights(step, neighbors)
     alone = Compare.of(GroupSums(weights, 1), "eq", 0.0)
     if est.outlier_label_ is None:
         step.check(
@@ -302,14 +307,14 @@ def parse_radius_classifier(step: Step) -> dict[str, Output]:
         return {
             "predict": Output(decided[0], Labels(labels[0])),
             "predict_proba": Output(shares[0]),
-            **found.outputs,
+            **neighbors.outputs,
         }
     return {
         "predict": Output(concat(decided), LabelColumns(labels)),
         "predict_proba": Output(
             concat(shares), MatrixList(tuple(len(labels) for labels in classes))
         ),
-        **found.outputs,
+        **neighbors.outputs,
     }
 
 
@@ -321,6 +326,7 @@ def _answer(
     The last label is an outlier label that is not a class.
     """
     votes = Linear.of(weights, one_hot(codes, len(classes)).data)
+    # The outlier label may be one of the classes, and then shares its column.
     place = np.flatnonzero(classes == outlier)
     beside = ConstantRows(
         alone,
@@ -344,7 +350,7 @@ def parse_local_outlier_factor(step: Step) -> dict[str, Output]:
         raise step.refuse(
             "novelty", est.novelty, "It scores no new rows: fit it with novelty=True."
         )
-    scores = _scores(step, nearest(step, est, finite_rows(step), est.n_neighbors_))
+    scores = _outlier_scores(step, nearest(step, est, finite_rows(step), est.n_neighbors_))
     decision = Affine.of(scores, sub=est.offset_)
     inlier, outlier = (ConstantRows(decision, Array(np.array([label]))) for label in (1, -1))
     outputs = {
@@ -358,7 +364,7 @@ def parse_local_outlier_factor(step: Step) -> dict[str, Output]:
     return outputs
 
 
-def _scores(step: Step, neighbors: Neighbors) -> Node:
+def _outlier_scores(step: Step, neighbors: Neighbors) -> Node:
     """Return minus the mean density of the neighbours, divided by the density of the row.
 
     A density is one by the mean distance; each distance is at least the neighbour's reach.
@@ -367,8 +373,148 @@ def _scores(step: Step, neighbors: Neighbors) -> Node:
     est = step.estimator
     count = neighbors.positions.type.width
     distances = CastLike(neighbors.distances, Cast(step.x, "float"))
+    # The distance of a fitted row to its own last neighbour.
     reach = LookupRows(neighbors.positions, Array(est._distances_fit_X_[:, count - 1 : count]))
+    # The source adds 1e-10, so that duplicates have a finite density.
     mean = Affine.of(GroupSums(Maximum((distances, reach)), 1), div=count, add=1e-10)
-    own = Map(mean, "reciprocal")
+    density = Map(mean, "reciprocal")
     densities = LookupRows(neighbors.positions, Array(est._lrd[:, None]))
-    return Affine.of(GroupSums(Quotient((densities, own)), 1), div=count, mul=-1.0)
+    return Affine.of(GroupSums(Quotient((densities, density)), 1), div=count, mul=-1.0)
+
+
+@parses("sklearn.neighbors.KernelDensity")
+def parse_kernel_density(step: Step) -> dict[str, Output]:
+    """Return the log of the mean bump; a tolerance is refused."""
+    est = step.estimator
+    for tolerance in ("atol", "rtol"):
+        if getattr(est, tolerance) != 0:
+            raise step.refuse(
+                tolerance,
+                getattr(est, tolerance),
+                "Within it the result depends on the search tree of the source model. Use "
+                f"{tolerance}=0.",
+            )
+    refuse_no_metric(step, est.metric)
+    x = step.require_finite(Cast(step.x, "float64"))
+    points = np.asarray(est.tree_.data, dtype=np.float64)
+    width = step.x.type.width
+    surrogate = read_metric(step, x, points, est.metric, est.metric_params or {})
+    ratios = Affine.of(surrogate.to_distance(surrogate.node), div=est.bandwidth_)
+    bumps = _KERNELS[step.require("kernel", *_KERNELS)](ratios)
+    weights = None if est.tree_.sample_weight is None else np.asarray(est.tree_.sample_weight)
+    if weights is not None:
+        with np.errstate(divide="ignore"):
+            # Weights multiply the bumps, whose logarithms are summed here.
+            bumps = Affine.of(bumps, add=np.log(weights))
+    total = log(len(points) if weights is None else float(est.tree_.sum_weight))
+    volume = _LOG_VOLUMES[est.kernel](width) + width * log(est.bandwidth_)
+    return {"score_samples": Output(Affine.of(LogSumExp(bumps), sub=volume + total), VECTOR)}
+
+
+def _cut_bump(x: Node, bump: Node) -> Node:
+    """Return the bump for ratios below 1, and zero elsewhere."""
+    return Choose(
+        Compare.of(x, "lt", 1.0),
+        bump,
+        # Outside the bump is zero, whose logarithm is -inf.
+        ConstantRows(x, Array(np.full(x.type.width, -np.inf))),
+    )
+
+
+_KERNELS: dict[str, Callable[[Node], Node]] = {
+    "gaussian": lambda x: Affine.of(Map(x, "square"), mul=-0.5),
+    "tophat": lambda x: _cut_bump(x, ConstantRows(x, Array(np.zeros(x.type.width)))),
+    "epanechnikov": lambda x: _cut_bump(
+        x, Map(Affine.of(Map(x, "square"), mul=-1.0, add=1.0), "log")
+    ),
+    "exponential": lambda x: Affine.of(x, mul=-1.0),
+    "linear": lambda x: _cut_bump(x, Map(Affine.of(x, mul=-1.0, add=1.0), "log")),
+    "cosine": lambda x: _cut_bump(x, Map(Map(Affine.of(x, mul=0.5 * pi), "cos"), "log")),
+}
+"""Logarithms of bumps of height 1, by the ratio of distance and bandwidth."""
+
+
+def _log_ball(width: int) -> float:
+    """Return the log volume of the unit ball: ``pi^(d/2) / gamma(d/2 + 1)``."""
+    return 0.5 * width * log(pi) - lgamma(0.5 * width + 1)
+
+
+def _log_sphere(width: int) -> float:
+    """Return the log surface of the unit ball: ``2 pi`` times its volume in d - 2 dimensions."""
+    return log(2 * pi) + _log_ball(width - 2)
+
+
+def _log_cosine(width: int) -> float:
+    """Return the log integral of ``r^(d - 1) cos(pi r / 2)`` over r from 0 to 1, by parts.
+
+    The terms are those of the source model; the result is NaN where their sum is negative.
+    """
+    total = 0.0
+    term = 2.0 / pi
+    for k in range(1, width + 1, 2):
+        total += term
+        # Integration by parts lowers the power of r by 2 at each step.
+        term *= -(width - k) * (width - k - 1) * (2.0 / pi) ** 2
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return float(np.log(total))
+
+
+_LOG_VOLUMES: dict[str, Callable[[int], float]] = {
+    "gaussian": lambda width: 0.5 * width * log(2 * pi),
+    "tophat": _log_ball,
+    "epanechnikov": lambda width: _log_ball(width) + log(2.0 / (width + 2.0)),
+    "exponential": lambda width: _log_sphere(width) + lgamma(width),
+    "linear": lambda width: _log_ball(width) - log(width + 1.0),
+    "cosine": lambda width: _log_cosine(width) + _log_sphere(width),
+}
+"""Logarithms of the volumes under the bumps, by the number of dimensions."""
+
+
+@parses("sklearn.neighbors.NearestCentroid")
+def parse_nearest_centroid(step: Step) -> dict[str, Output]:
+    """Return the class of the nearest centroid, weighed by unequal priors.
+
+    Probabilities come with the Euclidean metric only.
+    """
+    est = step.estimator
+    x = step.require_finite()
+    classes = Array(est.classes_)
+    metric = step.require("metric", "euclidean", "manhattan")
+    scores = _centroid_scores(step, x, metric)
+    # With equal priors the source predicts by distance alone, by the metric of the estimator.
+    has_equal_priors = np.isclose(est.class_prior_, 1 / len(classes)).all()
+    near = (
+        Map(read_metric(step, x, est.centroids_, metric, {}).node, "neg")
+        if has_equal_priors
+        else scores
+    )
+    predict = {"predict": Output(ArgMax(near), Labels(classes))}
+    if metric == "manhattan":
+        return predict
+    two = len(classes) == 2
+    decision = Linear.of(scores, np.array([-1.0, 1.0])) if two else scores
+    return {
+        **classify(below_largest(scores), est.classes_),
+        **predict,
+        "decision_function": Output(decision, VECTOR if two else MATRIX),
+    }
+
+
+def _centroid_scores(step: Step, x: Node, metric: str) -> Node:
+    """Return ``2 log(prior) - distance^2``, columns divided by their spread within the classes."""
+    est = step.estimator
+    # Columns that never vary within a class are not scaled.
+    spread = np.where(est.within_class_std_dev_ == 0, 1.0, est.within_class_std_dev_)
+    scaled = Affine.of(Cast(x, "float64"), div=spread)
+    squares: Node = Distances(
+        scaled, Array(est.centroids_ / spread), "square" if metric == "euclidean" else "absolute"
+    )
+    squares = squares if metric == "euclidean" else Map(squares, "square")
+    with np.errstate(divide="ignore"):
+        return Affine.of(squares, mul=-1.0, add=2.0 * np.log(est.class_prior_))
+
+
+@parses("sklearn.neighbors.NeighborhoodComponentsAnalysis")
+def parse_neighborhood_components(step: Step) -> Node:
+    """Project on the components."""
+    return Linear.of(step.require_finite(), step.estimator.components_.T)

@@ -1,8 +1,7 @@
 """Search neighbours: the nearest of the fitted rows, or all within a radius.
 
-Precomputed distances: a full matrix, or a graph of neighbours.
-
-The search by which scikit-learn finds neighbours, which decides among equally near ones.
+Distances may be given: a full matrix, or a graph of neighbours.
+The search by which scikit-learn finds neighbours decides among equally near ones.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ from hbconv.parse.common.distance_metrics import (
     refuse_no_metric,
     squared_distances,
 )
-from hbconv.parse.common.fitted_arrays import dense, promoted
+from hbconv.parse.common.linear_scores import dense, promote
 from hbconv.parse.step import Step, concat
 
 __all__ = [
@@ -126,12 +125,12 @@ class Within:
     def outputs(self) -> dict[str, Output]:
         """Return what the methods of the source model return that find these.
 
-        A distance of -1 stands for none.
+        A distance of -1 means none.
         """
-        found = Held(self.near, self.distances, absent=-1.0)
+        lists = Held(self.near, self.distances, absent=-1.0)
         graph = Held(self.near, constant_like(self.near, 1.0))
         return {
-            "radius_neighbors": Output(found, AdjacencyLists(self.order), on_demand=True),
+            "radius_neighbors": Output(lists, AdjacencyLists(self.order), on_demand=True),
             "radius_neighbors_graph": Output(graph, Sparse(), on_demand=True),
         }
 
@@ -144,9 +143,9 @@ def fitted_rows(estimator: Any) -> npt.NDArray[Any]:
     """
     rows = dense(estimator._fit_X)
     tree = getattr(estimator, "_tree", None)
-    told = getattr(estimator, "n_samples_fit_", len(rows))
-    if told != len(rows):
-        raise ValueError(f"n_samples_fit_={told!r:.30}, for {len(rows)} rows of _fit_X")
+    count = getattr(estimator, "n_samples_fit_", len(rows))
+    if count != len(rows):
+        raise ValueError(f"n_samples_fit_={count!r:.30}, for {len(rows)} rows of _fit_X")
     if tree is not None and not np.array_equal(np.asarray(tree.data), rows):
         raise ValueError("_fit_X does not hold the rows of _tree")
     return rows
@@ -162,7 +161,7 @@ def read_surrogate(step: Step, estimator: Any, x: Node) -> Surrogate:
             "another. Fit it on rows.",
         )
     if estimator.metric == "precomputed":
-        return given_distances(step, estimator, x)
+        return precomputed_distances(step, estimator, x)
     rows = fitted_rows(estimator)
     metric = estimator.effective_metric_
     brute = estimator._fit_method == "brute"
@@ -202,6 +201,7 @@ def nearest(step: Step, estimator: Any, x: Node, count: int) -> Neighbors:
             "Many rows are equally far under it, and the source model takes some as its "
             "search meets them.",
         )
+    # Such a graph has sorted its neighbours already, so nothing is searched.
     if estimator.metric == "precomputed" and step.x_sparse and isinstance(x, Scatter):
         return _first(step, x, count)
     surrogate = read_surrogate(step, estimator, x)
@@ -211,17 +211,18 @@ def nearest(step: Step, estimator: Any, x: Node, count: int) -> Neighbors:
         )
     if estimator.metric == "precomputed" and step.x_sparse:
         positions: Node = Nearest(surrogate.node, count)
-        found: Node = EntriesAt(surrogate.node, positions)
-        require_neighbors(step, x, found)
+        entries: Node = EntriesAt(surrogate.node, positions)
+        require_neighbors(step, x, entries)
         warn_of_graph(step, x)
     else:
         warn_of_scaling(step, estimator)
         dense, sparse = (
+            # Searches of dense and of sparse rows differ, and so do their choices among ties.
             _smallest(surrogate.node, count, read_tie_rule(step, estimator, x, sparse=sparse))
             for sparse in (False, True)
         )
-        positions, found = map(step.by_form, dense, sparse)
-    return Neighbors(positions, surrogate.to_distance(found))
+        positions, entries = map(step.by_form, dense, sparse)
+    return Neighbors(positions, surrogate.to_distance(entries))
 
 
 def _first(step: Step, graph: Scatter, count: int) -> Neighbors:
@@ -252,6 +253,7 @@ def _smallest(node: Node, count: int, rule: TieRule) -> tuple[Node, Node]:
     if (
         not isinstance(node, SquaredDistances | Distances)
         or (isinstance(node, Distances) and node.kind != "square")
+        # Scores that bound distances pay only where most points can be left out.
         or count * _MANY > node.type.width
     ):
         smallest = Nearest(node, count, **rule.fields)
@@ -285,6 +287,7 @@ def within(step: Step) -> Within:
         )
         raise step.refuse("radius", est.radius, hint)
     surrogate = read_surrogate(step, est, finite_rows(step))
+    # The radius becomes a surrogate, so that no root decides rows that lie on it.
     near = Compare.of(surrogate.node, "le", surrogate.of_distance(float(est.radius)))
     return Within(near, surrogate.to_distance(surrogate.node), _search_order(est))
 
@@ -295,6 +298,7 @@ def _search_order(estimator: Any) -> Array:
     A search tree goes through its leaves from left to right, brute force through the rows.
     """
     tree = getattr(estimator, "_tree", None)
+    # idx_array lists the rows leaf by leaf.
     order = np.arange(estimator.n_samples_fit_) if tree is None else np.asarray(tree.idx_array)
     return Array(order.astype(np.int64))
 
@@ -304,9 +308,10 @@ def constant_like(x: Node, value: float) -> Node:
     return ConstantRows(x, Array(np.full(x.type.width, value)))
 
 
-_MEND = "Give the distances to all rows as an array, or convert the pipeline that makes the graph."
+_GIVE_ARRAY = (
+    "Give the distances to all rows as an array, or convert the pipeline that makes the graph."
+)
 
-__all__ = ["given_distances", "require_neighbors"]
 
 _GRAPHS = (
     "A graph has entries for neighbours alone. hbconv reads it straight from "
@@ -314,15 +319,15 @@ _GRAPHS = (
 )
 
 
-def given_distances(step: Step, estimator: Any, x: Node) -> Surrogate:
+def precomputed_distances(step: Step, estimator: Any, x: Node) -> Surrogate:
     """Return the distances that an estimator with ``metric="precomputed"`` is given.
 
     They are infinite to rows that a graph does not hold.
     """
     if step.x_sparse:
         return Surrogate(_graph(step, x), of_distance=_finite)
-    step.require_dense("takes the entries of a sparse matrix alone for neighbours", _MEND)
-    distances = promoted(x, np.zeros(0, estimator._fit_X.dtype))
+    step.require_dense("takes the entries of a sparse matrix alone for neighbours", _GIVE_ARRAY)
+    distances = promote(x, np.zeros(0, estimator._fit_X.dtype))
     step.check(
         Compare.of(distances, "lt", 0.0),
         f"Negative values in the distances given to {step.name} (step {step.where!r}).",
@@ -330,7 +335,7 @@ def given_distances(step: Step, estimator: Any, x: Node) -> Surrogate:
     return Surrogate(distances)
 
 
-def require_neighbors(step: Step, graph: Node, found: Node) -> None:
+def require_neighbors(step: Step, graph: Node, distances: Node) -> None:
     """Refuse rows for which a graph holds fewer neighbours than are needed.
 
     The distance to the last of them is then infinite.
@@ -341,17 +346,19 @@ def require_neighbors(step: Step, graph: Node, found: Node) -> None:
             "precomputed",
             "All neighbours in its graph are equally far. Make it with mode='distance'.",
         )
-    last = Select(found, Array(np.array([found.type.width - 1], dtype=np.int32)))
+    last = Select(distances, Array(np.array([distances.type.width - 1], dtype=np.int32)))
     message = (
-        f"{found.type.width} neighbours are required, but the graph given to {step.name} (step "
+        f"{distances.type.width} neighbours are required, but the graph given to {step.name} (step "
         f"{step.where!r}) holds fewer of some rows."
     )
+    # The nearest are in order, so the last one is the one that may be missing.
     step.check(Compare.of(last, "eq", np.inf), message)
 
 
 def _graph(step: Step, x: Node) -> Node:
     if not isinstance(x, Scatter | Held):
         raise step.refuse("metric", "precomputed", _GRAPHS)
+    # Rows that the graph lacks must never be nearest.
     return replace(x, absent=np.inf)
 
 
@@ -418,6 +425,7 @@ def read_tie_rule(step: Step, estimator: Any, x: Node, *, sparse: bool) -> TieRu
     formula = _formula(estimator, sparse=sparse)
     both_sparse = sparse and hasattr(fitted, "tocsr")
     by_heap = metric in _BY_HEAP or not isinstance(metric, str)
+    # ArgKmin of scikit-learn leaves two sparse arrays to scipy (its issue 28191).
     by_heap = by_heap and not (metric in _PRODUCTS and both_sparse)
     if by_heap and fitted.dtype in (np.float32, np.float64):
         search: NearestSearch = HeapSearch(fitted.dtype.name, _threads())
@@ -445,12 +453,12 @@ def _terms(estimator: Any, points: Array, *, sparse: bool) -> TermDistances | No
     """Return the terms of a metric that is a sum of them."""
     metric, params = named_metric(estimator.effective_metric_, estimator.effective_metric_params_)
     weights = params.get("V" if metric == "seuclidean" else "w")
-    given = None if weights is None else Array(np.asarray(weights, np.float64))
+    scales = None if weights is None else Array(np.asarray(weights, np.float64))
     if metric in _TERMS:
-        return TermDistances(points, None, *_TERMS[metric], given, sparse)
+        return TermDistances(points, None, *_TERMS[metric], scales, sparse)
     if metric not in ("minkowski", "p"):
         return None
-    return TermDistances(points, None, "power", float(params.get("p", 2)), given, sparse)
+    return TermDistances(points, None, "power", float(params.get("p", 2)), scales, sparse)
 
 
 def warn_of_graph(step: Step, graph: Node) -> None:
@@ -482,6 +490,7 @@ def _warn(step: Step, why: str) -> None:
 
 def _threads() -> int:
     """Return how many threads scikit-learn's search takes on this machine."""
+    # Of few rows each thread searches a part of the fitted rows, which decides among ties.
     helpers = sys.modules.get("sklearn.utils._openmp_helpers")
     return int(helpers._openmp_effective_n_threads()) if helpers else 1
 
@@ -489,23 +498,21 @@ def _threads() -> int:
 def _tree_rule(step: Step, estimator: Any, x: Node) -> TieRule:
     """Read the leaves of a search tree, and what bounds the distance to each node."""
     _, order, nodes, bounds = map(np.asarray, estimator._tree.get_arrays())
+    # A search tree is a full binary heap, so its second half is the leaves.
     leaves = nodes[len(nodes) // 2 :]
+    # Leaves are adjacent: each ends where the next one starts.
     starts = np.append(leaves["idx_start"], leaves["idx_end"][-1:])
-    made = _boxes if estimator._fit_method == "kd_tree" else _balls
     wide = Cast(x, "float64")
-    reach = made(step, estimator, wide, nodes, bounds)
+    if estimator._fit_method == "kd_tree":
+        reach = _boxes(estimator, wide, bounds)
+    else:
+        reach = _balls(step, estimator, wide, nodes, bounds)
     search = TreeSearch(Array.of(order, np.int64), Array(starts), True)
     points = Array(dense(estimator._fit_X).astype(np.float64))
     return TieRule(search, wide, (reach,), _terms(estimator, points, sparse=False))
 
 
-def _boxes(
-    step: Step,  # noqa: ARG001
-    estimator: Any,
-    x: Node,
-    nodes: npt.NDArray[Any],  # noqa: ARG001
-    bounds: npt.NDArray[Any],
-) -> Node:
+def _boxes(estimator: Any, x: Node, bounds: npt.NDArray[Any]) -> Node:
     """Bound by the distance to the faces of a box, in the unit of entries."""
     metric, params = named_metric(estimator.effective_metric_, estimator.effective_metric_params_)
     p = _POWERS.get(metric, float(params.get("p", 2)))
@@ -513,14 +520,11 @@ def _boxes(
 
 
 def _balls(
-    step: Step,
-    estimator: Any,
-    x: Node,
-    nodes: npt.NDArray[Any],
-    bounds: npt.NDArray[Any],
+    step: Step, estimator: Any, x: Node, nodes: npt.NDArray[Any], bounds: npt.NDArray[Any]
 ) -> Node:
     """Bound by the distance to the surface of a ball, in the unit of entries."""
     metric, params = named_metric(estimator.effective_metric_, estimator.effective_metric_params_)
     surrogate = read_metric(step, x, bounds[0], metric, params)
     centre = surrogate.to_distance(surrogate.node)
+    # A row inside of the ball has a bound of 0.
     return surrogate.of_distances(Clip.of(Affine.of(centre, sub=nodes["radius"]), 0.0, np.inf))

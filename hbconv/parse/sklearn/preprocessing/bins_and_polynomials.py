@@ -1,7 +1,4 @@
-"""Bins and polynomials of columns.
-
-SplineTransformer: a spline basis of each column.
-"""
+"""Bins, polynomials and splines of columns."""
 
 from __future__ import annotations
 
@@ -61,7 +58,7 @@ def parse_k_bins_discretizer(step: Step) -> dict[str, Output]:
     x: Node = Cast(step.x, "float" if est.dtype is None else np.dtype(est.dtype).name)
     bins = Bins(
         step.require_finite(x),
-        Array(_padded([np.asarray(edges)[1:-1] for edges in est.bin_edges_])),
+        Array(_pad_rows([np.asarray(edges)[1:-1] for edges in est.bin_edges_])),
     )
     if encode == "ordinal":
         return {"transform": Output(bins)}
@@ -81,7 +78,9 @@ def invert_k_bins_discretizer(step: Step) -> Node:
     est = step.estimator
     sizes = [len(edges) - 1 for edges in est.bin_edges_]
     with np.errstate(invalid="ignore", over="ignore"):
+        # The sum of infinite outer edges is NaN, and large ones overflow, as in the source.
         centres = [(edges[1:] + edges[:-1]) * 0.5 for edges in map(np.asarray, est.bin_edges_)]
+    # The first entry is for the code -1, which does not occur here.
     tables = tuple(Array(np.append(row[:1], row)) for row in centres)
     if est.encode == "ordinal":
         step.refuse_sparse("inverts no sparse matrix of ordinals")
@@ -112,6 +111,7 @@ def parse_polynomial_features(step: Step) -> dict[str, Output]:
     _require_full(
         step, sum(1 for d in range(1, est._max_degree + 1) for _ in choose(range(x.type.width), d))
     )
+    # Floats multiply in another order to another last bit.
     backward = [term[::-1] for term in terms]
     node = step.by_form(
         *(Polynomial(x, _table(each, est._max_degree)) for each in (backward, terms))
@@ -124,8 +124,8 @@ def _require_full(step: Step, terms: int) -> None:
 
     The source model makes terms below the least degree too, and cuts them off.
     """
-    found = step.estimator._n_out_full - bool(step.estimator.include_bias)
-    if found != terms:
+    count = step.estimator._n_out_full - bool(step.estimator.include_bias)
+    if count != terms:
         raise step.damaged(f"_n_out_full={step.estimator._n_out_full}, but there are {terms} terms")
 
 
@@ -137,8 +137,9 @@ def _table(terms: list[tuple[int, ...]], degree: int) -> Array:
     return Array(table)
 
 
-def _padded(rows: list[np.ndarray]) -> np.ndarray:
+def _pad_rows(rows: list[np.ndarray]) -> np.ndarray:
     """Return rows of one length, at least 1, padded with NaN."""
+    # Bins counts the edges at or below a value, which NaN never is.
     table = np.full((len(rows), max(1, *map(len, rows))), np.nan, dtype=np.result_type(*rows))
     for row, values in zip(table, rows, strict=True):
         row[: len(values)] = values
@@ -168,7 +169,7 @@ def parse_spline_transformer(step: Step) -> dict[str, Output]:
     n_splines = splines.type.width // x.type.width
     if allow_nan:
         splines = Choose(
-            IsMissing(_repeated(x, n_splines)),
+            IsMissing(_repeat_columns(x, n_splines)),
             ConstantRows(x, Array(np.zeros(splines.type.width))),
             splines,
         )
@@ -189,12 +190,13 @@ def _bounds(est: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     knots = [spline.t for spline in est.bsplines_]
     places = [int(place) for place in _inner_knots(est)]
     low = np.array([t[place] for t, place in zip(knots, places, strict=True)])
+    # As many knots are outside of the interval on both sides.
     high = np.array([t[-place - 1] for t, place in zip(knots, places, strict=True)])
     return low, high
 
 
 def _inner_knots(est: Any) -> npt.NDArray[np.int64]:
-    """Return how many knots stand before the bound of each column: the degree.
+    """Return how many knots are before the bound of each column: the degree.
 
     Below degree 2 a linear extrapolation of the source model counts one more after each column.
     """
@@ -209,7 +211,7 @@ def _require_first_knot(step: Step, x: Node, low: npt.NDArray[Any], high: npt.ND
     """Refuse rows for which the source model fails.
 
     It replaces values beyond the knots by the first knot in the input's dtype.
-    Rounded, that knot may itself lie beyond.
+    Rounded, that knot may itself be beyond.
     """
     if step.estimator.extrapolation in ("constant", "linear"):
         first = CastLike(ConstantRows(x, Array(low)), x)
@@ -233,7 +235,7 @@ def _basis(step: Step, x: Node) -> SplineBasis:
     )
 
 
-def _refused(step: Step, x: Node, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> Node:
+def _refuse_beyond(step: Step, x: Node, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> Node:
     """Refuse values beyond the base interval."""
     step.check(
         IsOutside.of(x, low, high),
@@ -242,21 +244,21 @@ def _refused(step: Step, x: Node, low: npt.NDArray[Any], high: npt.NDArray[Any])
     return _basis(step, x)
 
 
-def _continued(step: Step, x: Node, _low: npt.NDArray[Any], _high: npt.NDArray[Any]) -> Node:
+def _continue_outer(step: Step, x: Node, _low: npt.NDArray[Any], _high: npt.NDArray[Any]) -> Node:
     """Continue the outer polynomials."""
     return _basis(step, x)
 
 
-def _constant(step: Step, x: Node, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> Node:
+def _keep_bounds(step: Step, x: Node, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> Node:
     """Keep the value at the bound; for degree 0 values beyond are refused."""
     return (
         _basis(step, Clip.of(x, low, high))
         if step.estimator.degree
-        else _refused(step, x, low, high)
+        else _refuse_beyond(step, x, low, high)
     )
 
 
-def _linear(step: Step, x: Node, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> Node:
+def _continue_slopes(step: Step, x: Node, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> Node:
     """Continue with the slope at the bound: ``f(bound) + (x - bound) * f'(bound)``.
 
     The source model does so for the outer splines alone, and leaves 0 for the others.
@@ -273,10 +275,10 @@ def _linear(step: Step, x: Node, low: npt.NDArray[Any], high: npt.NDArray[Any]) 
     node: Node = basis
     for _, bound, outer, op in parts if step.estimator.degree < 2 else ():
         bounds = Array(np.repeat(bound, basis.n_splines))
-        beyond = Compare(_repeated(x, basis.n_splines), op, bounds)
+        beyond = Compare(_repeat_columns(x, basis.n_splines), op, bounds)
         node = Choose(beyond, Affine.of(basis, mul=outer.astype(np.float64)), node)
     excess = [
-        Affine.of(_repeated(part, basis.n_splines), mul=_slopes(step, bound) * outer)
+        Affine.of(_repeat_columns(part, basis.n_splines), mul=_slopes(step, bound) * outer)
         for part, bound, outer, _ in parts
     ]
     return Add((node, *excess))
@@ -285,6 +287,7 @@ def _linear(step: Step, x: Node, low: npt.NDArray[Any], high: npt.NDArray[Any]) 
 def _outer_splines(est: Any, n_splines: int) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Return which splines of each column are continued below its bounds, and which above."""
     degrees = _inner_knots(est)
+    # Below degree 2 the source continues one spline more, whose slope at the bound is not zero.
     counts = np.where(degrees <= 1, degrees + 1, degrees)[:, np.newaxis]
     places = np.arange(n_splines)
     return (places < counts).ravel(), (places >= n_splines - counts).ravel()
@@ -299,10 +302,11 @@ def _slopes(step: Step, bounds: npt.NDArray[Any]) -> npt.NDArray[Any]:
     )
 
 
-def _periodic(step: Step, x: Node, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> Node:
+def _wrap_periods(step: Step, x: Node, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> Node:
     """Map values into the base interval; a column without length becomes zero."""
     offset = Affine.of(x, sub=low)
     has_length = high > low
+    # A period of 0 cannot divide; such columns are multiplied by 0 below.
     periods = np.where(has_length, high - low, 1.0)
     limit = np.where(has_length, Modulo.LIMIT * periods, np.inf)
     step.check(
@@ -312,15 +316,15 @@ def _periodic(step: Step, x: Node, low: npt.NDArray[Any], high: npt.NDArray[Any]
     return _basis(step, Affine.of(Modulo(offset, Array(periods)), add=low, mul=has_length))
 
 
-def _repeated(x: Node, count: int) -> Node:
+def _repeat_columns(x: Node, count: int) -> Node:
     return Select(x, Array(np.repeat(np.arange(x.type.width, dtype=np.int32), count)))
 
 
 _RULES = {
-    "error": _refused,
-    "continue": _continued,
-    "constant": _constant,
-    "linear": _linear,
-    "periodic": _periodic,
+    "error": _refuse_beyond,
+    "continue": _continue_outer,
+    "constant": _keep_bounds,
+    "linear": _continue_slopes,
+    "periodic": _wrap_periods,
 }
 """What each extrapolation makes of values beyond the knots."""

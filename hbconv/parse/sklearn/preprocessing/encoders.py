@@ -1,8 +1,7 @@
-"""Encoders: categories become codes, codes become ordinals or zeros and ones.
+"""Encoders: categories become codes, and codes ordinals, zeros and ones, or mean targets.
 
-Inverses of encoders: from codes, or zeros and ones, back to categories.
-
-TargetEncoder: the mean target of each category.
+Inverses read codes, or zeros and ones, back to categories.
+Binarizers of labels do the same for targets.
 """
 
 from __future__ import annotations
@@ -29,6 +28,9 @@ from hbconv.containers import (
     IsOutside,
     LabelColumns,
     Labels,
+    Modulo,
+    Multiply,
+    NameTuples,
     Node,
     OneHot,
     Output,
@@ -38,10 +40,20 @@ from hbconv.containers import (
     Select,
     sparse_form,
 )
-from hbconv.parse.checks.soundness import require_order
-from hbconv.parse.common.text_columns import category_codes, columns_of, is_nan, object_codes
+from hbconv.containers.extractors import Terms, Tokens
+from hbconv.parse.common.text_columns import (
+    are_numbers,
+    category_codes,
+    columns_of,
+    entry_name,
+    extract_entries,
+    is_nan,
+    item_column,
+    object_codes,
+)
 from hbconv.parse.inverses import inverts
 from hbconv.parse.registry import parses
+from hbconv.parse.soundness import require_order
 from hbconv.parse.step import Step, concat, select
 
 __all__ = ["argmax_of_blocks", "category_matrix", "codes_of_numbers", "object_matrix"]
@@ -90,20 +102,21 @@ def parse_one_hot_encoder(step: Step) -> dict[str, Output]:
     if dtype not in (*_DTYPES, *_SMALL):
         raise step.refuse("dtype", dtype, f"hbconv handles {', '.join((*_DTYPES, *_SMALL))}.")
     tables = [_one_hot_table(est, j) for j in range(len(est.categories_))]
-    found = object_matrix(step)
+    positions = object_matrix(step)
     if est.handle_unknown == "warn" or (est.drop is not None and est.handle_unknown != "error"):
         encoded = "all zeros" if est.handle_unknown == "ignore" else "the infrequent category."
         message = (
             "Found unknown categories in columns {columns} during transform. These unknown "
             f"categories will be encoded as {encoded}"
         )
-        step.warn(Compare.of(found, "eq", -1), message)
-    codes = _recoded(found, tables)
+        step.warn(Compare.of(positions, "eq", -1), message)
+    codes = _recode(positions, tables)
     sizes = tuple(int(n) for n in est._n_features_outs)
-    made = tuple(int(table.max()) + 1 for table in tables)
-    if sizes[: len(made)] != made[: len(sizes)]:
+    widths = tuple(int(table.max()) + 1 for table in tables)
+    if sizes[: len(widths)] != widths[: len(sizes)]:
         raise step.damaged(
-            f"_n_features_outs={list(sizes)[:9]}, but its categories make {list(made)[:9]} columns"
+            f"_n_features_outs={list(sizes)[:9]}, but its categories make {list(widths)[:9]} "
+            "columns"
         )
     small = dtype in _SMALL
     return {
@@ -140,6 +153,7 @@ def parse_label_encoder(step: Step) -> dict[str, Output]:
     require_order(step.estimator, step.place, classes)
     if classes.dtype.kind in "biu":
         dtype = "bool" if classes.dtype.kind == "b" else "int64"
+        # Bools are cast to bool first: all but 0 is True.
         step = replace(step, x=Cast(Cast(step.require_finite(), dtype), "int64"))
         classes = classes.astype(np.int64)
     codes = category_codes(step, 0, classes)
@@ -155,14 +169,16 @@ def _one_hot_table(est: Any, j: int) -> npt.NDArray[np.int32]:
     n_categories = len(est.categories_[j])
     columns = np.arange(n_categories) if groups is None else np.asarray(groups)
     takes_unknown = groups is not None and est.handle_unknown in ("infrequent_if_exist", "warn")
+    # The group of infrequent categories has the last column.
     columns = np.array([columns.max() if takes_unknown else -1, *columns])
     dropped = None if est._drop_idx_after_grouping is None else est._drop_idx_after_grouping[j]
     if dropped is not None:
+        # Columns behind the dropped one move up.
         columns = np.where(columns == dropped, -1, columns - (columns > dropped))
     return columns.astype(np.int32)
 
 
-def _recoded(codes: Node, tables: list[npt.NDArray[np.int32]]) -> Node:
+def _recode(codes: Node, tables: list[npt.NDArray[np.int32]]) -> Node:
     if all(np.array_equal(t, np.arange(-1, len(t) - 1)) for t in tables):
         return codes
     return Recode(codes, tuple(Array(t) for t in tables))
@@ -176,6 +192,7 @@ def _ordinal_table(est: Any, j: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         table[1 : len(groups) + 1] = groups
     if j in est._missing_indices:
         table[est._missing_indices[j] + 1] = est.encoded_missing_value
+    # Unknown values are refused by a check where they have no number.
     table[0] = est.unknown_value if est.handle_unknown == "use_encoded_value" else 0
     return table
 
@@ -209,8 +226,8 @@ def invert_one_hot_encoder(step: Step) -> Output:
     ]
     dtype = np.result_type(*[table.dtype for table in kept])
     step.require_finite()
-    found = argmax_of_blocks(step.x, [int(size) for size in est._n_features_outs])
-    read = [_one_hot_column(step, j, kept[j], *found[j]) for j in range(len(kept))]
+    blocks = argmax_of_blocks(step.x, [int(size) for size in est._n_features_outs])
+    read = [_one_hot_column(step, j, kept[j], *blocks[j]) for j in range(len(kept))]
     tables = [table.astype(dtype) for _, table, _ in read]
     return _categories(
         [codes for codes, _, _ in read], tables, unknown=any(may for _, _, may in read)
@@ -219,14 +236,14 @@ def invert_one_hot_encoder(step: Step) -> Output:
 
 def argmax_of_blocks(x: Node, sizes: Sequence[int]) -> list[tuple[Node, Node]]:
     """Return the place of the largest column of each block, and whether the block adds up to 0."""
-    found: list[tuple[Node, Node]] = []
+    blocks: list[tuple[Node, Node]] = []
     ends = np.cumsum(sizes)
     for size, end in zip(sizes, ends.tolist(), strict=True):
         block = Select(x, Array(np.arange(end - size, end, dtype=np.int32)))
         total = Pool(block, (tuple(range(size)),), "sum") if size else ConstantRows(x, _zero())
         place = ArgMax(block) if size else ConstantRows(x, _zero())
-        found.append((place, Compare.of(total, "eq", 0.0)))
-    return found
+        blocks.append((place, Compare.of(total, "eq", 0.0)))
+    return blocks
 
 
 def _zero() -> Array:
@@ -252,7 +269,8 @@ def _one_hot_column(
         return beyond, table, False
     if takes_unknown:
         return Choose(is_zero, _code(step.x, len(shown)), place), shown, True
-    if drops is None or len(shown) > 1:  # of one category alone, the source model reads zeros too
+    # Of a single category the source reads zeros as well.
+    if drops is None or len(shown) > 1:
         step.check(
             is_zero,
             f"Column {j} holds rows of zeros, which {step.name} (step {step.where!r}) cannot "
@@ -300,10 +318,10 @@ def _ordinal_column(
     taken = [] if group is None else [(len(categories) - len(group), len(kept))]
     if est.handle_unknown == "use_encoded_value":
         taken.append((est.unknown_value, len(table)))
-    known = label
+    ordinals = label
     for value, _ in taken:
-        known = Choose(_equals(label, value), ConstantRows(label, Array([0.0])), known)
-    codes = codes_of_numbers(step, known, [len(kept)])
+        ordinals = Choose(_equals(label, value), ConstantRows(label, Array([0.0])), ordinals)
+    codes = codes_of_numbers(step, ordinals, [len(kept)])
     for value, code in taken:
         codes = Choose(_equals(label, value), _code(label, code), codes)
     return codes, table
@@ -316,11 +334,13 @@ def _equals(label: Node, value: Any) -> Node:
 def codes_of_numbers(step: Step, x: Node, sizes: Sequence[int]) -> Node:
     """Return numbers as positions in tables of these sizes; refuse those beyond.
 
-    A number is cut off to a whole one, and a negative one counts from the end.
+    A number is truncated to an integer, and a negative one counts from the end.
     """
     n = np.asarray(sizes, dtype=np.float64)
+    # NaN is not outside of any bounds, infinity is.
     refused = Choose(IsMissing(x, float("nan")), ConstantRows(x, Array(np.full(len(n), np.inf))), x)
     step.check(
+        # Numbers are truncated: all strictly between -n - 1 and n are positions.
         IsOutside.of(refused, np.nextafter(-n - 1, 0), np.nextafter(n, 0)),
         f"Input X holds codes of no category, which {step.name} (step {step.where!r}) refuses.",
     )
@@ -368,6 +388,7 @@ def parse_target_encoder(step: Step) -> Node:
     The unknown category gets the mean over all rows.
     """
     est = step.estimator
+    # encodings_ has each column once for each class.
     means = np.atleast_1d(est.target_mean_)
     codes = select(
         object_matrix(step), np.repeat(np.arange(len(est.categories_)), len(means)).tolist()
@@ -376,3 +397,147 @@ def parse_target_encoder(step: Step) -> Node:
         np.append(means[k % len(means)], encoding) for k, encoding in enumerate(est.encodings_)
     )
     return Recode(codes, tuple(Array(np.asarray(table, dtype=np.float64)) for table in tables))
+
+
+def _features(binarizer: Any) -> Schema:
+    """Return one sequence of labels, or a column of zeros and ones for each class."""
+    return (
+        Schema.matrix(len(binarizer.classes_)) if _is_multilabel(binarizer) else Schema.sequence()
+    )
+
+
+@parses("sklearn.preprocessing.LabelBinarizer", features=_features, takes_sparse=True)
+def parse_label_binarizer(step: Step) -> dict[str, Output]:
+    """Give ``pos_label`` for a row's class and ``neg_label`` for the others, as int64."""
+    if not _is_multilabel(step.estimator):
+        step.refuse_sparse()
+    codes = _indicators(step) if _is_multilabel(step.estimator) else _class_codes(step)
+    return {"transform": Output(codes, sparse_form(bool(step.estimator.sparse_output)))}
+
+
+def _is_multilabel(binarizer: Any) -> bool:
+    return bool(binarizer.y_type_.startswith("multilabel"))
+
+
+def _class_codes(step: Step) -> Node:
+    """Look up the class.
+
+    Two classes share a column, and other labels are refused: they would add a second column.
+    """
+    classes = np.asarray(step.estimator.classes_)
+    require_order(step.estimator, step.place, classes)
+    if are_numbers(classes):
+        classes = classes.astype(np.int64) if classes.dtype.kind == "b" else classes
+        _require_whole(step)
+    codes = category_codes(step, 0, classes)
+    if len(classes) > 2:
+        return _show_labels(
+            step, select(codes, [0] * len(classes)), np.eye(len(classes), dtype=bool)
+        )
+    step.check(
+        Compare.of(codes, "eq", -1), f"y contains previously unseen labels (step {step.where!r})."
+    )
+    return _show_labels(step, codes, np.arange(len(classes))[None] == 1)
+
+
+def _indicators(step: Step) -> Node:
+    """Return zeros and ones as the two labels."""
+    _require_whole(step)
+    step.check(
+        IsOutside.of(step.x, 0.0, 1.0), f"y holds other values than 0 and 1 (step {step.where!r})."
+    )
+    return _show_labels(
+        step, Compare.of(step.x, "ne", 0.0, "int32"), np.tile([False, True], (step.x.type.width, 1))
+    )
+
+
+def _require_whole(step: Step) -> None:
+    """Refuse numbers with a fraction, which cannot be labels."""
+    x = step.require_finite()
+    fraction = Modulo(x, Array(np.ones(x.type.width)))
+    step.check(
+        Compare.of(fraction, "ne", 0.0),
+        f"y holds numbers with a fraction, which are not labels (step {step.where!r}).",
+    )
+
+
+def _show_labels(step: Step, codes: Node, is_positive: npt.NDArray[np.bool_]) -> Node:
+    """Return ``pos_label`` or ``neg_label`` for each code.
+
+    Row j of ``is_positive`` shows which codes of column j get ``pos_label``.
+    An unknown code gets ``neg_label``.
+    """
+    est = step.estimator
+    values = np.where(np.insert(is_positive, 0, values=False, axis=1), est.pos_label, est.neg_label)
+    return Recode(codes, tuple(Array(row.astype(np.int64)) for row in values))
+
+
+def _columns_of_labels(binarizer: Any, width: int) -> Schema:
+    """Return a sequence where two classes share a column, else a column for each class."""
+    return Schema.sequence() if _has_one_column(binarizer) else Schema.matrix(width)
+
+
+def _has_one_column(binarizer: Any) -> bool:
+    return not _is_multilabel(binarizer) and binarizer.y_type_ != "multiclass"
+
+
+@inverts("sklearn.preprocessing.LabelBinarizer", takes_sparse=True, columns=_columns_of_labels)
+def invert_label_binarizer(step: Step) -> Output:
+    """Take the class of the largest column, or compare with the middle of the two labels.
+
+    Two columns for two classes, and another ``threshold``, are not taken.
+    """
+    est = step.estimator
+    if est.sparse_input_:
+        raise step.refuse("sparse_input_", True, "Fit it on an array to invert it.")
+    x = step.require_finite()
+    if est.y_type_ == "multiclass":
+        return Output(_largest(step, x), Labels(Array(np.asarray(est.classes_))))
+    threshold = Array(np.full(x.type.width, (est.pos_label + est.neg_label) / 2.0))
+    above = Compare(Cast(x, "float"), "gt", threshold, "int32", weak=True)
+    if _is_multilabel(est):
+        return Output(Cast(above, "int64"))
+    codes = above if len(est.classes_) > 1 else ConstantRows(x, Array(np.zeros(1, np.int32)))
+    return Output(codes, Labels(Array(np.asarray(est.classes_))))
+
+
+def _largest(step: Step, x: Node) -> Node:
+    """Return the place of the largest column.
+
+    The source model confuses classes in sparse rows that hold negative numbers and none above 0.
+    """
+    groups = (tuple(range(x.type.width)),)
+    highest, lowest = (Pool(x, groups, name) for name in ("max", "min"))
+    # Negative numbers below and none above 0: the product is negative.
+    beside = Compare.of(Multiply((Compare.of(highest, "le", 0.0, "float64"), lowest)), "lt", 0.0)
+    step.check_sparse(beside, f"A sparse row holds no number above 0 (step {step.where!r}).")
+    return ArgMax(x)
+
+
+@parses("sklearn.preprocessing.MultiLabelBinarizer", features=item_column)
+def parse_multi_label_binarizer(step: Step) -> dict[str, Output]:
+    """Set the column of each label of a row; unknown labels are left out.
+
+    A text is refused: the source model takes its letters for labels.
+    """
+    labels = step.estimator.classes_.tolist()
+    cached = step.estimator._cached_dict
+    if cached is not None and cached != {label: j for j, label in enumerate(labels)}:
+        raise step.damaged("_cached_dict does not hold the places of classes_")
+    classes = Terms(tuple(entry_name(step, label) for label in labels))
+    return {
+        "transform": Output(
+            extract_entries(step, Tokens(), classes, "int64", binary=True),
+            sparse_form(bool(step.estimator.sparse_output)),
+        )
+    }
+
+
+@inverts("sklearn.preprocessing.MultiLabelBinarizer", takes_sparse=True)
+def invert_multi_label_binarizer(step: Step) -> Output:
+    """List the labels of each row as a tuple; other numbers than 0 and 1 are refused."""
+    x = step.require_finite()
+    # x (x - 1) is 0 for 0 and 1 alone.
+    is_other = Compare.of(Multiply((x, Affine.of(x, sub=1.0))), "ne", 0.0)
+    step.check(is_other, f"Expected only 0s and 1s in label indicator (step {step.where!r}).")
+    return Output(x, NameTuples(Array(np.asarray(step.estimator.classes_))))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hbconv.errors import ConversionError
-from hbconv.parse.checks.damage import reading
+from hbconv.parse.damage import reading
 from hbconv.parse.spark.boosters import JavaObject, read_java_object
 from tests.support.synapse_models import STORED
 

@@ -1,4 +1,4 @@
-"""Means and votes of estimators."""
+"""Means and votes of estimators, estimators that read what others predict, adaptive boosting."""
 
 from __future__ import annotations
 
@@ -7,10 +7,15 @@ from functools import partial
 
 import xgboost
 from matrix.case import Case
-from matrix.fitting import fit
-from matrix.members import LIGHT, LOGISTIC, REGRESSION_TREE, RIDGE, TREE, XGB
+from matrix.data import fit_rows, target
+from matrix.fitting import Trees, fit
+from matrix.members import LIGHT, LINEAR, LOGISTIC, REGRESSION_TREE, RIDGE, TREE, XGB
 from sklearn import (
+    clone,
     ensemble,
+    linear_model,
+    multioutput,
+    svm,
 )
 
 
@@ -43,4 +48,74 @@ def voting() -> Iterator[Case]:
     yield case("float32", fit(ensemble.VotingRegressor(boosters), "value"), kind="trees")
 
 
-CASES = (*voting(),)
+def stacking() -> Iterator[Case]:
+    """Every stack_method, the input passed through or not."""
+    case = partial(Case, "sklearn.ensemble.StackingClassifier")
+    members = [("linear", LOGISTIC), ("tree", TREE), ("svm", svm.LinearSVC())]
+    yield case("three text", fit(ensemble.StackingClassifier(members, cv=2), "three_text"))
+    yield case(
+        "two, passthrough",
+        fit(ensemble.StackingClassifier(members, LIGHT(), cv=2, passthrough=True), "two_text"),
+    )
+    for method in ("predict_proba", "decision_function", "predict"):
+        some = [("a", LOGISTIC), ("b", linear_model.SGDClassifier("log_loss", random_state=0))]
+        yield case(
+            method, fit(ensemble.StackingClassifier(some, TREE, cv=2, stack_method=method), "two")
+        )
+    several = [
+        ("tree", TREE),
+        ("chain", multioutput.MultiOutputClassifier(LOGISTIC)),
+        ("none", "drop"),
+    ]
+    yield case(
+        "several labels",
+        fit(ensemble.StackingClassifier(several, TREE, cv=2), "labels"),
+        kind="trees",
+    )
+    yield case(
+        "boosters",
+        fit(
+            ensemble.StackingClassifier([("xgb", XGB()), ("light", LIGHT())], XGB(), cv=2),
+            "three_text",
+        ),
+        kind="float32 inside",
+    )
+    case = partial(Case, "sklearn.ensemble.StackingRegressor")
+    members = [("linear", RIDGE), ("tree", REGRESSION_TREE), ("none", "drop")]
+    yield case("default", fit(ensemble.StackingRegressor(members, cv=2), "value"))
+    yield case(
+        "passthrough",
+        fit(ensemble.StackingRegressor(members, LINEAR, cv=2, passthrough=True), "value"),
+    )
+    fitted = [
+        ("a", xgboost.XGBRegressor(n_estimators=3, n_jobs=1).fit(fit_rows(), target("value"))),
+        ("b", clone(RIDGE).fit(fit_rows(), target("value"))),
+    ]
+    yield case(
+        "prefit, xgboost",
+        fit(ensemble.StackingRegressor(fitted, REGRESSION_TREE, cv="prefit"), "value"),
+    )
+
+
+def ada_boosts() -> Iterator[Case]:
+    """Adaptive boosting of trees, which become one forest, and of others."""
+    classifier = "sklearn.ensemble.AdaBoostClassifier"
+    regressor = "sklearn.ensemble.AdaBoostRegressor"
+    make = partial(ensemble.AdaBoostClassifier, n_estimators=8, random_state=0)
+    yield Trees(classifier, "three text", fit(make(), "three_text"))
+    yield Trees(classifier, "two bool", fit(make(), "two_bool"))
+    trees = ensemble.AdaBoostRegressor(n_estimators=8, random_state=0)
+    yield Trees(regressor, "default", fit(trees, "value"))
+    logistic = linear_model.LogisticRegression(max_iter=50)
+    few = {"n_estimators": 4, "random_state": 0}
+    linear = ensemble.AdaBoostClassifier(logistic, **few)
+    yield Case(classifier, "linear members", fit(linear, "three_text"))
+    ridges = ensemble.AdaBoostRegressor(linear_model.Ridge(), **few)
+    yield Case(regressor, "linear members", fit(ridges, "value"))
+
+
+CASES = (
+    *voting(),
+    *stacking(),
+    *ada_boosts(),
+)

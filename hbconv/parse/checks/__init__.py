@@ -1,1 +1,0 @@
-"""Checks of what was read: damaged files, handmade estimators, contradictions, misfits."""
