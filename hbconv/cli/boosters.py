@@ -27,8 +27,8 @@ from hbconv.sources.skops_files import BOOSTERS, TRUSTED
 __all__ = ["asked_source", "open_booster"]
 
 _NOT_LOADED: Mapping[ModelFormat | None, str] = {
-    ModelFormat.TREELITE_JSON: "Treelite itself does not load its JSON. Compare a checkpoint (.tl) "
-    "of the model.",
+    ModelFormat.TREELITE_JSON: "Treelite itself does not load its JSON. Compare a checkpoint "
+    f"({ModelFormat.TREELITE.value.suffixes[0]}) of the model.",
     ModelFormat.XGBOOST_OLD: "XGBoost since 3.1 does not load its old binary. Save the model by "
     "booster.save_model('model.ubj') with an earlier one, and compare that.",
 }
@@ -77,23 +77,11 @@ def open_booster(path: Path, threads: int = 1) -> Any:
     OptionError
         The library does not load the file.
     """
-    found = ModelFormat.LIGHTGBM if path.is_dir() else format_of(path)
-    if found in _NOT_LOADED:
-        raise OptionError(f"{path.name}: {_NOT_LOADED[found]}")
+    kind = format_of(path)
+    if kind in _NOT_LOADED:
+        raise OptionError(f"{path.name}: {_NOT_LOADED[kind]}")
     try:
-        if path.is_dir():
-            return _lightgbm(native_part(path), threads)
-        if found is ModelFormat.LIGHTGBM:
-            return _lightgbm(path, threads)
-        if found is ModelFormat.ONNX:
-            return open_session(path, threads)
-        if found is ModelFormat.TREELITE:
-            return _treelite(path, threads)
-        if found is ModelFormat.SKOPS:
-            return _skops(path)
-        if found is ModelFormat.CATBOOST_JSON:
-            return open_catboost(path, "json")
-        return _xgboost(path, threads)
+        return _LOADERS[kind](path, threads)
     except ImportError as error:
         raise MissingPackageError(
             f"To compare {path.name} with its own library, install it: pip install {error.name}"
@@ -199,3 +187,16 @@ def _columns(graph: Graph, given: InputPort, rows: Any) -> Any:
     else:
         found = rows.iloc[:, columns].to_numpy()
     return found.reshape(len(found), *given.shape)
+
+
+_LOADERS: Mapping[ModelFormat | None, Callable[[Path, int], Any]] = {
+    ModelFormat.CATBOOST_JSON: lambda path, _: open_catboost(path, "json"),
+    ModelFormat.LIGHTGBM: _lightgbm,
+    ModelFormat.ONNX: open_session,
+    ModelFormat.SKOPS: lambda path, _: _skops(path),
+    ModelFormat.SYNAPSE: lambda path, threads: _lightgbm(native_part(path), threads),
+    ModelFormat.TREELITE: _treelite,
+    ModelFormat.XGBOOST: _xgboost,
+    ModelFormat.XGBOOST_JSON: _xgboost,
+}
+"""What loads each format with the library that it is of."""

@@ -151,7 +151,8 @@ def _load_pickle(path: Path) -> Any:
         import joblib
     except ImportError as error:
         raise MissingPackageError(
-            "Reading .pkl and .joblib files needs joblib. Install with: pip install joblib"
+            f"Reading {' and '.join(ModelFormat.PICKLE.value.suffixes)} files needs joblib. "
+            "Install with: pip install joblib"
         ) from error
     with warnings.catch_warnings():
         warnings.simplefilter(

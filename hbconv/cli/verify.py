@@ -20,6 +20,7 @@ from hbconv.cli.sources import (
 from hbconv.engines.scorer import rows_for
 from hbconv.errors import OptionError
 from hbconv.parse.spark.saved_model import SparkModel
+from hbconv.score.formats import SUFFIXES
 from hbconv.score.tables import read_all
 
 EXAMPLES = """
@@ -32,9 +33,7 @@ examples:
 def arguments(command: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     model_arguments(command)
-    command.add_argument(
-        "data", help="table of rows to compare on: .parquet, .csv, .arrow, .feather"
-    )
+    command.add_argument("data", help=f"table of rows to compare on ({', '.join(SUFFIXES)})")
     command.add_argument("--rows", type=positive, help="only the first rows")
 
 

@@ -24,7 +24,6 @@ __all__ = [
     "BOOSTERS",
     "JavaObject",
     "count_slots",
-    "is_native_model",
     "native_part",
     "read_booster",
     "read_java_object",
@@ -104,11 +103,6 @@ def _asked(model: SparkModel, booster: JavaObject, name: str) -> int:
             f"{model.folder.name} has {name}={asked!r:.40}, which is no number of iterations."
         )
     return asked
-
-
-def is_native_model(folder: Path) -> bool:
-    """Tell whether Spark wrote text here, as ``saveNativeModel`` does, and no stage."""
-    return not (folder / "metadata").exists() and any(folder.glob("part-*.txt"))
 
 
 def native_part(folder: Path) -> Path:

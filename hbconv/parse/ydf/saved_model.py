@@ -11,12 +11,7 @@ from typing import Any
 from hbconv.errors import MissingPackageError
 from hbconv.parse.checks.damage import reading
 
-__all__ = ["is_ydf_folder", "open_ydf"]
-
-
-def is_ydf_folder(path: Path) -> bool:
-    """Tell whether YDF saved a model in a folder; its files may share a prefix."""
-    return any(path.glob("*data_spec.pb"))
+__all__ = ["open_ydf"]
 
 
 def open_ydf(path: Path) -> Any:
