@@ -3,8 +3,6 @@
 With ``--ablate`` it is timed beside itself, with rules of the optimizer left out.
 The rows are random or those of a table. The times are medians of repeated calls in this process.
 The machine's speed drifts, so compare within one run.
-
-Time a model with each rule of the optimizer left out that matters to it.
 """
 
 from __future__ import annotations
@@ -19,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from hbconv.cli import answer, positive
-from hbconv.cli.boosters import asked_source
 from hbconv.cli.sources import (
     convert_options,
     is_saved,
@@ -28,6 +25,7 @@ from hbconv.cli.sources import (
     model_arguments,
     refuse_trusted,
 )
+from hbconv.cli.verify import asked_source
 from hbconv.engines.scorer import read_names, rows_for, with_unread
 from hbconv.errors import InputError, MissingPackageError, OptionError
 from hbconv.model import Model

@@ -3,10 +3,6 @@
 Inputs are files, folders, patterns and URLs of parquet, CSV, Arrow or JSON lines, or - for
 standard input. An output with a suffix is one file, which appears when it is complete. An output
 folder/ holds a file for each input file, and --resume goes on after an interruption.
-
-Refuse options of ``hbconv score`` that do not apply, before any work is done.
-
-Tell on standard error how many rows are scored.
 """
 
 from __future__ import annotations

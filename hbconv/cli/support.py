@@ -1,8 +1,6 @@
 """List the estimators that hbconv converts, the backends and the tree strategies.
 
 For an estimator it lists how each backend runs the methods.
-
-The page docs/support.md, from the same data as the command ``hbconv support``.
 """
 
 from __future__ import annotations

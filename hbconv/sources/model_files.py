@@ -20,11 +20,10 @@ from hbconv.parse.lightgbm.model_text import decode_text
 from hbconv.parse.onnx.graph import open_onnx
 from hbconv.parse.spark.boosters import native_part
 from hbconv.parse.spark.saved_model import read_spark_model
-from hbconv.parse.treelite.stored_model import read_checkpoint, read_treelite_json
+from hbconv.parse.treelite import read_checkpoint, read_treelite_json
 from hbconv.parse.xgboost.estimators import parse_xgboost_bytes
-from hbconv.parse.ydf.saved_model import open_ydf
-from hbconv.sources.catboost_files import open_cbm
-from hbconv.sources.skops_files import load_skops
+from hbconv.parse.ydf.models import open_ydf
+from hbconv.sources.library_files import load_skops, open_cbm
 
 __all__ = ["find_kind", "open_model", "require_file"]
 

@@ -1,6 +1,6 @@
-"""SklearnEstimator: what scikit-learn asks of a fitted estimator, and a model answers.
+"""What scikit-learn asks of a fitted estimator, and a model answers.
 
-SourceMethods: the methods that models may have, as type checkers and editors see them.
+``SourceMethods`` declares the methods that models may have, for type checkers and editors.
 """
 
 from __future__ import annotations

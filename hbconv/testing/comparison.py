@@ -1,15 +1,13 @@
-"""Compare an answer with the source's: form first, then values within rounding.
+"""Compare a prediction with the source's: form first, then values within rounding.
 
-How far rounding may move an answer: sums of products that cancel, or are divided by nearly 0.
-
-The model is computed again with each operation rounded otherwise, at random, as far as its bound
+Rounding moves sums of products that cancel, or that are divided by nearly 0. How far is found by
+computing the model again with each operation rounded otherwise, at random, as far as its bound
 allows: Monte Carlo arithmetic (D. S. Parker, "Monte Carlo arithmetic", 1997). A sum of n terms may
 be off by ``n + 2`` roundoffs of the sum of their magnitudes (N. J. Higham, "Accuracy and Stability
 of Numerical Algorithms", 2002, section 3.1). The source's answer is as uncertain as that.
 
-What rounding alone decides: labels whose scores tie, and some neighbours at one distance.
-
-The source itself is asked for its scores, and for the distances of its neighbours.
+Rounding alone decides labels whose scores tie, and some neighbours at one distance. The source
+itself is asked for its scores, and for the distances of its neighbours.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Judge a call: ask hbconv the same, and compare the answers by the tolerance of ``verify``.
 
-Models of the estimators met: converted once for each fitted state, within a time limit.
+Each estimator is converted once for each fitted state, within a time limit.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from hbconv.parse.common.members import find_source
 from hbconv.runtime.inputs.read import count_columns
 from hbconv.sources.arguments import find_arguments
 from hbconv.testing.comparison import Verdict, compared
-from hbconv.testing.outcomes import Outcome, is_library, settled
-from hbconv.testing.watch import Call
+from hbconv.testing.outcomes import Outcome, settled
+from hbconv.testing.watch import Call, is_library
 
 __all__ = ["Conversions", "Judge", "TooSlowError", "time_limit"]
 

@@ -24,7 +24,7 @@ from hbconv.cli.sources import is_saved, load_source
 from hbconv.errors import ConversionError, HbconvError, OptionError, StoreError
 from hbconv.model_formats import KNOWN, REFUSED, ModelFormat, find_format, format_of
 from hbconv.serve.model_files import find_models
-from hbconv.sources import catboost_files
+from hbconv.sources import library_files
 from hbconv.sources.model_files import FOLDER_READERS, READERS
 
 ROOT = Path(__file__).parents[2]
@@ -177,7 +177,7 @@ def test_a_model_is_read_under_any_name(
     kind: str,
 ) -> None:
     """By its path in Python and on the command line, and as bytes."""
-    monkeypatch.setattr(catboost_files, "require_readable", lambda *_: None)  # takes seconds
+    monkeypatch.setattr(library_files, "require_readable", lambda *_: None)  # takes seconds
     data = files[kind][1]
     answers = [hbconv.convert(bytearray(data), "reference").predict(ROWS)]
     for name in NAMES:

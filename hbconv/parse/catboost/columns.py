@@ -1,13 +1,9 @@
-"""From the columns of a table to those that CatBoost's trees read.
-
-The combinations of categories that CatBoost's statistics are about, each hashed once.
+"""From the columns of a table to those that CatBoost's trees read, and the splits on them.
 
 Most statistics are about some categories and the outcomes of a few tests of other columns. CatBoost
-hashes all of these together, anew for each statistic. A hash is a sum of multiples by odd numbers,
+hashes all of these together, again for each statistic. A hash is a sum of multiples by odd numbers,
 modulo 2**64, so it can be taken apart again. So categories get a code, which is found once, and the
 outcomes choose among the values that a statistic has for that code.
-
-What CatBoost's trees read: the columns, and the splits of them that trees name by number.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""CatBoost's JSON, read without catboost.
-
-The weights of CatBoost's leaves: what its contributions of features are averaged by.
-"""
+"""CatBoost's JSON, read without catboost: trees, and the weights of their leaves."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""LightGBM: the scikit-learn wrappers, the Booster, and its model text.
+"""LightGBM: the scikit-learn wrappers, the Booster, its model text, and the rows that they read.
 
-A Booster that a .skops file holds: its text, which LightGBM's own loader never sees.
-
-The rows that LightGBM reads: numbers as floats, pandas categories as codes.
+``HeldLightGBM`` stands for a Booster that a .skops file holds.
 """
 
 from __future__ import annotations

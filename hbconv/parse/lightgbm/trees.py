@@ -1,7 +1,4 @@
-"""LightGBM's trees as a Forest: thresholds, categorical splits, missing rules, linear leaves.
-
-LightGBM's category sets, stored as bits, and the categorical splits on them.
-"""
+"""LightGBM's trees as a Forest: thresholds, category sets, missing rules, linear leaves."""
 
 from __future__ import annotations
 

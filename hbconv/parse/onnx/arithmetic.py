@@ -1,8 +1,6 @@
-"""Arithmetic of several tensors: sums, products, quotients, extremes and powers.
+"""Operators of entries: sums, products, functions, comparisons, choices and conversions.
 
-Bring the inputs of an operator to one shape, as ONNX does.
-
-Functions of each entry, comparisons, choices and conversions.
+The inputs of an operator are brought to one shape first, as in ONNX.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Walk an ONNX file from its inputs to its outputs: each operator by its reader.
 
-Recognise the methods of an estimator among the outputs of an ONNX file.
+The outputs become the methods of an estimator, by their names and kinds.
 """
 
 from __future__ import annotations
@@ -37,8 +37,7 @@ from hbconv.containers import (
 from hbconv.errors import ConversionError, MissingPackageError, UnsupportedError
 from hbconv.parse.checks.damage import reading
 from hbconv.parse.checks.soundness import require_sound
-from hbconv.parse.onnx.inputs import FileInput, read_inputs, schema_of
-from hbconv.parse.onnx.maps import OnnxMap, row_of
+from hbconv.parse.onnx.inputs import FileInput, OnnxMap, read_inputs, row_of, schema_of
 from hbconv.parse.onnx.movement import joined
 from hbconv.parse.onnx.operator import OPERATORS, OnnxOperator
 from hbconv.parse.onnx.values import (

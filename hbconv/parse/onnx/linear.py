@@ -1,8 +1,6 @@
-"""Products with constant matrices: MatMul, Gemm, LinearRegressor and LinearClassifier.
+"""Products with constant matrices, linear models and support vector machines.
 
-Support vector machines: SVMRegressor and SVMClassifier.
-
-From scores to what the classifiers of ``ai.onnx.ml`` write: probabilities and labels.
+What all classifiers of ``ai.onnx.ml`` share is here too: from scores to probabilities and labels.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Operators that move entries: numpy moves the numbers of the columns in their place.
 
-Positions computed of each row, by which operators read tables and entries.
+Tables and entries are also read at positions that are computed from each row.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """An operator of an ONNX graph while it is read: its inputs, attributes, and refusals.
 
-Operators that read each entry alone: they read rows put behind one another too.
+Operators that read each entry alone also read rows that are stacked in one axis.
 """
 
 from __future__ import annotations

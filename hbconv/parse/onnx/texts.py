@@ -1,8 +1,6 @@
-"""Texts of the input become codes where an operator knows some of them.
+"""Texts, categories and labels: a text becomes a code where an operator knows some of them.
 
-Texts become counts of n-grams: StringNormalizer, Tokenizer and TfIdfVectorizer.
-
-Operators of ``ai.onnx.ml`` on categories, labels and maps.
+StringNormalizer, Tokenizer and TfIdfVectorizer make counts of n-grams.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Tree operators: TreeEnsembleRegressor, TreeEnsembleClassifier and TreeEnsemble.
 
-Read the attributes of tree operators into splits, one version each.
+Opsets 1, 3 and 5 store trees differently; each form is read into the same splits.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
 """Values between the operators of an ONNX graph.
 
 A tensor over the rows is a node of the container DAG, whose columns are the entries of one row.
-So an operator that only moves entries is a selection of columns.
-It is computed once, by numpy on the numbers of the columns.
-
-Tensors and attributes that a file stores, as arrays and Python values.
-
-Compute operators on constants, with the reference implementation of ONNX.
+So an operator that only moves entries is a selection of columns, computed once by numpy on the
+numbers of the columns. Operators on constants are computed by the reference implementation of ONNX.
 """
 
 from __future__ import annotations

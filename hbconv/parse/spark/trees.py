@@ -27,7 +27,7 @@ from hbconv.containers import (
 from hbconv.parse.common.category_tables import category_sizes, category_tables
 from hbconv.parse.common.linear_scores import beside_complement
 from hbconv.parse.common.node_tables import NodeTable, assemble
-from hbconv.parse.spark.stage import SparkStage, predicted, stage
+from hbconv.parse.spark.saved_model import SparkStage, predicted, stage
 from hbconv.trees.forest import Forest
 
 Rows = Sequence[dict[str, Any]]

@@ -1,8 +1,7 @@
-"""XGBoost: the scikit-learn wrappers, the Booster, and its model files.
+"""XGBoost: the scikit-learn wrappers, the Booster, its model files, and the rows that they read.
 
-The float32 rows that XGBoost reads: codes of categories, and what counts as missing.
-
-A Booster that a .skops file holds: its bytes, which XGBoost's own loader never sees.
+Rows are float32, with codes of categories and NaN for what counts as missing.
+``HeldXGBoost`` stands for a Booster that a .skops file holds.
 """
 
 from __future__ import annotations

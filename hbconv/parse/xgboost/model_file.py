@@ -1,12 +1,8 @@
 """XGBoost's model files, of JSON, UBJSON and the old binary, read without xgboost.
 
-XGBoost's old binary files, which versions before 3.1 wrote, in the form of its JSON.
-
-They are structs of C++ one after another: parameters, the names of objective and booster, trees.
-
-UBJSON (universal binary JSON), the format of XGBoost's ``.ubj`` files.
-
-Numbers are big-endian; typed arrays become numpy arrays.
+UBJSON is universal binary JSON, with big-endian numbers; its typed arrays become numpy arrays. The
+old binary, which versions before 3.1 wrote, is structs of C++ one after another: parameters, the
+names of objective and booster, trees. It becomes what the JSON of the same model holds.
 """
 
 from __future__ import annotations

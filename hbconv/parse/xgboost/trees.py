@@ -1,6 +1,7 @@
-"""The trees of XGBoost's model files: scalar and vector leaves, thresholds, category sets.
+"""The trees of XGBoost's model files, and its objectives.
 
-XGBoost's objectives: from ``base_score`` to raw scores, and from these to predictions.
+Leaves are numbers or vectors; splits compare thresholds or look for sets of categories. An
+objective leads from ``base_score`` to raw scores, and from these to predictions.
 """
 
 from __future__ import annotations

@@ -1,12 +1,7 @@
-"""The columns that the trees of a YDF model read, made of the input by its data specification.
+"""The columns that the trees of a YDF model read, made from the input by its data specification.
 
-A number is compared as float32.
-A category is the number of its item: 0 for one out of the dictionary, and behind the last item for
-a missing one.
-
-Columns of categories and of bools as the numbers by which YDF knows them.
-
-Weighted sums of a few columns each, which oblique splits compare.
+A number is compared as float32. A category is the number of its item: 0 for one out of the
+dictionary, and the number of items for a missing one. Oblique splits compare weighted sums.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""The conditions of YDF's splits, each kind with the column it tests.
+"""The trees of a YDF model: the conditions of their splits, and the forest that they become.
 
-A condition that holds leads to the positive child, which is the right one of a forest.
-So a split goes left where ``x < threshold``, or where the category is not in the set.
-
-The trees of a YDF model: nodes in the order in which it keeps them, and a forest of them.
+A condition that holds leads to the positive child, which is the right one of a forest. So a split
+goes left where ``x < threshold``, or where the category is not in the set.
 """
 
 from __future__ import annotations

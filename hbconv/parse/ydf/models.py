@@ -1,15 +1,17 @@
-"""What the models of YDF share: sums over trees, their leaves, and the classes of a label.
+"""YDF's models: averages of trees, and boosted trees behind the link of their loss.
 
-YDF's forests whose trees are averaged: random forests, CART trees and isolation forests.
-
-YDF's gradient boosted trees: sums of trees behind the link of their loss.
+Random forests, CART trees and isolation forests are averages. Folders that YDF saved are opened by
+its own library.
 """
 
 from __future__ import annotations
 
 import importlib
+import io
 import math
 from collections.abc import Callable
+from contextlib import redirect_stdout
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,12 +36,14 @@ from hbconv.containers import (
     TreeEnsemble,
     TreeLeaves,
 )
+from hbconv.errors import MissingPackageError
+from hbconv.parse.checks.damage import reading
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 from hbconv.parse.ydf.columns import read_columns
 from hbconv.parse.ydf.conditions import YdfTrees, grow, read_trees
 
-__all__ = ["class_answers", "is_slow", "number_of_classes", "require_task", "sum_trees"]
+__all__ = ["class_answers", "is_slow", "number_of_classes", "open_ydf", "require_task", "sum_trees"]
 
 
 def require_task(step: Step, *allowed: str) -> str:
@@ -276,3 +280,24 @@ def _scores(step: Step, classes: int) -> tuple[Node, dict[str, Output]]:
 def _starts_from_zero(model: Any) -> bool:
     """Tell whether the engine that ``predict`` takes adds the initial predictions at last."""
     return bool(model.list_compatible_engines()[:1] == ["GradientBoostedTreesGeneric"])
+
+
+def open_ydf(path: Path) -> Any:
+    """Open the model of a folder with the package ydf.
+
+    Raises
+    ------
+    MissingPackageError
+        The package is not installed.
+    ConversionError
+        The folder is damaged.
+    """
+    try:
+        ydf = importlib.import_module("ydf")
+    except ImportError as error:
+        raise MissingPackageError(
+            "Reading models of YDF needs the package ydf. Install with: pip install ydf"
+        ) from error
+    aside = redirect_stdout(io.StringIO())  # it prints what it loads among the answers
+    with aside, reading(path.name, "Save the model anew with model.save."):
+        return ydf.load_model(str(path))

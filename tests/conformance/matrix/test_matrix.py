@@ -45,7 +45,7 @@ def _combinations() -> Iterator[Any]:
 JUDGED_ELSEWHERE = {
     "hbconv.Model",
     "hbconv.parse.spark.saved_model.SparkModel",
-    "hbconv.parse.treelite.stored_model.StoredModel",
+    "hbconv.parse.treelite.StoredModel",
 }
 """Models of files and converted ones: ``tests/unit/parse`` and ``tests/unit/sources/test_model_files.py``."""
 
@@ -56,8 +56,6 @@ def test_table_has_every_estimator() -> None:
 
 
 JOINED = {
-    "feature_engine.encoding": "feature_engine.numbers",
-    "feature_engine.imputation": "feature_engine.numbers",
     "sklearn.decomposition.kernel_pca": "sklearn.decomposition.linear",
     "sklearn.decomposition.latent_dirichlet": "sklearn.decomposition.nmf",
     "sklearn.ensemble.hist_gradient_boosting": "sklearn.ensemble.gradient_boosting",
@@ -73,9 +71,6 @@ JOINED = {
     "sklearn.preprocessing.quantile": "sklearn.preprocessing.power",
     "sklearn.preprocessing.spline": "sklearn.preprocessing.bins_and_polynomials",
     "sklearn.preprocessing.target_encoder": "sklearn.preprocessing.encoders",
-    "sklego.linear_model": "sklego.meta",
-    "sklego.preprocessing": "sklego.meta",
-    "skrub.encoding": "skrub.scaling",
 }
 """Modules of cases whose parsers joined a file of another name, and that file."""
 

@@ -1,0 +1,278 @@
+"""Stages of Spark ML that make columns, and models without trees."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers import (
+    VECTOR,
+    Affine,
+    ArgMax,
+    Bins,
+    Cast,
+    Choose,
+    Compare,
+    Concat,
+    ConstantRows,
+    Impute,
+    IsMissing,
+    Linear,
+    Map,
+    Node,
+    OneHot,
+    Output,
+    Recode,
+    Select,
+    Softmax,
+)
+from hbconv.parse.common.distance_metrics import squared_distances
+from hbconv.parse.common.linear_scores import beside_complement
+from hbconv.parse.common.text_columns import category_codes
+from hbconv.parse.spark.saved_model import SparkStage, dense_vector, predicted, stage
+from hbconv.parse.step import concat
+
+
+@stage("StringIndexerModel")
+def read_string_indexer(at: SparkStage) -> None:
+    """Find the number of texts; unseen and missing ones have the one behind the last, if kept."""
+    policy = at.require("handleInvalid", "error", "keep")
+    tables = at.model.learned.get("labelsArray") or [at.model.learned["labels"]]
+    for name, made, labels in zip(at.inputs(), at.outputs(), tables, strict=True):
+        codes = category_codes(at.reading(name), 0, np.array(labels, dtype=object))
+        table = np.array([len(labels), *range(len(labels))], np.float64)
+        if policy == "error":
+            at.step.check(
+                Compare.of(codes, "eq", -1),
+                f"Unseen label in column {name!r} (step {at.step.where!r}).",
+            )
+        at.frame.add(made, Recode(codes, (Array(table),)))
+        at.frame.labels[made] = tuple(labels)
+
+
+@stage("IndexToString")
+def read_index_to_string(at: SparkStage) -> None:
+    """Name numbers by labels; the answers of the model become those texts."""
+    labels = at.get("labels")
+    if not labels:
+        raise at.refuse("labels", labels, "Set labels=indexer.labels, so that the file has them.")
+    at.frame.labels[at.inputs()[0]] = tuple(labels)
+
+
+@stage("OneHotEncoderModel")
+def read_one_hot_encoder(at: SparkStage) -> None:
+    """Write zeros and a one; the last category, or what is kept behind it, has zeros alone.
+
+    All that is no category is kept: numbers below 0 and from ``size`` on, and NaN.
+    """
+    policy = at.require("handleInvalid", "error", "keep")
+    sizes = at.model.learned["categorySizes"]
+    for name, made, size in zip(at.inputs(), at.outputs(), sizes, strict=True):
+        x = Cast(at.column(name), "float64")
+        for odd in (Compare.of(x, "lt", 0.0), Compare.of(x, "ge", float(size)), IsMissing(x)):
+            if policy == "error":
+                message = f"Unseen value in column {name!r} (step {at.step.where!r})."
+                at.step.check(odd, message)
+        width = size + (policy == "keep") - bool(at.get("dropLast"))
+        other = ConstantRows(x, Array([float(size) if width > size else -1.0]))
+        below = Choose(Compare.of(x, "lt", float(min(size, width))), x, other)
+        codes = Cast(Choose(Compare.of(x, "ge", 0.0), below, other), "int32")
+        at.frame.add(made, OneHot(codes, (width,)))
+
+
+@stage("ImputerModel")
+def read_imputer(at: SparkStage) -> None:
+    """Fill missing numbers, each column with its own."""
+    missing = float(at.get("missingValue"))
+    for name, made in zip(at.inputs(), at.outputs(), strict=True):
+        x = Cast(at.column(name), "float64")
+        fill = Array(np.array([float(at.model.learned[name])]))
+        filled = Impute(x, fill)
+        at.frame.add(made, filled if np.isnan(missing) else Impute(filled, fill, missing))
+
+
+@stage("Bucketizer")
+def read_bucketizer(at: SparkStage) -> None:
+    """Find the bucket of each number; the last one holds its upper end too."""
+    policy = at.require("handleInvalid", "error", "keep")
+    many = at.get("splitsArray") or [at.get("splits")]
+    for name, made, given in zip(at.inputs(), at.outputs(), many, strict=True):
+        splits = np.array([_number(split) for split in given])
+        x = Cast(at.column(name), "float64")
+        for op, end in (("lt", splits[0]), ("gt", splits[-1])):
+            at.step.check(
+                Compare.of(x, op, float(end)),
+                f"A value of column {name!r} is out of the splits (step {at.step.where!r}).",
+            )
+        if policy == "error":
+            at.step.check(IsMissing(x), f"Column {name!r} holds NaN (step {at.step.where!r}).")
+        last = ConstantRows(x, Array([float(len(splits) - 1)]))
+        at.frame.add(made, Choose(IsMissing(x), last, Bins(x, Array(splits[None, 1:-1]))))
+
+
+def _number(split: Any) -> float:
+    """Return a split, whose infinite values Spark writes as text."""
+    return float(str(split).replace("Inf", "inf"))
+
+
+@stage("VectorAssembler")
+def read_vector_assembler(at: SparkStage) -> None:
+    """Put columns and vectors side by side; a number that is missing is refused."""
+    policy = at.require("handleInvalid", "error", "keep")
+    parts = [Cast(at.column(name), "float64") for name in at.inputs()]
+    for name, part in zip(at.inputs(), parts, strict=True):
+        if policy == "error" and part.type.width == 1:
+            at.step.check(IsMissing(part), f"Column {name!r} holds NaN (step {at.step.where!r}).")
+    at.frame.add(at.outputs()[0], concat(parts))
+
+
+@stage("StandardScalerModel")
+def read_standard_scaler(at: SparkStage) -> None:
+    """Subtract the mean and multiply by one over the deviation, 0 where that is 0."""
+    deviation = at.model.vector("std")
+    steps = {"sub": at.model.vector("mean")} if at.get("withMean") else {}
+    if at.get("withStd"):
+        with np.errstate(divide="ignore"):
+            steps["mul"] = np.where(deviation == 0, 0.0, 1 / deviation)
+    at.frame.add(at.outputs()[0], Affine.of(at.column(at.inputs()[0]), **steps))
+
+
+@stage("MinMaxScalerModel")
+def read_min_max_scaler(at: SparkStage) -> None:
+    """Scale the range of fitting to another; a column without range becomes its middle."""
+    low, high = at.model.vector("originalMin"), at.model.vector("originalMax")
+    least, most = float(at.get("min", 0.0)), float(at.get("max", 1.0))
+    x = at.column(at.inputs()[0])
+    constant = high == low
+    with np.errstate(divide="ignore"):
+        scale = np.where(constant, 0.0, (most - least) / (high - low))
+    offset = np.where(constant, (least + most) / 2, least)
+    scaled = Affine.of(x, sub=low, mul=scale, add=offset)
+    at.frame.add(at.outputs()[0], scaled)
+
+
+@stage("MaxAbsScalerModel")
+def read_max_abs_scaler(at: SparkStage) -> None:
+    """Divide by the largest magnitude of fitting, by 1 where that is 0."""
+    largest = at.model.vector("maxAbs")
+    divided = Affine.of(at.column(at.inputs()[0]), div=np.where(largest == 0, 1.0, largest))
+    at.frame.add(at.outputs()[0], divided)
+
+
+@stage("PCAModel")
+def read_pca(at: SparkStage) -> None:
+    """Project on the principal components, without centring."""
+    projected = Linear.of(at.column(at.inputs()[0]), at.model.matrix("pc"))
+    at.frame.add(at.outputs()[0], projected)
+
+
+@stage("VectorSlicer")
+def read_vector_slicer(at: SparkStage) -> None:
+    """Select entries of a vector by their places."""
+    if at.get("names"):
+        raise at.refuse("names", at.get("names"), "Select by indices.")
+    places = Array.of(at.get("indices"), np.int32)
+    at.frame.add(at.outputs()[0], Select(at.column(at.inputs()[0]), places))
+
+
+@stage("LinearRegressionModel")
+def read_linear_regression(at: SparkStage) -> None:
+    """Predict the product of columns and coefficients, and the intercept."""
+    at.frame.answers = {"predict": Output(_product(at), VECTOR)}
+
+
+@stage("LinearSVCModel")
+def read_linear_svc(at: SparkStage) -> None:
+    """Compare the margin with the threshold."""
+    margin = _product(at)
+    at.frame.answers = {
+        "predict": predicted(Compare.of(margin, "gt", float(at.get("threshold")), "int32"), 2),
+        "raw_scores": Output(Concat((Map(margin, "neg"), margin))),
+    }
+
+
+def _product(at: SparkStage) -> Node:
+    weights = at.model.vector("coefficients")
+    return Linear.of(at.column(at.inputs()[0]), weights, np.float64(at.model.learned["intercept"]))
+
+
+@stage("LogisticRegressionModel")
+def read_logistic_regression(at: SparkStage) -> None:
+    """Take the logistic of one margin, or the softmax of a margin for each class."""
+    if at.get("thresholds"):
+        raise at.refuse("thresholds", at.get("thresholds"), "Set threshold instead.")
+    weights = at.model.matrix("coefficientMatrix")
+    margins = Linear.of(at.column(at.inputs()[0]), weights.T, at.model.vector("interceptVector"))
+    if at.model.learned["isMultinomial"]:
+        _answer_classes(at, margins, Softmax(margins))
+        return
+    p = Map(margins, "sigmoid")
+    least = _margin_of(float(at.get("threshold")))
+    at.frame.answers = {
+        "predict": predicted(Compare.of(margins, "gt", least, "int32"), 2),
+        "predict_proba": Output(beside_complement(p)),
+        "raw_scores": Output(Concat((Map(margins, "neg"), margins))),
+    }
+
+
+def _margin_of(share: float) -> float:
+    """Return the margin that the threshold of a probability stands for: Spark compares margins."""
+    if share in (0.0, 1.0):
+        return math.inf if share else -math.inf
+    return math.log(share / (1.0 - share))
+
+
+@stage("NaiveBayesModel")
+def read_naive_bayes(at: SparkStage) -> None:
+    """Add the logarithms of shares, times counts, to those of the classes."""
+    at.require("modelType", "multinomial")
+    if at.get("thresholds"):
+        raise at.refuse("thresholds", at.get("thresholds"), "hbconv handles none.")
+    theta = at.model.matrix("theta")
+    scores = Linear.of(at.column(at.inputs()[0]), theta.T, at.model.vector("pi"))
+    x = at.column(at.inputs()[0])
+    at.step.check(Compare.of(x, "lt", 0.0), f"Features are negative (step {at.step.where!r}).")
+    _answer_classes(at, scores, Softmax(scores))
+
+
+@stage("MultilayerPerceptronClassificationModel")
+def read_perceptron(at: SparkStage) -> None:
+    """Pass layers with logistic units; the last one has the softmax.
+
+    The weights of a layer lie by columns of (outputs, inputs), with its offsets behind them.
+    """
+    if at.get("thresholds"):
+        raise at.refuse("thresholds", at.get("thresholds"), "hbconv handles none.")
+    weights = at.model.vector("weights")
+    layers = list(at.get("layers"))
+    x: Node = at.column(at.inputs()[0])
+    start = 0
+    for n_inputs, n_outputs in pairwise(layers):
+        end = start + n_inputs * n_outputs
+        own = weights[start:end].reshape(n_inputs, n_outputs)
+        x = Linear.of(Map(x, "sigmoid") if start else x, own, weights[end : end + n_outputs])
+        start = end + n_outputs
+    _answer_classes(at, x, Softmax(x))
+
+
+def _answer_classes(at: SparkStage, scores: Node, p: Node) -> None:
+    at.frame.answers = {
+        "predict": predicted(ArgMax(scores), p.type.width),
+        "predict_proba": Output(p),
+        "raw_scores": Output(scores),
+    }
+
+
+@stage("KMeansModel")
+def read_k_means(at: SparkStage) -> None:
+    """Find the nearest centre."""
+    at.require("distanceMeasure", "euclidean", None)
+    rows = sorted(at.model.rows, key=lambda row: int(row["clusterIdx"]))
+    centres = np.array([dense_vector(row["clusterCenter"]) for row in rows])
+    distances = squared_distances(at.column(at.inputs()[0]), centres)
+    nearest = ArgMax(Map(distances, "neg"))
+    at.frame.answers = {"predict": Output(Cast(nearest, "int32"), VECTOR)}
