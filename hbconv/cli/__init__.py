@@ -46,15 +46,15 @@ class Terminated(BaseException):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    given = sys.argv[1:] if argv is None else list(argv)
-    as_json = "--json" in given
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    as_json = "--json" in arguments
     _complete()
-    if not given:
+    if not arguments:
         parser().print_help(sys.stderr)
         return 2
     try:
         with _terminable():
-            return _run(given)
+            return _run(arguments)
     except (KeyboardInterrupt, Terminated) as stopped:
         how = "Terminated" if isinstance(stopped, Terminated) else "Interrupted"
         return fail(f"{how}; nothing was written.", as_json=as_json, code=code_of(stopped))

@@ -25,7 +25,7 @@ from hbconv.cli.sources import (
     model_arguments,
     refuse_trusted,
 )
-from hbconv.cli.verify import asked_source
+from hbconv.cli.verify import load_predictor
 from hbconv.engines.scorer import read_names, rows_for, with_unread
 from hbconv.errors import InputError, MissingPackageError, OptionError
 from hbconv.model import Model
@@ -85,9 +85,9 @@ def run(options: argparse.Namespace) -> int:
     contenders: dict[str, Callable[[Any], Any]] = {
         model.backend: getattr(model, method) for model in models.values()
     }
-    own = _own(source, path, options.threads or 1)
-    if own is not None:
-        contenders = {"source": getattr(own, method), **contenders}
+    predictor = _load_predictor(source, path, options.threads or 1)
+    if predictor is not None:
+        contenders = {"source": getattr(predictor, method), **contenders}
     figures = [
         _time(name, call, rows[:size], options.repeat)
         for size in options.batch
@@ -105,10 +105,10 @@ def _source(path: Path, options: argparse.Namespace) -> Any:
     return load_source(path, allow_pickle=options.allow_pickle)
 
 
-def _own(source: Any, path: Path, threads: int) -> Any:
+def _load_predictor(source: Any, path: Path, threads: int) -> Any:
     """Return what answers as the source; None where there is none, or its library is missing."""
     try:
-        return asked_source(source, path, threads)
+        return load_predictor(source, path, threads)
     except (MissingPackageError, OptionError):
         return None
 
@@ -209,10 +209,10 @@ def ablate(model: Model, method: str, rows: Any, repeat: int) -> list[dict[str, 
             "backend": model.backend,
             "rows": len(rows),
             "rules": name,
-            "processor_seconds": found,
-            "times_slower": found / seconds[WHOLE],
+            "processor_seconds": least,
+            "times_slower": least / seconds[WHOLE],
         }
-        for name, found in seconds.items()
+        for name, least in seconds.items()
     ]
 
 

@@ -134,8 +134,8 @@ def _export_options(options: argparse.Namespace) -> dict[str, Any]:
     elif not path.parent.is_dir():
         raise OptionError(f"-o {path}: there is no folder {path.parent}. Make it first.")
     names = ("format", "name", "file", "target", "methods", "native", "compiled")
-    given = {name: getattr(options, name) for name in names}
-    return {name: value for name, value in given.items() if value is not None}
+    values = {name: getattr(options, name) for name in names}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _size(path: Path) -> int:

@@ -21,8 +21,8 @@ from typing import Any
 
 from hbconv.cli import Terminated, answer, code_of, fail, positive
 from hbconv.cli.score_folder import (
-    asked_of,
     check_outputs,
+    describe_run,
     join_rejects,
     replaces_rejects,
     score_shard,
@@ -193,7 +193,7 @@ def _score_file(job: ScoreJob, options: argparse.Namespace) -> tuple[int, int]:
 def _score_folder(job: ScoreJob, options: argparse.Namespace, began: float) -> int:
     folder = Folder(options.output)
     kind = options.output_format or "parquet"
-    asked = asked_of(job, folder, options, kind)
+    asked = describe_run(job, folder, options, kind)
     replaces = replaces_rejects(options, into_folder=True)
     with folder.locked():
         records = folder.begin(asked, resume=options.resume, force=options.force)

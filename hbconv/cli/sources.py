@@ -140,10 +140,10 @@ def model_arguments(command: argparse.ArgumentParser) -> None:
 def convert_options(options: argparse.Namespace) -> dict[str, Any]:
     """Return the keyword arguments of ``hbconv.convert`` that were given."""
     names = ("backend", "device", "precision", "strategy", "threads", "without")
-    given = {name: getattr(options, name) for name in names}
-    if given["without"] is not None:
-        given["without"] = tuple(given["without"])
-    return {name: value for name, value in given.items() if value not in (None, "auto")}
+    values = {name: getattr(options, name) for name in names}
+    if values["without"] is not None:
+        values["without"] = tuple(values["without"])
+    return {name: value for name, value in values.items() if value not in (None, "auto")}
 
 
 def _load_pickle(path: Path) -> Any:

@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     estimators = support_data()
     if options.estimator:
         name = _find(options.estimator, estimators)
-        answer(options, {name: estimators[name]}, "\n".join(_one(name, estimators[name])))
+        answer(options, {name: estimators[name]}, "\n".join(_describe(name, estimators[name])))
         return 0
     backends = {name: _backend(name) for name in backend_names()}
     result = {
@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     lines = [
         *_counts(estimators),
         "",
-        *(line for name, facts in estimators.items() for line in _short(name, facts)),
+        *(line for name, facts in estimators.items() for line in _summarize(name, facts)),
         "",
         "backends:",
     ]
@@ -88,10 +88,10 @@ def right_of(facts: dict[str, Any]) -> list[str]:
 
 def refused_by_reason(facts: dict[str, Any]) -> dict[str, list[str]]:
     """Parameter values that hbconv refuses, those of one reason together."""
-    found: dict[str, list[str]] = {}
+    values_of: dict[str, list[str]] = {}
     for value, why in facts["refused"].items():
-        found.setdefault(why, []).append(value)
-    return found
+        values_of.setdefault(why, []).append(value)
+    return values_of
 
 
 def count(estimators: Estimators) -> dict[str, dict[str, int]]:
@@ -100,13 +100,13 @@ def count(estimators: Estimators) -> dict[str, dict[str, int]]:
         {name.partition(".")[0] for name in estimators},
         key=lambda library: (library != "sklearn", library),
     )
-    own = {
+    facts_of = {
         library: [facts for name, facts in estimators.items() if name.startswith(f"{library}.")]
         for library in libraries
     }
     return {
         library: {b: sum(b in right_of(f) for f in each) for b in BACKENDS} | {"all": len(each)}
-        for library, each in own.items()
+        for library, each in facts_of.items()
     }
 
 
@@ -130,7 +130,7 @@ def _counts(estimators: Estimators) -> list[str]:
     ]
 
 
-def _short(name: str, facts: dict[str, Any]) -> list[str]:
+def _summarize(name: str, facts: dict[str, Any]) -> list[str]:
     """Return a line: its methods and the backends where they are right, or why it is refused."""
     if "why" in facts:
         return [f"{name:<58} {facts['why']}"]
@@ -140,7 +140,7 @@ def _short(name: str, facts: dict[str, Any]) -> list[str]:
     return [f"{name:<58} {', '.join(facts['methods'])}{exceptions}"]
 
 
-def _one(name: str, facts: dict[str, Any]) -> list[str]:
+def _describe(name: str, facts: dict[str, Any]) -> list[str]:
     if "why" in facts:
         return [f"{name}: {facts['why']}"]
     rows = {"method": list(BACKENDS), **facts["methods"]}
@@ -249,7 +249,7 @@ def _refused(converted: Estimators) -> str:
         for why, values in refused_by_reason(facts).items()
     ]
     rows = [
-        _row(f"`{name}`", ", ".join(f"`{_escaped(value)}`" for value in values), _escaped(why))
+        _row(f"`{name}`", ", ".join(f"`{_escape(value)}`" for value in values), _escape(why))
         for name, why, values in reasons
     ]
     return (
@@ -264,5 +264,5 @@ def _row(*cells: Any) -> str:
     return f"| {' | '.join(map(str, cells))} |"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")

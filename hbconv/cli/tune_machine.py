@@ -68,7 +68,7 @@ def _measure(options: argparse.Namespace) -> int:
     cache = Cache.chosen()
     if cache.folder is None:
         raise OptionError("HBCONV_CACHE keeps nothing, so prices would be lost. Name a folder.")
-    names = _installed(options.backends)
+    names = _find_installed(options.backends)
     share = options.seconds / len(names)
     times = [time for name in names for time in measure_backend(name, share)]
     today = datetime.now(UTC).date().isoformat()
@@ -108,7 +108,7 @@ def _forget(options: argparse.Namespace) -> int:
     return 0
 
 
-def _installed(asked: list[str] | None) -> list[str]:
+def _find_installed(asked: list[str] | None) -> list[str]:
     """Return the backends to time.
 
     Raises
@@ -120,13 +120,13 @@ def _installed(asked: list[str] | None) -> list[str]:
         for name in asked:
             find_backend(name).require_packages()
         return asked
-    found = [name for name in BACKENDS if _is_installed(name)]
-    if not found:
+    installed = [name for name in BACKENDS if _is_installed(name)]
+    if not installed:
         raise MissingPackageError(
             f"None of the backends {', '.join(BACKENDS)} is installed. "
             "Install with: pip install 'hbconv[tvm]'"
         )
-    return found
+    return installed
 
 
 def _is_installed(name: str) -> bool:
@@ -140,7 +140,7 @@ def _is_installed(name: str) -> bool:
 def _facts(record: PriceRecord) -> dict[str, Any]:
     """Return what JSON holds of a record."""
     factors: dict[str, Factors] = dict(record.factors)
-    shown = {name: asdict(found) for name, found in factors.items()}
+    shown = {name: asdict(each) for name, each in factors.items()}
     return {"measured": record.day, "factors": shown}
 
 

@@ -34,7 +34,7 @@ from hbconv.score.formats import SUFFIXES
 from hbconv.score.tables import read_all
 from hbconv.sources.library_files import BOOSTERS, TRUSTED, open_catboost
 
-__all__ = ["asked_source"]
+__all__ = ["load_predictor"]
 
 EXAMPLES = """
 examples:
@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
     refuse_trusted(options)
     source = load_source(path, allow_pickle=options.allow_pickle)
     model = hbconv.convert(source, **convert_options(options))
-    source = asked_source(source, path)
+    source = load_predictor(source, path)
     if isinstance(source, SparkModel):
         raise OptionError(
             f"{path.name} is a model of Spark, which hbconv does not run. Compare the answers of "
@@ -105,7 +105,7 @@ class OwnBooster:
     apply: Callable[[Any], Any]
 
 
-def asked_source(source: Any, path: Path, threads: int = 1) -> Any:
+def load_predictor(source: Any, path: Path, threads: int = 1) -> Any:
     """Return what answers as the source: the model that was read, or what its library loads.
 
     hbconv reads boosters without their libraries, those in .skops files too, so these load the
@@ -207,22 +207,22 @@ def open_session(path: Path, threads: int = 1) -> Any:
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
-    own = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    native = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     graph = open_onnx(path)
     session = graph.traits.session or Session((), ())
     methods: dict[str, Callable[[Any], Any]] = {
-        port.method: partial(_answer, own, graph, session, port) for port in session.computed
+        port.method: partial(_answer, native, graph, session, port) for port in session.computed
     }
     return SimpleNamespace(**methods)
 
 
-def _answer(own: Any, graph: Graph, session: Session, port: OutputPort, rows: Any) -> Any:
-    dtypes = {given.name: _DTYPES[given.type] for given in own.get_inputs()}
+def _answer(native: Any, graph: Graph, session: Session, port: OutputPort, rows: Any) -> Any:
+    dtypes = {port_in.name: _DTYPES[port_in.type] for port_in in native.get_inputs()}
     feeds = {
-        given.name: _columns(graph, given, rows).astype(dtypes[given.name])
-        for given in session.inputs
+        port_in.name: _columns(graph, port_in, rows).astype(dtypes[port_in.name])
+        for port_in in session.inputs
     }
-    (values,) = own.run([port.name], feeds)
+    (values,) = native.run([port.name], feeds)
     if port.keys is not None:
         return np.array([[row[key] for key in port.keys.data.tolist()] for row in values])
     if isinstance(values, list):
@@ -232,16 +232,16 @@ def _answer(own: Any, graph: Graph, session: Session, port: OutputPort, rows: An
     return flat.ravel() if graph.outputs[port.method].is_vector else flat
 
 
-def _columns(graph: Graph, given: InputPort, rows: Any) -> Any:
+def _columns(graph: Graph, port: InputPort, rows: Any) -> Any:
     """Return the columns of one input, found by name in a frame of named ones."""
-    columns = list(given.columns)
+    columns = list(port.columns)
     if not hasattr(rows, "iloc"):
-        found = np.asarray(rows)[:, columns]
+        values = np.asarray(rows)[:, columns]
     elif graph.schema.named:
-        found = rows[[graph.schema.names[i] for i in columns]].to_numpy()
+        values = rows[[graph.schema.names[i] for i in columns]].to_numpy()
     else:
-        found = rows.iloc[:, columns].to_numpy()
-    return found.reshape(len(found), *given.shape)
+        values = rows.iloc[:, columns].to_numpy()
+    return values.reshape(len(values), *port.shape)
 
 
 _LOADERS: Mapping[ModelFormat | None, Callable[[Path, int], Any]] = {

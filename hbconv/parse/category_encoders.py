@@ -68,12 +68,12 @@ def parse_category_encoder(step: Step) -> dict[str, Output]:
     tables = read_tables(step)
     names = list(step.estimator.feature_names_in_)
     encoded = {
-        made: node
+        name_out: node
         for table in tables
-        for made, node in zip(table.made, _looked_up(step, table), strict=True)
+        for name_out, node in zip(table.names, _look_up(step, table), strict=True)
     }
     parts = [
-        encoded[name] if name in encoded else _passed(step, names.index(name))
+        encoded[name] if name in encoded else _pass_column(step, names.index(name))
         for name in step.estimator.feature_names_out_.tolist()
     ]
     if step.estimator.return_df:
@@ -101,13 +101,13 @@ def _refuse_bools(step: Step) -> None:
             raise step.refuse("cols", step.estimator.cols, hint)
 
 
-def _looked_up(step: Step, table: ColumnTable) -> list[Node]:
+def _look_up(step: Step, table: ColumnTable) -> list[Node]:
     codes = category_codes(step, table.position, table.categories)
     table.check(step, codes)
     return [Recode(codes, (Array(values),)) for values in table.values]
 
 
-def _passed(step: Step, position: int) -> Node:
+def _pass_column(step: Step, position: int) -> Node:
     """Return a column that is not encoded; text would stay text, which no program holds."""
     dtype = step.estimator.feature_dtypes_in_[position]
     if getattr(dtype, "kind", "O") not in "biuf":
@@ -126,7 +126,7 @@ class ColumnTable:
         Place of the column in the rows.
     categories : ndarray
         Categories that the encoder tells apart; NaN, or MISSING for text, at the end.
-    made : list
+    names : list
         Names of the columns that it becomes.
     values : list of ndarray
         For each of these, the value of an unknown category, then of each category.
@@ -136,7 +136,7 @@ class ColumnTable:
 
     position: int
     categories: npt.NDArray[Any]
-    made: list[Any]
+    names: list[Any]
     values: list[npt.NDArray[Any]]
     refuses: tuple[str, ...]
 
@@ -149,7 +149,7 @@ class ColumnTable:
                 f"Unexpected categories found in column {name!r} (step {step.where!r}).",
             )
         if "missing" in self.refuses:
-            first = next(i for i, known in enumerate(self.categories) if _is_missing(known))
+            first = next(i for i, category in enumerate(self.categories) if _is_missing(category))
             step.check(
                 Compare.of(codes, "ge", first),
                 f"Column {name!r} to be encoded cannot contain null (step {step.where!r}).",
@@ -171,31 +171,38 @@ def read_tables(step: Step) -> list[ColumnTable]:
             if callable(policy):
                 raise step.refuse(name, policy, "hbconv calls no function of the user's.")
     names = list(est.feature_names_in_)
-    known = {column: _categories(est, column) for column in est.cols}
-    usual = {name: known[name][0] if known.get(name) else np.nan for name in names}
-    refuses = {column: _refused(est, usual, column, known[column]) for column in est.cols}
-    made = _transformed(est, _probe(usual, known, refuses))
-    known_row = _transformed(est, _frame({name: [value] for name, value in usual.items()}))
-    made = _as_of_known(made, known_row)
+    categories = {column: _categories(est, column) for column in est.cols}
+    usual = {name: categories[name][0] if categories.get(name) else np.nan for name in names}
+    refuses = {column: _find_refused(est, usual, column, categories[column]) for column in est.cols}
+    transformed = _transform(est, _probe(usual, categories, refuses))
+    known_row = _transform(est, _frame({name: [value] for name, value in usual.items()}))
+    transformed = _as_of_known(transformed, known_row)
     owners = _owners(est)
     return [
-        _table(names.index(column), known[column], made, owners[column], refuses[column])
+        _table(
+            names.index(column), categories[column], transformed, owners[column], refuses[column]
+        )
         for column in est.cols
     ]
 
 
-def _refused(encoder: Any, usual: dict[Any, Any], column: Any, known: list[Any]) -> tuple[str, ...]:
+def _find_refused(
+    encoder: Any, usual: dict[Any, Any], column: Any, categories: list[Any]
+) -> tuple[str, ...]:
     """Return what the encoder refuses in a column, found by giving it one row of each."""
     if "error" not in repr((encoder.handle_unknown, encoder.handle_missing)):
         return ()
-    odd = {"unknown": _unknown(known), "missing": np.nan}
+    odd = {"unknown": _unknown(categories), "missing": np.nan}
     return tuple(kind for kind, value in odd.items() if not _takes(encoder, usual, column, value))
 
 
 def _takes(encoder: Any, usual: dict[Any, Any], column: Any, value: Any) -> bool:
     try:
-        _transformed(
-            encoder, _frame({name: [known] for name, known in usual.items()} | {column: [value]})
+        _transform(
+            encoder,
+            _frame(
+                {name: [usual_value] for name, usual_value in usual.items()} | {column: [value]}
+            ),
         )
     except ValueError:
         return False
@@ -203,50 +210,54 @@ def _takes(encoder: Any, usual: dict[Any, Any], column: Any, value: Any) -> bool
 
 
 def _table(
-    position: int, known: list[Any], made: Any, owned: list[Any], refuses: tuple[str, ...]
+    position: int,
+    categories: list[Any],
+    transformed: Any,
+    owned: list[Any],
+    refuses: tuple[str, ...],
 ) -> ColumnTable:
     """Take a column's values out of the transformed probe: unknown, missing, then the known."""
-    kept = [name for name in owned if name in made.columns]
-    values = [_in_order(made[name].to_numpy(), known) for name in kept]
-    return ColumnTable(position, _with_missing(known), kept, values, refuses)
+    kept = [name for name in owned if name in transformed.columns]
+    values = [_in_order(transformed[name].to_numpy(), categories) for name in kept]
+    return ColumnTable(position, _with_missing(categories), kept, values, refuses)
 
 
-def _as_of_known(made: Any, known_row: Any) -> Any:
+def _as_of_known(transformed: Any, known_row: Any) -> Any:
     """Give columns of whole numbers the dtype that they have where all values are known."""
     dtypes = {
         name: known_row[name].dtype
-        for name in made.columns
+        for name in transformed.columns
         if known_row[name].dtype.kind in "iu"
-        and made[name].dtype.kind == "f"
-        and np.isfinite(made[name]).all()
-        and (made[name] == np.floor(made[name])).all()
+        and transformed[name].dtype.kind == "f"
+        and np.isfinite(transformed[name]).all()
+        and (transformed[name] == np.floor(transformed[name])).all()
     }
-    return made.astype(dtypes)
+    return transformed.astype(dtypes)
 
 
-def _in_order(column: npt.NDArray[Any], known: list[Any]) -> npt.NDArray[Any]:
+def _in_order(column: npt.NDArray[Any], categories: list[Any]) -> npt.NDArray[Any]:
     """Return the value of an unknown category, of each known one, and of missing ones."""
-    missing = [column[1]] * (len(_with_missing(known)) - len(known))
-    return np.array([column[0], *column[2 : 2 + len(known)], *missing], column.dtype)
+    missing = [column[1]] * (len(_with_missing(categories)) - len(categories))
+    return np.array([column[0], *column[2 : 2 + len(categories)], *missing], column.dtype)
 
 
-def _with_missing(known: list[Any]) -> npt.NDArray[Any]:
+def _with_missing(categories: list[Any]) -> npt.NDArray[Any]:
     """Return the categories, then what stands for a missing value: NaN, or MISSING for text."""
-    if known and are_numbers(np.array(known, dtype=object)):
-        return np.array([*known, np.nan], dtype=np.float64)
-    return np.array([*known, MISSING], dtype=object)
+    if categories and are_numbers(np.array(categories, dtype=object)):
+        return np.array([*categories, np.nan], dtype=np.float64)
+    return np.array([*categories, MISSING], dtype=object)
 
 
 def _probe(
-    usual: dict[Any, Any], known: dict[Any, list[Any]], refuses: dict[Any, tuple[str, ...]]
+    usual: dict[Any, Any], categories: dict[Any, list[Any]], refuses: dict[Any, tuple[str, ...]]
 ) -> Any:
     """Return a frame of an unknown value, a missing one, and all categories of each column.
 
     A usual value stands where there is none, and in place of values that the encoder refuses.
     """
-    height = 2 + max(map(len, known.values()), default=0)
+    height = 2 + max(map(len, categories.values()), default=0)
     columns = {name: [value] * height for name, value in usual.items()}
-    for name, values in known.items():
+    for name, values in categories.items():
         odd = {"unknown": _unknown(values), "missing": np.nan}
         first = [usual[name] if kind in refuses[name] else value for kind, value in odd.items()]
         columns[name][: 2 + len(values)] = [*first, *values]
@@ -259,14 +270,14 @@ def _frame(columns: dict[Any, list[Any]]) -> Any:
     )
 
 
-def _unknown(known: Sequence[Any]) -> Any:
+def _unknown(categories: Sequence[Any]) -> Any:
     """Return a value of the column's kind that is no category."""
-    if known and are_numbers(np.array(known, dtype=object)):
-        return float(max(known)) + 1
-    return "".join(str(value) for value in known) + "?"
+    if categories and are_numbers(np.array(categories, dtype=object)):
+        return float(max(categories)) + 1
+    return "".join(str(value) for value in categories) + "?"
 
 
-def _transformed(encoder: Any, probe: Any) -> Any:
+def _transform(encoder: Any, probe: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return encoder.transform(probe, override_return_df=True)
@@ -274,15 +285,15 @@ def _transformed(encoder: Any, probe: Any) -> Any:
 
 def _categories(encoder: Any, column: Any) -> list[Any]:
     """Return all values of a column that the encoder may tell apart, numbers ascending."""
-    found = {value for value in _learned(encoder, column) if not _is_missing(value)}
-    values = [value.item() if isinstance(value, np.generic) else value for value in found]
+    learned = {value for value in _list_learned(encoder, column) if not _is_missing(value)}
+    values = [value.item() if isinstance(value, np.generic) else value for value in learned]
     numbers = all(isinstance(value, int | float) for value in values)
     return (
         sorted(values) if numbers else sorted(values, key=lambda value: (str(type(value)), value))
     )
 
 
-def _learned(encoder: Any, column: Any) -> Iterator[Any]:
+def _list_learned(encoder: Any, column: Any) -> Iterator[Any]:
     """Yield the categories in an encoder's tables, and the labels that it joins to groups.
 
     Behind an encoder of ordinals the tables of most encoders are over these ordinals.

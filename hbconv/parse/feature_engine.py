@@ -36,7 +36,7 @@ from hbconv.parse.common.text_columns import MISSING, NA, category_codes, column
 from hbconv.parse.registry import Parser, parses
 from hbconv.parse.step import Step, select
 
-__all__ = ["as_frame", "changed", "columns", "parses_frame"]
+__all__ = ["as_frame", "columns", "parses_frame", "replace_columns"]
 
 
 def parses_frame(*names: str) -> Callable[[Parser], Parser]:
@@ -67,7 +67,7 @@ def numeric(step: Step, variables: Iterable[Any]) -> dict[Any, Node]:
     return chosen
 
 
-def changed(step: Step, new: dict[Any, Node]) -> dict[str, Output]:
+def replace_columns(step: Step, new: dict[Any, Node]) -> dict[str, Output]:
     """Return the frame with some columns replaced, and new ones behind the others."""
     return as_frame(columns(step) | new)
 
@@ -86,7 +86,7 @@ def parse_discretiser(step: Step) -> dict[str, Output]:
     """Find the interval of each value; an interval includes its upper end."""
     for parameter in ("return_boundaries", "return_object"):
         step.require(parameter, False)
-    return changed(
+    return replace_columns(
         step,
         {
             name: _interval(x, np.asarray(step.estimator.binner_dict_[name], np.float64)[1:-1])
@@ -112,23 +112,23 @@ def parse_capper(step: Step) -> dict[str, Output]:
         raise step.refuse("add_indicators", True, "Fit with add_indicators=False.")
     upper: Mapping[Any, float] = est.right_tail_caps_
     lower: Mapping[Any, float] = est.left_tail_caps_
-    own = columns(step)
+    nodes = columns(step)
     if est.missing_values == "raise":
-        own |= numeric(step, est.variables_)
+        nodes |= numeric(step, est.variables_)
     caps = {**upper, **lower}
-    return changed(
+    return replace_columns(
         step,
         {
-            name: Clip.of(own[name], lower.get(name, -np.inf), upper.get(name, np.inf))
+            name: Clip.of(nodes[name], lower.get(name, -np.inf), upper.get(name, np.inf))
             for name in caps
         },
     )
 
 
-def _mapped(step: Step, function: Callable[[Any, Node], Node]) -> dict[str, Output]:
+def _map_columns(step: Step, function: Callable[[Any, Node], Node]) -> dict[str, Output]:
     """Replace the columns that a transformer reads by what a function makes of them."""
-    found = numeric(step, step.estimator.variables_)
-    return changed(step, {name: function(name, x) for name, x in found.items()})
+    nodes = numeric(step, step.estimator.variables_)
+    return replace_columns(step, {name: function(name, x) for name, x in nodes.items()})
 
 
 def _refuse(step: Step, x: Node, op: str, why: str) -> None:
@@ -144,7 +144,7 @@ def parse_log(step: Step) -> dict[str, Output]:
         _refuse(step, x, "le", "Some variables contain zero or negative values")
         return Map(Cast(x, "float64"), function)
 
-    return _mapped(step, logarithm)
+    return _map_columns(step, logarithm)
 
 
 @parses_frame("feature_engine.transformation.ReciprocalTransformer")
@@ -155,7 +155,7 @@ def parse_reciprocal(step: Step) -> dict[str, Output]:
         _refuse(step, x, "eq", "Some variables contain the value zero")
         return Map(Cast(x, "float64"), "reciprocal")
 
-    return _mapped(step, reciprocal)
+    return _map_columns(step, reciprocal)
 
 
 @parses_frame("feature_engine.transformation.PowerTransformer")
@@ -163,10 +163,10 @@ def parse_power(step: Step) -> dict[str, Output]:
     """Raise values to a power."""
     exponent = float(step.estimator.exp)
     if exponent == 0.5:
-        return _mapped(step, lambda _, x: Map(Cast(x, "float64"), "sqrt"))
+        return _map_columns(step, lambda _, x: Map(Cast(x, "float64"), "sqrt"))
     if exponent == 2:
-        return _mapped(step, lambda _, x: Map(Cast(x, "float64"), "square"))
-    return _mapped(step, lambda _, x: Power(Cast(x, "float64"), exponent))
+        return _map_columns(step, lambda _, x: Map(Cast(x, "float64"), "square"))
+    return _map_columns(step, lambda _, x: Power(Cast(x, "float64"), exponent))
 
 
 @parses_frame("feature_engine.transformation.BoxCoxTransformer")
@@ -179,7 +179,7 @@ def parse_box_cox(step: Step) -> dict[str, Output]:
             Cast(x, "float64"), Array(np.array([float(step.estimator.lambda_dict_[name])]))
         )
 
-    return _mapped(step, transformed)
+    return _map_columns(step, transformed)
 
 
 @parses_frame("feature_engine.transformation.YeoJohnsonTransformer")
@@ -190,14 +190,14 @@ def parse_yeo_johnson(step: Step) -> dict[str, Output]:
         power = float(step.estimator.lambda_dict_[name])
         return YeoJohnson(x, Array(np.array([power])), Array(np.array([2.0 - power])))
 
-    return _mapped(step, transformed)
+    return _map_columns(step, transformed)
 
 
 @parses_frame("feature_engine.scaling.MeanNormalizationScaler")
 def parse_mean_normalization(step: Step) -> dict[str, Output]:
     """Subtract the mean and divide by the range."""
     est = step.estimator
-    return _mapped(
+    return _map_columns(
         step,
         lambda name, x: Affine.of(
             Cast(x, "float64"), sub=np.array([est.mean_[name]]), div=np.array([est.range_[name]])
@@ -233,14 +233,17 @@ _MISSING = (float("nan"), None, NA)
 )
 def parse_imputer(step: Step) -> dict[str, Output]:
     """Fill each column by its own value."""
-    own = columns(step)
-    return changed(
+    nodes = columns(step)
+    return replace_columns(
         step,
-        {name: _filled(own[name], fill) for name, fill in step.estimator.imputer_dict_.items()},
+        {
+            name: _fill_missing(nodes[name], fill)
+            for name, fill in step.estimator.imputer_dict_.items()
+        },
     )
 
 
-def _filled(x: Node, fill: Any) -> Node:
+def _fill_missing(x: Node, fill: Any) -> Node:
     if isinstance(fill, str):
         return FillObjects(x, (fill,), _MISSING)
     return Impute(x, Array(np.array([float(fill)])))
@@ -259,8 +262,8 @@ def parse_encoder(step: Step) -> dict[str, Output]:
     other = float(est._unseen) if unseen == "encode" else np.nan
     new: dict[Any, Node] = {}
     for name, learned in est.encoder_dict_.items():
-        numbers = {known: number for known, number in learned.items() if not is_nan(known)}
-        missing = next((learned[known] for known in learned if is_nan(known)), other)
+        numbers = {category: number for category, number in learned.items() if not is_nan(category)}
+        missing = next((learned[category] for category in learned if is_nan(category)), other)
         codes = _codes(step, name, list(numbers))
         if getattr(est, "missing_values", "raise") == "raise":
             _refuse_missing(step, name, codes, len(numbers))
@@ -271,7 +274,7 @@ def parse_encoder(step: Step) -> dict[str, Output]:
                 f"NaN values were introduced in the feature {name!r} (step {step.where!r}).",
             )
         new[name] = node
-    return changed(step, new)
+    return replace_columns(step, new)
 
 
 @parses_frame("feature_engine.encoding.OneHotEncoder")
@@ -279,11 +282,11 @@ def parse_one_hot_encoder(step: Step) -> dict[str, Output]:
     """Add a column of zeros and ones for each category, and drop the encoded columns."""
     nodes = columns(step)
     for name in step.estimator.variables_:
-        known = list(step.estimator.encoder_dict_[name])
-        codes = _codes(step, name, known)
-        _refuse_missing(step, name, codes, len(known))
+        categories = list(step.estimator.encoder_dict_[name])
+        codes = _codes(step, name, categories)
+        _refuse_missing(step, name, codes, len(categories))
         del nodes[name]
-        for place, category in enumerate(known):
+        for place, category in enumerate(categories):
             nodes[f"{name}_{category}"] = Compare.of(codes, "eq", place, "int64")
     return as_frame(nodes)
 
@@ -295,28 +298,28 @@ def parse_rare_label_encoder(step: Step) -> dict[str, Output]:
     Where missing values are taken, NaN and NA stay; the source does not count None as missing.
     """
     est = step.estimator
-    own = columns(step)
+    nodes = columns(step)
     takes_missing = est.missing_values != "raise"
     if not isinstance(est.replace_with, str):
         raise step.refuse("replace_with", est.replace_with, "hbconv handles a text.")
     new: dict[Any, Node] = {}
     for name in est.variables_:
-        known = list(est.encoder_dict_[name])
-        if not all(isinstance(category, str) for category in known):
+        categories = list(est.encoder_dict_[name])
+        if not all(isinstance(category, str) for category in categories):
             raise step.refuse("variables", name, "hbconv handles columns of text.")
         if not takes_missing:
-            _refuse_missing(step, name, _codes(step, name, known), len(known))
-        kept = (*known, float("nan"), NA) if takes_missing else tuple(known)
-        new[name] = KeepText(own[name], kept, est.replace_with)
-    return changed(step, new)
+            _refuse_missing(step, name, _codes(step, name, categories), len(categories))
+        kept = (*categories, float("nan"), NA) if takes_missing else tuple(categories)
+        new[name] = KeepText(nodes[name], kept, est.replace_with)
+    return replace_columns(step, new)
 
 
-def _codes(step: Step, name: Any, known: list[Any]) -> Node:
+def _codes(step: Step, name: Any, categories: list[Any]) -> Node:
     """Return the place of each value among the categories, and behind them if it is missing."""
     position = list(step.estimator.feature_names_in_).index(name)
-    if known and all(isinstance(value, int | float | np.number) for value in known):
+    if categories and all(isinstance(value, int | float | np.number) for value in categories):
         raise step.refuse("variables", name, "It holds numbers; hbconv handles columns of text.")
-    return category_codes(step, position, np.array([*known, MISSING], dtype=object))
+    return category_codes(step, position, np.array([*categories, MISSING], dtype=object))
 
 
 def _refuse_missing(step: Step, name: Any, codes: Node, n_known: int) -> None:
@@ -331,7 +334,7 @@ def _table(numbers: list[Any], other: float, missing: float) -> npt.NDArray[Any]
 
     They are ints where the categories' numbers are and none is NaN.
     """
-    known = np.array(numbers)
-    table = np.array([other, *known.astype(np.float64), missing])
-    whole = known.dtype.kind in "iu" and not np.isnan(table).any()
+    of_categories = np.array(numbers)
+    table = np.array([other, *of_categories.astype(np.float64), missing])
+    whole = of_categories.dtype.kind in "iu" and not np.isnan(table).any()
     return table.astype(np.int64) if whole else table

@@ -79,10 +79,10 @@ def parse_regressor(step: Step) -> dict[str, Output]:
     return {"predict": Output(scores, VECTOR)}
 
 
-def _link(step: Step, *known: str) -> str:
+def _link(step: Step, *handled: str) -> str:
     link = str(step.estimator.link_)
-    if link not in known:
-        raise step.refuse("link_", link, f"hbconv handles {' and '.join(known)}.")
+    if link not in handled:
+        raise step.refuse("link_", link, f"hbconv handles {' and '.join(handled)}.")
     return link
 
 
@@ -136,9 +136,12 @@ def _entries_of(step: Step, terms: list[int]) -> Node:
     est = step.estimator
     features = np.array([est.term_features_[term] for term in terms])
     sizes = np.array([est.term_scores_[term].shape[: features.shape[1]] for term in terms])
-    known = np.unique(features).tolist()
-    bins = _bins(step, known, features.shape[1])
-    columns = [select(bins, np.searchsorted(known, own).tolist()) for own in features.T]
+    used = np.unique(features).tolist()
+    bins = _bins(step, used, features.shape[1])
+    columns = [
+        select(bins, np.searchsorted(used, column_of_each).tolist())
+        for column_of_each in features.T
+    ]
     entry = columns[0]
     for size, column in zip(sizes.T[1:], columns[1:], strict=True):
         entry = Add((Affine.of(entry, mul=size.astype(np.float64)), column))
@@ -166,8 +169,8 @@ def _bins(step: Step, features: list[int], n_features: int) -> Node:
 def _cells(x: Node, edges: list[npt.NDArray[np.float64]]) -> Node:
     """Count the edges that each number reaches, and one more; a missing one is in bin 0."""
     padded = np.full((len(edges), max(map(len, edges))), np.nan)
-    for row, own in zip(padded, edges, strict=True):
-        row[: len(own)] = own
+    for row, of_column in zip(padded, edges, strict=True):
+        row[: len(of_column)] = of_column
     number = Cast(x, "float64")
     cells = Affine.of(Bins(number, Array(padded)), add=1.0)
     return Choose(IsMissing(number), ConstantRows(number, Array(np.zeros(len(edges)))), cells)
@@ -181,10 +184,10 @@ def _category(step: Step, feature: int, bins: dict[str, int]) -> Node:
     """
     numbers = {_as_number(text): place for text, place in bins.items()}
     numbers.pop(None, None)
-    known: dict[Any, int] = {**bins, **numbers, MISSING: 0}
-    categories = np.empty(len(known), dtype=object)
-    categories[:] = list(known)
-    table = [max(bins.values(), default=0) + 1, *known.values()]
+    place_of: dict[Any, int] = {**bins, **numbers, MISSING: 0}
+    categories = np.empty(len(place_of), dtype=object)
+    categories[:] = list(place_of)
+    table = [max(bins.values(), default=0) + 1, *place_of.values()]
     codes = category_codes(step, feature, categories)
     return Recode(codes, (Array(np.array(table, np.float64)),))
 

@@ -73,9 +73,9 @@ def _distribution(cls: type) -> str:
     Fitting wraps it to take targets without censoring.
     """
     wrapped = cls.__name__ == "DistWithUncensoredScore"
-    own = cls.__bases__[0] if wrapped else cls
-    ours = own.__module__.startswith("ngboost.")
-    return own.__name__ if ours else f"{own.__module__}.{own.__name__}"
+    distribution = cls.__bases__[0] if wrapped else cls
+    ours = distribution.__module__.startswith("ngboost.")
+    return distribution.__name__ if ours else f"{distribution.__module__}.{distribution.__name__}"
 
 
 @parses("ngboost.NGBClassifier", features=lambda est: int(est.n_features), is_fitted=_is_fitted)
@@ -104,7 +104,9 @@ def _params(step: Step) -> Node:
         raise step.refuse("Base", est.Base, "hbconv handles scikit-learn's trees.")
     require_own_counts(step, members)
     columns = [
-        own for own, models in zip(est.col_idxs, est.base_models, strict=True) for _ in models
+        positions
+        for positions, models in zip(est.col_idxs, est.base_models, strict=True)
+        for _ in models
     ]
     trees = read_trees(
         [model.tree_ for model in members], values=list(_values(est)), columns=columns

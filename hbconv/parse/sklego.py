@@ -57,7 +57,7 @@ def _columns_of_first(est: Any) -> Schema | None:
     return as_validated(est, read_schema(next(iter(est.estimators_.values()))))
 
 
-def _validated(step: Step) -> Node:
+def _require_floats(step: Step) -> Node:
     """Return the rows as floats; those that are not finite are refused."""
     step.refuse_sparse()
     return step.require_finite(Cast(step.x, "float"))
@@ -89,7 +89,7 @@ def parse_estimator_transformer(step: Step) -> Node:
     """Return what a method of the estimator answers, as columns."""
     est = step.estimator
     inner = (
-        step.child(est.estimator_, _validated(step), "estimator_")
+        step.child(est.estimator_, _require_floats(step), "estimator_")
         if est.check_input
         else step.child(est.estimator_, step.x, "estimator_", x_sparse=step.x_sparse)
     )
@@ -117,7 +117,7 @@ def parse_ordinal_classifier(step: Step) -> dict[str, Output]:
     every = ConstantRows(each, Array([1.0]))
     lower = Map(Concat((none, each)), "neg")
     probabilities = Add((Concat((each, every)), lower))
-    return _decided(step, probabilities)
+    return _class_outputs(step, probabilities)
 
 
 @parses("sklego.meta.SubjectiveClassifier", features=_columns)
@@ -125,14 +125,18 @@ def parse_subjective_classifier(step: Step) -> dict[str, Output]:
     """Weigh probabilities by the priors, by what a predicted class tells, or by both."""
     est = step.estimator
     evidence = step.require("evidence", "predict_proba", "confusion_matrix", "both")
-    given = Cast(_probabilities(step, _validated(step), est.estimator_, "estimator_"), "float64")
+    likelihoods = Cast(
+        _probabilities(step, _require_floats(step), est.estimator_, "estimator_"), "float64"
+    )
     if evidence == "predict_proba":
         prior = np.array([est.prior[label] for label in est.classes_])
-        return _decided(step, Normalize(Affine.of(given, mul=prior), "l1"))
-    told = LookupRows(ArgMax(given), Array(np.ascontiguousarray(est.posterior_matrix_.T)))
+        return _class_outputs(step, Normalize(Affine.of(likelihoods, mul=prior), "l1"))
+    posteriors = LookupRows(
+        ArgMax(likelihoods), Array(np.ascontiguousarray(est.posterior_matrix_.T))
+    )
     if evidence == "confusion_matrix":
-        return _decided(step, told)
-    return _decided(step, Normalize(Multiply((told, given)), "l1"))
+        return _class_outputs(step, posteriors)
+    return _class_outputs(step, Normalize(Multiply((posteriors, likelihoods)), "l1"))
 
 
 @parses("sklego.meta.ZeroInflatedRegressor", features=_columns_of_classifier)
@@ -148,8 +152,8 @@ def parse_zero_inflated_regressor(step: Step) -> dict[str, Output]:
     outputs = {"predict": Output(Choose(is_other, Cast(value, "float64"), zero), VECTOR)}
     if "predict_proba" not in classifier:
         return outputs
-    known = as_numbers(step, classifier["predict_proba"])
-    chance = Select(known, Array.of([1], np.int32))
+    probabilities = as_numbers(step, classifier["predict_proba"])
+    chance = Select(probabilities, Array.of([1], np.int32))
     return {**outputs, "score_samples": Output(Multiply((chance, value)), VECTOR)}
 
 
@@ -157,7 +161,7 @@ def _probabilities(step: Step, x: Node, member: Any, name: str) -> Node:
     return as_numbers(step, step.child(member, x, name)["predict_proba"])
 
 
-def _decided(step: Step, probabilities: Node) -> dict[str, Output]:
+def _class_outputs(step: Step, probabilities: Node) -> dict[str, Output]:
     labels = Labels(Array(step.estimator.classes_))
     return {
         "predict": Output(ArgMax(probabilities), labels),
@@ -191,7 +195,7 @@ def _framed(names: Sequence[object]) -> FrameFormat:
     return FrameFormat("given", tuple(map(str, names)))
 
 
-def _chosen(step: Step, parameter: str, names: Sequence[object]) -> dict[str, Output]:
+def _choose_columns(step: Step, parameter: str, names: Sequence[object]) -> dict[str, Output]:
     """Keep columns, found by name, each of its own dtype."""
     places = positions_by_name(step, parameter, names)
     return transform_frame([select(step.x, [place]) for place in places])
@@ -204,7 +208,7 @@ def _chosen(step: Step, parameter: str, names: Sequence[object]) -> dict[str, Ou
 )
 def parse_column_selector(step: Step) -> dict[str, Output]:
     """Keep some columns."""
-    return _chosen(step, "columns", step.estimator.columns_)
+    return _choose_columns(step, "columns", step.estimator.columns_)
 
 
 @parses(
@@ -214,7 +218,7 @@ def parse_column_selector(step: Step) -> dict[str, Output]:
 )
 def parse_column_dropper(step: Step) -> dict[str, Output]:
     """Keep the other columns, in the fitted order."""
-    return _chosen(step, "columns", step.estimator.feature_names_)
+    return _choose_columns(step, "columns", step.estimator.feature_names_)
 
 
 @parses(
@@ -225,7 +229,7 @@ def parse_column_dropper(step: Step) -> dict[str, Output]:
 def parse_type_selector(step: Step) -> dict[str, Output]:
     """Keep the columns that had some types in fitting; columns of other floats are refused."""
     names = step.estimator.feature_names_
-    chosen = _chosen(step, "include", names)
+    chosen = _choose_columns(step, "include", names)
     for place, name in enumerate(names):
         dtype = str(step.estimator.X_dtypes_[name]).lower()
         if dtype in ("float32", "float64"):

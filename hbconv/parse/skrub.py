@@ -89,7 +89,7 @@ def parse_apply_to_cols(step: Step) -> dict[str, Output]:
     """Apply a transformer to each of some columns, or to these together."""
     step.refuse_sparse("reads columns by name")
     frame = _by_position(step, step.estimator.feature_names_in_)
-    return _as_output(step, _applied(step, step.estimator._wrapped_transformer, frame))
+    return _as_output(step, _apply(step, step.estimator._wrapped_transformer, frame))
 
 
 @parses("skrub.SelectCols", features=lambda est: Schema.table(list(est.columns_)), frames=_pandas)
@@ -113,7 +113,7 @@ def _through_pipeline(step: Step) -> dict[str, Output]:
         raise step.refuse("frames", checked.module_name_, hint)
     frame = _by_position(step, checked.feature_names_out_)
     for inner in others:
-        frame = _applied(step, inner, frame)
+        frame = _apply(step, inner, frame)
     return _as_output(step, frame)
 
 
@@ -126,22 +126,22 @@ def _by_name(step: Step, names: Sequence[str]) -> Frame:
     return {name: select(step.x, [place]) for name, place in zip(names, places, strict=True)}
 
 
-def _applied(step: Step, inner: Any, frame: Frame) -> Frame:
+def _apply(step: Step, inner: Any, frame: Frame) -> Frame:
     """Return the columns that a step of skrub makes of a frame."""
     if type(inner).__name__ == "ApplyToSubFrame":
-        return _applied_together(step, inner, frame)
-    made: Frame = {}
+        return _apply_together(step, inner, frame)
+    columns: Frame = {}
     for name, x in frame.items():
         transformer = inner.transformers_.get(name)
         if transformer is None or inner.keep_original:
-            made[name] = x
+            columns[name] = x
         if transformer is not None:
             parts = column_parts(step, transformer, x, name)
-            made |= zip(inner.input_to_outputs_[name], parts, strict=True)
-    return made
+            columns |= zip(inner.input_to_outputs_[name], parts, strict=True)
+    return columns
 
 
-def _applied_together(step: Step, inner: Any, frame: Frame) -> Frame:
+def _apply_together(step: Step, inner: Any, frame: Frame) -> Frame:
     """Put what a transformer makes of some columns behind the others."""
     kept = {
         name: x for name, x in frame.items() if inner.keep_original or name not in inner._columns
@@ -183,10 +183,10 @@ def column_parts(step: Step, transformer: Any, x: Node, name: str) -> list[Node]
         hbconv does not read the transformer, or it parses texts.
     """
     kind = type(transformer).__name__
-    own = type(transformer).__module__.partition(".")[0] == "skrub"
-    if own and kind in _REFUSED:
+    is_skrubs = type(transformer).__module__.partition(".")[0] == "skrub"
+    if is_skrubs and kind in _REFUSED:
         raise step.refuse(f"{kind} of column", name, _REFUSED[kind])
-    if own and kind in _MADE:
+    if is_skrubs and kind in _MADE:
         return _MADE[kind](replace(step, x=x), transformer, name)
     return output_parts(step, step.transform_output(transformer, x, name))
 
@@ -216,7 +216,7 @@ def _unless_uninformative(step: Step, transformer: Any, name: str) -> list[Node]
     return [] if transformer.drop_ else [step.x]
 
 
-def _cleaned(step: Step, transformer: Any, name: str) -> list[Node]:  # noqa: ARG001
+def _clean_texts(step: Step, transformer: Any, name: str) -> list[Node]:  # noqa: ARG001
     """Count listed texts, and those of whitespace alone, as missing."""
     return [CleanText(step.x, tuple(transformer.null_strings_), blank=True)]
 
@@ -251,14 +251,14 @@ def _dates(step: Step, transformer: Any, name: str) -> list[Node]:  # noqa: ARG0
     return [read_as_dates(replace(step, estimator=transformer))]
 
 
-def _encoded_dates(step: Step, transformer: Any, name: str) -> list[Node]:  # noqa: ARG001
+def _encode_dates(step: Step, transformer: Any, name: str) -> list[Node]:  # noqa: ARG001
     return encode_dates(replace(step, estimator=transformer))
 
 
 _MADE: dict[str, Callable[[Step, Any, str], list[Node]]] = {
     "CleanCategories": _categories,
-    "CleanNullStrings": _cleaned,
-    "DatetimeEncoder": _encoded_dates,
+    "CleanNullStrings": _clean_texts,
+    "DatetimeEncoder": _encode_dates,
     "Drop": _none,
     "DropUninformative": _unless_uninformative,
     "PassThrough": _same,
@@ -364,8 +364,8 @@ def _splines(step: Step, encoder: Any, x: Node) -> list[Node]:
     """Evaluate splines of 0 where a date is missing, and leave these out then."""
     splines = step.transform(encoder.transformer_, Impute(x, Array(np.zeros(1))), "splines")
     nothing = ConstantRows(splines, Array(np.full(splines.type.width, np.nan)))
-    known = Choose(IsMissing(x), nothing, splines)
-    return [select(known, [i]) for i in range(splines.type.width)]
+    parts = Choose(IsMissing(x), nothing, splines)
+    return [select(parts, [i]) for i in range(splines.type.width)]
 
 
 _PERIODIC = {"_CircularEncoder": _circle, "_SplineEncoder": _splines}
@@ -410,16 +410,16 @@ def read_offsets(zone: Any) -> Offsets:
     It looks at each third day, and divides the time in which the offset changes.
     """
     days = np.arange(FIRST, LAST, STEP)
-    known = _offsets_at(zone, days)
-    changes = np.flatnonzero(known[1:] != known[:-1])
+    at_days = _offsets_at(zone, days)
+    changes = np.flatnonzero(at_days[1:] != at_days[:-1])
     before = days[changes]
     after = days[changes + 1]
     while (after - before > 1).any():
         middle = (before + after) // 2
-        same = _offsets_at(zone, middle) == known[changes]
+        same = _offsets_at(zone, middle) == at_days[changes]
         before = np.where(same, middle, before)
         after = np.where(same, after, middle)
-    offsets = known[np.append(changes, len(known) - 1)]
+    offsets = at_days[np.append(changes, len(at_days) - 1)]
     starts = after[None].astype(np.float64)
     return Offsets(starts, offsets.astype(np.float64), _within(zone, offsets))
 
@@ -455,7 +455,7 @@ def parse_squashing_scaler(step: Step) -> Node:
     above = Compare.of(x, "eq", np.inf)
     below = Compare.of(x, "eq", -np.inf)
     finite = Choose(Relation(above, below, "or"), _constant(x, np.nan), x)
-    scaled = _scaled(step, finite)
+    scaled = _scale_columns(step, finite)
     share = Affine.of(scaled, div=limit)
     root = Map(Affine.of(Multiply((share, share)), add=1.0), "sqrt")
     clipped = Choose(above, _constant(x, limit), Quotient((scaled, root)))
@@ -467,23 +467,23 @@ def _constant(x: Node, value: float) -> Node:
     return CastLike(ConstantRows(x, Array(np.full(x.type.width, value))), x)
 
 
-def _scaled(step: Step, x: Node) -> Node:
+def _scale_columns(step: Step, x: Node) -> Node:
     """Scale columns by quantiles, by their range where these are equal, and constants to 0."""
     est = step.estimator
     parts: list[Node] = []
     if est.robust_cols_.any():
-        own = _select_columns(x, est.robust_cols_)
-        parts.append(CastLike(step.transform(est.robust_scaler_, own, "robust_scaler_"), own))
+        chosen = _select_columns(x, est.robust_cols_)
+        parts.append(CastLike(step.transform(est.robust_scaler_, chosen, "robust_scaler_"), chosen))
     if est.minmax_cols_.any():
-        own = _select_columns(x, est.minmax_cols_)
+        chosen = _select_columns(x, est.minmax_cols_)
         scaler = est.minmax_scaler_
-        wide = promoted(own, scaler.median_)
-        parts.append(CastLike(Affine.of(wide, sub=scaler.median_, mul=scaler.scale_), own))
+        wide = promoted(chosen, scaler.median_)
+        parts.append(CastLike(Affine.of(wide, sub=scaler.median_, mul=scaler.scale_), chosen))
     if est.zero_cols_.any():
-        own = _select_columns(x, est.zero_cols_)
-        parts.append(Choose(IsMissing(own), own, _constant(own, 0.0)))
+        chosen = _select_columns(x, est.zero_cols_)
+        parts.append(Choose(IsMissing(chosen), chosen, _constant(chosen, 0.0)))
     kinds = (est.robust_cols_, est.minmax_cols_, est.zero_cols_)
-    order = np.argsort(np.concatenate([np.flatnonzero(own) for own in kinds]))
+    order = np.argsort(np.concatenate([np.flatnonzero(chosen) for chosen in kinds]))
     return Select(concat(parts), Array(order.astype(np.int32)))
 
 

@@ -138,6 +138,6 @@ def _mean(step: Step, model: Any) -> Link:
             raise step.refuse("link", link, f"hbconv handles {', '.join(_LINKS)}.")
         return _LINKS[link]
     if name not in _MEANS:
-        known = sorted(known.rpartition(".")[2] for known in (*_MEANS, _GLM))
-        raise step.refuse("model", type(model).__name__, f"hbconv handles {', '.join(known)}.")
+        handled = sorted(model_name.rpartition(".")[2] for model_name in (*_MEANS, _GLM))
+        raise step.refuse("model", type(model).__name__, f"hbconv handles {', '.join(handled)}.")
     return _MEANS[name]

@@ -132,8 +132,8 @@ def _answers(step: Step, model: Mapping[str, Any]) -> dict[str, Output]:
 
 def _counts(target: npt.NDArray[Any], n_classes: int) -> npt.NDArray[Any]:
     """Return how many trees add to each class; a leaf that is a vector adds to all."""
-    own = np.bincount(target[target >= 0], minlength=n_classes)
-    return own + np.count_nonzero(target < 0)
+    counts = np.bincount(target[target >= 0], minlength=n_classes)
+    return counts + np.count_nonzero(target < 0)
 
 
 _CATEGORICAL = "categorical_test_node"
@@ -231,7 +231,7 @@ def _with_categories(
     right = np.array([nodes[i]["category_list_right_child"] for i in tests], np.bool_)
     set_of = np.full(len(nodes), -1)
     set_of[tests] = np.arange(len(tests))
-    counts = np.array([len(own) for own in lists], np.int64)
+    counts = np.array([len(categories) for categories in lists], np.int64)
     tables = category_tables(
         set_of,
         counts,
@@ -240,7 +240,7 @@ def _with_categories(
         nan_left=table.default_left[tests],
         other_left=right,
     )
-    largest = np.array([own.max(initial=-1) for own in lists], np.int64)
+    largest = np.array([categories.max(initial=-1) for categories in lists], np.int64)
     sizes = category_sizes(n_features, table.feature[tests], largest)
     flat = NodeTable(**{**vars(table), "tables": tables}).split()
     return TreeliteTrees(flat, strict, sizes)

@@ -93,12 +93,12 @@ def load_skops(data: bytes, name: str, categories: Sequence[int] = ()) -> Any:
             path = Path(folder, Path(name).name)
             path.write_bytes(held)
             require_readable(path)
-    found = _load(held, name)
-    if isinstance(found, HeldXGBoost):
-        return parse_xgboost_bytes(found.data)
-    if isinstance(found, HeldLightGBM):
-        return parse_lightgbm_text(found.text, found.iterations, categories)
-    return found
+    model = _load(held, name)
+    if isinstance(model, HeldXGBoost):
+        return parse_xgboost_bytes(model.data)
+    if isinstance(model, HeldLightGBM):
+        return parse_lightgbm_text(model.text, model.iterations, categories)
+    return model
 
 
 def _load(data: bytes, name: str) -> Any:
@@ -126,12 +126,12 @@ def _without_loaders(data: bytes, name: str) -> tuple[bytes, set[str]]:
     Members take as many bytes as there are, so that no byte is unpacked twice.
     """
     out, libraries = io.BytesIO(), set()
-    with zipfile.ZipFile(io.BytesIO(data)) as given, zipfile.ZipFile(out, "w") as archive:
-        infos = given.infolist()
+    with zipfile.ZipFile(io.BytesIO(data)) as stored, zipfile.ZipFile(out, "w") as archive:
+        infos = stored.infolist()
         if sum(info.compress_size for info in infos) > len(data):
             raise ConversionError(f"{name} is damaged: its members share bytes.")
         for info in infos:
-            content = given.read(info)
+            content = stored.read(info)
             if info.filename.endswith(".npy"):
                 _require_whole_array(content)
             if info.filename == "schema.json":
@@ -157,11 +157,11 @@ def _entries(schema: Any) -> Iterator[dict[str, Any]]:
     """Yield each entry of a schema that names a class."""
     waiting = [schema]
     while waiting:
-        found = waiting.pop()
-        if isinstance(found, dict | list):
-            waiting += found.values() if isinstance(found, dict) else found
-        if isinstance(found, dict) and isinstance(found.get("__module__"), str):
-            yield found
+        value = waiting.pop()
+        if isinstance(value, dict | list):
+            waiting += value.values() if isinstance(value, dict) else value
+        if isinstance(value, dict) and isinstance(value.get("__module__"), str):
+            yield value
 
 
 def _put_held_booster(entry: dict[str, Any]) -> None:

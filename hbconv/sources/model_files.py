@@ -51,14 +51,14 @@ class _Content:
     n_features: int | None = None
     categories: tuple[int, ...] = ()
 
-    def opened(self) -> BinaryIO:
+    def open(self) -> BinaryIO:
         """Open the bytes from the first on."""
         return io.BytesIO(self.held) if self.path is None else self.path.open("rb")
 
     @property
     def data(self) -> bytes:
         """All bytes."""
-        with self.opened() as file:
+        with self.open() as file:
             return file.read()
 
     @property
@@ -143,7 +143,7 @@ def _content_of(source: str | bytes | bytearray | memoryview | os.PathLike[str])
 
 
 def _unknown(content: _Content) -> ConversionError:
-    with content.opened() as file:
+    with content.open() as file:
         begin = file.read(24)
     content_is = f"it begins with {begin!r}" if begin else "it is empty"
     return ConversionError(

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-__all__ = ["Kind", "Outcome", "Outcomes", "form", "parts", "settled"]
+__all__ = ["Kind", "Outcome", "Outcomes", "as_list", "form", "parts"]
 
 Kind = Literal["right", "refused", "wrong", "error", "answered", "skipped"]
 
@@ -76,8 +76,8 @@ class Outcomes:
     @property
     def counts(self) -> dict[str, int]:
         """Outcomes of each kind."""
-        found = Counter(outcome.kind for outcome in self.outcomes)
-        return {kind: found[kind] for kind in MEANING}
+        counts = Counter(outcome.kind for outcome in self.outcomes)
+        return {kind: counts[kind] for kind in MEANING}
 
     def reasons(self, kind: Kind = "refused") -> list[tuple[str, int]]:
         """Return the reasons of a kind with their counts, the most frequent first."""
@@ -145,6 +145,6 @@ def parts(answer: Any) -> list[Any]:
     return list(answer) if isinstance(answer, tuple) else [answer]
 
 
-def settled(answer: Any) -> Any:
+def as_list(answer: Any) -> Any:
     """Return an answer that can be read twice."""
     return list(answer) if isinstance(answer, Iterator) else answer

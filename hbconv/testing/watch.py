@@ -22,7 +22,7 @@ from typing import Any
 
 from hbconv.names import METHODS
 
-__all__ = ["Call", "asked", "is_library", "watching"]
+__all__ = ["Call", "call_unseen", "is_library", "watching"]
 
 
 @dataclass(frozen=True)
@@ -82,9 +82,9 @@ def watching(observer: Observer) -> Iterator[None]:
             _WRAPPING.end()
 
 
-def asked(estimator: Any, method: str, rows: Any) -> Call:
+def call_unseen(estimator: Any, method: str, rows: Any) -> Call:
     """Call a method of an estimator, with what it calls unseen."""
-    call = Call(estimator, method, _copied(rows))
+    call = Call(estimator, method, _copy_rows(rows))
     with _inside():
         answer = getattr(estimator, method)(rows)
         return replace(call, answer=list(answer) if inspect.isgenerator(answer) else answer)
@@ -99,7 +99,7 @@ def _inside() -> Iterator[None]:
         _DEPTH.calls -= 1
 
 
-def _watched(function: Callable[..., Any]) -> Callable[..., Any]:
+def _watch(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the method with its outermost calls seen."""
     signature = inspect.signature(function)
 
@@ -123,7 +123,7 @@ def _watched(function: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
-def _silent(function: Callable[..., Any]) -> Callable[..., Any]:
+def _silence(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the method with all calls inside it unseen."""
 
     @functools.wraps(function)
@@ -139,19 +139,21 @@ def _before(
 ) -> Call | None:
     """Return the call before it begins; None of no estimator, or if the arguments do not fit."""
     try:
-        given = signature.bind(*args, **kwargs).arguments
+        arguments = signature.bind(*args, **kwargs).arguments
     except TypeError:
         return None
-    own, *names = signature.parameters
-    estimator = given[own]
+    first, *names = signature.parameters
+    estimator = arguments[first]
     if not hasattr(estimator, "fit") and type(estimator).__name__ != "Booster":
         return None
     default = {n: p.default for n, p in signature.parameters.items()}
-    options = {n: given[n] for n in names[1:] if n in given and given[n] is not default[n]}
-    return Call(estimator, name, _copied(given.get(names[0]) if names else None), options)
+    options = {
+        n: arguments[n] for n in names[1:] if n in arguments and arguments[n] is not default[n]
+    }
+    return Call(estimator, name, _copy_rows(arguments.get(names[0]) if names else None), options)
 
 
-def _copied(rows: Any) -> Any:
+def _copy_rows(rows: Any) -> Any:
     if rows is None or isinstance(rows, Iterator):
         return None
     try:
@@ -172,7 +174,7 @@ def _tell(call: Call | None, **ended: Any) -> None:
         _OBSERVERS[-1](replace(call, **ended))
 
 
-def _started(start: Callable[..., None]) -> Callable[..., None]:
+def _mark_threads(start: Callable[..., None]) -> Callable[..., None]:
     """Return the start of threads that says whether it happens in a call."""
 
     @functools.wraps(start)
@@ -280,4 +282,4 @@ class Wrapping(importlib.abc.MetaPathFinder):
         setattr(cls, name, wrapped)
 
 
-_WRAPPING = Wrapping(_watched, _silent, _started)
+_WRAPPING = Wrapping(_watch, _silence, _mark_threads)

@@ -59,15 +59,15 @@ def tree_inputs(step: Step, inputs: Inputs) -> Node:
         raise step.refuse("cat_features", "unused by all trees", hint)
     numbers = _numbers(step, inputs)
     if not inputs.statistics:
-        found = [
+        categories = [
             Recode(_codes(step, place, Hashes(hashes)), (_code_numbers(hashes),))
             for place, hashes in inputs.categories.items()
         ]
-        return concat([numbers, *found])
+        return concat([numbers, *categories])
     return concat(
         [
             numbers,
-            *(_found(step, place, hashes) for place, hashes in inputs.categories.items()),
+            *(_find_code(step, place, hashes) for place, hashes in inputs.categories.items()),
             _statistics(step, inputs, numbers),
         ]
     )
@@ -95,7 +95,7 @@ def _codes(step: Step, place: int, vocabulary: Hashes | HashCodes) -> Node:
     return Codes(column.schema, column.column, vocabulary)
 
 
-def _found(step: Step, place: int, hashes: tuple[int, ...]) -> Node:
+def _find_code(step: Step, place: int, hashes: tuple[int, ...]) -> Node:
     code = FindCode(_codes(step, place, HashCodes()), (Array.of(hashes, np.int32),))
     return Recode(code, (_code_numbers(hashes),))
 
@@ -112,27 +112,29 @@ def _statistics(step: Step, inputs: Inputs, numbers: Node) -> Node:
     2. The entries of a statistic for one code stand together.
     3. Outcomes of tests choose among them.
     """
-    found = combine(inputs.statistics)
-    operands = _ordered(inputs, found.elements)
-    weights = np.zeros((len(operands), len(found.elements)), np.uint64)
-    for output, elements in enumerate(found.elements):
+    combinations = combine(inputs.statistics)
+    operands = _list_elements(inputs, combinations.elements)
+    weights = np.zeros((len(operands), len(combinations.elements)), np.uint64)
+    for output, elements in enumerate(combinations.elements):
         rows = [operands.index(element) for element in elements]
         np.add.at(weights, (rows, output), weights_of(len(elements)))
     hashed = _operands(step, inputs, numbers, operands, "int64")
-    codes = FindCode(WrappedLinear(hashed, Array(weights.view(np.int64))), found.hashes)  # 1
-    first = Recode(codes, tuple(Array.of(np.arange(len(h) + 1), np.int32) for h in found.hashes))
-    tests = _ordered(inputs, [reading.tests for reading in found.readings])
-    chosen = np.zeros((len(found.hashes) + len(tests), len(found.readings)), np.int32)
-    for output, reading in enumerate(found.readings):
+    codes = FindCode(WrappedLinear(hashed, Array(weights.view(np.int64))), combinations.hashes)  # 1
+    first = Recode(
+        codes, tuple(Array.of(np.arange(len(h) + 1), np.int32) for h in combinations.hashes)
+    )
+    tests = _list_elements(inputs, [reading.tests for reading in combinations.readings])
+    chosen = np.zeros((len(combinations.hashes) + len(tests), len(combinations.readings)), np.int32)
+    for output, reading in enumerate(combinations.readings):
         chosen[reading.combination, output] = 1 << len(reading.tests)  # 2
         for bit, test in enumerate(reading.tests):
-            chosen[len(found.hashes) + tests.index(test), output] += 1 << bit
+            chosen[len(combinations.hashes) + tests.index(test), output] += 1 << bit
     parts = [first, _operands(step, inputs, numbers, tests, "int32")] if tests else [first]
     places = WrappedLinear(concat(parts), Array(chosen))  # 3
-    return Recode(places, tuple(reading.values for reading in found.readings))
+    return Recode(places, tuple(reading.values for reading in combinations.readings))
 
 
-def _ordered(inputs: Inputs, combinations: Sequence[Elements]) -> list[Element]:
+def _list_elements(inputs: Inputs, combinations: Sequence[Elements]) -> list[Element]:
     """Return each element once, those that are computed together side by side."""
     distinct = dict.fromkeys(e for elements in combinations for e in elements)
     return sorted(distinct, key=lambda element: _group(inputs, element))
@@ -147,22 +149,22 @@ def _operands(
     step: Step, inputs: Inputs, numbers: Node, operands: Sequence[Element], dtype: str
 ) -> Node:
     """Write hashes of categories, and outcomes of tests as zeros and ones."""
-    found: list[Node] = []
+    parts: list[Node] = []
     for (kind, nan_right), group in groupby(operands, lambda e: _group(inputs, e)):
-        own = list(group)
+        elements = list(group)
         if kind == TEST:
-            x: Node = Select(numbers, Array.of([element.feature for element in own], np.int32))
-            borders = Array.of([element.value for element in own], np.float32)
+            x: Node = Select(numbers, Array.of([element.feature for element in elements], np.int32))
+            borders = Array.of([element.value for element in elements], np.float32)
             above = Not(Compare(x, "le", borders)) if nan_right else Compare(x, "gt", borders)
-            found.append(above)
+            parts.append(above)
             continue
-        hashes = concat([_codes(step, inputs.places[e.feature], HashCodes()) for e in own])
+        hashes = concat([_codes(step, inputs.places[e.feature], HashCodes()) for e in elements])
         if kind == CATEGORY:
-            found.append(hashes)
+            parts.append(hashes)
         else:
-            values = Array.of([element.value for element in own], np.int32)
-            found.append(Compare(hashes, "eq", values))
-    return concat([Cast(part, dtype) if part.type.dtype != dtype else part for part in found])
+            values = Array.of([element.value for element in elements], np.int32)
+            parts.append(Compare(hashes, "eq", values))
+    return concat([Cast(part, dtype) if part.type.dtype != dtype else part for part in parts])
 
 
 MULTIPLIER = 0x4906BA494954CB65
@@ -212,12 +214,13 @@ def combine(statistics: Sequence[Statistic]) -> Combinations:
     2**64, may be read as unknown.
     """
     tables = _tables(statistics)
-    known = _known_categories(tables)
-    read_by = {e: _read_by(e, table, known) for e, table in tables.items()}
+    seen_in_training = _known_categories(tables)
+    read_by = {e: _read_by(e, table, seen_in_training) for e, table in tables.items()}
     hashes = {
-        by: known[by] if by in known else tables[by] for by in dict.fromkeys(read_by.values())
+        by: seen_in_training[by] if by in seen_in_training else tables[by]
+        for by in dict.fromkeys(read_by.values())
     }
-    ascending = {by: np.sort(found.view(np.int64)) for by, found in hashes.items()}
+    ascending = {by: np.sort(words.view(np.int64)) for by, words in hashes.items()}
     order = list(ascending)
     readings = [
         _reading(s, order.index(by), ascending[by], s.elements[len(by) :])
@@ -237,10 +240,10 @@ def _power(power: int) -> np.uint64:
 
 def _tables(statistics: Sequence[Statistic]) -> dict[Elements, Words]:
     """Return all hashes that tables of the same elements hold, of each kind of statistic."""
-    found: dict[Elements, list[Words]] = {}
+    hashes: dict[Elements, list[Words]] = {}
     for statistic in statistics:
-        found.setdefault(statistic.elements, []).append(statistic.hashes.data.view(np.uint64))
-    return {elements: np.unique(np.concatenate(own)) for elements, own in found.items()}
+        hashes.setdefault(statistic.elements, []).append(statistic.hashes.data.view(np.uint64))
+    return {elements: np.unique(np.concatenate(parts)) for elements, parts in hashes.items()}
 
 
 def _known_categories(tables: Mapping[Elements, Words]) -> dict[Elements, Words]:
@@ -255,18 +258,20 @@ def _known_categories(tables: Mapping[Elements, Words]) -> dict[Elements, Words]
         tests = len(elements) - len(categories)
         if not categories or tests > MOST_TESTS or categories in tables.keys() & suggested.keys():
             continue
-        found = np.unique((tables[elements][:, None] - _outcomes(tests)) * _power(-tests))
-        suggested[categories] = np.intersect1d(suggested.get(categories, found), found)
+        candidates = np.unique((tables[elements][:, None] - _outcomes(tests)) * _power(-tests))
+        suggested[categories] = np.intersect1d(suggested.get(categories, candidates), candidates)
     return suggested
 
 
-def _read_by(elements: Elements, table: Words, known: Mapping[Elements, Words]) -> Elements:
+def _read_by(
+    elements: Elements, table: Words, seen_in_training: Mapping[Elements, Words]
+) -> Elements:
     """Return the elements whose code a statistic is read by."""
     categories = _categories(elements)
     tests = len(elements) - len(categories)
     if not categories or tests > MOST_TESTS:
         return elements
-    explained = np.isin(table, _mixed(known[categories], tests))
+    explained = np.isin(table, _mix_outcomes(seen_in_training[categories], tests))
     return categories if explained.all() else elements
 
 
@@ -281,7 +286,7 @@ def _outcomes(tests: int) -> Words:
     return added
 
 
-def _mixed(categories: Words, tests: int) -> Words:
+def _mix_outcomes(categories: Words, tests: int) -> Words:
     """Return the hashes of categories with all outcomes of tests: (n, 2**tests)."""
     hashes: Words = categories[:, None] * _power(tests) + _outcomes(tests)
     return hashes
@@ -294,7 +299,7 @@ def _reading(
 
     Look-ups have a first entry for unknown places, which there are none of.
     """
-    mixed = _mixed(hashes.view(np.uint64), len(tests)).view(np.int64)
+    mixed = _mix_outcomes(hashes.view(np.uint64), len(tests)).view(np.int64)
     held = statistic.hashes.data
     place = np.minimum(np.searchsorted(held, mixed), max(len(held) - 1, 0))
     entry = np.where(held[place] == mixed, place + 1, 0) if len(held) else np.zeros_like(place)
@@ -384,9 +389,9 @@ class Inputs:
             raise UnsupportedError(
                 "CatBoost", current_step(), "feature_names_", sorted(names)[:9], hint
             )
-        known = [f for f in listed if f.get("values")]
+        used = [f for f in listed if f.get("values")]
         statistics = read_statistics(features, tables)
-        splits = tuple(_numbered(numeric, known, statistics))
+        splits = tuple(_list_splits(numeric, used, statistics))
         _require_known(statistics, splits, len(listed))
         return Inputs(
             tuple(names[i] for i in range(len(names))),
@@ -394,7 +399,7 @@ class Inputs:
             tuple(f["nan_value_treatment"] == "AsTrue" for f in numeric),
             {
                 int(f["flat_feature_index"]): tuple(sorted({int(v) for v in f["values"]}))
-                for f in known
+                for f in used
             },
             tuple(int(f["flat_feature_index"]) for f in listed),
             statistics,
@@ -429,9 +434,9 @@ def _require_once(key: str, features: Sequence[Mapping[str, Any]]) -> None:
         raise ValueError(f"{count} features have {key} {place}")
 
 
-def _numbered(
+def _list_splits(
     numeric: Sequence[Mapping[str, Any]],
-    known: Sequence[Mapping[str, Any]],
+    used: Sequence[Mapping[str, Any]],
     statistics: Sequence[Statistic],
 ) -> Iterator[Split]:
     """List the splits as CatBoost numbers them; the borders of a feature must ascend."""
@@ -439,7 +444,7 @@ def _numbered(
         borders = feature.get("borders") or ()
         require_ascending(borders, f"feature {feature['feature_index']}")
         yield from (Split(NUMBER, feature["feature_index"], border, column) for border in borders)
-    for column, feature in enumerate(known, len(numeric)):
+    for column, feature in enumerate(used, len(numeric)):
         if len(set(feature["values"])) != len(feature["values"]):
             raise ConversionError(
                 "The CatBoost model is damaged: the values of category feature "
@@ -448,7 +453,7 @@ def _numbered(
         yield from (
             Split(ONE_HOT, feature["feature_index"], value, column) for value in feature["values"]
         )
-    for column, statistic in enumerate(statistics, len(numeric) + len(known)):
+    for column, statistic in enumerate(statistics, len(numeric) + len(used)):
         yield from (
             Split(STATISTIC, statistic.target, border, column) for border in statistic.borders
         )

@@ -83,9 +83,9 @@ def parse_catboost_json(data: bytes) -> Graph:
         scores = _scores(step, model)
         classifies = model.objective in CLASSIFIERS
         outputs = (
-            classified(step, scores)
+            classifier_outputs(step, scores)
             if classifies
-            else regressed(step, scores, prediction_of(model.objective))
+            else regressor_outputs(step, scores, prediction_of(model.objective))
         )
         text = {node.column for node in topological((scores.raw,)) if isinstance(node, Codes)}
         typed = schema.with_dtypes(
@@ -118,13 +118,13 @@ def _features(estimator: Any) -> Schema:
 @parses("catboost.CatBoost", "catboost.CatBoostRanker", features=_features, truncates=True)
 def parse_plain(step: Step) -> dict[str, Output]:
     """Return raw scores."""
-    return regressed(step, _scores(step, _read(step)), "RawFormulaVal")
+    return regressor_outputs(step, _scores(step, _read(step)), "RawFormulaVal")
 
 
 @parses("catboost.CatBoostRegressor", features=_features, truncates=True)
 def parse_regressor(step: Step) -> dict[str, Output]:
     """Return raw scores, or what the objective makes of them."""
-    return regressed(
+    return regressor_outputs(
         step, _scores(step, _read(step)), step.estimator._get_default_prediction_type()
     )
 
@@ -132,7 +132,7 @@ def parse_regressor(step: Step) -> dict[str, Output]:
 @parses("catboost.CatBoostClassifier", features=_features, truncates=True)
 def parse_classifier(step: Step) -> dict[str, Output]:
     """Take the largest raw score, or compare the only one with a cut."""
-    return classified(step, _scores(step, _read(step)))
+    return classifier_outputs(step, _scores(step, _read(step)))
 
 
 def _read(step: Step) -> CatBoostModel:
@@ -143,13 +143,13 @@ def _read(step: Step) -> CatBoostModel:
     ):
         if features:
             raise step.refuse(kind, features, "Make numbers of them before fitting.")
-    data = _exported(step)
+    data = _export_json(step)
     return read_catboost_json(
         data, step.iterations, _leaf_numbers(est) if b'"trees"' in data else None
     )
 
 
-def _exported(step: Step) -> bytes:
+def _export_json(step: Step) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.json"
         try:
@@ -179,7 +179,7 @@ def _leaves(steps: Sequence[tuple[int, int]], leaf_of: Sequence[int]) -> list[in
 
     A step of 0 ends in the leaf of the node itself.
     """
-    found = []
+    numbers = []
     waiting = [(0, True)]
     while waiting:
         node, goes_on = waiting.pop()
@@ -187,8 +187,8 @@ def _leaves(steps: Sequence[tuple[int, int]], leaf_of: Sequence[int]) -> list[in
         if goes_on and (left or right):
             waiting += ((node + right, right > 0), (node + left, left > 0))
         else:
-            found.append(leaf_of[node])
-    return found
+            numbers.append(leaf_of[node])
+    return numbers
 
 
 def _scores(step: Step, model: CatBoostModel) -> Scores:
@@ -266,19 +266,19 @@ class Scores:
 
     def _contributions(self) -> dict[str, Output]:
         """Share what a statistic of several categories adds among these, as CatBoost does."""
-        found = contribution_outputs(self.inputs, self.model.covered)
+        outputs = contribution_outputs(self.inputs, self.model.covered)
         shared = self.model.inputs.shared
-        if not found or not shared:
-            return found
+        if not outputs or not shared:
+            return outputs
         n_features = len(self.model.inputs.names)
         kept = np.eye(n_features + 1)
         parts = np.zeros((len(shared), n_features + 1))
         for row, places in zip(parts, shared, strict=True):
             row[list(places)] = 1 / len(places)
         spread = np.concatenate([kept[:-1], parts, kept[-1:]])
-        sums = Linear.of(found["contributions"].node, np.kron(np.eye(self.width), spread))
+        sums = Linear.of(outputs["contributions"].node, np.kron(np.eye(self.width), spread))
         form = MATRIX if self.width == 1 else Cube((self.width, n_features + 1))
-        return {"contributions": replace(found["contributions"], node=sums, form=form)}
+        return {"contributions": replace(outputs["contributions"], node=sums, form=form)}
 
     def after_each(self, node: Node, form: Matrix | Vector | Labels = MATRIX) -> Output:
         """Return the outputs after each stage, which the node computes side by side."""
@@ -292,17 +292,17 @@ def prediction_of(objective: str) -> str:
     )
 
 
-def regressed(step: Step, scores: Scores, prediction: str) -> dict[str, Output]:
+def regressor_outputs(step: Step, scores: Scores, prediction: str) -> dict[str, Output]:
     """Return predictions of the type of that name; the stages are raw scores in any case."""
     form = VECTOR if scores.width == 1 else MATRIX
     return {
-        "predict": Output(_predicted(step, scores.raw, prediction), form),
+        "predict": Output(_apply_prediction_type(step, scores.raw, prediction), form),
         "staged_predict": scores.after_each(scores.staged, form),
         **scores.outputs,
     }
 
 
-def _predicted(step: Step, raw: Node, prediction: str) -> Node:
+def _apply_prediction_type(step: Step, raw: Node, prediction: str) -> Node:
     if prediction == "RawFormulaVal":
         return raw
     if prediction == "Exponent":
@@ -317,7 +317,7 @@ def _predicted(step: Step, raw: Node, prediction: str) -> Node:
     )
 
 
-def classified(step: Step, scores: Scores) -> dict[str, Output]:
+def classifier_outputs(step: Step, scores: Scores) -> dict[str, Output]:
     """Return labels and probabilities, also after each tree."""
     objective = scores.model.objective
     if objective not in CLASSIFIERS and not (scores.width == 1 and objective in CUSTOM):

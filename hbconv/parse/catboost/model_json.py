@@ -151,7 +151,7 @@ def _scale_and_bias(document: Mapping[str, Any]) -> tuple[float, npt.NDArray[np.
 def _refuse_inexact(document: Mapping[str, Any]) -> None:
     features = document["features_info"]
     if features.get("ctrs"):
-        params = _decoded(document["model_info"].get("params")) or {}
+        params = _decode_nested(document["model_info"].get("params")) or {}
         refuse_two_binarizations(params.get("cat_feature_params") or {})
     for kind in ("text_features", "embedding_features"):
         if features.get(kind):
@@ -160,7 +160,7 @@ def _refuse_inexact(document: Mapping[str, Any]) -> None:
                 [f.get("feature_id", "") for f in features[kind]],
                 "Make numbers of them before fitting.",
             )
-    declared = _decoded(document["model_info"].get("class_params")) or {}
+    declared = _decode_nested(document["model_info"].get("class_params")) or {}
     present = declared.get("class_to_label") or []
     count = max(len(declared.get("class_names") or ()), int(declared.get("classes_count") or 0))
     if len(present) < count or present != list(range(len(present))):
@@ -175,14 +175,14 @@ def _refusal(parameter: str, value: object, hint: str) -> UnsupportedError:
     return UnsupportedError("CatBoost", current_step(), parameter, value, hint)
 
 
-def _decoded(value: Any) -> Any:
+def _decode_nested(value: Any) -> Any:
     """Decode JSON that stands as text in JSON, as in some versions."""
     return read_json(value) if isinstance(value, str) else value
 
 
 def _objective(info: Mapping[str, Any]) -> str:
-    params = _decoded(info.get("params")) or {}
-    loss = params.get("loss_function") or _decoded(info.get("loss_function")) or {}
+    params = _decode_nested(info.get("params")) or {}
+    loss = params.get("loss_function") or _decode_nested(info.get("loss_function")) or {}
     name = str(loss.get("type", ""))
     flat = params.get("flat_params", {})
     if str(flat.get("loss_function", name)).partition(":")[0] != name:
@@ -194,7 +194,7 @@ def _objective(info: Mapping[str, Any]) -> str:
 
 
 def _classes(info: Mapping[str, Any], outputs: int) -> Array:
-    declared = _decoded(info.get("class_params")) or {}
+    declared = _decode_nested(info.get("class_params")) or {}
     names = declared.get("class_names")
     if not names:
         return Array(np.arange(max(outputs, 2)))
@@ -236,8 +236,8 @@ def _may_overflow(data: bytes) -> bool:
     if is_digit[:whole].reshape(-1, _BLOCK).all(axis=1).any():
         return True
     return any(
-        _WITHIN_NUMBER.search(data[max(0, found.start() - 2 * _BLOCK) : found.start()])
-        for found in _EXPONENT.finditer(data)
+        _WITHIN_NUMBER.search(data[max(0, exponent.start() - 2 * _BLOCK) : exponent.start()])
+        for exponent in _EXPONENT.finditer(data)
     )
 
 
@@ -292,21 +292,21 @@ def cover_leaves(
         return None
     scaled = replace(forest, values=Array(forest.values.data * scale), start=Array(bias))
     players = [*((place,) for place in range(len(inputs.names))), *inputs.shared]
-    place_of = {own: place for place, own in enumerate(players)}
-    feature = np.array([place_of[own] for own in inputs.features], np.int32)
+    place_of = {features: place for place, features in enumerate(players)}
+    feature = np.array([place_of[features] for features in inputs.features], np.int32)
     shares = _shares(forest, weights)
     return cover_forest(scaled, shares, feature[forest.feature.data], len(players))
 
 
 def _weights(trees: Sequence[Mapping[str, Any]]) -> Floats | None:
     """Read the weights of all leaves, left to right; None where some tree has none."""
-    found: list[Any] = []
+    weights: list[Any] = []
     for tree in trees:
-        own = list(tree.get("leaf_weights") or ()) if "leaf_values" in tree else [*_below(tree)]
-        if not own or None in own:
+        of_tree = list(tree.get("leaf_weights") or ()) if "leaf_values" in tree else [*_below(tree)]
+        if not of_tree or None in of_tree:
             return None
-        found += own
-    return finite_numbers(found)
+        weights += of_tree
+    return finite_numbers(weights)
 
 
 def _below(tree: Mapping[str, Any]) -> Iterator[float | None]:

@@ -135,11 +135,11 @@ def read_statistics(
         parameter = "final_ctr_computation_mode"
         raise UnsupportedError("CatBoost", current_step(), parameter, "Skip", hint)
     _refuse_shared_tables(features.get("ctrs") or ())
-    found = {
+    counts = {
         name: _table(name, (tables or {}).get(name))
         for name in dict.fromkeys(ctr["identifier"] for ctr in features.get("ctrs") or ())
     }
-    return tuple(_statistic(ctr, found[ctr["identifier"]]) for ctr in features.get("ctrs") or ())
+    return tuple(_statistic(ctr, counts[ctr["identifier"]]) for ctr in features.get("ctrs") or ())
 
 
 def _refuse_shared_tables(ctrs: Sequence[Mapping[str, Any]]) -> None:
@@ -148,8 +148,8 @@ def _refuse_shared_tables(ctrs: Sequence[Mapping[str, Any]]) -> None:
     CatBoost's own answer to such a file is another than the model's.
     """
     keys = ("target_border_idx", "prior_numerator", "prior_denomerator", "shift", "scale")
-    told = [(ctr["identifier"], *(ctr[key] for key in keys)) for ctr in ctrs]
-    if len(set(told)) < len(told):
+    identities = [(ctr["identifier"], *(ctr[key] for key in keys)) for ctr in ctrs]
+    if len(set(identities)) < len(identities):
         raise _lost_table(ctrs[0].get("ctr_type"))
 
 
@@ -191,8 +191,8 @@ def require_ascending(borders: Sequence[Any], of: str) -> None:
 
 
 def _statistic(ctr: Mapping[str, Any], table: CountTable) -> Statistic:
-    told = read_json(ctr["identifier"])
-    if told != {"identifier": ctr["elements"], "type": ctr["ctr_type"]}:
+    identifier = read_json(ctr["identifier"])
+    if identifier != {"identifier": ctr["elements"], "type": ctr["ctr_type"]}:
         raise _damaged(ctr["identifier"], "is named after other elements than it has")
     values = _values(ctr, table)
     require_ascending(ctr["borders"], f"the statistic {ctr['identifier']:.200}")

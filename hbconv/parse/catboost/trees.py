@@ -72,12 +72,12 @@ def _tests(splits: Sequence[Mapping[str, Any]], inputs: Inputs) -> _Tests:
         raise ConversionError(
             "The CatBoost model is damaged: a split is not the one that its split_index names."
         )
-    known = [inputs.splits[split["split_index"]] for split in splits]
-    feature = np.array([split.column for split in known], np.int64)
-    threshold = np.array([split.value * (split.kind != ONE_HOT) for split in known], np.float32)
+    listed = [inputs.splits[split["split_index"]] for split in splits]
+    feature = np.array([split.column for split in listed], np.int64)
+    threshold = np.array([split.value * (split.kind != ONE_HOT) for split in listed], np.float32)
     table = np.full(len(splits), -1)
     tables: dict[tuple[int, int], int] = {}
-    for i, split in enumerate(known):
+    for i, split in enumerate(listed):
         if split.kind == ONE_HOT:
             table[i] = tables.setdefault((split.column, int(split.value)), len(tables))
     nan_right = [*inputs.nan_right, *(True for _ in inputs.categories)]
@@ -96,8 +96,8 @@ def _is_known(split: Mapping[str, Any], inputs: Inputs) -> bool:
     index = split["split_index"]
     kind = split["split_type"]
     named, value = TOLD[kind]
-    known = type(index) is int and 0 <= index < len(inputs.splits)
-    return known and inputs.splits[index][:3] == (kind, split[named], split[value])
+    in_list = type(index) is int and 0 <= index < len(inputs.splits)
+    return in_list and inputs.splits[index][:3] == (kind, split[named], split[value])
 
 
 def _one_against_rest(
@@ -120,26 +120,28 @@ def _symmetric(trees: Sequence[Tree], inputs: Inputs, outputs: int) -> FlatTrees
     Leaves then stand in CatBoost's order, where the first split is the lowest bit.
     """
     splits = [tree.get("splits") or () for tree in trees]
-    depths = np.array([len(own) for own in splits], np.int64)
+    depths = np.array([len(of_tree) for of_tree in splits], np.int64)
     if any(
-        len(tree["leaf_values"]) != outputs << len(own)
-        for tree, own in zip(trees, splits, strict=True)
+        len(tree["leaf_values"]) != outputs << len(of_tree)
+        for tree, of_tree in zip(trees, splits, strict=True)
     ):
         raise ConversionError(
             "The CatBoost model is damaged: a symmetric tree has too few or too many leaves."
         )
-    tests = _tests([split for own in splits for split in own], inputs)
+    tests = _tests([split for of_tree in splits for split in of_tree], inputs)
     first_split, first_test, first_leaf = (
         _starts(sizes) for sizes in (depths, 2**depths - 1, 2**depths)
     )
     split_of, left, right = (np.zeros(int((2**depths - 1).sum()), np.int64) for _ in range(3))
     for depth in np.unique(depths[depths > 0]).tolist():
-        own = np.flatnonzero(depths == depth)
+        of_depth = np.flatnonzero(depths == depth)
         node = np.arange(2**depth - 1)
-        at = first_test[own, None] + node
-        split_of[at] = first_split[own, None] + depth - np.frexp(node + 1.0)[1]
+        at = first_test[of_depth, None] + node
+        split_of[at] = first_split[of_depth, None] + depth - np.frexp(node + 1.0)[1]
         left[at], right[at] = (
-            _heap_children(2 * node + side, depth, first_test[own, None], first_leaf[own, None])
+            _heap_children(
+                2 * node + side, depth, first_test[of_depth, None], first_leaf[of_depth, None]
+            )
             for side in (1, 2)
         )
     values = np.concatenate(
@@ -171,7 +173,7 @@ def _branching(
     outputs: int,
     leaf_numbers: Sequence[Sequence[int]] | None,
 ) -> FlatTrees:
-    nodes, right, sizes = _laid_out(trees)
+    nodes, right, sizes = _lay_out(trees)
     leaf = np.array(["value" in node for node in nodes], np.bool_)
     left = np.where(leaf, -1, np.concatenate([np.arange(size) + 1 for size in sizes]))
     values = np.zeros((len(nodes), outputs))
@@ -180,9 +182,9 @@ def _branching(
     shape = NodeTable(sizes, none, none, none, left, right, values).split()
     tests = _tests([node["split"] for node in nodes if "value" not in node], inputs)
     numbers = leaf_numbers or [
-        range(int(np.count_nonzero(own))) for own in np.split(leaf, np.cumsum(sizes)[:-1])
+        range(int(np.count_nonzero(of_tree))) for of_tree in np.split(leaf, np.cumsum(sizes)[:-1])
     ]
-    leaf_id = np.concatenate([np.asarray(own, np.int64) for own in numbers])
+    leaf_id = np.concatenate([np.asarray(of_tree, np.int64) for of_tree in numbers])
     tables = tests.tables(np.arange(len(tests.feature)))
     return replace(
         shape,
@@ -203,10 +205,10 @@ def _leaf_values(nodes: Sequence[Tree], outputs: int) -> npt.NDArray[np.float64]
         raise ConversionError(
             f"The CatBoost model is damaged: a leaf holds more or less than {outputs} numbers."
         )
-    return finite_numbers([value for own in held for value in own]).reshape(-1, outputs)
+    return finite_numbers([value for values in held for value in values]).reshape(-1, outputs)
 
 
-def _laid_out(trees: Sequence[Tree]) -> tuple[list[Tree], Ints, list[int]]:
+def _lay_out(trees: Sequence[Tree]) -> tuple[list[Tree], Ints, list[int]]:
     """Lay out the nodes of each tree: a node, its left branch, its right branch.
 
     Returns the nodes, the places of right children (-1 for a leaf), and the sizes of the trees.

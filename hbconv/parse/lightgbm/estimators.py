@@ -230,7 +230,7 @@ def booster_outputs(features: Node, model: LightGBMModel) -> dict[str, Output]:
     x = model.views.of(features)
     raw = TreeEnsemble(x, model.forest)
     return {
-        "predict": _answer(_transformed(raw, model)),
+        "predict": _answer(_transform(raw, model)),
         "raw_scores": _answer(raw),
         "apply": Output(TreeLeaves(x, model.forest)),
         **_contributions(x, model),
@@ -249,7 +249,7 @@ def _answer(node: Node) -> Output:
     return Output(node, VECTOR if node.type.width == 1 else MATRIX)
 
 
-def _transformed(raw: Node, model: LightGBMModel) -> Node:
+def _transform(raw: Node, model: LightGBMModel) -> Node:
     if model.objective not in TRANSFORMS:
         hint = f"hbconv handles {', '.join(filter(None, TRANSFORMS))}, and custom ones."
         raise UnsupportedError("LightGBM", current_step(), "objective", model.objective, hint)

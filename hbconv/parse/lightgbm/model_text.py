@@ -133,8 +133,8 @@ def _require_sizes(sizes: list[str], blocks: list[str]) -> None:
 
     Old versions wrote no sizes.
     """
-    found = [str(len(f"\nTree={block}".encode())) for block in blocks[:-1]]
-    if sizes[:-1] != found:
+    lengths = [str(len(f"\nTree={block}".encode())) for block in blocks[:-1]]
+    if sizes[:-1] != lengths:
         raise ConversionError(DAMAGED.format("tree_sizes are not the sizes of its trees"))
 
 
@@ -178,14 +178,14 @@ def _model(
 def _objective(settings: dict[str, str], outputs: int) -> tuple[str, Mapping[str, str]]:
     """Return the objective's name and its options; its classes are as many as the outputs."""
     objective, *options = settings.get("objective", "").split() or [""]
-    told = {name: value for name, _, value in (option.partition(":") for option in options)}
-    if told.get("num_class", str(outputs)) != str(outputs):
+    values = {name: value for name, _, value in (option.partition(":") for option in options)}
+    if values.get("num_class", str(outputs)) != str(outputs):
         raise ConversionError(
             DAMAGED.format(
-                f"its objective has num_class:{told['num_class']}, but it has {outputs} outputs"
+                f"its objective has num_class:{values['num_class']}, but it has {outputs} outputs"
             )
         )
-    return objective, told
+    return objective, values
 
 
 def _tree(block: str) -> dict[str, str]:
@@ -227,7 +227,9 @@ def category_lists(text: str) -> list[list[Any]]:
     return []
 
 
-def _categories(infos: list[str], text: str, told: Sequence[int]) -> Mapping[int, Sequence[Any]]:
+def _categories(
+    infos: list[str], text: str, declared: Sequence[int]
+) -> Mapping[int, Sequence[Any]]:
     """Match the lists of categories, which the text holds without their columns, to features.
 
     The user's rows tell the columns where some were given.
@@ -244,7 +246,7 @@ def _categories(infos: list[str], text: str, told: Sequence[int]) -> Mapping[int
         if i
     ]
     sizes = [len(categories) for categories in lists]
-    for columns in (told, listed):
+    for columns in (declared, listed):
         if len(columns) == len(lists) and all(
             _may_be_codes(infos[j], size) for j, size in zip(columns, sizes, strict=True)
         ):

@@ -97,10 +97,10 @@ def read_trees(
     """
     leaves = np.array([int(tree["num_leaves"]) for tree in trees], dtype=np.int64)
     _require_sizes(trees, leaves)
-    feature = _joined(trees, "split_feature", np.int64)
-    threshold = _joined(trees, "threshold", np.float64)
-    decision = _joined(trees, "decision_type", np.int64)
-    values = _joined(trees, "leaf_value", np.float64)
+    feature = _join_arrays(trees, "split_feature", np.int64)
+    threshold = _join_arrays(trees, "threshold", np.float64)
+    decision = _join_arrays(trees, "decision_type", np.int64)
+    values = _join_arrays(trees, "leaf_value", np.float64)
     if np.any((feature < 0) | (feature >= n_features)):
         raise ConversionError(
             DAMAGED.format(f"a test reads a column that does not exist (there are {n_features})")
@@ -115,7 +115,8 @@ def read_trees(
         column, len(source)
     )
     left, right = (
-        _children(_joined(trees, key, np.int64), leaves) for key in ("left_child", "right_child")
+        _children(_join_arrays(trees, key, np.int64), leaves)
+        for key in ("left_child", "right_child")
     )
     if slopes and not (
         0 <= slopes.feature.data.min(initial=0) <= slopes.feature.data.max(initial=0) < n_features
@@ -162,10 +163,10 @@ def _shares(
     """Return the part of the training rows of each split that went left, and right."""
     if not all({"internal_count", "leaf_count"} <= tree.keys() for tree in trees):
         return None
-    tests = _joined(
+    tests = _join_arrays(
         [tree for tree in trees if int(tree["num_leaves"]) > 1], "internal_count", np.int64
     )
-    ends = _joined(trees, "leaf_count", np.int64)
+    ends = _join_arrays(trees, "leaf_count", np.int64)
     if len(tests) != len(left) or len(ends) != leaves.sum():
         raise ConversionError(DAMAGED.format("internal_count or leaf_count has the wrong length"))
     with np.errstate(all="ignore"):  # a split without rows has no shares, which cover_forest sees
@@ -190,7 +191,7 @@ def _require_sizes(trees: Sequence[Tree], leaves: Ints) -> None:
             raise ConversionError(DAMAGED.format(f"{key} has the wrong length"))
 
 
-def _joined(trees: Sequence[Tree], key: str, dtype: type[np.generic]) -> npt.NDArray[Any]:
+def _join_arrays(trees: Sequence[Tree], key: str, dtype: type[np.generic]) -> npt.NDArray[Any]:
     """Concatenate one array of all trees."""
     text = " ".join(tree[key] for tree in trees if tree[key])
     numbers = np.fromstring(text, dtype=dtype, sep=" ")
@@ -264,12 +265,12 @@ def _columns(
     kinds = pairs % 3
     extra = np.diff(source, prepend=-1) == 0
     place = np.where(extra, n_features - 1 + np.cumsum(extra), source)
-    own = np.full(n_features, PLAIN)
-    own[source[~extra]] = kinds[~extra]
+    first_kinds = np.full(n_features, PLAIN)
+    first_kinds[source[~extra]] = kinds[~extra]
     return (
         place[np.searchsorted(pairs, wanted)],
         np.concatenate([np.arange(n_features), source[extra]]),
-        np.concatenate([own, kinds[extra]]),
+        np.concatenate([first_kinds, kinds[extra]]),
     )
 
 
@@ -279,8 +280,8 @@ def _category_sets(
     """Read the sets; a categorical split has the number of its set as threshold."""
     sets = np.array([int(tree["num_cat"]) for tree in trees], dtype=np.int64)
     with_sets = [tree for tree in trees if int(tree["num_cat"])]
-    bounds = _joined(with_sets, "cat_boundaries", np.int64)
-    words = _joined(with_sets, "cat_threshold", np.int64)
+    bounds = _join_arrays(with_sets, "cat_boundaries", np.int64)
+    words = _join_arrays(with_sets, "cat_threshold", np.int64)
     sizes = np.diff(bounds)[np.diff(bounds) > 0] if len(bounds) else bounds
     if (
         len(bounds) != sets.sum() + len(with_sets)
@@ -302,20 +303,20 @@ def _category_sets(
 
 def _slopes(trees: Sequence[Tree], leaves: Ints, values: Floats) -> Slopes | None:
     """Read linear leaves; the leaves of other trees are constants."""
-    told = [tree.get("is_linear", "0") for tree in trees]
-    if not set(told) <= {"0", "1"}:
+    flags = [tree.get("is_linear", "0") for tree in trees]
+    if not set(flags) <= {"0", "1"}:
         raise ConversionError(DAMAGED.format("is_linear is neither 0 nor 1"))
-    linear = np.array(told) == "1"
+    linear = np.array(flags) == "1"
     if not linear.any():
         return None
     chosen = [tree for tree, is_linear in zip(trees, linear, strict=True) if is_linear]
     of_linear = np.repeat(linear, leaves)
     constant = values.copy()
     counts = np.zeros(len(values), np.int64)
-    counts[of_linear] = _spaced(chosen, "num_features", np.int64, int(of_linear.sum()))
-    constant[of_linear] = _spaced(chosen, "leaf_const", np.float64, int(of_linear.sum()))
+    counts[of_linear] = _join_spaced(chosen, "num_features", np.int64, int(of_linear.sum()))
+    constant[of_linear] = _join_spaced(chosen, "leaf_const", np.float64, int(of_linear.sum()))
     feature, coefficient = (
-        _spaced(chosen, key, dtype, int(counts.sum()))
+        _join_spaced(chosen, key, dtype, int(counts.sum()))
         for key, dtype in (("leaf_features", np.int64), ("leaf_coeff", np.float64))
     )
     return Slopes(
@@ -326,7 +327,7 @@ def _slopes(trees: Sequence[Tree], leaves: Ints, values: Floats) -> Slopes | Non
     )
 
 
-def _spaced(
+def _join_spaced(
     trees: Sequence[Tree], key: str, dtype: type[np.generic], size: int
 ) -> npt.NDArray[Any]:
     """Concatenate one array of all trees, whose numbers may stand several spaces apart."""
@@ -371,8 +372,10 @@ class Codes:
 
     def _numbered(self, codes: Node, column: int, listed: Ints) -> Node:
         """Keep the codes of no category and of NaN, then number the listed ones without gaps."""
-        known = np.concatenate([[FIRST_CODE - 1], FIRST_CODE + listed]).astype(codes.type.dtype)
-        place = FindCode(Select(codes, Array(np.array([column], np.int32))), (Array(known),))
+        codes_listed = np.concatenate([[FIRST_CODE - 1], FIRST_CODE + listed]).astype(
+            codes.type.dtype
+        )
+        place = FindCode(Select(codes, Array(np.array([column], np.int32))), (Array(codes_listed),))
         return Affine.of(Cast(place, codes.type.dtype), add=1.0)
 
 

@@ -94,9 +94,9 @@ def read_map(source: Any, *, alone: bool) -> OnnxMap:
     UnsupportedError
         The types of names and values are not read, or there are other inputs.
     """
-    given = source.type.map_type
-    key = DTYPES.get(given.key_type, given.key_type)
-    value = DTYPES.get(given.value_type.tensor_type.elem_type, "?")
+    map_type = source.type.map_type
+    key = DTYPES.get(map_type.key_type, map_type.key_type)
+    value = DTYPES.get(map_type.value_type.tensor_type.elem_type, "?")
     kind = f"map({key} -> {value})"
     if key not in KEYS or value not in VALUES:
         hint = f"hbconv reads maps of {', '.join(KEYS)} to {', '.join(VALUES)}."
@@ -120,10 +120,10 @@ def read_dict_vectorizer(op: OnnxOperator) -> RowTensor:
     """Give each known name its column; others are left out, and absent ones are 0."""
     rows = _maps(op)
     texts: list[Name] = [*op.texts("string_vocabulary")]
-    known = texts or op.numbers("int64_vocabulary", "int64").tolist()
-    if len(set(known)) != len(known) or bool(texts) != (rows.names.names == "text"):
+    vocabulary = texts or op.numbers("int64_vocabulary", "int64").tolist()
+    if len(set(vocabulary)) != len(vocabulary) or bool(texts) != (rows.names.names == "text"):
         raise op.damaged(f"has a name twice, or no names that are {rows.names.names}")
-    return RowTensor((1, len(known)), 0, _entries(op.schema, rows, tuple(known)))
+    return RowTensor((1, len(vocabulary)), 0, _entries(op.schema, rows, tuple(vocabulary)))
 
 
 @operator("CastMap", domain=ML)
@@ -137,8 +137,8 @@ def read_cast_map(op: OnnxOperator) -> RowTensor:
     if rows.names.names != "int" or not 0 < width < 1 << 22:
         raise op.damaged(f"has {width} columns of {rows.names.names}s")
     rows = replace(rows, names=TypedMappings("position"))
-    found = RowTensor((1, width), 0, _entries(op.schema, rows, tuple(range(width))))
-    return found.cast("float32" if to == "TO_FLOAT" else "int64")
+    table = RowTensor((1, width), 0, _entries(op.schema, rows, tuple(range(width))))
+    return table.cast("float32" if to == "TO_FLOAT" else "int64")
 
 
 def _maps(op: OnnxOperator) -> MapRows:
@@ -222,20 +222,20 @@ class OnnxInput:
         """Refuse floats where the file reads ints."""
         if _COLUMNS.get(self.dtype):
             return
-        given = Columns(schema, Array.of(self.port.columns, np.int32))
-        told = f"Input {self.name!r} of the ONNX file holds {self.dtype}. Give ints, not floats."
-        yield Check(IsOtherDtype(given, "int64"), told, self.name)
+        columns = Columns(schema, Array.of(self.port.columns, np.int32))
+        message = f"Input {self.name!r} of the ONNX file holds {self.dtype}. Give ints, not floats."
+        yield Check(IsOtherDtype(columns, "int64"), message, self.name)
         if self.dtype in NARROW.values():
             least, most = ends_of(self.dtype)
-            told = f"Input {self.name!r} of the ONNX file holds {self.dtype}: {least} to {most}."
-            read = replace(given, dtype="int64")
-            yield Check(IsOutside.of(read, least, most), told, self.name)
+            message = f"Input {self.name!r} of the ONNX file holds {self.dtype}: {least} to {most}."
+            read = replace(columns, dtype="int64")
+            yield Check(IsOutside.of(read, least, most), message, self.name)
 
 
 FileInput = OnnxInput | OnnxMap
 
 
-def read_inputs(graph: Any, known: frozenset[str], n_features: int | None) -> list[FileInput]:
+def read_inputs(graph: Any, constants: frozenset[str], n_features: int | None) -> list[FileInput]:
     """Return the inputs that are no constants.
 
     Raises
@@ -244,7 +244,7 @@ def read_inputs(graph: Any, known: frozenset[str], n_features: int | None) -> li
         An input is neither a tensor over the rows nor a mapping alone, or of a type that hbconv
         does not read.
     """
-    sources = [v for v in graph.input if v.name not in known]
+    sources = [v for v in graph.input if v.name not in constants]
     if not sources:
         raise ConversionError("The ONNX file reads no input: it gives constants.")
     inputs: list[FileInput] = []
@@ -263,16 +263,16 @@ def _form(source: Any, n_features: int | None) -> tuple[str, tuple[int, ...]]:
     tensor = source.type.tensor_type
     if not source.type.HasField("tensor_type"):
         kind = source.type.WhichOneof("value")
-        raise _refused(source, "type", kind, "Give columns: export with an input for each key.")
+        raise _refusal(source, "type", kind, "Give columns: export with an input for each key.")
     if tensor.elem_type not in DTYPES:
-        raise _refused(source, "elem_type", tensor.elem_type, f"hbconv reads {_KNOWN}.")
+        raise _refusal(source, "elem_type", tensor.elem_type, f"hbconv reads {_KNOWN}.")
     dtype = DTYPES[tensor.elem_type]
-    known = tensor.HasField("shape")
-    if known and not tensor.shape.dim:
-        raise _refused(source, "shape", "()", "It must have rows.")
+    has_shape = tensor.HasField("shape")
+    if has_shape and not tensor.shape.dim:
+        raise _refusal(source, "shape", "()", "It must have rows.")
     sizes_told = (d.dim_value if d.HasField("dim_value") else -1 for d in tensor.shape.dim[1:])
     rest = [size if size >= 0 else None for size in sizes_told]
-    sizes = rest if known else [None]
+    sizes = rest if has_shape else [None]
     if len(sizes) == 1:
         sizes = [n_features if size is None else size for size in sizes]
     if any(size is None for size in sizes):
@@ -286,7 +286,7 @@ def _form(source: Any, n_features: int | None) -> tuple[str, tuple[int, ...]]:
 _KNOWN = ", ".join(DTYPES.values())
 
 
-def _refused(source: Any, what: str, value: object, hint: str) -> UnsupportedError:
+def _refusal(source: Any, what: str, value: object, hint: str) -> UnsupportedError:
     return UnsupportedError("input", source.name, what, value, hint)
 
 

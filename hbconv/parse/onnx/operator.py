@@ -120,10 +120,10 @@ class OnnxOperator:
 
     def value(self, place: int = 0) -> Value:
         """Return an input of any kind."""
-        found = self.inputs[place] if place < len(self.inputs) else None
-        if found is None:
+        value = self.inputs[place] if place < len(self.inputs) else None
+        if value is None:
             raise self.damaged(f"lacks input {place}")
-        return found
+        return value
 
     def rows(self, place: int = 0) -> RowTensor:
         """Return an input of numbers over the rows; a constant is repeated for each."""
@@ -195,10 +195,10 @@ def over_flat(op: OnnxOperator, reader: EntryReader) -> Value:
     if not flat:
         return reader(op)
     inputs = tuple(None if x is None else _inner(op, x, flat[0]) for x in op.inputs)
-    found = reader(replace(op, inputs=inputs))
-    if not isinstance(found, RowTensor | LabelTensor):
+    result = reader(replace(op, inputs=inputs))
+    if not isinstance(result, RowTensor | LabelTensor):
         raise op.refuse("input", "rows behind one another", "Reshape them before.")
-    return FlatTensor(found)
+    return FlatTensor(result)
 
 
 def _inner(op: OnnxOperator, value: Value, first: RowTensor | LabelTensor) -> Value:

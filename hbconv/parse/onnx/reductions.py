@@ -36,9 +36,9 @@ from hbconv.containers import (
     Select,
     Softmax,
 )
-from hbconv.parse.onnx.linear import largest
+from hbconv.parse.onnx.linear import find_largest
 from hbconv.parse.onnx.operator import OnnxOperator, operator
-from hbconv.parse.onnx.texts import normalized_rows
+from hbconv.parse.onnx.texts import normalize_rows
 from hbconv.parse.onnx.values import KnownTensor, RowTensor, TextTensor, Value
 
 __all__: list[str] = []
@@ -92,27 +92,27 @@ def read_reduction(op: OnnxOperator) -> RowTensor:
         if op.get("noop_with_empty_axes", 0):
             return x
         raise op.refuse("axes", axes, "A reduction of the rows is no answer of each row.")
-    return _reduced(op, x, axes, REDUCTIONS[op.kind])
+    return _reduce(op, x, axes, REDUCTIONS[op.kind])
 
 
-def _reduced(
+def _reduce(
     op: OnnxOperator, x: RowTensor, axes: list[int], function: Callable[[Node, int], Node]
 ) -> RowTensor:
     """Bring the axes behind all others, and reduce equal groups of columns."""
     over = {op.axis(i, len(x.dims)) for i in axes}
     if x.axis in over:
         raise op.refuse("axes", sorted(over), "A reduction of the rows is no answer of each row.")
-    grouped, kept = _grouped(x, over)
+    grouped, kept = _group_axes(x, over)
     if not x.width:
         raise op.damaged("reduces no entries")
-    found = function(grouped, prod(x.dims[i] for i in kept))
-    node = found if found.type.dtype == x.dtype else Cast(found, x.dtype)
+    result = function(grouped, prod(x.dims[i] for i in kept))
+    node = result if result.type.dtype == x.dtype else Cast(result, x.dtype)
     if op.get("keepdims", 1) == 1:
         return RowTensor(tuple(1 if i in over else n for i, n in enumerate(x.dims)), x.axis, node)
     return RowTensor(tuple(x.dims[i] for i in kept), kept.index(x.axis), node)
 
 
-def _grouped(x: RowTensor, over: set[int]) -> tuple[Node, list[int]]:
+def _group_axes(x: RowTensor, over: set[int]) -> tuple[Node, list[int]]:
     kept = [i for i in range(len(x.dims)) if i not in over]
     order = [*kept, *sorted(over)]
     moved: RowTensor = x.taking(np.ascontiguousarray(x.places.transpose(order)), 0)
@@ -125,16 +125,16 @@ def read_arg_max(op: OnnxOperator) -> RowTensor:
     op.one_of("select_last_index", 0, 0)
     x = op.rows()
     sign = x.node if op.kind == "ArgMax" else Map(x.node, "neg")
-    return _reduced_to_places(op, x.of(sign))
+    return _reduce_to_places(op, x.of(sign))
 
 
-def _reduced_to_places(op: OnnxOperator, x: RowTensor) -> RowTensor:
+def _reduce_to_places(op: OnnxOperator, x: RowTensor) -> RowTensor:
     axis = op.get("axis", 0)
-    found = _reduced(op, x, [axis], lambda node, groups: Cast(largest(node, groups), "int64"))
-    node = found.node
+    reduced = _reduce(op, x, [axis], lambda node, groups: Cast(find_largest(node, groups), "int64"))
+    node = reduced.node
     if isinstance(node, Cast) and node.dtype != "int64":
         node = node.x
-    return found.of(node)
+    return reduced.of(node)
 
 
 @operator("TopK")
@@ -146,8 +146,8 @@ def read_top_k(op: OnnxOperator) -> tuple[RowTensor, RowTensor]:
     if x.axis == axis or x.dims[axis] != x.width or not 0 < k <= x.width:
         raise op.refuse("k", k, "hbconv ranks the entries of a row.")
     if not _measures(x.node):
-        told = f"TopK (node {op.name!r:.100}) ranks NaN, and onnxruntime tells no order of that."
-        op.checks.append(Check(IsMissing(x.node), told, op.name))
+        message = f"TopK (node {op.name!r:.100}) ranks NaN, and onnxruntime tells no order of that."
+        op.checks.append(Check(IsMissing(x.node), message, op.name))
     key = x.node if op.get("largest", 1) == 0 else Map(x.node, "neg")
     places = Nearest(key, int(k))
     dims = tuple(int(k) if i == axis else n for i, n in enumerate(x.dims))
@@ -174,7 +174,7 @@ def read_cumulative_sum(op: OnnxOperator) -> RowTensor:
     places = np.ascontiguousarray(np.moveaxis(x.places, axis, 0))
     node = RunningSums(x.taking(places, 0).node, max(x.dims[axis], 1))
     back = np.argsort(places.ravel()).astype(np.int32)
-    restored: RowTensor = x.of(node).moved(lambda own: back.reshape(own.shape))
+    restored: RowTensor = x.of(node).moved(lambda numbers: back.reshape(numbers.shape))
     return restored
 
 
@@ -201,7 +201,7 @@ def read_softmax(op: OnnxOperator) -> RowTensor:
     taken = x.taking(places, 0).node
     node = _log_softmax(taken, groups) if op.kind == "LogSoftmax" else Softmax(taken, groups=groups)
     back = np.argsort(places.ravel()).astype(np.int32)
-    restored: RowTensor = x.of(node).moved(lambda own: back.reshape(own.shape))
+    restored: RowTensor = x.of(node).moved(lambda numbers: back.reshape(numbers.shape))
     return restored
 
 
@@ -212,7 +212,9 @@ ML = "ai.onnx.ml"
 def read_scaler(op: OnnxOperator) -> RowTensor:
     """``(x - offset) * scale`` in float32."""
     x = op.matrix().cast("float32")
-    steps = {name: op.numbers(own) for name, own in (("sub", "offset"), ("mul", "scale"))}
+    steps = {
+        name: op.numbers(attribute) for name, attribute in (("sub", "offset"), ("mul", "scale"))
+    }
     for name, constant in steps.items():
         if len(constant) not in (1, x.width):
             raise op.damaged(f"has {len(constant)} numbers to {name} for {x.width} columns")
@@ -227,7 +229,7 @@ def read_normalizer(op: OnnxOperator) -> RowTensor:
     """
     norm = op.one_of("norm", "MAX", "MAX", "L1", "L2")
     x = op.matrix().cast("float32")
-    return x.of(_divided(x.node, NORMS[norm](x.node)))
+    return x.of(_divide_rows(x.node, NORMS[norm](x.node)))
 
 
 def _without_nan(x: Node) -> Node:
@@ -242,11 +244,11 @@ NORMS: dict[str, Callable[[Node], Node]] = {
 }
 
 
-def _divided(x: Node, size: Node) -> Node:
+def _divide_rows(x: Node, size: Node) -> Node:
     """Divide a row by its size, where that is not 0."""
     zero = Compare(size, "eq", Array(np.zeros(1, size.type.dtype)))
-    one = ConstantRows(size, Array(np.ones(1, size.type.dtype)))
-    return Quotient((x, Choose(zero, one, size)))
+    ones = ConstantRows(size, Array(np.ones(1, size.type.dtype)))
+    return Quotient((x, Choose(zero, ones, size)))
 
 
 @operator("LpNormalization")
@@ -255,7 +257,7 @@ def read_lp_normalization(op: OnnxOperator) -> RowTensor:
     x = op.matrix()
     if op.axis(op.get("axis", -1), 2) != 1:
         raise op.refuse("axis", op.get("axis", -1), "A reduction of the rows is no answer.")
-    return x.of(_divided(x.node, NORMS[f"L{op.one_of('p', 2, 1, 2)}"](x.node)))
+    return x.of(_divide_rows(x.node, NORMS[f"L{op.one_of('p', 2, 1, 2)}"](x.node)))
 
 
 @operator("Imputer", domain=ML)
@@ -298,8 +300,8 @@ def _distances(
     table = op.constant(points)
     if table.ndim != 2 or table.shape[1] != x.width:
         raise op.damaged(f"measures {x.width} columns against points of {table.shape[-1]}")
-    found = Distances(x.node, Array(table.astype(x.dtype)), kind, power)
-    node = Map(found, "sqrt") if root else found
+    sums = Distances(x.node, Array(table.astype(x.dtype)), kind, power)
+    node = Map(sums, "sqrt") if root else sums
     return RowTensor(
         (1, len(table)), 0, node if node.type.dtype == x.dtype else Cast(node, x.dtype)
     )
@@ -314,14 +316,14 @@ def read_scan(op: OnnxOperator) -> tuple[Value | None, ...]:
     axis of the result is that of the loop.
     """
     if isinstance(op.value(0), TextTensor):
-        return (normalized_rows(op),)
+        return (normalize_rows(op),)
     kind, root = _measure(op)
     points, rows = (0, 1) if isinstance(op.value(0), KnownTensor) else (1, 0)
     power = _power(op) if kind == "power" else 2.0
-    found = _distances(op, rows, points, kind, root=root, power=power)
+    distances = _distances(op, rows, points, kind, root=root, power=power)
     if rows == 1:
-        return None, found
-    return None, found.taking(np.ascontiguousarray(found.places.T), 1)
+        return None, distances
+    return None, distances.taking(np.ascontiguousarray(distances.places.T), 1)
 
 
 def _measure(op: OnnxOperator) -> tuple[str, bool]:
@@ -368,10 +370,10 @@ def _reduces_columns(body: Any, node: Any) -> bool:
     """Tell whether a reduction is over the columns; its axes are an attribute or a constant."""
     from onnx import numpy_helper
 
-    found = {a.name: list(a.ints) or a.i for a in node.attribute}
+    attributes = {a.name: list(a.ints) or a.i for a in node.attribute}
     constants = {t.name: numpy_helper.to_array(t).ravel().tolist() for t in body.initializer}
-    axes = constants.get(node.input[1]) if len(node.input) > 1 else found.get("axes")
-    return axes == [1] and found.get("keepdims", 1) in (0, [])
+    axes = constants.get(node.input[1]) if len(node.input) > 1 else attributes.get("axes")
+    return axes == [1] and attributes.get("keepdims", 1) in (0, [])
 
 
 BODIES = {

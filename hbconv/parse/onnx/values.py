@@ -412,7 +412,7 @@ def fold(node: Any, inputs: list[Numbers | None], opsets: Mapping[str, int]) -> 
     """
     from onnx.reference import ReferenceEvaluator
 
-    given = [x for x in inputs if x is not None]
+    arrays = [x for x in inputs if x is not None]
     if node.op_type in _REFUSED:
         raise UnsupportedError(
             node.op_type, node.name or node.output[0], hint=_REFUSED[node.op_type]
@@ -420,13 +420,13 @@ def fold(node: Any, inputs: list[Numbers | None], opsets: Mapping[str, int]) -> 
     if node.domain == "ai.onnx.ml" and node.op_type not in _OF_TABLES:
         hint = "It computes a constant. Store that instead."
         raise UnsupportedError(node.op_type, node.name or node.output[0], hint=hint)
-    if any(map(holds_rows, given)) and node.op_type not in _OF_SHAPES:
+    if any(map(holds_rows, arrays)) and node.op_type not in _OF_SHAPES:
         name = node.name or node.output[0]
         raise UnsupportedError(
             node.op_type, name, "input 0", "number of rows", "Answers are computed row by row."
         )
-    _require_small(node, given)
-    _require_inferred_small(node, given)
+    _require_small(node, arrays)
+    _require_inferred_small(node, arrays)
     feeds = {f"x{i}": x for i, x in enumerate(inputs) if x is not None}
     with np.errstate(all="ignore"):
         model = _model_of(node, inputs, opsets)
@@ -444,13 +444,13 @@ def _model_of(node: Any, inputs: list[Numbers | None], opsets: Mapping[str, int]
     del alone.output[:]
     alone.input.extend(names)
     alone.output.extend(outputs)
-    given = [
+    declared = [
         helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
         for name, x in zip(names, inputs, strict=True)
         if x is not None
     ]
-    made = [helper.make_empty_tensor_value_info(name) for name in outputs]
-    graph = helper.make_graph([alone], "constant", given, made)
+    untyped = [helper.make_empty_tensor_value_info(name) for name in outputs]
+    graph = helper.make_graph([alone], "constant", declared, untyped)
     imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
     return helper.make_model(graph, opset_imports=imports)
 
@@ -472,12 +472,12 @@ def _broadcast_size(node: Any, inputs: list[Numbers]) -> int:  # noqa: ARG001
         return sum(x.size for x in inputs)
 
 
-def _product(node: Any, inputs: list[Numbers]) -> int:  # noqa: ARG001
+def _product_size(node: Any, inputs: list[Numbers]) -> int:  # noqa: ARG001
     shared = inputs[0].shape[-1] if inputs[0].ndim else 1
     return prod(x.size // max(shared, 1) for x in inputs[:2])
 
 
-def _taken(node: Any, inputs: list[Numbers]) -> int:
+def _gathered_size(node: Any, inputs: list[Numbers]) -> int:
     axis = next((a.i for a in node.attribute if a.name == "axis"), 0)
     axis = -1 if node.op_type == "ArrayFeatureExtractor" else axis
     shape = inputs[0].shape
@@ -485,16 +485,16 @@ def _taken(node: Any, inputs: list[Numbers]) -> int:
     return inputs[0].size // max(size, 1) * inputs[-1].size
 
 
-def _sum(node: Any, inputs: list[Numbers]) -> int:  # noqa: ARG001
+def _joined_size(node: Any, inputs: list[Numbers]) -> int:  # noqa: ARG001
     return sum(x.size for x in inputs)
 
 
 _PRODUCTS: Mapping[str, Callable[[Any, list[Numbers]], int]] = {
-    "Concat": _sum,
-    "MatMul": _product,
-    "Gemm": _product,
-    "Gather": _taken,
-    "ArrayFeatureExtractor": _taken,
+    "Concat": _joined_size,
+    "MatMul": _product_size,
+    "Gemm": _product_size,
+    "Gather": _gathered_size,
+    "ArrayFeatureExtractor": _gathered_size,
 }
 """Sizes of outputs that are no broadcast of the inputs."""
 

@@ -23,7 +23,7 @@ from hbconv.parse.checks.damage import reading
 from hbconv.parse.common.linear_scores import beside_complement
 from hbconv.parse.lightgbm.estimators import booster_outputs
 from hbconv.parse.lightgbm.model_text import LightGBMModel, read_lightgbm_text
-from hbconv.parse.spark.saved_model import SparkModel, SparkStage, predicted, stage
+from hbconv.parse.spark.saved_model import SparkModel, SparkStage, class_output, stage
 
 __all__ = [
     "BOOSTERS",
@@ -57,8 +57,8 @@ def read_booster(model: SparkModel) -> tuple[LightGBMModel, bool]:
     """
     booster = _booster(model)
     text = _text_of(model, booster).partition("\npandas_categorical:")[0]
-    first = max(_asked(model, booster, "startIteration"), 0)
-    count = _asked(model, booster, "numIterations")
+    first = max(_read_bound(model, booster, "startIteration"), 0)
+    count = _read_bound(model, booster, "numIterations")
     every = read_lightgbm_text(text)
     last = first + count if count > 0 else every.iterations
     if first == 0 and last >= every.iterations:
@@ -89,15 +89,15 @@ def _booster(model: SparkModel) -> JavaObject:
 
 def _text_of(model: SparkModel, booster: JavaObject) -> str:
     """Return the model text, a field of its own in old versions and an Option in later ones."""
-    found = booster.fields.get("modelStr", booster.fields.get("model"))
-    if isinstance(found, JavaObject) and found.name == "scala.Some":
-        (found,) = found.fields.values()
-    if not isinstance(found, str):
+    text = booster.fields.get("modelStr", booster.fields.get("model"))
+    if isinstance(text, JavaObject) and text.name == "scala.Some":
+        (text,) = text.fields.values()
+    if not isinstance(text, str):
         raise ConversionError(f"The booster of {model.folder.name} has no model text. {_WAY_OUT}")
-    return found
+    return text
 
 
-def _asked(model: SparkModel, booster: JavaObject, name: str) -> int:
+def _read_bound(model: SparkModel, booster: JavaObject, name: str) -> int:
     """Return a bound of the iterations: the stage's own replaces the booster's before each call.
 
     A bound of 0 or below is none, so what an old booster lacks is -1.
@@ -192,12 +192,12 @@ def read_java_object(data: bytes, classes: Collection[str]) -> JavaObject:
     if not data.startswith(_MAGIC):
         raise ConversionError("The file holds no Java object: it does not begin with AC ED 00 05.")
     stream = _Stream(data, classes)
-    found = stream.content()
-    if not isinstance(found, JavaObject):
-        raise ConversionError(f"The file holds a {type(found).__name__} in place of an object.")
+    content = stream.content()
+    if not isinstance(content, JavaObject):
+        raise ConversionError(f"The file holds a {type(content).__name__} in place of an object.")
     if stream.place != len(data):
         raise ConversionError("The file is damaged: more follows behind its object.")
-    return found
+    return content
 
 
 class _Stream:
@@ -238,13 +238,13 @@ class _Stream:
         if self.depth > _MOST_NESTED:
             raise ConversionError("The file is damaged: its objects lie too deep in each other.")
         self.depth += 1
-        found = self.readers[code]()
+        content = self.readers[code]()
         self.depth -= 1
-        return found
+        return content
 
-    def _kept(self, found: Any) -> Any:
-        self.handles.append(found)
-        return found
+    def _keep(self, content: Any) -> Any:
+        self.handles.append(content)
+        return content
 
     def _reference(self) -> Any:
         number = self.number(">i") - _FIRST_HANDLE
@@ -253,10 +253,10 @@ class _Stream:
         return self.handles[number]
 
     def _string(self) -> str:
-        return str(self._kept(_text(self.take(self.number(">H")))))
+        return str(self._keep(_text(self.take(self.number(">H")))))
 
     def _long_string(self) -> str:
-        return str(self._kept(_text(self.take(self.number(">q")))))
+        return str(self._keep(_text(self.take(self.number(">q")))))
 
     def _class(self) -> JavaClass:
         name = _text(self.take(self.number(">H")))
@@ -266,18 +266,18 @@ class _Stream:
                 f"hbconv reads {', '.join(sorted(self.classes))}."
             )
         self.number(">q")  # the version of the class
-        found: JavaClass = self._kept(JavaClass(name))
+        description: JavaClass = self._keep(JavaClass(name))
         flags = self.number(">B")
         if flags != _SERIALIZABLE:
             raise ConversionError(f"Class {name} of the file writes by code of its own.")
-        found.fields = tuple(self._field() for _ in range(self.number(">H")))
+        description.fields = tuple(self._field() for _ in range(self.number(">H")))
         if self.number(">B") != _END_OF_ANNOTATION:
             raise ConversionError(f"Class {name} of the file has annotations.")
         base = self._class_named()
-        found.lineage = (*(base.lineage if base else ()), found)
-        if len(found.lineage) > _MOST_NESTED:
+        description.lineage = (*(base.lineage if base else ()), description)
+        if len(description.lineage) > _MOST_NESTED:
             raise ConversionError(f"The file is damaged: class {name} has too many bases.")
-        return found
+        return description
 
     def _field(self) -> tuple[str, str]:
         code = chr(self.number(">B"))
@@ -290,30 +290,30 @@ class _Stream:
 
     def _class_named(self) -> JavaClass | None:
         """Return the class that comes next, if any; all its bases must be there."""
-        found = self.content()
-        if found is None or (isinstance(found, JavaClass) and found.lineage):
-            return found
+        content = self.content()
+        if content is None or (isinstance(content, JavaClass) and content.lineage):
+            return content
         raise ConversionError("The file is damaged: something else stands where a class should.")
 
     def _class_as_value(self) -> JavaClass:
-        found: JavaClass = self._kept(self._required_class())
-        return found
+        description: JavaClass = self._keep(self._required_class())
+        return description
 
     def _required_class(self) -> JavaClass:
-        found = self._class_named()
-        if found is None:
+        description = self._class_named()
+        if description is None:
             raise ConversionError("The file is damaged: an object has no class.")
-        return found
+        return description
 
     def _object(self) -> JavaObject:
         of = self._required_class()
-        found: JavaObject = self._kept(JavaObject(of.name))
+        instance: JavaObject = self._keep(JavaObject(of.name))
         for declared in of.lineage:
             for code, name in declared.fields:
-                found.fields[name] = (
+                instance.fields[name] = (
                     self.content() if code == "L" else self.number(_PRIMITIVES[code])
                 )
-        return found
+        return instance
 
 
 def _text(data: bytes) -> str:
@@ -349,7 +349,7 @@ def read_lightgbm_classifier(at: SparkStage) -> None:
         scores = Concat((Map(scores, "neg"), scores))
         p = beside_complement(p)
     at.frame.answers = answers | {
-        "predict": predicted(_class(at, scores, p), p.type.width),
+        "predict": class_output(_class(at, scores, p), p.type.width),
         "predict_proba": Output(p),
         "raw_scores": Output(scores),
     }

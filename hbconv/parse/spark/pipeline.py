@@ -36,12 +36,12 @@ def _stages(model: SparkModel) -> tuple[SparkModel, ...]:
 
 def _names_read(model: SparkModel) -> tuple[str, ...]:
     """Return the columns that stages read and none of them makes."""
-    made: set[str] = set()
+    columns_made: set[str] = set()
     names: dict[str, None] = {}
     for stage in _stages(model):
-        names |= dict.fromkeys(name for name in reads_of(stage) if name not in made)
-        made |= {stage.get(parameter) for parameter in _MADE}
-        made |= set(stage.get("outputCols") or ())
+        names |= dict.fromkeys(name for name in reads_of(stage) if name not in columns_made)
+        columns_made |= {stage.get(parameter) for parameter in _MADE}
+        columns_made |= set(stage.get("outputCols") or ())
     return tuple(names)
 
 
@@ -89,10 +89,10 @@ def parse_spark_model(step: Step) -> dict[str, Output]:
         prediction = prediction or str(model.get("predictionCol") or "")
     if not frame.answers:
         return {"transform": Output(frame.columns[frame.last])}
-    return _named(frame, prediction)
+    return _name_classes(frame, prediction)
 
 
-def _named(frame: SparkColumns, prediction: str) -> dict[str, Output]:
+def _name_classes(frame: SparkColumns, prediction: str) -> dict[str, Output]:
     """Replace the numbers of classes by the texts that a later stage names them by."""
     labels = frame.labels.get(prediction)
     if labels is None:

@@ -28,8 +28,8 @@ __all__ = [
     "SparkColumns",
     "SparkModel",
     "SparkStage",
+    "class_output",
     "dense_vector",
-    "predicted",
     "read_spark_model",
     "reads_of",
     "stage",
@@ -60,8 +60,8 @@ class SparkModel:
 
     def get(self, parameter: str, default: Any = None) -> Any:
         """Return a parameter, or its default in Spark."""
-        given = self.metadata.get("paramMap", {})
-        return given.get(
+        chosen = self.metadata.get("paramMap", {})
+        return chosen.get(
             parameter, self.metadata.get("defaultParamMap", {}).get(parameter, default)
         )
 
@@ -106,7 +106,7 @@ def read_spark_model(path: Path) -> SparkModel:
     if not isinstance(metadata, dict) or "class" not in metadata:
         raise ConversionError(f"{path.name} is damaged: its metadata name no class.")
     parameters = [metadata.get(name, {}) for name in ("paramMap", "defaultParamMap")]
-    if not all(isinstance(given, dict) for given in parameters):
+    if not all(isinstance(mapping, dict) for mapping in parameters):
         raise ConversionError(f"{path.name} is damaged: its parameters are no mapping.")
     uids = parameters[0].get("stageUids", [])
     if not isinstance(uids, list) or not all(isinstance(uid, str) for uid in uids):
@@ -139,9 +139,9 @@ def dense_vector(stored: Mapping[str, Any]) -> npt.NDArray[np.float64]:
     values = np.asarray(stored["values"], np.float64)
     if stored["type"] == 1:
         return values
-    made = np.zeros(stored["size"])
-    made[stored["indices"]] = values
-    return made
+    vector = np.zeros(stored["size"])
+    vector[stored["indices"]] = values
+    return vector
 
 
 def _dense_matrix(stored: Mapping[str, Any]) -> npt.NDArray[np.float64]:
@@ -151,11 +151,11 @@ def _dense_matrix(stored: Mapping[str, Any]) -> npt.NDArray[np.float64]:
     by_rows = bool(stored["isTransposed"])
     if stored["type"] == 1:
         return values.reshape(shape) if by_rows else values.reshape(shape[::-1]).T
-    made = np.zeros(shape)
+    matrix = np.zeros(shape)
     lines = np.repeat(np.arange(len(stored["colPtrs"]) - 1), np.diff(stored["colPtrs"]))
     places = (lines, stored["rowIndices"]) if by_rows else (stored["rowIndices"], lines)
-    made[places] = values
-    return made
+    matrix[places] = values
+    return matrix
 
 
 @dataclass
@@ -252,6 +252,6 @@ def stage(*names: str) -> Callable[[Callable[[SparkStage], None]], Callable[[Spa
     return register
 
 
-def predicted(codes: Node, n_classes: int) -> Output:
+def class_output(codes: Node, n_classes: int) -> Output:
     """Return the numbers of classes as Spark has them, as floats."""
     return Output(codes, Labels(Array(np.arange(n_classes, dtype=np.float64))))

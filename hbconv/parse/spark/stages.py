@@ -33,7 +33,7 @@ from hbconv.containers import (
 from hbconv.parse.common.distance_metrics import squared_distances
 from hbconv.parse.common.linear_scores import beside_complement
 from hbconv.parse.common.text_columns import category_codes
-from hbconv.parse.spark.saved_model import SparkStage, dense_vector, predicted, stage
+from hbconv.parse.spark.saved_model import SparkStage, class_output, dense_vector, stage
 from hbconv.parse.step import concat
 
 
@@ -42,7 +42,7 @@ def read_string_indexer(at: SparkStage) -> None:
     """Find the number of texts; unseen and missing ones have the one behind the last, if kept."""
     policy = at.require("handleInvalid", "error", "keep")
     tables = at.model.learned.get("labelsArray") or [at.model.learned["labels"]]
-    for name, made, labels in zip(at.inputs(), at.outputs(), tables, strict=True):
+    for name, name_out, labels in zip(at.inputs(), at.outputs(), tables, strict=True):
         codes = category_codes(at.reading(name), 0, np.array(labels, dtype=object))
         table = np.array([len(labels), *range(len(labels))], np.float64)
         if policy == "error":
@@ -50,8 +50,8 @@ def read_string_indexer(at: SparkStage) -> None:
                 Compare.of(codes, "eq", -1),
                 f"Unseen label in column {name!r} (step {at.step.where!r}).",
             )
-        at.frame.add(made, Recode(codes, (Array(table),)))
-        at.frame.labels[made] = tuple(labels)
+        at.frame.add(name_out, Recode(codes, (Array(table),)))
+        at.frame.labels[name_out] = tuple(labels)
 
 
 @stage("IndexToString")
@@ -71,7 +71,7 @@ def read_one_hot_encoder(at: SparkStage) -> None:
     """
     policy = at.require("handleInvalid", "error", "keep")
     sizes = at.model.learned["categorySizes"]
-    for name, made, size in zip(at.inputs(), at.outputs(), sizes, strict=True):
+    for name, name_out, size in zip(at.inputs(), at.outputs(), sizes, strict=True):
         x = Cast(at.column(name), "float64")
         for odd in (Compare.of(x, "lt", 0.0), Compare.of(x, "ge", float(size)), IsMissing(x)):
             if policy == "error":
@@ -81,18 +81,18 @@ def read_one_hot_encoder(at: SparkStage) -> None:
         other = ConstantRows(x, Array([float(size) if width > size else -1.0]))
         below = Choose(Compare.of(x, "lt", float(min(size, width))), x, other)
         codes = Cast(Choose(Compare.of(x, "ge", 0.0), below, other), "int32")
-        at.frame.add(made, OneHot(codes, (width,)))
+        at.frame.add(name_out, OneHot(codes, (width,)))
 
 
 @stage("ImputerModel")
 def read_imputer(at: SparkStage) -> None:
     """Fill missing numbers, each column with its own."""
     missing = float(at.get("missingValue"))
-    for name, made in zip(at.inputs(), at.outputs(), strict=True):
+    for name, name_out in zip(at.inputs(), at.outputs(), strict=True):
         x = Cast(at.column(name), "float64")
         fill = Array(np.array([float(at.model.learned[name])]))
         filled = Impute(x, fill)
-        at.frame.add(made, filled if np.isnan(missing) else Impute(filled, fill, missing))
+        at.frame.add(name_out, filled if np.isnan(missing) else Impute(filled, fill, missing))
 
 
 @stage("Bucketizer")
@@ -100,8 +100,8 @@ def read_bucketizer(at: SparkStage) -> None:
     """Find the bucket of each number; the last one holds its upper end too."""
     policy = at.require("handleInvalid", "error", "keep")
     many = at.get("splitsArray") or [at.get("splits")]
-    for name, made, given in zip(at.inputs(), at.outputs(), many, strict=True):
-        splits = np.array([_number(split) for split in given])
+    for name, name_out, stored in zip(at.inputs(), at.outputs(), many, strict=True):
+        splits = np.array([_number(split) for split in stored])
         x = Cast(at.column(name), "float64")
         for op, end in (("lt", splits[0]), ("gt", splits[-1])):
             at.step.check(
@@ -111,7 +111,7 @@ def read_bucketizer(at: SparkStage) -> None:
         if policy == "error":
             at.step.check(IsMissing(x), f"Column {name!r} holds NaN (step {at.step.where!r}).")
         last = ConstantRows(x, Array([float(len(splits) - 1)]))
-        at.frame.add(made, Choose(IsMissing(x), last, Bins(x, Array(splits[None, 1:-1]))))
+        at.frame.add(name_out, Choose(IsMissing(x), last, Bins(x, Array(splits[None, 1:-1]))))
 
 
 def _number(split: Any) -> float:
@@ -190,7 +190,7 @@ def read_linear_svc(at: SparkStage) -> None:
     """Compare the margin with the threshold."""
     margin = _product(at)
     at.frame.answers = {
-        "predict": predicted(Compare.of(margin, "gt", float(at.get("threshold")), "int32"), 2),
+        "predict": class_output(Compare.of(margin, "gt", float(at.get("threshold")), "int32"), 2),
         "raw_scores": Output(Concat((Map(margin, "neg"), margin))),
     }
 
@@ -213,7 +213,7 @@ def read_logistic_regression(at: SparkStage) -> None:
     p = Map(margins, "sigmoid")
     least = _margin_of(float(at.get("threshold")))
     at.frame.answers = {
-        "predict": predicted(Compare.of(margins, "gt", least, "int32"), 2),
+        "predict": class_output(Compare.of(margins, "gt", least, "int32"), 2),
         "predict_proba": Output(beside_complement(p)),
         "raw_scores": Output(Concat((Map(margins, "neg"), margins))),
     }
@@ -253,15 +253,15 @@ def read_perceptron(at: SparkStage) -> None:
     start = 0
     for n_inputs, n_outputs in pairwise(layers):
         end = start + n_inputs * n_outputs
-        own = weights[start:end].reshape(n_inputs, n_outputs)
-        x = Linear.of(Map(x, "sigmoid") if start else x, own, weights[end : end + n_outputs])
+        layer = weights[start:end].reshape(n_inputs, n_outputs)
+        x = Linear.of(Map(x, "sigmoid") if start else x, layer, weights[end : end + n_outputs])
         start = end + n_outputs
     _answer_classes(at, x, Softmax(x))
 
 
 def _answer_classes(at: SparkStage, scores: Node, p: Node) -> None:
     at.frame.answers = {
-        "predict": predicted(ArgMax(scores), p.type.width),
+        "predict": class_output(ArgMax(scores), p.type.width),
         "predict_proba": Output(p),
         "raw_scores": Output(scores),
     }

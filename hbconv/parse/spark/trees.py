@@ -27,7 +27,7 @@ from hbconv.containers import (
 from hbconv.parse.common.category_tables import category_sizes, category_tables
 from hbconv.parse.common.linear_scores import beside_complement
 from hbconv.parse.common.node_tables import NodeTable, assemble
-from hbconv.parse.spark.saved_model import SparkStage, predicted, stage
+from hbconv.parse.spark.saved_model import SparkStage, class_output, stage
 from hbconv.trees.forest import Forest
 
 Rows = Sequence[dict[str, Any]]
@@ -62,7 +62,7 @@ def read_boosted_classifier(at: SparkStage) -> None:
     p = Map(Affine.of(margin, mul=2.0), "sigmoid")
     codes = Compare.of(margin, "gt", 0.0, "int32")
     at.frame.answers = {
-        "predict": predicted(codes, 2),
+        "predict": class_output(codes, 2),
         "predict_proba": Output(beside_complement(p)),
         "raw_scores": Output(Concat((Map(margin, "neg"), margin))),
     }
@@ -76,7 +76,7 @@ def read_forest_classifier(at: SparkStage) -> None:
     forest = at.model.kind.startswith("RandomForest")
     raw = _sums(at, _shares if forest else _counts)
     at.frame.answers = {
-        "predict": predicted(ArgMax(raw), raw.type.width),
+        "predict": class_output(ArgMax(raw), raw.type.width),
         "predict_proba": Output(Quotient((raw, GroupSums(raw, 1)))),
         "raw_scores": Output(raw),
     }
@@ -138,8 +138,8 @@ def _forest(
     categorical = np.array([split["numCategories"] >= 0 for split in splits]) & (left >= 0)
     tests = np.flatnonzero(categorical)
     kept = [_kept_categories(splits[i]) for i in tests]
-    lists = [own for own, _ in kept]
-    counts_of = np.array([len(own) for own in lists], np.int64)
+    lists = [categories for categories, _ in kept]
+    counts_of = np.array([len(categories) for categories in lists], np.int64)
     listed_left = np.array([goes_left for _, goes_left in kept], np.bool_)
     set_of = np.full(len(nodes), -1)
     set_of[tests] = np.arange(len(tests))
@@ -162,7 +162,9 @@ def _forest(
         tables,
     )
     sizes = category_sizes(
-        n_features, feature[tests], np.array([own.max(initial=-1) for own in lists], np.int64)
+        n_features,
+        feature[tests],
+        np.array([categories.max(initial=-1) for categories in lists], np.int64),
     )
     start = np.zeros(values.shape[1])
     return assemble(table.split(), start, strict=False, n_features=n_features), sizes

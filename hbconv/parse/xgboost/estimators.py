@@ -136,11 +136,11 @@ def _float_rows(step: Step, model: XGBoostModel) -> Node:
             "takes for missing what a sparse matrix leaves out, and other steps for zero"
         )
     if any(model.categories):
-        return _coded(step, model)
+        return _encode_categories(step, model)
     return Cast(MissingBetween.of(step.x, 0, 0) if step.x_sparse else step.x, "float32")
 
 
-def _coded(step: Step, model: XGBoostModel) -> Node:
+def _encode_categories(step: Step, model: XGBoostModel) -> Node:
     """Replace categories by the codes they had in training, other columns in runs."""
     parts: list[Node] = []
     numbers: list[int] = []
@@ -187,8 +187,8 @@ def _number_code(step: Step, position: int, values: list[int]) -> Node:
             max(values, key=abs),
             f"hbconv handles categories up to {MOST_EXACT_INT}. Number them anew before fitting.",
         )
-    known = Array(np.array([*sorted(values), np.nan]))
-    return FindCode(select(step.x, [position]), (known,))
+    ascending = Array(np.array([*sorted(values), np.nan]))
+    return FindCode(select(step.x, [position]), (ascending,))
 
 
 def _text_code(step: Step, position: int, values: list[str]) -> Node:
@@ -242,7 +242,7 @@ def parse_xgboost_bytes(data: bytes) -> Graph:
 def parse_booster(step: Step) -> dict[str, Output]:
     """Predict as from a DMatrix, with all trees unless told otherwise."""
     model = read_xgboost_bytes(bytes(step.estimator.save_raw("ubj")))
-    return _booster_outputs(step, _between(step, model, step.iterations))
+    return _booster_outputs(step, _keep_stages(step, model, step.iterations))
 
 
 @parses(
@@ -264,23 +264,23 @@ def parse_classifier(step: Step) -> dict[str, Output]:
     """Take the likeliest class; labels are always 0, 1..."""
     model = _read_wrapper(step)
     margin, outputs = _scores(wrapper_rows(step, model), model, inplace=True)
-    return {**_labelled(step, margin, predictions(margin, model.objective)), **outputs}
+    return {**_label_outputs(step, margin, predictions(margin, model.objective)), **outputs}
 
 
-def _labelled(step: Step, margin: Node, p: Node) -> dict[str, Output]:
-    known = step.estimator.n_classes_
+def _label_outputs(step: Step, margin: Node, p: Node) -> dict[str, Output]:
+    n_classes = step.estimator.n_classes_
     softmax = step.estimator.objective == "multi:softmax"
-    classes = np.arange(max(known, 2))
-    if p.type.width > 1 and known == 2:
+    classes = np.arange(max(n_classes, 2))
+    if p.type.width > 1 and n_classes == 2:
         labels = Compare.of(p, "gt", 0.5, "float64")
         return {
             "predict": Output(labels, of_no_rows=Array(np.empty(0, np.int64))),
             "predict_proba": Output(p, of_no_rows=_NO_PROBABILITIES),
         }
-    if p.type.width > 1 and known != p.type.width:
+    if p.type.width > 1 and n_classes != p.type.width:
         raise step.refuse(
             "n_classes_",
-            known,
+            n_classes,
             f"The booster has {p.type.width} outputs, but it was fitted on labels of a single "
             "value.",
         )
@@ -337,10 +337,12 @@ def _read_wrapper(step: Step) -> XGBoostModel:
     """Read the trees that predict uses: by default those up to the best iteration."""
     model = read_xgboost_bytes(bytes(step.estimator.get_booster().save_raw("ubj")))
     best = model.best_iteration
-    return _between(step, model, step.iterations or (None if best is None else (0, best + 1)))
+    return _keep_stages(step, model, step.iterations or (None if best is None else (0, best + 1)))
 
 
-def _between(step: Step, model: XGBoostModel, iterations: tuple[int, int] | None) -> XGBoostModel:
+def _keep_stages(
+    step: Step, model: XGBoostModel, iterations: tuple[int, int] | None
+) -> XGBoostModel:
     """Keep the trees of some boosting stages, None for all."""
     if isinstance(model.booster, XGBoostLinear):
         if step.iterations is not None:

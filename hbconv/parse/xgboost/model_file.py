@@ -328,9 +328,9 @@ class _Reader:
 
     def skip(self, marker: bytes) -> bool:
         """Step over a marker if it comes next."""
-        found = self.data[self.at : self.at + 1] == marker
-        self.at += found
-        return found
+        is_next = self.data[self.at : self.at + 1] == marker
+        self.at += is_next
+        return is_next
 
     def value(self, depth: int) -> Any:
         return self.of_type(self.take(1), depth)

@@ -91,10 +91,10 @@ class XGBoostTrees:
         trees = slice(int(self.ends[first]), int(self.ends[last]))
         weights = None if self.weights is None else self.weights[trees]
         nodes = np.concatenate([[0], np.cumsum(self.nodes.sizes, dtype=np.int64)])
-        own = slice(nodes[trees.start], nodes[max(trees.start, trees.stop)])
+        kept_nodes = slice(nodes[trees.start], nodes[max(trees.start, trees.stop)])
         return replace(
             self,
-            cover=None if self.cover is None else self.cover[own],
+            cover=None if self.cover is None else self.cover[kept_nodes],
             nodes=self.nodes.part(trees),
             target=self.target[trees],
             weights=weights,
@@ -138,15 +138,15 @@ def _table(trees: Sequence[Mapping[str, Any]]) -> NodeTable:
 
     A leaf's value stands where a split has its threshold, unless it is a vector.
     """
-    threshold = _joined(trees, "split_conditions", np.float32)
+    threshold = _join_lists(trees, "split_conditions", np.float32)
     vectors = any(int(tree["tree_param"]["size_leaf_vector"]) > 1 for tree in trees)
     nodes = NodeTable(
         [len(tree["left_children"]) for tree in trees],
-        _joined(trees, "split_indices", np.int64),
+        _join_lists(trees, "split_indices", np.int64),
         threshold,
-        _joined(trees, "default_left", np.bool_),
-        _joined(trees, "left_children", np.int64),
-        _joined(trees, "right_children", np.int64),
+        _join_lists(trees, "default_left", np.bool_),
+        _join_lists(trees, "left_children", np.int64),
+        _join_lists(trees, "right_children", np.int64),
         np.concatenate([_vectors(tree) for tree in trees]) if vectors else threshold[:, None],
     )
     lengths = {
@@ -168,16 +168,16 @@ def _cover(trees: Sequence[Mapping[str, Any]], n_nodes: int) -> Floats | None:
     """Return the sums of hessians."""
     if not all("sum_hessian" in tree for tree in trees):
         return None
-    cover: Floats = _joined(trees, "sum_hessian", np.float32)
+    cover: Floats = _join_lists(trees, "sum_hessian", np.float32)
     _require(len(cover) == n_nodes, "sum_hessian has another length than the nodes")
     return cover
 
 
-def _joined(trees: Sequence[Mapping[str, Any]], key: str, dtype: Any) -> npt.NDArray[Any]:
-    return np.concatenate([np.zeros(0, dtype), *(_listed(tree, key, dtype) for tree in trees)])
+def _join_lists(trees: Sequence[Mapping[str, Any]], key: str, dtype: Any) -> npt.NDArray[Any]:
+    return np.concatenate([np.zeros(0, dtype), *(_read_list(tree, key, dtype) for tree in trees)])
 
 
-def _listed(tree: Mapping[str, Any], key: str, dtype: Any) -> npt.NDArray[Any]:
+def _read_list(tree: Mapping[str, Any], key: str, dtype: Any) -> npt.NDArray[Any]:
     """Return one list of a tree.
 
     XGBoost refuses fractions where whole numbers belong.
@@ -253,16 +253,17 @@ def _read_sets(trees: Sequence[Mapping[str, Any]]) -> _Sets:
         """Return indices into the arrays of one tree as indices into those of all trees."""
         sizes = np.array([len(tree.get(past, ())) for tree in trees], np.int64)
         each = [len(tree.get(key, ())) for tree in trees]
-        own = _joined(trees, key, np.int64)
+        within = _join_lists(trees, key, np.int64)
         _require(
-            not np.any((own < 0) | (own > np.repeat(sizes, each))), f"{key} points beyond its tree"
+            not np.any((within < 0) | (within > np.repeat(sizes, each))),
+            f"{key} points beyond its tree",
         )
-        return own + np.repeat(np.cumsum(sizes) - sizes, each)
+        return within + np.repeat(np.cumsum(sizes) - sizes, each)
 
     nodes = counted("categories_nodes", "left_children")
-    counts = _joined(trees, "categories_sizes", np.int64)
+    counts = _join_lists(trees, "categories_sizes", np.int64)
     start = counted("categories_segments", "categories")
-    categories = _joined(trees, "categories", np.int64)
+    categories = _join_lists(trees, "categories", np.int64)
     _require(
         len(nodes) == len(counts) == len(start),
         "the arrays of its sets of categories differ in length",

@@ -58,8 +58,8 @@ def read_columns(model: Any) -> Schema:
 
 def _dtype(column: Any, feature: Any) -> str:
     if feature.semantic.name in NUMBERS:
-        told = column.DESCRIPTOR.fields_by_name["dtype"].enum_type.values_by_number[column.dtype]
-        return _WIDE.get(told.name, "float32")
+        dtype = column.DESCRIPTOR.fields_by_name["dtype"].enum_type.values_by_number[column.dtype]
+        return _WIDE.get(dtype.name, "float32")
     is_text = (
         feature.semantic.name == "CATEGORICAL" and not column.categorical.is_already_integerized
     )
@@ -93,12 +93,12 @@ class TreeColumns:
             feature.column_idx: (place, str(feature.semantic.name))
             for place, feature in enumerate(step.estimator.input_features())
         }
-        found = TreeColumns(step, step.estimator.data_spec().columns, features)
+        columns = TreeColumns(step, step.estimator.data_spec().columns, features)
         for attribute, (_, kind) in features.items():
             if kind not in KINDS:
                 hint = f"hbconv handles {', '.join(KINDS)}."
-                raise found.refuse("features", f"{found.name(attribute)}: {kind}", hint)
-        return found
+                raise columns.refuse("features", f"{columns.name(attribute)}: {kind}", hint)
+        return columns
 
     def refuse(self, parameter: str, value: object, hint: str) -> UnsupportedError:
         """Return the error that refuses a part of the model; the caller raises it."""
@@ -170,11 +170,15 @@ class TreeColumns:
             attribute, (_, kind) = next(iter(self.features.items()))
             {"BOOLEAN": self.truth, "CATEGORICAL": self.category}.get(kind, self.number)(attribute)
         keys = [[key for key in self.asked if key[0] == what] for what in _MAKERS]
-        made = [_MAKERS[what](self, own) for what, own in zip(_MAKERS, keys, strict=True) if own]
-        order = [self.asked[key] for own in keys for key in own]
+        parts = [
+            _MAKERS[what](self, of_kind)
+            for what, of_kind in zip(_MAKERS, keys, strict=True)
+            if of_kind
+        ]
+        order = [self.asked[key] for of_kind in keys for key in of_kind]
         places = np.zeros(len(order), np.int64)
         places[order] = np.arange(len(order))
-        return concat(made), places
+        return concat(parts), places
 
     def values(self, places: list[int]) -> Node:
         """Return columns of the input, each converted from its own dtype to float32."""
@@ -210,7 +214,7 @@ def _projections(columns: TreeColumns, keys: list[_Key]) -> Node:
     }
     used = sorted(means)
     fill = Array.of([means[place] for place in used], np.float32)
-    terms = [(np.searchsorted(used, list(own)), weights) for _, _, own, weights in keys]
+    terms = [(np.searchsorted(used, list(of_sum)), weights) for _, _, of_sum, weights in keys]
     return project(columns.values(used), fill, terms)
 
 
@@ -249,8 +253,8 @@ def _items(step: Step, place: int, column: Any) -> Node:
         raise step.damaged(f"the dictionary of {column.name!r} does not number {size} items")
     missing = size - 1
     values = (*(texts[item] for item in range(1, size)), "")
-    known = Vocabulary(values, missing, missing, missing, spelled=True)
-    codes = Codes(schema_of(step), place, known)
+    vocabulary = Vocabulary(values, missing, missing, missing, spelled=True)
+    codes = Codes(schema_of(step), place, vocabulary)
     return Recode(codes, (Array(np.arange(size + 1, dtype=np.float32)),))
 
 
@@ -309,19 +313,19 @@ def project(x: Node, fill: Array, sums: Sequence[Terms]) -> Node:
     filled = Impute(x, fill)
     lengths = np.array([len(weights) for _, weights in sums])
     groups = [np.flatnonzero(lengths == length) for length in np.unique(lengths)]  # 1
-    made = [_of_length(filled, [sums[i] for i in group.tolist()]) for group in groups]
+    parts = [_of_length(filled, [sums[i] for i in group.tolist()]) for group in groups]
     order = np.argsort(np.concatenate(groups))
-    return select(concat(made), order.tolist())  # 3
+    return select(concat(parts), order.tolist())  # 3
 
 
 def _of_length(x: Node, sums: Sequence[Terms]) -> Node:
-    places = np.array([own for own, _ in sums], np.int64)
-    weights = np.array([own for _, own in sums], np.float32)
+    places = np.array([entry for entry, _ in sums], np.int64)
+    weights = np.array([entry for _, entry in sums], np.float32)
     if not weights.shape[1]:
         return ConstantRows(x, Array(np.zeros(len(sums), np.float32)))
     terms = [
-        Affine.of(select(x, own.tolist()), mul=weight)
-        for own, weight in zip(places.T, weights.T, strict=True)
+        Affine.of(select(x, entry.tolist()), mul=weight)
+        for entry, weight in zip(places.T, weights.T, strict=True)
     ]  # 2
     return terms[0] if len(terms) == 1 else Add(tuple(terms))
 

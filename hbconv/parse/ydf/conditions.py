@@ -79,19 +79,19 @@ def read_conditions(columns: TreeColumns, nodes: Sequence[Any], splits: Bools) -
         The kind of a condition has no exact form.
     """
     leaf = _Test(0)
-    found = [
+    tests = [
         _read(columns, node.condition) if split else leaf
         for node, split in zip(nodes, splits.tolist(), strict=True)
     ]
     numbers: dict[tuple[int, bytes], int] = {}
-    table = np.full(len(found), -1, np.int32)
-    for place, test in enumerate(found):
+    table = np.full(len(tests), -1, np.int32)
+    for place, test in enumerate(tests):
         if test.goes_left is not None:
             table[place] = numbers.setdefault((test.column, test.goes_left), len(numbers))
     return Tests(
-        np.array([test.column for test in found], np.int64),
-        np.array([test.threshold for test in found], np.float32),
-        np.array([test.missing_left for test in found], np.bool_),
+        np.array([test.column for test in tests], np.int64),
+        np.array([test.threshold for test in tests], np.float32),
+        np.array([test.missing_left for test in tests], np.bool_),
         table,
         [goes_left for _, goes_left in numbers],
     )
@@ -308,10 +308,10 @@ def grow(
         tests.tables(),
     )
     forest = assemble(table.split(), start, strict=True, n_features=x.type.width, target=target)
-    return x, _numbered_from_left(forest)
+    return x, _number_leaves(forest)
 
 
-def _numbered_from_left(forest: Forest) -> Forest:
+def _number_leaves(forest: Forest) -> Forest:
     """Name each leaf by its place in its tree, as ``predict_leaves`` does."""
     first = forest.first_leaf.data
     within = np.arange(forest.n_leaves) - np.repeat(first[:-1], np.diff(first))

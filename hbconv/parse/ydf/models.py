@@ -163,7 +163,7 @@ def parse_isolation_forest(step: Step) -> dict[str, Output]:
     require_task(step, "ANOMALY_DETECTION")
     trees = read_trees(step.estimator)
     rows = trees.leaf_values(lambda node: [node.anomaly_detection.num_examples_without_weight], 1)
-    below = np.array([_random_depth(int(own)) for own in rows[:, 0]], np.float32)
+    below = np.array([_random_depth(int(count)) for count in rows[:, 0]], np.float32)
     depth = trees.depth.astype(np.float32) + below
     shares = depth[:, None] / np.float32(len(trees.sizes))
     sums, leaves = sum_trees(step, trees, shares, np.zeros(1, np.float32))
