@@ -4,7 +4,7 @@ Results go to standard output (as JSON with ``--json``), errors and progress to 
 Exit codes: 0 done; 1 the command failed (bad model, bad input, answers that differ);
 2 wrong usage; 129 the terminal was closed; 130 interrupted (ctrl-C); 141 nobody reads the results;
 143 terminated.
-Shells complete names and options where argcomplete is installed and told of hbconv.
+Shells complete names and options where argcomplete is installed and registered.
 """
 
 from __future__ import annotations

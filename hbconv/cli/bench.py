@@ -1,6 +1,6 @@
-"""Time a model beside its source, at several batch sizes, on one or more backends.
+"""Time a model next to its source, at several batch sizes, on one or more backends.
 
-With ``--ablate`` it is timed beside itself, with rules of the optimizer left out.
+With ``--ablate`` it is timed next to itself, with rules of the optimizer left out.
 The rows are random or those of a table. The times are medians of repeated calls in this process.
 The machine's speed drifts, so compare within one run.
 """
@@ -106,7 +106,7 @@ def _source(path: Path, options: argparse.Namespace) -> Any:
 
 
 def _load_predictor(source: Any, path: Path, threads: int) -> Any:
-    """Return what answers as the source; None where there is none, or its library is missing."""
+    """Return what predicts as the source; None where there is none, or its library is missing."""
     try:
         return load_predictor(source, path, threads)
     except (MissingPackageError, OptionError):

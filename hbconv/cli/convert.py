@@ -1,9 +1,9 @@
 """Convert a model file and save it, or export it for another runtime.
 
 The suffix of the output decides: .hbc (hbconv's own), .onnx, .pt (TorchScript),
-.pt2 (torch.export), .so (a C library, with a header beside it). With --format
+.pt2 (torch.export), .so (a C library, with a header next to it). With --format
 triton it is a model repository of the Triton server. With --native the compiled
-kernel lies beside a .pt or .pt2, as an operator of torch.
+kernel is stored next to a .pt or .pt2, as an operator of torch.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
         "--native",
         action="store_true",
         default=None,
-        help="make the compiled kernel an operator of a .pt or .pt2, in a library beside it",
+        help="make the compiled kernel an operator of a .pt or .pt2, in a library next to it",
     )
     command.add_argument(
         "--compiled",

@@ -2,7 +2,7 @@
 
 Inputs are files, folders, patterns and URLs of parquet, CSV, Arrow or JSON lines, or - for
 standard input. An output with a suffix is one file, which appears when it is complete. An output
-folder/ holds a file for each input file, and --resume goes on after an interruption.
+folder/ holds a file for each input file, and --resume continues after an interruption.
 """
 
 from __future__ import annotations
@@ -94,14 +94,14 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--rejects",
         metavar="FILE",
-        help="set rows aside that cannot be scored, as JSON lines (.jsonl), and go on",
+        help="set rows aside that cannot be scored, as JSON lines (.jsonl), and continue",
     )
     command.add_argument(
         "--devices",
         metavar="NAMES",
         help="devices that share the batches, a process each: cuda:0,cuda:1 for example",
     )
-    command.add_argument("--resume", action="store_true", help="go on with the run of a folder")
+    command.add_argument("--resume", action="store_true", help="continue the run of a folder")
     command.add_argument(
         "--checksum",
         action="store_true",
@@ -324,7 +324,7 @@ def require_encoding(name: str) -> None:
 def progress(shards: Sequence[Shard], *, quiet: bool) -> Iterator[Any]:
     """Give a function that takes rows scored, and tells of them on standard error.
 
-    A terminal is told at once, and a log after half a minute, then every half minute.
+    A terminal gets a report at once, and a log after half a minute, then every half minute.
     """
     try:
         from tqdm import tqdm

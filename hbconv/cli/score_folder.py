@@ -169,7 +169,7 @@ def check_folder(path: Path, flag: str = "-o") -> None:
     if not path.parent.is_dir():
         raise OptionError(f"{flag} {path}: there is no folder {path.parent}. Make it first.")
     if path.exists() and not path.is_file():
-        raise OptionError(f"{flag} {path} is no ordinary file. Name a file that is written anew.")
+        raise OptionError(f"{flag} {path} is no ordinary file. Name a file that is written whole.")
 
 
 def _require_outside(flag: str, output: str, inputs: Sequence[str]) -> None:

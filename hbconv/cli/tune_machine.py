@@ -1,7 +1,7 @@
 """Measure what operators cost on this machine, and keep it for the cost model.
 
 Small programs are timed on each backend, for a few seconds in all; compiling them comes on top. The
-factors between these times and the shipped prices are kept beside the compiled code (HBCONV_CACHE).
+factors between these times and the shipped prices are kept with the compiled code (HBCONV_CACHE).
 Predictions use them from then on, until a version changes. A new run replaces what was kept.
 """
 

@@ -92,7 +92,7 @@ _NOT_LOADED: Mapping[ModelFormat | None, str] = {
 
 @dataclass(frozen=True)
 class OwnBooster:
-    """The answers of a booster's own library to rows, a DataFrame or an array.
+    """The predictions of a booster's own library for rows, a DataFrame or an array.
 
     Parameters
     ----------
@@ -106,10 +106,10 @@ class OwnBooster:
 
 
 def load_predictor(source: Any, path: Path, threads: int = 1) -> Any:
-    """Return what answers as the source: the model that was read, or what its library loads.
+    """Return what predicts as the source: the model that was read, or what its library loads.
 
     hbconv reads boosters without their libraries, those in .skops files too, so these load the
-    file anew.
+    file again.
     """
     if isinstance(source, Graph | StoredModel):
         return open_booster(path, threads)

@@ -253,7 +253,7 @@ def _probe(
 ) -> Any:
     """Return a frame of an unknown value, a missing one, and all categories of each column.
 
-    A usual value stands where there is none, and in place of values that the encoder refuses.
+    A usual value takes the place of values that are missing or that the encoder refuses.
     """
     height = 2 + max(map(len, categories.values()), default=0)
     columns = {name: [value] * height for name, value in usual.items()}

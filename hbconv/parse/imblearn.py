@@ -17,7 +17,7 @@ __all__: list[str] = []
 
 @parses("imblearn.ensemble.BalancedBaggingClassifier", "imblearn.ensemble.EasyEnsembleClassifier")
 def parse_balanced_bagging(step: Step) -> dict[str, Output]:
-    """Answer as bagging of the members behind their samplers."""
+    """Predict as bagging of the members behind their samplers."""
     bagging = copy(step.estimator)
     bagging.estimators_ = [_behind_sampler(member) for member in bagging.estimators_]
     return replace(step, estimator=bagging).like("sklearn.ensemble.BaggingClassifier")
@@ -25,13 +25,13 @@ def parse_balanced_bagging(step: Step) -> dict[str, Output]:
 
 @parses("imblearn.ensemble.BalancedRandomForestClassifier")
 def parse_balanced_random_forest(step: Step) -> dict[str, Output]:
-    """Answer as a random forest, whose trees it has."""
+    """Predict as a random forest, whose trees it has."""
     return step.like("sklearn.ensemble.RandomForestClassifier")
 
 
 @parses("imblearn.ensemble.RUSBoostClassifier")
 def parse_rus_boost(step: Step) -> dict[str, Output]:
-    """Answer as AdaBoost, whose members it has."""
+    """Predict as AdaBoost, whose members it has."""
     return step.like("sklearn.ensemble.AdaBoostClassifier")
 
 
@@ -59,7 +59,7 @@ def _columns(pipeline: Any) -> Sequence[str] | int | Schema | None:
 
 @parses("imblearn.pipeline.Pipeline", features=_columns, takes_sparse=True)
 def parse_resampling_pipeline(step: Step) -> dict[str, Output]:
-    """Leave the samplers out; the rest answers as scikit-learn's pipeline does."""
+    """Leave the samplers out; the rest predicts as scikit-learn's pipeline does."""
     name, last = step.estimator.steps[-1]
     if is_sampler(last):
         raise step.refuse("steps", name, "A pipeline that ends in a sampler answers no new row.")

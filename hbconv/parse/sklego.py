@@ -175,7 +175,7 @@ def _class_outputs(step: Step, probabilities: Node) -> dict[str, Output]:
     "sklego.linear_model.QuantileRegression",
 )
 def parse_minimizer(step: Step) -> dict[str, Output]:
-    """Answer as a linear regression, whose coefficients it has."""
+    """Predict as a linear regression, whose coefficients it has."""
     step.refuse_sparse()
     return step.like("sklearn.linear_model.LinearRegression")
 
@@ -299,7 +299,7 @@ def parse_interval_encoder(step: Step) -> Node:
     "sklego.preprocessing.RepeatingBasisFunction", features=lambda est: read_schema(est.pipeline_)
 )
 def parse_repeating_basis_function(step: Step) -> dict[str, Output]:
-    """Answer as the column transformer inside."""
+    """Transform as the column transformer inside."""
     step.refuse_sparse()
     return step.child(step.estimator.pipeline_, step.x, "pipeline_")
 

@@ -118,7 +118,7 @@ def _product(x: Node, params: npt.NDArray[np.float64]) -> Node:
     """Return the product of columns and parameters.
 
     Zero times what is not finite is NaN. The optimizer leaves such columns out of a product, so
-    they are looked at beside it.
+    they are looked at apart.
     """
     product = Linear.of(x, params)
     unused = np.flatnonzero(~params.reshape(len(params), -1).any(axis=1))

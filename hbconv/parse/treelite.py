@@ -301,7 +301,7 @@ def read_checkpoint(data: bytes) -> StoredModel:
     if version not in (_BEFORE, _VERSION):
         raise ConversionError("The file is no checkpoint of Treelite: it begins with no version.")
     if version == _BEFORE:
-        hint = "Load it with Treelite 4, and serialize it anew."
+        hint = "Load it with Treelite 4, and serialize it again."
         raise UnsupportedError("Treelite checkpoint", "", "version", version, hint)
     reader.numbers("<i4", 2)
     content = _header(reader)
@@ -377,7 +377,7 @@ def _node(table: Mapping[str, list[Any]], place: int) -> dict[str, Any]:
     if (kind == "leaf") != (table["left"][place] == -1):
         raise ConversionError(
             f"The checkpoint is damaged: node {place} of a tree is a {kind} by its kind, but its "
-            "left child says otherwise. Write the model anew with Treelite."
+            "left child says otherwise. Write the model again with Treelite."
         )
     if kind == "leaf":
         return {"node_id": place, "leaf_value": _leaf_value(table, place)}

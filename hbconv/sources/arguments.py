@@ -1,4 +1,4 @@
-"""SourceArguments: what methods of source models take beside the rows, by library.
+"""SourceArguments: what methods of source models take next to the rows, by library.
 
 An argument asks for the answer of another method here, changes no answer, or is refused by the name
 of what to use instead. A model takes those of its source alone.
@@ -180,7 +180,7 @@ def find_arguments(source: str, method: str) -> tuple[Argument, ...]:
 def find_answers(
     graph: Graph, method: str, positional: tuple[Any, ...], named: Mapping[str, Any]
 ) -> Methods:
-    """Find the methods that answer as the source's method does with more arguments.
+    """Find the methods that return what the source's method does with more arguments.
 
     Parameters
     ----------

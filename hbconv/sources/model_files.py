@@ -99,7 +99,7 @@ def open_model(
         raise ConversionError(f"{content.name} is {kind.value}. {REFUSED[kind]}")
     if content.path is not None and content.path.is_dir():
         return FOLDER_READERS[kind](content.path, content)
-    with reading(content.name, "Save the model anew."):
+    with reading(content.name, "Save the model again."):
         return READERS[kind](content)
 
 
@@ -156,7 +156,7 @@ def _open_lightgbm(content: _Content) -> Graph:
 
 
 def _open_native_folder(path: Path, content: _Content) -> Graph:
-    with reading(path.name, "Save it anew by saveNativeModel."):
+    with reading(path.name, "Save it again by saveNativeModel."):
         return _open_lightgbm(replace(content, path=native_part(path)))
 
 

@@ -24,7 +24,7 @@ class SourceMethods:
     """The methods that a model may have; each model has those of its source alone.
 
     Without these declarations a misspelt method would pass every type checker, and editors could
-    complete none. Nothing is declared at run time, where ``hasattr`` tells the truth.
+    complete none. Nothing is declared at run time, where ``hasattr`` is right.
     """
 
     if TYPE_CHECKING:

@@ -282,7 +282,7 @@ def _by_pairs(estimator: Any) -> Any:
 def _neighbors_tie(call: Call, dtype: str) -> npt.NDArray[np.bool_]:
     """Rows whose neighbours the source's rounding decides (docs/fidelity.md).
 
-    They are those that lie on one fitted on, by brute force: products of matrices leave some
+    They are those equal to one fitted on, by brute force: products of matrices leave some
     distance. By metrics with weights they are those two of whose neighbours, or the last and the
     next, are as near as each other.
     """

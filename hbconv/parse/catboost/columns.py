@@ -109,7 +109,7 @@ def _statistics(step: Step, inputs: Inputs, numbers: Node) -> Node:
     """Find the code of each combination of categories, and read all statistics by these.
 
     1. Hash the elements of each combination, and find the hash among the known ones.
-    2. The entries of a statistic for one code stand together.
+    2. The entries of a statistic for one code are consecutive.
     3. Outcomes of tests choose among them.
     """
     combinations = combine(inputs.statistics)
@@ -315,7 +315,7 @@ class Split(NamedTuple):
     ----------
     kind : str
     named : int
-        What a tree names beside the kind: a feature of numbers or categories by its number among
+        What a tree names next to the kind: a feature of numbers or categories by its number among
         these, or for a statistic the class whose share it is.
     value : float
         The border, or the hash of the category.
@@ -334,7 +334,7 @@ TOLD: Mapping[str, tuple[str, str]] = {
     ONE_HOT: ("cat_feature_index", "value"),
     STATISTIC: ("ctr_target_border_idx", "border"),
 }
-"""Where a tree says the two numbers of a split, by its kind."""
+"""Keys under which a tree has the two numbers of a split, by its kind."""
 SPLITS: Mapping[str, str] = {TEST: NUMBER, ONE: ONE_HOT}
 """Kind of the split that an element of a statistic is the outcome of."""
 

@@ -62,7 +62,7 @@ __all__ = ["CLASSIFIERS", "parse_catboost_json"]
 
 
 def parse_catboost_json(data: bytes) -> Graph:
-    """Read a JSON model into a Graph that answers like CatBoostClassifier or -Regressor.
+    """Read a JSON model into a Graph that predicts like CatBoostClassifier or -Regressor.
 
     The objective decides which.
 
@@ -74,7 +74,7 @@ def parse_catboost_json(data: bytes) -> Graph:
         at_step("CatBoost"),
         reading(
             "This is not a CatBoost model (JSON), or it",
-            "Save it anew with model.save_model(path, format='json').",
+            "Save it again with model.save_model(path, format='json').",
         ),
     ):
         model = read_catboost_json(data)

@@ -35,10 +35,10 @@ LABELS: Mapping[str, tuple[str, tuple[type, ...]]] = {
 """Dtype of the class labels, and their types in the file, by ``class_label_type``."""
 
 _BLOCK = 100
-"""Digits of a number that float64 may not hold stand in runs of twice as many."""
+"""A number that float64 may not hold has runs of twice as many digits."""
 _EXPONENT = re.compile(rb"[eE][+]?[0-9]{3}")
 _WITHIN_NUMBER = re.compile(rb"(?:\A|[\s:,\[])-?[0-9.]+\Z")
-"""The end of a text that breaks off in a number; identifiers, as of versions, stand in quotes."""
+"""The end of a text that breaks off in a number; identifiers, as of versions, are quoted."""
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,7 @@ def _classes(info: Mapping[str, Any], outputs: int) -> Array:
 def _refuse_overflown(data: bytes) -> None:
     """Refuse numbers that float64 cannot hold, also where nobody reads them.
 
-    CatBoost's reader stops at them without an error: the model lacks what stands behind.
+    CatBoost's reader stops at them without an error: the model lacks what comes after.
     A second pass is rare: no trained model has such long numbers.
     """
     if _may_overflow(data):

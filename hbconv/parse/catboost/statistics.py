@@ -43,7 +43,7 @@ OPERANDS: Mapping[str, tuple[str, str | None]] = {
     TEST: ("float_feature_index", "border"),
     ONE: ("cat_feature_index", "value"),
 }
-"""Where the file says the feature of an element and what it is compared with, by its kind.
+"""Keys of the feature of an element and of what it is compared with, by its kind.
 
 Elements are hashed in this order of their kinds.
 """

@@ -117,7 +117,7 @@ def _one_against_rest(
 def _symmetric(trees: Sequence[Tree], inputs: Inputs, outputs: int) -> FlatTrees:
     """Write out each tree as a heap, its last split at the root.
 
-    Leaves then stand in CatBoost's order, where the first split is the lowest bit.
+    Leaves are then in CatBoost's order, where the first split is the lowest bit.
     """
     splits = [tree.get("splits") or () for tree in trees]
     depths = np.array([len(of_tree) for of_tree in splits], np.int64)

@@ -90,7 +90,7 @@ _OFF = ("false", "-")
 def parse_lightgbm_text(
     text: str, iterations: tuple[int, int] | None = None, categories: Sequence[int] = ()
 ) -> Graph:
-    """Read a model text into a Graph that answers like ``lightgbm.Booster``.
+    """Read a model text into a Graph that predicts like ``lightgbm.Booster``.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def parse_lightgbm_text(
     """
     with (
         at_step("Booster"),
-        reading("The LightGBM model text", "Save it anew with booster.save_model."),
+        reading("The LightGBM model text", "Save it again with booster.save_model."),
     ):
         model = read_lightgbm_text(text, iterations, categories)
         schema = read_schema(model.names, categories=bool(model.categories))

@@ -93,7 +93,7 @@ def read_lightgbm_text(
     iterations : tuple of int, optional
         First and last (not included) boosting iteration to keep.
     categories : sequence of int
-        Features that are pandas columns of categories, in order; empty where nobody told.
+        Features that are pandas columns of categories, in order; empty where they are not declared.
 
     Raises
     ------

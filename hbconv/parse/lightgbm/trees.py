@@ -350,7 +350,7 @@ class Codes:
     sizes : Array of int32, shape (n_columns,)
         Number of categories of each column, as CategoryCodes wants it.
     sparse : tuple of int
-        Columns whose few categories of large numbers are numbered anew, each in a further column.
+        Columns whose few categories of large numbers are numbered again, each in a further column.
     listed : tuple of Array
         Categories of these columns, ascending.
     """
@@ -364,11 +364,11 @@ class Codes:
         if not self.sizes.data.any():
             return x
         codes = CategoryCodes(x, self.sizes, cut_first=True)
-        anew = (
+        numbered = (
             self._numbered(codes, column, listed.data)
             for column, listed in zip(self.sparse, self.listed, strict=True)
         )
-        return Concat((codes, *anew)) if self.sparse else codes
+        return Concat((codes, *numbered)) if self.sparse else codes
 
     def _numbered(self, codes: Node, column: int, listed: Ints) -> Node:
         """Keep the codes of no category and of NaN, then number the listed ones without gaps."""

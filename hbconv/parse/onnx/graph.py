@@ -92,7 +92,7 @@ def open_onnx(source: Path | bytes, n_features: int | None = None) -> Graph:
 
 
 def parse_onnx(model: Any, n_features: int | None = None) -> Graph:
-    """Read a model of ONNX into a Graph that answers like onnxruntime's InferenceSession.
+    """Read a model of ONNX into a Graph that computes like onnxruntime's InferenceSession.
 
     Parameters
     ----------
@@ -266,7 +266,7 @@ REGRESSORS = frozenset({"TreeEnsembleRegressor", "LinearRegressor", "SVMRegresso
 """Operators whose values are predictions, however many there are of a row."""
 
 SCORES = {"scores": "decision_function", "score_samples": "score_samples"}
-"""Methods of outputs beside labels, by the names that exporters give them."""
+"""Methods of outputs next to labels, by the names that exporters give them."""
 
 
 PREDICTED = "PredictedLabel.output"
@@ -296,10 +296,10 @@ class Found:
 def methods_of(model: Any, inputs: Sequence[FileInput], values: Mapping[str, Value]) -> Found:
     """Return the outputs by method, and how a session names them.
 
-    Labels are ``predict``, and floats beside them ``predict_proba``.
+    Labels are ``predict``, and floats next to them ``predict_proba``.
     Floats alone are ``predict`` where there is one of a row, or a regressor makes them.
     Others are ``transform``. What is none of these has its own name. An output that repeats an
-    input beside others is no method.
+    input next to others is no method.
     """
     names = [output.name for output in model.graph.output]
     if not names:

@@ -346,7 +346,7 @@ def label_codes(codes: Node, labels: npt.NDArray[Any]) -> LabelTensor:
 def find_largest(x: Node, groups: int = 1) -> Node:
     """Return the position of the largest entry of each group, as onnxruntime finds it.
 
-    It starts with the first and goes on to a larger one. So NaN stays where it is first, and is
+    It starts with the first and continues to a larger one. So NaN stays where it is first, and is
     passed over elsewhere.
     """
     if not x.type.dtype.startswith("float"):

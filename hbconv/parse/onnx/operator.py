@@ -54,7 +54,7 @@ class OnnxOperator:
     schema : Schema
         Columns of the input.
     row : Node
-        A node of the input, which tells the number of rows.
+        A node of the input, which has the number of rows.
     outputs : int
         Number of outputs.
     checks : list of Check
@@ -188,8 +188,8 @@ def entrywise(*names: str) -> Callable[[EntryReader], EntryReader]:
 def over_flat(op: OnnxOperator, reader: EntryReader) -> Value:
     """Read an operator; where an input is rows behind one another, so is the result.
 
-    Entries of such inputs stand in one order, which the operator leaves as it is. Beside them
-    constants of one entry may stand, and no others: where they would go depends on the rows.
+    Entries of such inputs are in one order, which the operator leaves as it is. Next to them
+    are constants of one entry, and no others: where they would go depends on the rows.
     """
     flat = [x.values for x in op.inputs if isinstance(x, FlatTensor)]
     if not flat:

@@ -154,8 +154,8 @@ def code_sets(splits: TreeSplits, x: Node) -> tuple[Node, TreeSplits, CategoryTa
 def truncate_members(splits: TreeSplits, x: Node) -> tuple[Node, TreeSplits]:
     """Give splits on sets that no mask of bits holds a column of whole numbers.
 
-    onnxruntime tells members of 0 to 30 exactly, and cuts off the fraction for all other sets of
-    whole numbers. It refuses members that are none; the standard tells those exactly.
+    onnxruntime compares members of 0 to 30 exactly, and cuts off the fraction for all other sets of
+    whole numbers. It refuses members that are none; the standard compares those exactly.
     """
     exact = [bool(np.all((s >= 0) & (s <= LARGEST_MASKED)) | np.any(s % 1)) for s in splits.members]
     cut = (splits.mode == MEMBER) & ~np.array([*exact, True])[splits.member_of]

@@ -333,7 +333,7 @@ def attribute_value(attribute: Any) -> Any:
 def require_inside(graph: Any) -> None:
     """Refuse tensors whose data lie in another file, of which a model in memory has no folder.
 
-    ``onnx.load`` reads them beside the file that it opens, and nowhere else.
+    ``onnx.load`` reads them next to the file that it opens, and nowhere else.
     """
     for tensor in _tensors(graph):
         if tensor.data_location == tensor.EXTERNAL:

@@ -1,4 +1,4 @@
-"""LightGBM models of SynapseML: a stage whose booster is a Java object beside its metadata.
+"""LightGBM models of SynapseML: a stage whose booster is a Java object next to its metadata.
 
 The format of the object is chapter 6 of the "Java Object Serialization Specification". Its fields
 are read as data, and no code runs. Only plain objects of numbers, texts and such objects are read,
@@ -47,7 +47,7 @@ _SCALA_CLASSES = (
     "scala.Some",
     "scala.runtime.ModuleSerializationProxy",
 )
-_WAY_OUT = "Save the model anew, or call saveNativeModel of the stage and convert what it writes."
+_WAY_OUT = "Save the model again, or call saveNativeModel of the stage and convert what it writes."
 
 
 def read_booster(model: SparkModel) -> tuple[LightGBMModel, bool]:
@@ -116,7 +116,7 @@ def native_part(folder: Path) -> Path:
     if len(parts) != 1 or parts[0].suffix != ".txt":
         raise ConversionError(
             f"{folder.name} holds {len(parts)} parts of text, and the order of several is not "
-            "known. Save it anew by saveNativeModel, uncompressed."
+            "known. Save it again by saveNativeModel, uncompressed."
         )
     return parts[0]
 

@@ -57,7 +57,7 @@ def _booster_of_vectors(model: SparkModel) -> SparkModel | None:
 
 def _columns_read(model: SparkModel) -> Schema:
     """Return the columns of the input, which Spark finds by name, or the slots of a vector."""
-    with reading(model.folder.name, "Save the model anew."):
+    with reading(model.folder.name, "Save the model again."):
         booster = _booster_of_vectors(model)
         if booster:
             return Schema.matrix(count_slots(booster))

@@ -101,7 +101,7 @@ def read_spark_model(path: Path) -> SparkModel:
     parts = sorted(path.glob("metadata/part-*"))
     if not parts:
         raise ConversionError(f"{path} is not a model that Spark ML saved: it has no metadata.")
-    with reading(path.name, "Save the model anew."):
+    with reading(path.name, "Save the model again."):
         metadata = read_json(parts[0].read_bytes())
     if not isinstance(metadata, dict) or "class" not in metadata:
         raise ConversionError(f"{path.name} is damaged: its metadata name no class.")
@@ -129,7 +129,7 @@ def _read_rows(folder: Path) -> list[dict[str, Any]]:
         ) from error
     rows: list[dict[str, Any]] = []
     for file in sorted(folder.glob("*.parquet")):
-        with reading(f"{folder.parent.name}/{folder.name}", "Save the model anew."):
+        with reading(f"{folder.parent.name}/{folder.name}", "Save the model again."):
             rows += parquet.read_table(file).to_pylist()
     return rows
 
@@ -160,7 +160,7 @@ def _dense_matrix(stored: Mapping[str, Any]) -> npt.NDArray[np.float64]:
 
 @dataclass
 class SparkColumns:
-    """Collect the columns that stages made so far, and the answers of the last model.
+    """Collect the columns that stages made so far, and the outputs of the last model.
 
     Parameters
     ----------

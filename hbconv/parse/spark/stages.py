@@ -243,7 +243,7 @@ def read_naive_bayes(at: SparkStage) -> None:
 def read_perceptron(at: SparkStage) -> None:
     """Pass layers with logistic units; the last one has the softmax.
 
-    The weights of a layer lie by columns of (outputs, inputs), with its offsets behind them.
+    The weights of a layer are stored by columns of (outputs, inputs), then its offsets.
     """
     if at.get("thresholds"):
         raise at.refuse("thresholds", at.get("thresholds"), "hbconv handles none.")

@@ -185,7 +185,7 @@ def _number_code(step: Step, position: int, values: list[int]) -> Node:
         raise step.refuse(
             "enable_categorical",
             max(values, key=abs),
-            f"hbconv handles categories up to {MOST_EXACT_INT}. Number them anew before fitting.",
+            f"hbconv handles categories up to {MOST_EXACT_INT}. Number them again before fitting.",
         )
     ascending = Array(np.array([*sorted(values), np.nan]))
     return FindCode(select(step.x, [position]), (ascending,))
@@ -210,7 +210,7 @@ _NO_PROBABILITIES = Array(np.empty((0, 2), np.float32))
 
 
 def parse_xgboost_bytes(data: bytes) -> Graph:
-    """Read a model file into a Graph that answers like ``xgboost.Booster``.
+    """Read a model file into a Graph that predicts like ``xgboost.Booster``.
 
     It is JSON, UBJSON, or the binary of versions before 3.1.
 
@@ -222,7 +222,7 @@ def parse_xgboost_bytes(data: bytes) -> Graph:
         at_step("Booster"),
         reading(
             "This is not an XGBoost model, or it",
-            "Save it anew with booster.save_model.",
+            "Save it again with booster.save_model.",
         ),
     ):
         model = read_xgboost_bytes(data)

@@ -70,7 +70,7 @@ class XGBoostModel:
 def read_xgboost_bytes(data: bytes) -> XGBoostModel:
     """Read what ``Booster.save_model`` writes, as JSON or UBJSON, or wrote before 3.1.
 
-    What pickles hold of a Booster has the model beside its configuration.
+    What pickles hold of a Booster has the model next to its configuration.
 
     Raises
     ------

@@ -136,7 +136,7 @@ def read_trees(
 def _table(trees: Sequence[Mapping[str, Any]]) -> NodeTable:
     """Join the arrays of the trees.
 
-    A leaf's value stands where a split has its threshold, unless it is a vector.
+    A leaf's value is where a split has its threshold, unless it is a vector.
     """
     threshold = _join_lists(trees, "split_conditions", np.float32)
     vectors = any(int(tree["tree_param"]["size_leaf_vector"]) > 1 for tree in trees)

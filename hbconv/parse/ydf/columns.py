@@ -225,7 +225,7 @@ _MAKERS: dict[str, Callable[[TreeColumns, list[_Key]], Node]] = {
     "category": _categories,
     "projection": _projections,
 }
-"""What makes the columns of each kind, in the order in which they stand."""
+"""What makes the columns of each kind, in the order in which they are concatenated."""
 
 
 def schema_of(step: Step) -> Schema:

@@ -173,7 +173,7 @@ def _oblique(columns: TreeColumns, condition: Any) -> _Test:
     replaced = np.array(oblique.na_replacements, np.float32)
     means = np.array([columns.mean(attribute) for attribute in oblique.attributes], np.float32)
     if not np.array_equal(replaced, means):
-        hint = f"YDF's engines disagree unless they are the means {means.tolist()}. Train anew."
+        hint = f"YDF's engines disagree unless they are the means {means.tolist()}. Train again."
         raise columns.refuse("na_replacements", replaced.tolist(), hint)
     if len(means) == 1 and oblique.weights[0]:
         return _of_one_term(columns, oblique, means[0])

@@ -299,5 +299,5 @@ def open_ydf(path: Path) -> Any:
             "Reading models of YDF needs the package ydf. Install with: pip install ydf"
         ) from error
     aside = redirect_stdout(io.StringIO())  # it prints what it loads among the answers
-    with aside, reading(path.name, "Save the model anew with model.save."):
+    with aside, reading(path.name, "Save the model again with model.save."):
         return ydf.load_model(str(path))
