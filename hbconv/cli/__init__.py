@@ -66,6 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str]) -> int:
+    # One command imports its own modules alone, which keeps its start short.
     named = [name for name in COMMANDS if name == argv[0]]
     options = parser(named or COMMANDS).parse_args(argv)
     try:
@@ -89,6 +90,7 @@ def _terminable() -> Iterator[None]:
 
     A signal that is ignored stays so: nohup asks for it.
     """
+    # Python sets handlers of signals in the main thread alone.
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -105,6 +107,7 @@ def _terminable() -> Iterator[None]:
 
 def _terminate(number: int, _: object) -> None:
     """End by the first signal; a shell that is closed sends more, which would disturb the end."""
+    # A second signal would interrupt the removal of half-written files.
     for other in ENDING:
         signal.signal(other, signal.SIG_IGN)
     raise Terminated(number)
@@ -190,6 +193,7 @@ def positive(text: str) -> int:
 
     An Arrow batch holds no more rows.
     """
+    # isdecimal refuses signs, blanks and underscores, which int takes.
     number = int(text) if text.isdecimal() else 0
     if not 0 < number < 1 << 31:
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 to {(1 << 31) - 1:,}")

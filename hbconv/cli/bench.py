@@ -158,6 +158,7 @@ def _rows(model: Any, data: str | None, count: int) -> Any:
     table = rows_for(model, with_unread(model, read)).to_pandas()
     if not len(table):
         raise InputError(f"{data} holds no rows.")
+    # A small table is repeated up to the largest batch.
     rows = table.iloc[np.arange(count) % len(table)].reset_index(drop=True)
     return rows.to_numpy() if names is None and hasattr(rows, "columns") else rows
 
@@ -244,6 +245,7 @@ def _by_turns(
     for call in calls.values():
         call(rows)
     best = dict.fromkeys(calls, float("inf"))
+    # By turns, since the speed of a shared machine drifts within seconds.
     for _ in range(repeat):
         for name, call in calls.items():
             began = time.process_time()

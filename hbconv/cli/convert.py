@@ -95,6 +95,7 @@ def compile_for(model: Model, path: Path) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Convert and write."""
+    # Impossible outputs are refused before the conversion, which may take minutes.
     how = _export_options(options)
     began = time.perf_counter()
     model = tune_model(load_model(options), options.tune)

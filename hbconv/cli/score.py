@@ -165,6 +165,7 @@ def _shards(options: argparse.Namespace) -> Iterator[tuple[Shard, ...]]:
             raise OptionError("--encoding is for CSV and JSON lines files; here is none.")
         yield shards
         return
+    # Parquet and Arrow files are read from their end, which a pipe does not have.
     with scratch() as path:
         with path.open("wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file, 1 << 20)
@@ -333,6 +334,7 @@ def progress(shards: Sequence[Shard], *, quiet: bool) -> Iterator[Any]:
     if quiet:
         yield lambda rows: None
         return
+    # A log keeps every line, so it gets few.
     rest = 0.1 if sys.stderr.isatty() else 30.0
     counts = [shard.rows for shard in shards if shard.rows is not None]
     total = sum(counts) if len(counts) == len(shards) else None

@@ -45,6 +45,7 @@ def score_shard(
             rejects = text_file(stack, placed_in(*folder.at(folder.rejects(name))))
         path = stack.enter_context(placed_in(*folder.at(name)))
         rows, rejected = job.write([shard], path, kind, rejects)
+        # While the file is still temporary: once placed, others may replace it.
         size, checksum = path.stat().st_size, file_hash(path)
     return folder.record(
         name, input=shard.name, rows=rows, rejected=rejected, bytes=size, sha256=checksum
@@ -150,6 +151,7 @@ def _require_bucket(flag: str, output: str) -> None:
     from pyarrow import fs
 
     system, path = open_file_system(output)
+    # Only object stores have buckets; folders elsewhere are checked as files.
     if system.type_name not in ("s3", "gcs"):
         return
     bucket = path.partition("/")[0]
@@ -213,4 +215,5 @@ def _is_shard(place: str, shard: Shard) -> bool:
 
 
 def _is_same(first: str, second: str) -> bool:
+    # samefile follows links, so a link to the input counts as the input.
     return os.path.exists(first) and os.path.exists(second) and os.path.samefile(first, second)

@@ -119,6 +119,7 @@ def run(options: argparse.Namespace) -> int:
 def _token(path: Path | None) -> str | None:
     """Read the token from its file, or from HBCONV_TOKEN; it is in no list of processes."""
     token = os.environ.get("HBCONV_TOKEN") if path is None else path.read_text("utf-8").strip()
+    # Headers carry printable ASCII; 16 characters of it are beyond guessing over a network.
     if token is not None and not (token.isascii() and token.isprintable() and len(token) >= 16):
         raise OptionError("The token is not 16 or more printable characters of ASCII.")
     return token

@@ -98,6 +98,7 @@ def count(estimators: Estimators) -> dict[str, dict[str, int]]:
     """Estimators right on each backend, and all there are, by library."""
     libraries = sorted(
         {name.partition(".")[0] for name in estimators},
+        # scikit-learn first, since it has most of the rows.
         key=lambda library: (library != "sklearn", library),
     )
     facts_of = {

@@ -69,6 +69,7 @@ def _measure(options: argparse.Namespace) -> int:
     if cache.folder is None:
         raise OptionError("HBCONV_CACHE keeps nothing, so prices would be lost. Name a folder.")
     names = _find_installed(options.backends)
+    # Each backend gets the same time, whatever its speed.
     share = options.seconds / len(names)
     times = [time for name in names for time in measure_backend(name, share)]
     today = datetime.now(UTC).date().isoformat()

@@ -174,6 +174,7 @@ def _treelite(path: Path, threads: int) -> OwnBooster:
 def _xgboost(path: Path, threads: int) -> OwnBooster:
     import xgboost
 
+    # From bytes: by its path XGBoost takes the suffix for the format.
     booster = xgboost.Booster({"nthread": threads}, model_file=bytearray(path.read_bytes()))
 
     def ask(rows: Any, **how: bool) -> Any:
@@ -227,6 +228,7 @@ def _answer(native: Any, graph: Graph, session: Session, port: OutputPort, rows:
         return np.array([[row[key] for key in port.keys.data.tolist()] for row in values])
     if isinstance(values, list):
         return values
+    # The rows may be on another axis in the file; hbconv returns them first.
     answer = np.moveaxis(np.asarray(values), port.shape.index(-1), 0)
     flat = answer.reshape(len(answer), -1)
     return flat.ravel() if graph.outputs[port.method].is_vector else flat

@@ -173,9 +173,11 @@ def read_tables(step: Step) -> list[ColumnTable]:
     names = list(est.feature_names_in_)
     categories = {column: _categories(est, column) for column in est.cols}
     usual = {name: categories[name][0] if categories.get(name) else np.nan for name in names}
+    # One row each: a refused value in the whole probe would hide what becomes of the others.
     refuses = {column: _find_refused(est, usual, column, categories[column]) for column in est.cols}
     transformed = _transform(est, _probe(usual, categories, refuses))
     known_row = _transform(est, _frame({name: [value] for name, value in usual.items()}))
+    # An unknown value makes floats of a column that has ints where all values are known.
     transformed = _as_of_known(transformed, known_row)
     owners = _owners(est)
     return [
@@ -190,6 +192,7 @@ def _find_refused(
     encoder: Any, usual: dict[Any, Any], column: Any, categories: list[Any]
 ) -> tuple[str, ...]:
     """Return what the encoder refuses in a column, found by giving it one row of each."""
+    # Policies may be dicts by column; without "error" in them the encoder refuses nothing.
     if "error" not in repr((encoder.handle_unknown, encoder.handle_missing)):
         return ()
     odd = {"unknown": _unknown(categories), "missing": np.nan}
@@ -266,6 +269,7 @@ def _probe(
 
 def _frame(columns: dict[Any, list[Any]]) -> Any:
     return sys.modules["pandas"].DataFrame(
+        # A None at the end keeps numpy from making one array of equal sequences.
         {name: np.array([*values, None], dtype=object)[:-1] for name, values in columns.items()}
     )
 
@@ -273,7 +277,9 @@ def _frame(columns: dict[Any, list[Any]]) -> Any:
 def _unknown(categories: Sequence[Any]) -> Any:
     """Return a value of the column's kind that is no category."""
     if categories and are_numbers(np.array(categories, dtype=object)):
+        # Above all, so it is none of them.
         return float(max(categories)) + 1
+    # Longer than each category, so it is none of them.
     return "".join(str(value) for value in categories) + "?"
 
 

@@ -97,6 +97,8 @@ def parse_discretiser(step: Step) -> dict[str, Output]:
 
 def _interval(x: Node, inner: Any) -> Node:
     """Count the inner edges below each value: those that the next smaller float reaches."""
+    # Bins counts edges that a value reaches, and here the edge
+    # itself belongs to the interval below.
     edges = np.nextafter(inner, np.inf)
     return Cast(Bins(Cast(x, "float64"), Array(edges[None])), "int64")
 
@@ -162,6 +164,7 @@ def parse_reciprocal(step: Step) -> dict[str, Output]:
 def parse_power(step: Step) -> dict[str, Output]:
     """Raise values to a power."""
     exponent = float(step.estimator.exp)
+    # numpy computes these two powers by sqrt and by a product, which round otherwise than pow.
     if exponent == 0.5:
         return _map_columns(step, lambda _, x: Map(Cast(x, "float64"), "sqrt"))
     if exponent == 2:
@@ -245,6 +248,7 @@ def parse_imputer(step: Step) -> dict[str, Output]:
 
 def _fill_missing(x: Node, fill: Any) -> Node:
     if isinstance(fill, str):
+        # A text is filled where the column is encoded later, since no program holds texts.
         return FillObjects(x, (fill,), _MISSING)
     return Impute(x, Array(np.array([float(fill)])))
 
@@ -259,6 +263,7 @@ def parse_encoder(step: Step) -> dict[str, Output]:
     """Look up the number of each category; a value never seen has NaN, or one number for all."""
     est = step.estimator
     unseen = step.require("unseen", "ignore", "raise", "encode")
+    # A private attribute: the number for unseen categories has no public name.
     other = float(est._unseen) if unseen == "encode" else np.nan
     new: dict[Any, Node] = {}
     for name, learned in est.encoder_dict_.items():

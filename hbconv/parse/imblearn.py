@@ -48,6 +48,7 @@ def is_sampler(estimator: object) -> bool:
 
 def without_samplers(pipeline: Any) -> Any:
     """Return a copy of a pipeline that has the steps alone that new rows meet."""
+    # A shallow copy: the user's pipeline keeps its samplers.
     kept = copy(pipeline)
     kept.steps = [(name, step) for name, step in pipeline.steps if not is_sampler(step)]
     return kept

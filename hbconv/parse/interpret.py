@@ -90,6 +90,7 @@ def _odds_share(scores: Node) -> Node:
     """Return ``odds / (1 + odds)``, which is 1 where the odds exceed all floats."""
     odds = Map(scores, "exp")
     share = Quotient((odds, Affine.of(odds, add=1.0)))
+    # Infinite odds would be inf / inf, which is NaN.
     return Choose(Compare.of(odds, "eq", np.inf), ConstantRows(odds, Array([1.0])), share)
 
 
@@ -103,9 +104,11 @@ def sum_terms(step: Step) -> Node:
     tables = [_table(step, scores, len(intercept)) for scores in est.term_scores_]
     if not tables:
         return ConstantRows(step.x, Array(intercept))
+    # One table holds all terms, so one look-up reads them.
     starts = np.cumsum([0, *(len(table) for table in tables[:-1])])
     positions = Cast(Affine.of(_entries(step), add=starts.astype(np.float64)), "int32")
     scores = LookupRows(positions, Array(np.concatenate(tables)))
+    # An ordered product with ones adds term after term to the intercept, as the source does.
     ones = np.tile(np.eye(len(intercept)), (len(tables), 1))
     return OrderedLinear(scores, Array(ones), Array(intercept))
 
@@ -127,6 +130,7 @@ def _entries(step: Step) -> Node:
     orders = sorted({len(features) for features in terms})
     groups = [[t for t, features in enumerate(terms) if len(features) == n] for n in orders]
     parts = [_entries_of(step, group) for group in groups]
+    # Back from the groups to the order of the terms, in which they are added.
     places = np.argsort(np.concatenate(groups), kind="stable")
     return select(concat(parts), places.tolist())
 
@@ -144,6 +148,7 @@ def _entries_of(step: Step, terms: list[int]) -> Node:
     ]
     entry = columns[0]
     for size, column in zip(sizes.T[1:], columns[1:], strict=True):
+        # float64 holds these positions exactly; they become int32 at the end.
         entry = Add((Affine.of(entry, mul=size.astype(np.float64)), column))
     return entry
 
@@ -152,6 +157,8 @@ def _bins(step: Step, features: list[int], n_features: int) -> Node:
     """Return the bins of columns, in float64, by the bins for terms of so many columns."""
     est = step.estimator
     levels = [est.bins_[feature] for feature in features]
+    # interpret keeps coarser bins for terms of more columns; the
+    # last level serves all further ones.
     bins = [level[min(len(level), n_features) - 1] for level in levels]
     kinds = [est.feature_types_in_[feature] for feature in features]
     odd = next((kind for kind in kinds if kind not in _KINDS), None)
@@ -168,6 +175,7 @@ def _bins(step: Step, features: list[int], n_features: int) -> Node:
 
 def _cells(x: Node, edges: list[npt.NDArray[np.float64]]) -> Node:
     """Count the edges that each number reaches, and one more; a missing one is in bin 0."""
+    # NaN is reached by no number, so padding adds nothing to a count.
     padded = np.full((len(edges), max(map(len, edges))), np.nan)
     for row, of_column in zip(padded, edges, strict=True):
         row[: len(of_column)] = of_column
@@ -183,6 +191,7 @@ def _category(step: Step, feature: int, bins: dict[str, int]) -> Node:
     The source writes a number as text before it looks it up, so a number is known by its text.
     """
     numbers = {_as_number(text): place for text, place in bins.items()}
+    # Texts that are no number share the key None.
     numbers.pop(None, None)
     place_of: dict[Any, int] = {**bins, **numbers, MISSING: 0}
     categories = np.empty(len(place_of), dtype=object)
@@ -198,4 +207,5 @@ def _as_number(text: str) -> float | None:
         number = float(text)
     except ValueError:
         return None
+    # Adding 0 makes 0 of -0, which the source writes as "0".
     return number if str(np.float64(number) + 0.0).removesuffix(".0") == text else None

@@ -98,6 +98,7 @@ def _params(step: Step) -> Node:
     members = [model for models in est.base_models for model in models]
     if not members:
         return ConstantRows(step.require_finite(allow_nan=True), Array(first))
+    # Subclasses and other learners have predict methods of their own.
     if not all(
         find_parser(model, step.where).name.startswith("sklearn.tree.") for model in members
     ):
@@ -112,6 +113,8 @@ def _params(step: Step) -> Node:
         [model.tree_ for model in members], values=list(_values(est)), columns=columns
     )
     x = tree_input(step, members[0])
+    # Every tree adds to all parameters, zeros to those of the
+    # others, so one forest sums them in order.
     forest = assemble(trees, first, strict=False, n_features=x.type.width)
     return TreeEnsemble(x, forest)
 
@@ -122,5 +125,7 @@ def _values(est: Any) -> Iterator[npt.NDArray[Any]]:
         for parameter, model in enumerate(models):
             values = np.zeros((model.tree_.node_count, est.Manifold.n_params))
             leaves = model.tree_.value[:, 0, 0]
+            # The product in the source's order, then the sign: the sum
+            # of all rounds as its difference does.
             values[:, parameter] = -(est.learning_rate * leaves * scaling)
             yield values

@@ -72,6 +72,7 @@ def parse_thresholder(step: Step) -> dict[str, Output]:
     inner = step.child(est.estimator_, step.x, "estimator_", x_sparse=step.x_sparse)
     probabilities = inner["predict_proba"]
     second = Select(as_numbers(step, probabilities), Array.of([1], np.int32))
+    # numpy compares float32 with a Python number in float32, and with its own float64 in float64.
     weak = not isinstance(est.threshold, np.generic)
     above = Compare(second, "gt", Array([float(est.threshold)]), "int32", weak=weak)
     return {"predict": Output(above, Labels(Array(est.classes_))), "predict_proba": probabilities}
@@ -96,6 +97,7 @@ def parse_estimator_transformer(step: Step) -> Node:
     if est.predict_func not in inner:
         raise step.refuse("predict_func", est.predict_func, f"hbconv has {', '.join(inner)}.")
     answer = as_numbers(step, inner[est.predict_func])
+    # The source reshapes to one column, so rows would no longer match.
     if answer.type.width > 1 and not est.multi_output_:
         hint = "The source lays several columns below each other; name a method that answers one."
         raise step.refuse("predict_func", est.predict_func, hint)
@@ -261,6 +263,7 @@ def parse_column_capper(step: Step) -> Node:
     low, high = step.estimator.quantiles_
     x: Node = Cast(step.x, "float")
     if step.estimator.discard_infs:
+        # Marked on the input: capping would hide which values were infinite.
         infinite = Relation(Compare.of(x, "eq", np.inf), Compare.of(x, "eq", -np.inf), "or")
         nothing = ConstantRows(x, Array(np.full(x.type.width, np.nan)))
         x = Choose(infinite, CastLike(nothing, x), x)
@@ -316,6 +319,7 @@ def parse_basis(step: Step) -> Node:
     repeated = Select(share, Array(np.zeros(len(bases), np.int32)))
     there = Map(Affine.of(repeated, sub=bases), "abs")
     around = Affine.of(there, mul=-1.0, add=1.0)
+    # The smaller of two distances, as the negative of the larger negative.
     nearer = Map(Maximum((Map(there, "neg"), Map(around, "neg"))), "neg")
     widths = Affine.of(nearer, div=est.width_)
     return Map(Map(Multiply((widths, widths)), "neg"), "exp")

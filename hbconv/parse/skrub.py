@@ -108,6 +108,7 @@ def _through_pipeline(step: Step) -> dict[str, Output]:
     """Apply the steps behind the one that checks the frame."""
     step.refuse_sparse("reads columns by name")
     checked, *others = (inner for _, inner in step.estimator._pipeline.steps)
+    # polars frames have other nulls and dtypes, which the fitted steps learned.
     if checked.module_name_ != "pandas":
         hint = "hbconv reads those fitted on pandas: fit on rows.to_pandas()."
         raise step.refuse("frames", checked.module_name_, hint)
@@ -356,6 +357,7 @@ def _instants_and_local(step: Step) -> tuple[Node, Node]:
 def _circle(step: Step, encoder: Any, x: Node) -> list[Node]:  # noqa: ARG001
     """Return sine and cosine, with the source's order of operations."""
     share = Affine.of(x, div=float(encoder.period))
+    # The source multiplies by 2, then by pi: one product with 2 pi would round otherwise.
     angle = Affine.of(Affine.of(share, mul=2.0), mul=np.pi)
     return [Map(angle, "sin"), Map(angle, "cos")]
 
@@ -409,11 +411,13 @@ def read_offsets(zone: Any) -> Offsets:
 
     It looks at each third day, and divides the time in which the offset changes.
     """
+    # About 81,600 instants, which one call of pandas converts.
     days = np.arange(FIRST, LAST, STEP)
     at_days = _offsets_at(zone, days)
     changes = np.flatnonzero(at_days[1:] != at_days[:-1])
     before = days[changes]
     after = days[changes + 1]
+    # All changes are halved together: 18 rounds for three days of seconds.
     while (after - before > 1).any():
         middle = (before + after) // 2
         same = _offsets_at(zone, middle) == at_days[changes]
@@ -428,6 +432,7 @@ def _within(zone: Any, offsets: Seconds) -> tuple[int, int] | None:
     """Return the seconds of which both the clock in UTC and the local one show years 1 to 9999."""
     import pandas as pd
 
+    # 27 days beyond year 9999: zones of Python's datetime cannot show them, and pandas' own can.
     far = pd.DatetimeIndex(np.array([LAST_SECOND + STEP * 9], "datetime64[s]"), tz="UTC")
     try:
         far.tz_convert(zone).tz_localize(None)
@@ -502,6 +507,7 @@ def parse_string_encoder(step: Step) -> Node:
     Where there are few n-grams, the first of them are kept instead of components.
     """
     est = step.estimator
+    # The vectorizer counts no n-gram of an empty text.
     texts = FillObjects(step.x, ("",), _MISSING)
     weighed = Cast(step.transform(est.vectorizer_, texts, "vectorizer_"), "float32")
     if hasattr(est, "tsvd_"):

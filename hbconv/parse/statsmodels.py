@@ -121,6 +121,7 @@ def _product(x: Node, params: npt.NDArray[np.float64]) -> Node:
     they are looked at apart.
     """
     product = Linear.of(x, params)
+    # Penalties set parameters to 0, and numpy makes NaN of infinity times 0.
     unused = np.flatnonzero(~params.reshape(len(params), -1).any(axis=1))
     if not len(unused):
         return product
@@ -134,6 +135,7 @@ def _mean(step: Step, model: Any) -> Link:
     if name == _GLM:
         cls = type(model.family.link)
         link = cls.__name__
+        # A user's class may have the name of a link.
         if link not in _LINKS or cls.__module__ != _LINK_MODULE:
             raise step.refuse("link", link, f"hbconv handles {', '.join(_LINKS)}.")
         return _LINKS[link]

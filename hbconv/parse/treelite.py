@@ -50,6 +50,7 @@ def _softmax(x: Node, _: Mapping[str, Any]) -> Node:
     """Round maximum, exponentials and their sum to float32, as the source does for both dtypes."""
     dtype = x.type.dtype
     peak = Cast(Pool(x, (tuple(range(x.type.width)),), "max"), "float32")
+    # gtil subtracts the largest score first, in the dtype of the scores.
     parts = Cast(Map(Add((x, Map(Cast(peak, dtype), "neg"))), "exp"), "float32")
     total = Cast(GroupSums(Cast(parts, "float64"), 1), "float32")
     return Quotient((Cast(parts, dtype), Cast(total, dtype)))
@@ -79,6 +80,7 @@ _LINKS: dict[str, Callable[[Node, Mapping[str, Any]], Node]] = {
 )
 def parse_model(step: Step) -> dict[str, Output]:
     """Sum the leaves in the dtype of the thresholds, then add the base scores."""
+    # gtil takes absent entries for NaN, and every other step for 0.
     step.refuse_sparse("takes what a sparse matrix leaves out for missing")
     model = _content(step.estimator)
     link = model["postprocessor"]
@@ -86,6 +88,7 @@ def parse_model(step: Step) -> dict[str, Output]:
         raise step.refuse("postprocessor", link, f"hbconv handles {', '.join(_LINKS)}.")
     if model["num_target"] != 1:
         raise step.refuse("num_target", model["num_target"], "hbconv handles one target.")
+    # Leaves of other targets were added to target 0 (1 of 30,000 hostile files). -1 is all targets.
     if others := sorted({*model["target_id"]} - {0, -1}):
         raise ValueError(f"trees of targets {others[:9]}, of one")
     if model["threshold_type"] != model["leaf_output_type"]:
@@ -99,6 +102,8 @@ def _content(model: Any) -> Mapping[str, Any]:
 
     A model in memory is asked for its checkpoint: its JSON leaves infinite thresholds out.
     """
+    # dump_as_json writes infinite thresholds as nothing, by which
+    # LightGBM's models split missing values.
     stored = model if isinstance(model, StoredModel) else read_checkpoint(model.serialize_bytes())
     return stored.content
 
@@ -116,6 +121,7 @@ def _answers(step: Step, model: Mapping[str, Any]) -> dict[str, Output]:
         np.zeros(n_classes, dtype),
         strict=trees.strict,
         n_features=x.type.width,
+        # -1 is a tree whose leaves are vectors, which add to all classes.
         target=np.maximum(target, 0),
     )
     scores: Node = TreeEnsemble(x, forest)
@@ -172,6 +178,7 @@ def read_trees(model: Mapping[str, Any]) -> TreeliteTrees:
         The nodes of a tree are not numbered from 0, or one is neither a leaf nor a test.
     """
     trees = [tree["nodes"] for tree in model["trees"]]
+    # Children are named by these numbers, so a gap would send rows to another node.
     if any(node["node_id"] != place for tree in trees for place, node in enumerate(tree)):
         raise ConversionError("The treelite model is damaged: nodes are not numbered from 0.")
     nodes = [node for tree in trees for node in tree]
@@ -206,6 +213,7 @@ def _require_kinds(nodes: Sequence[JsonNode]) -> None:
 def _leaves(nodes: Sequence[JsonNode], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     """Return the values of each node, zeros at tests."""
     values = [np.atleast_1d(node.get("leaf_value", 0.0)) for node in nodes]
+    # Tests have no value, so their width of 1 does not count.
     widths = {len(v) for v, node in zip(values, nodes, strict=True) if "leaf_value" in node}
     if len(widths) > 1:
         raise ConversionError("The treelite model is damaged: its leaves have unequal widths.")
@@ -216,6 +224,7 @@ def _leaves(nodes: Sequence[JsonNode], dtype: np.dtype[Any]) -> npt.NDArray[Any]
 
 def _is_strict(nodes: Sequence[JsonNode]) -> bool:
     operators = sorted({node["comparison_op"] for node in nodes if "comparison_op" in node})
+    # A forest compares in one way: by < or by <=.
     if len(operators) > 1 or not set(operators) <= _STRICT.keys():
         hint = "hbconv handles models whose tests are all < or all <=."
         raise UnsupportedError("treelite.Model", "", "comparison_op", operators, hint)
@@ -301,13 +310,16 @@ def read_checkpoint(data: bytes) -> StoredModel:
     if version not in (_BEFORE, _VERSION):
         raise ConversionError("The file is no checkpoint of Treelite: it begins with no version.")
     if version == _BEFORE:
+        # Version 3 has another layout, and Treelite 4 reads it.
         hint = "Load it with Treelite 4, and serialize it again."
         raise UnsupportedError("Treelite checkpoint", "", "version", version, hint)
+    # The minor and the patch version are read past.
     reader.numbers("<i4", 2)
     content = _header(reader)
     leaf = np.dtype(content["leaf_output_type"])
     threshold = np.dtype(content["threshold_type"])
     trees = [_tree(reader, threshold, leaf) for _ in range(content.pop("num_tree"))]
+    # Fields that a later version appends would be left out in silence.
     if reader.at != len(data):
         raise ConversionError("The checkpoint is damaged: bytes are left behind its last tree.")
     return _model({**content, "trees": trees}, len(data))
@@ -374,6 +386,8 @@ def _tree(reader: StructReader, threshold: np.dtype[Any], leaf: np.dtype[Any]) -
 
 def _node(table: Mapping[str, list[Any]], place: int) -> dict[str, Any]:
     kind = _KINDS[table["kind"][place]]
+    # Treelite asks for the child and hbconv for the kind, so the two
+    # must agree (1 of 30,000 hostile files).
     if (kind == "leaf") != (table["left"][place] == -1):
         raise ConversionError(
             f"The checkpoint is damaged: node {place} of a tree is a {kind} by its kind, but its "

@@ -19,6 +19,7 @@ from hbconv.names import guess
 __all__ = ["Argument", "find_answers", "find_arguments"]
 
 Methods = tuple[str, ...]
+# An array compares entry by entry, so only scalars are looked up.
 SCALARS = (bool, int, float, str, tuple, np.generic, type(None))
 
 
@@ -171,6 +172,7 @@ def find_arguments(source: str, method: str) -> tuple[Argument, ...]:
     ['check_input']
     """
     parts = source.split(".")
+    # The longest name first: a class may differ from its package.
     names = (".".join(parts[:count]) for count in range(len(parts), 0, -1))
     return next(
         (ARGUMENTS[name][method] for name in names if method in ARGUMENTS.get(name, ())), ()

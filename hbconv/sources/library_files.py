@@ -61,6 +61,7 @@ TRUSTED = (
 """Types beyond skops' own list that a .skops file may hold: exactly those that hbconv converts."""
 
 
+# numpy pads the header of an array to a multiple of 64 bytes; one dimension needs 128.
 _HEADER = 256
 """Bytes in which an array of texts says that it is one."""
 
@@ -108,6 +109,7 @@ def _load(data: bytes, name: str) -> Any:
         raise MissingPackageError(
             "Reading .skops files needs skops. Install with: pip install skops"
         ) from error
+    # The file names hbconv's classes by now, in place of the libraries' boosters.
     allowed = [*TRUSTED, *map(_name_of, BOOSTERS.values())]
     with reading(name, REFIT):
         unknown = sorted(set(skops.get_untrusted_types(data=data)) - set(allowed))
@@ -128,6 +130,7 @@ def _without_loaders(data: bytes, name: str) -> tuple[bytes, set[str]]:
     out, libraries = io.BytesIO(), set()
     with zipfile.ZipFile(io.BytesIO(data)) as stored, zipfile.ZipFile(out, "w") as archive:
         infos = stored.infolist()
+        # Overlapping members would unpack one part of a small file many times.
         if sum(info.compress_size for info in infos) > len(data):
             raise ConversionError(f"{name} is damaged: its members share bytes.")
         for info in infos:
@@ -155,6 +158,7 @@ def _require_whole_array(data: bytes) -> None:
 
 def _entries(schema: Any) -> Iterator[dict[str, Any]]:
     """Yield each entry of a schema that names a class."""
+    # A stack: schemas of strangers may be nested deeper than Python recurses.
     waiting = [schema]
     while waiting:
         value = waiting.pop()
@@ -174,6 +178,7 @@ def _name_of(cls: type) -> str:
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
+# A crash ends by a signal: a negative code, or above 128 from a shell.
 PYTHON_EXITS = (0, 1)
 """Exit codes of a process that Python ends: done, or an exception. A crash has another."""
 
@@ -229,6 +234,7 @@ def open_catboost(path: Path, kind: Literal["cbm", "json"]) -> Any:
         ) from error
     from hbconv.parse.catboost.estimators import CLASSIFIERS
 
+    # Twice: the class of the estimator follows from the loss, which the file has.
     plain = catboost.CatBoost().load_model(str(path), format=kind)
     loss = str(plain.get_param("loss_function")).partition(":")[0]
     estimator = catboost.CatBoostClassifier if loss in CLASSIFIERS else catboost.CatBoostRegressor

@@ -134,7 +134,9 @@ def _content_of(source: str | bytes | bytearray | memoryview | os.PathLike[str])
     if isinstance(source, bytes | bytearray | memoryview):
         return _Content("The model", held=bytes(source))
     if isinstance(source, str):
+        # A lone surrogate is refused by the reader, by name, not by the codec here.
         content = _Content("The text", held=source.encode("utf-8", "surrogatepass"))
+        # A text has several lines, or it is JSON of a known format; all else is a path.
         if "\n" in source or (source[:1] in ("{", "[") and content.format):
             return content
     path = Path(source)

@@ -143,6 +143,7 @@ def _count_rows(rows: Any) -> int:
 def _expected(estimator: Any, model: Model, method: str, rows: Any) -> Any:
     """Return the source's answer to the rows, alone where the model answers them alone."""
     ask = getattr(estimator, method)
+    # NMF, for example, iterates until all rows of a batch have converged.
     if not any(node.alone for node in model.parsed.nodes()):
         return ask(rows)
     cut = rows.iloc if hasattr(rows, "iloc") else rows
@@ -189,16 +190,20 @@ def compare(
 def _compare_floats(
     method: str, expected: npt.NDArray[Any], answer: npt.NDArray[Any], coarsest: str, scale: float
 ) -> Difference:
+    # The coarsest of the three rounds most, so its tolerance is the one that holds.
     coarse = min(expected.dtype, answer.dtype, np.dtype(coarsest), key=lambda dtype: dtype.itemsize)
     a, b = expected.astype(np.float64), answer.astype(np.float64)
+    # Infinities are equal, and their difference is NaN: so equality is found first.
     same = (a == b) | (np.isnan(a) & np.isnan(b))
     with np.errstate(all="ignore"):
         gap = np.where(same, 0.0, np.where(np.isfinite(a) & np.isfinite(b), np.abs(a - b), np.inf))
+        # Values near 0 count as the tolerance: a relative difference to 0 would be infinite.
         size = np.maximum(np.abs(a), TOLERANCE[coarse.name])
         relative = np.where(same, 0.0, gap / size)
         ulp = np.where(same, 0.0, gap / np.spacing(size.astype(coarse)).astype(np.float64))
         beyond = gap > TOLERANCE[coarse.name] * scale * np.maximum(1.0, np.abs(a))
     absolute, relative_gap, ulps = (
+        # NaN on one side alone must not vanish in a maximum.
         float(np.nan_to_num(g, nan=np.inf, posinf=np.inf).max(initial=0.0))
         for g in (gap, relative, ulp)
     )

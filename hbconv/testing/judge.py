@@ -53,6 +53,7 @@ class Judge:
 
     def outcomes(self, call: Call) -> list[Outcome]:
         """Return what hbconv makes of a call, for each backend."""
+        # Filters of warnings are global, so calls of several threads go one after another.
         with self._lock, warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             return [self._outcome(call, backend) for backend in self.backends]
@@ -204,6 +205,7 @@ def _convert(estimator: object, backend: str, sample: Any) -> Model | HbconvErro
 
 def _state(estimator: object) -> bytes | None:
     """Return a digest of all that an answer may follow from; None where it cannot be told."""
+    # Settings of scikit-learn decide the form of outputs, so a changed one converts again.
     digest = hashlib.blake2b(repr(_settings()).encode())
     try:
         digest.update(pickle.dumps(estimator, 5, buffer_callback=lambda b: digest.update(b.raw())))
@@ -225,6 +227,7 @@ def time_limit(seconds: float) -> Iterator[None]:
     A timer that someone else has set is left alone.
     """
     main = threading.current_thread() is threading.main_thread()
+    # Signals reach the main thread alone, and Windows has no interval timers.
     if not main or not hasattr(signal, "setitimer") or any(signal.getitimer(signal.ITIMER_REAL)):
         yield
         return

@@ -131,6 +131,7 @@ def form(answer: Any, *, dtypes: bool = True) -> str:
 
 
 def _class(answer: Any) -> str:
+    # joblib hands large arrays to workers as memmaps, which differ in nothing else.
     return "ndarray" if isinstance(answer, np.memmap) else type(answer).__name__
 
 

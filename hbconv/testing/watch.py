@@ -105,6 +105,7 @@ def _watch(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def method(*args: Any, **kwargs: Any) -> Any:
+        # Workers of joblib and forks inherit the wrapping, and have nobody to report to.
         if _DEPTH.calls or not _OBSERVERS or os.getpid() != _PROCESS:
             return function(*args, **kwargs)
         with _inside():
@@ -144,6 +145,7 @@ def _before(
         return None
     first, *names = signature.parameters
     estimator = arguments[first]
+    # Trees and predictors inside estimators have methods of these names too.
     if not hasattr(estimator, "fit") and type(estimator).__name__ != "Booster":
         return None
     default = {n: p.default for n, p in signature.parameters.items()}
@@ -244,6 +246,7 @@ class Wrapping(importlib.abc.MetaPathFinder):
         """Find a module as all others do; its classes are wrapped once it is executed."""
         if not is_library(name):
             return None
+        # Asks the finders behind this one, or it would find itself.
         others = (f for f in sys.meta_path if f is not self and hasattr(f, "find_spec"))
         spec = next(filter(None, (f.find_spec(name, path, target) for f in others)), None)
         if spec is not None and isinstance(spec.loader, SourceFileLoader | ExtensionFileLoader):
@@ -253,6 +256,7 @@ class Wrapping(importlib.abc.MetaPathFinder):
     def _executing(self, execute: Callable[[ModuleType], None]) -> Callable[[ModuleType], None]:
         def exec_module(module: ModuleType) -> None:
             execute(module)
+            # The block may have ended before the module was executed.
             if self in sys.meta_path:
                 self._wrap_module(module)
 

@@ -87,6 +87,8 @@ def parse_catboost_json(data: bytes) -> Graph:
             if classifies
             else regressor_outputs(step, scores, prediction_of(model.objective))
         )
+        # Only columns of which codes are read hold texts; others
+        # may be categories that no tree reads.
         text = {node.column for node in topological((scores.raw,)) if isinstance(node, Codes)}
         typed = schema.with_dtypes(
             ["string" if i in text else c.dtype for i, c in enumerate(schema.columns)]
@@ -106,6 +108,7 @@ def _schema(names: Sequence[str]) -> Schema:
     No attribute tells which: columns numbered from zero may have been named so by the user.
     """
     numbers = [str(i) for i in range(len(names))]
+    # CatBoost names columns by their numbers where the rows had no names.
     made_up = all(name in ("", number) for name, number in zip(names, numbers, strict=True))
     schema = Schema.table(numbers, finds="positions") if made_up else Schema.table(names)
     return replace(schema, named=not made_up, conventions=Conventions(names_as_text=True))
@@ -145,7 +148,11 @@ def _read(step: Step) -> CatBoostModel:
             raise step.refuse(kind, features, "Make numbers of them before fitting.")
     data = _export_json(step)
     return read_catboost_json(
-        data, step.iterations, _leaf_numbers(est) if b'"trees"' in data else None
+        # Leaves of symmetric trees are numbered by their place; asking
+        # for the others takes a call for each tree.
+        data,
+        step.iterations,
+        _leaf_numbers(est) if b'"trees"' in data else None,
     )
 
 
@@ -180,11 +187,14 @@ def _leaves(steps: Sequence[tuple[int, int]], leaf_of: Sequence[int]) -> list[in
     A step of 0 ends in the leaf of the node itself.
     """
     numbers = []
+    # A stack in place of recursion: a tree that is not symmetric may be deep.
     waiting = [(0, True)]
     while waiting:
         node, goes_on = waiting.pop()
         left, right = steps[node]
         if goes_on and (left or right):
+            # The left child is pushed last, so that it is taken
+            # first: leaves come out left to right.
             waiting += ((node + right, right > 0), (node + left, left > 0))
         else:
             numbers.append(leaf_of[node])
@@ -231,6 +241,8 @@ class Scores:
     @cached_property
     def raw(self) -> Node:
         """Return sums of leaves, scaled, then moved by the bias, in float64."""
+        # CatBoost multiplies the sum by the scale once, then adds the
+        # bias: the order decides the last bit.
         return Affine.of(
             TreeEnsemble(self.inputs, self.model.forest), mul=self.model.scale, add=self.model.bias
         )
@@ -240,6 +252,8 @@ class Scores:
         """Return the bias plus one scaled leaf after another, which rounds differently."""
         forest = self.model.forest
         values = forest.values.data * self.model.scale
+        # The bias goes to the leaves of the first tree, since
+        # running sums have no start of their own.
         values[: forest.first_leaf[min(1, self.stages)]] += self.model.bias
         leaves = TreeLeaves(self.inputs, forest.with_numbered_leaves())
         return RunningSums(LookupRows(leaves, Array(values)), self.stages)
@@ -274,7 +288,10 @@ class Scores:
         kept = np.eye(n_features + 1)
         parts = np.zeros((len(shared), n_features + 1))
         for row, places in zip(parts, shared, strict=True):
+            # CatBoost shares the value of a statistic alike among its
+            # categories, whatever their number.
             row[list(places)] = 1 / len(places)
+        # Rows: features, sets of features, and the expected value, which stays last.
         spread = np.concatenate([kept[:-1], parts, kept[-1:]])
         sums = Linear.of(outputs["contributions"].node, np.kron(np.eye(self.width), spread))
         form = MATRIX if self.width == 1 else Cube((self.width, n_features + 1))
@@ -309,6 +326,7 @@ def _apply_prediction_type(step: Step, raw: Node, prediction: str) -> Node:
         return TableExp(raw)
     if prediction == UNCERTAIN and raw.type.width == 2:
         mean, deviation = (Select(raw, Array.of([column], np.int32)) for column in (0, 1))
+        # The model predicts the logarithm of the deviation; the answer is the variance.
         return Concat((mean, TableExp(Affine.of(deviation, mul=2.0))))
     raise step.refuse(
         "prediction_type",
@@ -339,6 +357,7 @@ def classifier_outputs(step: Step, scores: Scores) -> dict[str, Output]:
 def _labels(scores: Scores, raw: Node, stages: int) -> tuple[Node, Matrix | Labels]:
     model = scores.model
     if model.objective in EACH:
+        # Strictly above the cut, also at a score that is the cut itself.
         return Compare.of(raw, "gt", model.cut, "int64"), MATRIX
     if scores.width == 1:
         return Compare.of(raw, "gt", model.cut, "int32"), Labels(model.classes)
@@ -348,6 +367,7 @@ def _labels(scores: Scores, raw: Node, stages: int) -> tuple[Node, Matrix | Labe
 def _probabilities(scores: Scores, raw: Node, stages: int) -> Node:
     if scores.model.objective == SOFTMAX:
         return TableSoftmax(raw, stages)
+    # One exponential and one division, as CatBoost computes it.
     p = Map(_denominator(raw), "reciprocal")
     return beside_complement(p) if scores.width == 1 else p
 

@@ -34,6 +34,7 @@ LABELS: Mapping[str, tuple[str, tuple[type, ...]]] = {
 }
 """Dtype of the class labels, and their types in the file, by ``class_label_type``."""
 
+# float64 ends at 309 digits, and trained models write 17, so 200 in a row are none of theirs.
 _BLOCK = 100
 """A number that float64 may not hold has runs of twice as many digits."""
 _EXPONENT = re.compile(rb"[eE][+]?[0-9]{3}")
@@ -98,6 +99,7 @@ def read_catboost_json(
     OptionError
         There are fewer trees.
     """
+    # Before decoding: Python reads such numbers as infinite, without an error.
     _refuse_overflown(data)
     document = decode_json(data, _refuse_constant)
     _refuse_inexact(document)
@@ -112,13 +114,16 @@ def _model(
     info = document["model_info"]
     scale, bias = _scale_and_bias(document)
     inputs = Inputs.of(document["features_info"], document.get("ctr_data"))
+    # CatBoost writes one key or the other, by the growing policy.
     all_trees = document["oblivious_trees"] if "oblivious_trees" in document else document["trees"]
     first, last = (0, len(all_trees)) if trees is None else trees
+    # A slice would cut the range off in silence.
     if last > len(all_trees):
         raise OptionError(f"iterations={trees!r} goes beyond the model's {len(all_trees)} trees.")
     numbers = None if leaf_numbers is None else leaf_numbers[first:last]
     kept = all_trees[first:last]
     read = read_trees(kept, inputs, len(bias), numbers)
+    # Sums start from zero: the bias is added behind the scale.
     forest = assemble(read, np.zeros(len(bias)), strict=False, n_features=inputs.width)
     if first:  # CatBoost leaves the bias out where it leaves out the first tree
         bias = np.zeros(len(bias))
@@ -185,6 +190,7 @@ def _objective(info: Mapping[str, Any]) -> str:
     loss = params.get("loss_function") or _decode_nested(info.get("loss_function")) or {}
     name = str(loss.get("type", ""))
     flat = params.get("flat_params", {})
+    # A file in which the two differ has two meanings.
     if str(flat.get("loss_function", name)).partition(":")[0] != name:
         raise ConversionError(
             f"The CatBoost model is damaged: its loss_function is {name}, and "
@@ -199,6 +205,7 @@ def _classes(info: Mapping[str, Any], outputs: int) -> Array:
     if not names:
         return Array(np.arange(max(outputs, 2)))
     dtype, kinds = LABELS[declared["class_label_type"]]
+    # type, not isinstance: a bool is an int to Python, and another label to CatBoost.
     if not all(type(name) in kinds for name in names):
         raise ConversionError(
             "The CatBoost model is damaged: its class_names are not all of "
@@ -231,6 +238,7 @@ def _may_overflow(data: bytes) -> bool:
 
     A run of 200 digits has 100 of them from a multiple of 100 on.
     """
+    # uint8 wraps below "0", so one compare tests both ends of the digits.
     is_digit = np.frombuffer(data, np.uint8) - ord("0") < 10
     whole = len(data) // _BLOCK * _BLOCK
     if is_digit[:whole].reshape(-1, _BLOCK).all(axis=1).any():
@@ -260,6 +268,7 @@ def _cut(info: Mapping[str, Any]) -> float:
     probability = float(info.get("binclass_probability_threshold", 0.5))
     if not 0 < probability < 1:
         return -math.inf if probability <= 0 else math.inf
+    # Labels compare raw scores, so that no rounding of a probability decides a tie.
     return -math.log(1 / probability - 1)
 
 
@@ -286,10 +295,13 @@ def cover_leaves(
     weights = _weights(trees)
     if weights is None or ((forest.left.data < 0) != (forest.right.data < 0)).any():
         return None
+    # Checked before shares are computed: a damaged file would index beyond its leaves.
     if len(weights) != forest.n_leaves:
         raise ConversionError("The CatBoost model is damaged: leaf_weights has the wrong length.")
+    # CatBoost weighs such a leaf in a way of its own, as an edited file showed.
     if forest.values.data[weights < LEAST_WEIGHT].any():
         return None
+    # The expected value, which comes last, has the bias in it.
     scaled = replace(forest, values=Array(forest.values.data * scale), start=Array(bias))
     players = [*((place,) for place in range(len(inputs.names))), *inputs.shared]
     place_of = {features: place for place, features in enumerate(players)}
@@ -323,12 +335,15 @@ def _below(tree: Mapping[str, Any]) -> Iterator[float | None]:
 def _shares(forest: Forest, weights: Floats) -> tuple[Floats, Floats]:
     """Share the weights out bottom-up; a branch without weight has nothing to share."""
     cover = np.zeros((2, forest.n_tests))
+    # Bottom-up by levels: the weight of a test is known once both of its branches are.
     for depth in range(forest.depth - 1, -1, -1):
         level = np.flatnonzero(forest.depth_of_tests == depth)
         for side, children in enumerate((forest.left.data[level], forest.right.data[level])):
             inner = children >= 0
             cover[side, level[inner]] = cover[:, children[inner]].sum(axis=0)
+            # A leaf is stored as its complement, which is negative.
             cover[side, level[~inner]] = weights[~children[~inner]]
     whole = cover.sum(axis=0)
+    # A whole of 0 is replaced by 1: the share is 0 in any case.
     shares = np.where(cover < LEAST_WEIGHT, 0.0, cover / np.where(whole > 0, whole, 1.0))
     return shares[0], shares[1]

@@ -36,6 +36,7 @@ class _Tests:
 
     def tables(self, tests: Ints) -> CategoryTables | None:
         """Return the tables of the given splits."""
+        # One entry is the end of no table.
         if len(self.start) == 1:
             return None
         return CategoryTables(
@@ -73,6 +74,7 @@ def _tests(splits: Sequence[Mapping[str, Any]], inputs: Inputs) -> _Tests:
             "The CatBoost model is damaged: a split is not the one that its split_index names."
         )
     listed = [inputs.splits[split["split_index"]] for split in splits]
+    # The listed values are used, not those of the tree: CatBoost itself goes by the index.
     feature = np.array([split.column for split in listed], np.int64)
     threshold = np.array([split.value * (split.kind != ONE_HOT) for split in listed], np.float32)
     table = np.full(len(splits), -1)
@@ -81,6 +83,7 @@ def _tests(splits: Sequence[Mapping[str, Any]], inputs: Inputs) -> _Tests:
         if split.kind == ONE_HOT:
             table[i] = tables.setdefault((split.column, int(split.value)), len(tables))
     nan_right = [*inputs.nan_right, *(True for _ in inputs.categories)]
+    # A statistic of 0/0 is NaN, which is above no border. Codes of categories are never NaN.
     default_left = ~np.array([*nan_right, *(False for _ in inputs.statistics)], np.bool_)[feature]
     return _Tests(
         feature,
@@ -108,6 +111,7 @@ def _one_against_rest(
     Codes are 0 for unknown categories, else 1 + the position of the hash.
     """
     codes = [1 + hashes[column - first].index(value) for column, value in tables]
+    # A table ends with an entry past the code, for all larger codes.
     start = np.concatenate([[0], np.cumsum(np.array(codes, np.int64) + 2)])
     goes_left = np.ones(start[-1], np.bool_)
     goes_left[start[1:] - 2] = False
@@ -133,10 +137,13 @@ def _symmetric(trees: Sequence[Tree], inputs: Inputs, outputs: int) -> FlatTrees
         _starts(sizes) for sizes in (depths, 2**depths - 1, 2**depths)
     )
     split_of, left, right = (np.zeros(int((2**depths - 1).sum()), np.int64) for _ in range(3))
+    # Trees of one depth are written together: a model has thousands of trees and few depths.
     for depth in np.unique(depths[depths > 0]).tolist():
         of_depth = np.flatnonzero(depths == depth)
         node = np.arange(2**depth - 1)
         at = first_test[of_depth, None] + node
+        # The level of a node of a heap is the exponent of its
+        # number; the last split is at the root.
         split_of[at] = first_split[of_depth, None] + depth - np.frexp(node + 1.0)[1]
         left[at], right[at] = (
             _heap_children(
@@ -159,6 +166,7 @@ def _symmetric(trees: Sequence[Tree], inputs: Inputs, outputs: int) -> FlatTrees
 
 def _heap_children(child: Ints, depth: int, first_test: Ints, first_leaf: Ints) -> Ints:
     inner = 2**depth - 1
+    # Numbers beyond the tests are leaves, stored as complements.
     return np.where(child < inner, first_test + child, ~(first_leaf + child - inner))
 
 

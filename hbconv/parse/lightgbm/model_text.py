@@ -102,6 +102,7 @@ def read_lightgbm_text(
     UnsupportedError
         A version that hbconv does not know, or category columns that the text does not tell apart.
     """
+    # Texts written on Windows have other ends of lines; LightGBM reads both.
     text = text.replace("\r\n", "\n")
     header, *blocks = text.split("\nTree=")
     settings = _settings(header)
@@ -111,6 +112,7 @@ def read_lightgbm_text(
             "model's settings."
         )
     sizes = settings["tree_sizes"].split() if "tree_sizes" in settings else None
+    # Without this mark a text that was cut between two trees would be a smaller model.
     if "\nend of trees" not in text or len(blocks) != len(blocks if sizes is None else sizes):
         raise ConversionError(DAMAGED.format("it ends before the last tree"))
     if settings.get("version") not in _VERSIONS:
@@ -133,6 +135,7 @@ def _require_sizes(sizes: list[str], blocks: list[str]) -> None:
 
     Old versions wrote no sizes.
     """
+    # Sizes count bytes, and the line that begins each tree.
     lengths = [str(len(f"\nTree={block}".encode())) for block in blocks[:-1]]
     if sizes[:-1] != lengths:
         raise ConversionError(DAMAGED.format("tree_sizes are not the sizes of its trees"))
@@ -159,6 +162,7 @@ def _model(
                 f"outputs and {len(blocks)} trees"
             )
         )
+    # At least as many as there are iterations, so that the slice below takes all trees.
     first, last = iterations or (0, len(blocks))
     trees = [_tree(block) for block in blocks[first * outputs : last * outputs]]
     forest, views, covered = read_trees(trees, width, outputs)
@@ -195,6 +199,7 @@ def _tree(block: str) -> dict[str, str]:
     It ends a tree at an empty line.
     """
     lines = block.partition("\nend of trees")[0].rstrip("\n").split("\n")[1:]
+    # Found by fuzzing: LightGBM reads another tree from such lines, without an error.
     if not all("=" in line for line in lines) or "\r" in block:
         raise ConversionError(DAMAGED.format("a line of a tree is not key=value"))
     return _settings(block)
@@ -206,6 +211,7 @@ def _settings(block: str) -> dict[str, str]:
         line.partition("=") for line in block.partition("\nend of trees")[0].split("\n") if line
     ]
     settings = {key: value for key, _, value in lines}
+    # A text with two values for a key has two meanings.
     if len(settings) != len(lines):
         raise ConversionError(DAMAGED.format("a key stands twice"))
     return settings
@@ -217,6 +223,7 @@ def category_lists(text: str) -> list[list[Any]]:
     It takes twice as many characters from the end until they are two lines, whole or not.
     The lists are the last of these, or the one before.
     """
+    # Reproduces LightGBM's own search, since it decides which line is taken for the lists.
     size = len(_LISTS)
     while text.count("\n", max(len(text) - size, 0), len(text) - 1) == 0 and size < len(text):
         size *= 2
@@ -251,6 +258,7 @@ def _categories(
             _may_be_codes(infos[j], size) for j, size in zip(columns, sizes, strict=True)
         ):
             return dict(zip(columns, lists, strict=True))
+    # Matched from both ends: where the two agree, there is no other assignment.
     first = _match(list(enumerate(infos)), sizes)
     if first != _match(list(enumerate(infos))[::-1], sizes[::-1])[::-1] or len(first) != len(lists):
         hint = (
@@ -284,6 +292,7 @@ def _may_be_codes(info: str, size: int) -> bool:
 
     They are ``[least:largest]``, ``a:b:c`` for categories (-1 is missing), or ``none``.
     """
+    # Numeric features count missing apart; categorical ones list -1 for it.
     least = 0 if info.startswith("[") else -1
     return info == "none" or all(
         number.lstrip("-").isdigit() and least <= int(number) < size

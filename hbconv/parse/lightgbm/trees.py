@@ -31,6 +31,7 @@ __all__ = ["DAMAGED", "Views", "read_trees"]
 
 DAMAGED = "The LightGBM model text is damaged: {}."
 
+# LightGBM writes kZeroThreshold as 1e-35f, so it has the value that float32 rounds to.
 ZERO = float(np.float32(1e-35))
 """Largest absolute value that LightGBM's predictor counts as zero."""
 
@@ -73,6 +74,7 @@ class Views:
 
     def of(self, x: Node) -> Node:
         """Make the columns from x, which holds the features as floats."""
+        # Features that splits read in one way need no columns of their own.
         if len(self.source) > x.type.width:
             x = Select(x, self.source)
         for columns, fill in ((self.multiplied.data, 0.0), (self.kind.data == NO_ZEROS, np.nan)):
@@ -105,6 +107,7 @@ def read_trees(
         raise ConversionError(
             DAMAGED.format(f"a test reads a column that does not exist (there are {n_features})")
         )
+    # Two bits tell the missing type; the value 3 is none (found in 1 of 30,000 hostile files).
     if np.any((decision < 0) | (decision >= MISSING_ZERO | MISSING_NAN)):
         raise ConversionError(DAMAGED.format("a decision_type is none"))
     slopes = _slopes(trees, leaves, values)
@@ -163,6 +166,7 @@ def _shares(
     """Return the part of the training rows of each split that went left, and right."""
     if not all({"internal_count", "leaf_count"} <= tree.keys() for tree in trees):
         return None
+    # A tree of one leaf has no tests to count.
     tests = _join_arrays(
         [tree for tree in trees if int(tree["num_leaves"]) > 1], "internal_count", np.int64
     )
@@ -194,6 +198,7 @@ def _require_sizes(trees: Sequence[Tree], leaves: Ints) -> None:
 def _join_arrays(trees: Sequence[Tree], key: str, dtype: type[np.generic]) -> npt.NDArray[Any]:
     """Concatenate one array of all trees."""
     text = " ".join(tree[key] for tree in trees if tree[key])
+    # fromstring stops at what is no number, so lengths are compared below.
     numbers = np.fromstring(text, dtype=dtype, sep=" ")
     if len(numbers) != text.count(" ") + bool(text):
         raise ConversionError(DAMAGED.format(f"{key} holds a value that is not a number"))
@@ -220,7 +225,9 @@ def _past_zero(threshold: Floats) -> Floats:
     >>> bool(np.all(_past_zero(np.array([-ZERO, -1e-36])) < -ZERO))
     True
     """
+    # LightGBM takes values up to ZERO for 0, so a threshold from 0 on sends all of these left.
     above = np.where((threshold >= 0) & (threshold < ZERO), ZERO, threshold)
+    # Just below -ZERO, since values down to -ZERO count as 0 and go right.
     return np.where((above < 0) & (above >= -ZERO), np.nextafter(-ZERO, -np.inf), above)
 
 
@@ -259,10 +266,12 @@ def _columns(
     >>> _columns(np.array([1, 1, 0]), np.array([NO_ZEROS, CATEGORY, PLAIN]), np.array([0]), 3)
     (array([1, 3, 0]), array([0, 1, 2, 1]), array([0, 1, 0, 2]))
     """
+    # One number for each pair of feature and kind, in the order of features.
     wanted = feature * 3 + kind
     pairs = np.unique(np.concatenate([wanted, multiplied * 3 + PLAIN]))
     source = pairs // 3
     kinds = pairs % 3
+    # A second kind of the same feature follows the first, so equal neighbours are the further ones.
     extra = np.diff(source, prepend=-1) == 0
     place = np.where(extra, n_features - 1 + np.cumsum(extra), source)
     first_kinds = np.full(n_features, PLAIN)
@@ -282,6 +291,7 @@ def _category_sets(
     with_sets = [tree for tree in trees if int(tree["num_cat"])]
     bounds = _join_arrays(with_sets, "cat_boundaries", np.int64)
     words = _join_arrays(with_sets, "cat_threshold", np.int64)
+    # Bounds start from 0 in each tree, so the difference between trees is not positive.
     sizes = np.diff(bounds)[np.diff(bounds) > 0] if len(bounds) else bounds
     if (
         len(bounds) != sets.sum() + len(with_sets)
@@ -314,6 +324,7 @@ def _slopes(trees: Sequence[Tree], leaves: Ints, values: Floats) -> Slopes | Non
     constant = values.copy()
     counts = np.zeros(len(values), np.int64)
     counts[of_linear] = _join_spaced(chosen, "num_features", np.int64, int(of_linear.sum()))
+    # Linear leaves have a constant of their own; leaf_value holds what NaN rows get.
     constant[of_linear] = _join_spaced(chosen, "leaf_const", np.float64, int(of_linear.sum()))
     feature, coefficient = (
         _join_spaced(chosen, key, dtype, int(counts.sum()))
@@ -337,6 +348,7 @@ def _join_spaced(
     return numbers
 
 
+# A byte numbers them. Larger tables with few entries are listed instead.
 _FEW = 256
 """Up to so many categories a table has an entry for each number, listed or not."""
 
@@ -363,6 +375,7 @@ class Codes:
         """Replace the columns of categories by codes."""
         if not self.sizes.data.any():
             return x
+        # LightGBM cuts off the fraction of a category, and takes it for the number then.
         codes = CategoryCodes(x, self.sizes, cut_first=True)
         numbered = (
             self._numbered(codes, column, listed.data)
@@ -413,6 +426,8 @@ class CategorySets:
         bits = np.flatnonzero(
             np.unpackbits(words[some].astype("<u4").view(np.uint8), bitorder="little")
         )
+        # Zero words are skipped before the bits are unpacked: a set
+        # of large numbers is nearly empty.
         word = some[bits // 32]
         owner = np.repeat(np.arange(len(sizes)), sizes)[word]
         return CategorySets(
@@ -440,6 +455,8 @@ class CategorySets:
         for place in np.flatnonzero(sizes.data > _FEW).tolist():
             here = of_listed == place
             listed = np.unique(categories[here])
+            # Few categories of large numbers: a search among them, not a
+            # table with an entry for each number.
             if 4 * len(listed) < sizes.data[place]:
                 categories[here] = np.searchsorted(listed, categories[here])
                 column[on_category & (column == place)] = n_columns + len(sparse)

@@ -167,6 +167,7 @@ def read_power(op: OnnxOperator) -> RowTensor:
         return shape.of(_power_of_two(op, x, exponents))
     x, constant = split_operands(x, exponents)
     powers = constant.astype(np.float64).tolist()
+    # One power takes one node; several take one for each column.
     if len({*powers}) == 1:
         return shape.of(Cast(_raise_to(x, powers[0]), x.type.dtype))
     columns = (Select(x, Array(np.array([i], np.int32))) for i in range(len(powers)))
@@ -194,6 +195,7 @@ def broadcast(op: OnnxOperator, places: Sequence[int]) -> tuple[list[Operand], R
     Axes are counted from the last, as in numpy.
     """
     values = [_operand(op, i) for i in places]
+    # Shapes are aligned at their last axes, so the axis of the rows counts from there too.
     rank = max(v.data.ndim if isinstance(v, KnownTensor) else len(v.dims) for v in values)
     axes = {v.axis + rank - len(v.dims) for v in values if isinstance(v, RowTensor)}
     if len(axes) != 1:
@@ -287,6 +289,7 @@ def read_clip(op: OnnxOperator) -> RowTensor:
     x = op.rows()
     ends = np.finfo(x.dtype) if x.dtype.startswith("float") else np.iinfo(x.dtype)
     bounds = [
+        # Bounds are attributes before opset 11, and inputs since.
         op.get(name, default) if not op.has(i) else op.constant(i).ravel()[0]
         for i, (name, default) in enumerate((("min", ends.min), ("max", ends.max)), start=1)
     ]
@@ -299,6 +302,7 @@ def _clip_ints(x: RowTensor, bounds: list[Any]) -> RowTensor:
     """Compare ints as such: Clip would round them to float64."""
     node = x.node
     for relation, bound in zip(("lt", "gt"), bounds, strict=True):
+        # 2**53 + 1 came back as 2**53 when ints were clipped as floats.
         limit = Array(np.full(x.width, bound, x.dtype))
         node = Choose(Compare(node, relation, limit), ConstantRows(node, limit), node)
     return x.of(node)
@@ -317,6 +321,7 @@ def read_comparison(op: OnnxOperator) -> RowTensor:
         return compare_texts(op)
     (x, y), shape = broadcast(op, (0, 1))
     relation = RELATIONS[op.kind]
+    # Compare takes numbers; bools are equal where they do not differ.
     if shape.dtype == "bool":
         return shape.of(Not(Relation(constant_node(op, x), constant_node(op, y), "xor")))
     if isinstance(x, Node) and isinstance(y, Node):
@@ -392,6 +397,7 @@ def cast(op: OnnxOperator, x: RowTensor, dtype: str) -> RowTensor:
     if dtype == "string":
         raise op.refuse("to", dtype, "hbconv makes no texts of computed numbers.")
     if dtype == "bool" and x.dtype != "bool":
+        # NaN differs from 0, and is true to onnxruntime too.
         return x.of(Compare(x.node, "ne", Array(np.zeros(x.width, x.dtype))))
     return _narrow(op, x, dtype) if dtype in NARROW.values() else x.cast(dtype)
 
@@ -414,6 +420,7 @@ def _convert_table(op: OnnxOperator, table: Numbers, dtype: str) -> Numbers:
             raise op.refuse("to", dtype, "hbconv makes no texts of floats.")
         return table.astype(str)
     try:
+        # Texts become floats first, since "1.0" is no int to numpy.
         return table.astype(np.float64 if table.dtype.kind in "UO" else table.dtype).astype(dtype)
     except ValueError as error:
         raise op.refuse("to", dtype, f"A label is no number ({error}).") from error

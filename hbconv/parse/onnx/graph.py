@@ -109,6 +109,7 @@ def parse_onnx(model: Any, n_features: int | None = None) -> Graph:
         The file is damaged.
     """
     with reading("The ONNX model", _WAY_OUT):
+        # The default domain has two spellings.
         opsets = {o.domain if o.domain != "ai.onnx" else "": o.version for o in model.opset_import}
         require_inside(model.graph)
         initializers = dict(constants(model.graph))
@@ -181,6 +182,7 @@ class _Walk:
                 "there already."
             )
         if isinstance(value, RowTensor | LabelTensor):
+            # A sum of a hundred parts met the recursion limit when types were found at the end.
             _ = value.node.type, value.node.key
         self.values[output] = value
 
@@ -199,6 +201,7 @@ class _Walk:
             )
         wanted = "then_branch" if condition.data.ravel()[0] else "else_branch"
         (branch,) = (a.g for a in node.attribute if a.name == wanted)
+        # The branch sees the values around it, and its own names vanish behind it.
         inner = replace(self, values=self.values | dict(constants(branch)))
         for each in branch.node:
             inner.step(each)
@@ -308,6 +311,7 @@ def methods_of(model: Any, inputs: Sequence[FileInput], values: Mapping[str, Val
     answers = [(name, _value(name, values)) for name in names if name not in passed]
     methods = _methods_by_name(names) or _methods_by_kind(model, answers)
     methods = {name: methods.get(name, name) for name, _ in answers}
+    # Two outputs of one method: each keeps its own name instead.
     if len({*methods.values()}) < len(methods):
         methods = {name: name for name in methods}
     outputs = {methods[name]: _output(value, methods[name]) for name, value in answers}
@@ -388,6 +392,7 @@ def _method(
 def _regresses(model: Any, name: str) -> bool:
     """Tell whether a regressor makes the output, and only its shape or link is computed behind."""
     makers = {output: node for node in model.graph.node for output in node.output}
+    # A damaged graph may lead in a circle.
     for _ in range(len(makers) + 1):
         node = makers.get(name)
         if node is None or not node.input:

@@ -134,8 +134,10 @@ def read_cast_map(op: OnnxOperator) -> RowTensor:
         raise op.refuse("map_form", "DENSE", "Rows would differ in width. Use SPARSE and max_map.")
     to = op.one_of("cast_to", "TO_FLOAT", "TO_FLOAT", "TO_INT64")
     width = op.get("max_map", 1)
+    # The bound of a row's entries, as for tensors (MOST_OF_ROW).
     if rows.names.names != "int" or not 0 < width < 1 << 22:
         raise op.damaged(f"has {width} columns of {rows.names.names}s")
+    # CastMap ignores names beyond the columns, and positions are their own places.
     rows = replace(rows, names=TypedMappings("position"))
     table = RowTensor((1, width), 0, _entries(op.schema, rows, tuple(range(width))))
     return table.cast("float32" if to == "TO_FLOAT" else "int64")
@@ -274,6 +276,7 @@ def _form(source: Any, n_features: int | None) -> tuple[str, tuple[int, ...]]:
     rest = [size if size >= 0 else None for size in sizes_told]
     sizes = rest if has_shape else [None]
     if len(sizes) == 1:
+        # Exporters leave the number of columns open where they had no sample.
         sizes = [n_features if size is None else size for size in sizes]
     if any(size is None for size in sizes):
         raise ConversionError(

@@ -139,6 +139,7 @@ def _scores(op: OnnxOperator, x: RowTensor, targets: int) -> Node:
             f"has {len(weights)} coefficients and {len(bias)} intercepts for {targets} targets of "
             f"{x.width} columns"
         )
+    # onnxruntime takes missing intercepts for 0.
     bias = bias if len(bias) else np.zeros(targets, np.float32)
     return Linear.of(x.node, weights.reshape(targets, x.width).T, bias)
 
@@ -157,6 +158,7 @@ def read_classifier(op: OnnxOperator) -> tuple[LabelTensor, RowTensor]:
     x = op.matrix().cast("float32")
     targets = len(op.numbers("intercepts")) or len(op.numbers("coefficients")) // max(x.width, 1)
     scores = _scores(op, x, targets)
+    # onnxruntime makes the score of the first class from that of the second.
     if targets == 1 and len(labels) == 2:
         code = Compare(scores, "gt", Array(np.zeros(1, np.float32)), "int32")
         return label_codes(code, labels), RowTensor((1, 2), 0, _both(op, scores))
@@ -270,12 +272,14 @@ def _pair_scores(op: OnnxOperator, x: RowTensor, counts: npt.NDArray[np.int64]) 
     total = int(counts.sum())
     vectors = _support_vectors(op, x, total)
     flat = _of_size(op, "coefficients", op.numbers("coefficients"), (classes - 1) * total)
+    # onnxruntime adds the kernels of pairs in float64, and the votes compare these sums with 0.
     coefficients = flat.reshape(classes - 1, total).astype(np.float64)
     ends = np.cumsum(counts)
     of_class = [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
     pairs = list(combinations(range(classes), 2))
     weights = np.zeros((total, len(pairs)))
     for k, (i, j) in enumerate(pairs):
+        # libsvm's layout: the vectors of class i have a coefficient against each other class.
         weights[of_class[i], k] = coefficients[j - 1, of_class[i]]
         weights[of_class[j], k] = coefficients[i, of_class[j]]
     rho = _require_entries(op, "rho", len(pairs)).astype(np.float64)
@@ -298,6 +302,7 @@ def _couple_pairs(op: OnnxOperator, scores: Node, classes: int) -> Node:
     pairs = scores.type.width
     a, b = _require_entries(op, "prob_a", pairs), _require_entries(op, "prob_b", pairs)
     value = Affine.of(Cast(scores, "float32"), mul=a, add=b)
+    # onnxruntime clips to these bounds, as libsvm does, before it couples the pairs.
     first = Clip.of(Affine.of(Map(value, "sigmoid"), mul=-1.0, add=1.0), 1e-7, 1 - 1e-7)
     return PairwiseCoupling(first, classes)
 
@@ -353,6 +358,7 @@ def find_largest(x: Node, groups: int = 1) -> Node:
         return ArgMax(x, groups)
     each = x.type.width // groups
     fill = np.full((groups, each), -np.inf, x.type.dtype)
+    # NaN in the first place stays the largest, and elsewhere loses to every number.
     fill[:, :1] = np.inf
     return ArgMax(Impute(x, Array(fill.ravel())), groups)
 
@@ -391,6 +397,7 @@ def transform_predictions(op: OnnxOperator, x: Node, transform: str) -> Node:
 def _softmax_zero(x: Node) -> Node:
     """Leave scores of zero out of a softmax: they are multiplied, and add nothing to the sum."""
     top = Map(Pool(x, (tuple(range(x.type.width)),), "max"), "neg")
+    # onnxruntime counts scores up to 1e-7 as zero.
     small = compare_with(Map(x, "abs"), "le", 1e-7)
     exponentials = Map(Add((x, top)), "exp")
     kept = Choose(small, Multiply((x, Map(top, "exp"))), exponentials)

@@ -119,6 +119,7 @@ def reshape(op: OnnxOperator, x: Any, asked: list[int], *, copies: bool) -> Any:
 
 def _fill_shape(sizes: list[int], axis: int, width: int) -> list[int] | None:
     """Return the shape with rows at an axis, 1 there; None where they cannot be there."""
+    # Sizes computed from the number of rows stay above half of it; no size of a file is so large.
     has_rows = [abs(size) >= ROWS >> 1 for size in sizes]
     if any(has_rows) and (has_rows.index(True) != axis or sizes[axis] != ROWS):
         return None
@@ -257,6 +258,7 @@ def read_slice(op: OnnxOperator) -> Any:
         axis = op.axis(axis, len(x.dims))
         start = max(start, -x.dims[axis])  # onnxruntime starts at the first entry at least
         cut = slice(start, None if step < 0 and end <= -x.dims[axis] - 1 else end, step)
+        # Exporters write "to the end" as a huge number.
         if axis == x.axis and not (start == 0 and step == 1 and end > 1 << 30):
             raise op.refuse("axes", axis, "Rows cannot be left out.")
         cuts[axis] = slice(None) if axis == x.axis else cut
@@ -271,6 +273,7 @@ def read_split(op: OnnxOperator) -> tuple[Any, ...]:
     if axis == x.axis:
         raise op.refuse("axis", axis, "Rows cannot be left out.")
     size = x.dims[axis]
+    # Rounded up: the last part may be smaller, as in onnxruntime.
     each = -(-size // op.outputs)
     sizes = op.ints("split", 1) or [min(each, size - i * each) for i in range(op.outputs)]
     if sum(sizes) != size or min(sizes) < 0:
@@ -412,6 +415,7 @@ def read_vectorizer(op: OnnxOperator) -> RowTensor:
     for size, x in zip(sizes, tensors, strict=True):
         padded.append(x.cast("float32"))
         if size > x.width:
+            # The number of zeros comes from the file, so it is bounded before memory is asked for.
             padded.append(op.repeated(np.zeros(min(size - x.width, MOST_ENTRIES), np.float32)))
     return join_entries(padded)
 
@@ -436,6 +440,7 @@ def require_within(op: OnnxOperator, positions: RowTensor, size: int, least: int
         raise op.damaged("reads from a constant without entries")
     message = f"{op.kind} (node {op.name!r:.100}) reads position {least} to {size - 1}, not beyond."
     op.checks.append(Check(IsOutside.of(positions.node, least, size - 1), message, op.name))
+    # Clipped all the same: a compiled program reads the table before the check answers.
     held = Cast(Clip.of(positions.cast("float64").node, least, size - 1), "int32")
     if least == 0:
         return held

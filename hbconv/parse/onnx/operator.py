@@ -90,6 +90,7 @@ class OnnxOperator:
     def get(self, name: str, default: Any = None) -> Any:
         """Return an attribute, texts as str."""
         value = self.attributes.get(name, default)
+        # onnx keeps texts of attributes as bytes.
         return value.decode("utf-8") if isinstance(value, bytes) else value
 
     def one_of(self, name: str, default: Any, *allowed: Any) -> Any:
@@ -138,6 +139,7 @@ class OnnxOperator:
 
     def repeated(self, data: Numbers) -> RowTensor:
         """Return a constant as a tensor over the rows, which must not have rows itself."""
+        # No node computes in float16, and float32 holds its numbers exactly.
         dtype = data.dtype.name if data.dtype.name != "float16" else "float32"
         values = Array.of(data.ravel(), dtype)
         return RowTensor((1, *data.shape), 0, ConstantRows(self.row, values))

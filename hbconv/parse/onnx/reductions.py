@@ -57,6 +57,7 @@ def _finite(x: Node) -> tuple[float, float]:
 
 def _log_sum_exp(x: Node, groups: int) -> Node:
     each = x.type.width // groups
+    # An infinite maximum minus itself would be NaN.
     top = Clip.of(_pool(x, groups, "max"), *_finite(x))
     wide = Select(top, Array(np.repeat(np.arange(groups, dtype=np.int32), each)))
     exponentials = Map(Add((x, Map(wide, "neg"))), "exp")
@@ -89,6 +90,7 @@ def read_reduction(op: OnnxOperator) -> RowTensor:
     x = op.rows()
     axes = op.ints("axes", 1)
     if not axes:
+        # Without axes and without this flag the rows are reduced too.
         if op.get("noop_with_empty_axes", 0):
             return x
         raise op.refuse("axes", axes, "A reduction of the rows is no answer of each row.")
@@ -107,6 +109,7 @@ def _reduce(
         raise op.damaged("reduces no entries")
     result = function(grouped, prod(x.dims[i] for i in kept))
     node = result if result.type.dtype == x.dtype else Cast(result, x.dtype)
+    # onnxruntime takes every value other than 1 for 0, as a damaged file showed.
     if op.get("keepdims", 1) == 1:
         return RowTensor(tuple(1 if i in over else n for i, n in enumerate(x.dims)), x.axis, node)
     return RowTensor(tuple(x.dims[i] for i in kept), kept.index(x.axis), node)
@@ -132,6 +135,7 @@ def _reduce_to_places(op: OnnxOperator, x: RowTensor) -> RowTensor:
     axis = op.get("axis", 0)
     reduced = _reduce(op, x, [axis], lambda node, groups: Cast(find_largest(node, groups), "int64"))
     node = reduced.node
+    # Positions are int64, whatever the dtype of the entries.
     if isinstance(node, Cast) and node.dtype != "int64":
         node = node.x
     return reduced.of(node)
@@ -181,6 +185,7 @@ def read_cumulative_sum(op: OnnxOperator) -> RowTensor:
 def _log_softmax(x: Node, groups: int) -> Node:
     """Subtract the logarithm of the sum: the logarithm of a softmax would be that of 0."""
     wide = Array(np.repeat(np.arange(groups, dtype=np.int32), x.type.width // groups))
+    # The largest is taken off first, so that no exponential overflows.
     below = Add((x, Map(Select(_pool(x, groups, "max"), wide), "neg")))
     total = Map(GroupSums(Map(below, "exp"), groups), "log")
     return Add((below, Map(Select(total, wide), "neg")))

@@ -73,6 +73,7 @@ def grow(splits: TreeSplits, x: Node) -> tuple[Node, Forest]:
     default_left = splits.missing_true ^ swapped
     below = np.isin(splits.mode, (LT, GTE))
     compared = splits.mode < EQ
+    # A forest has one comparison; thresholds of the others move by one float.
     strict = bool(compared.any() and below[compared].all())
     threshold = splits.threshold if strict else _inclusive(splits.threshold, below)  # 3
     target, values = _find_targets(splits)
@@ -96,6 +97,7 @@ def grow(splits: TreeSplits, x: Node) -> tuple[Node, Forest]:
 def _inclusive(threshold: Numbers, below: npt.NDArray[np.bool_]) -> Numbers:
     """Return thresholds of ``<=``; NaN, which nothing is below, where nothing is less."""
     down = np.nextafter(threshold, np.array(-np.inf, threshold.dtype))
+    # Nothing is below minus infinity, and no number is at most NaN.
     least = np.where(threshold == -np.inf, np.array(np.nan, threshold.dtype), down)
     return np.where(below, least, threshold)
 
@@ -120,6 +122,7 @@ def tree_of_leaves(splits: TreeSplits) -> Ints:
     tree = np.zeros(len(splits.weights), np.int64)
     at = splits.roots
     owner = np.arange(len(at))
+    # A damaged file may have a circle; no tree is deeper than it has splits.
     for _ in range(len(splits.feature) + 1):
         leaf = at < 0
         tree[~at[leaf]] = owner[leaf]
@@ -157,6 +160,7 @@ def truncate_members(splits: TreeSplits, x: Node) -> tuple[Node, TreeSplits]:
     onnxruntime compares members of 0 to 30 exactly, and cuts off the fraction for all other sets of
     whole numbers. It refuses members that are none; the standard compares those exactly.
     """
+    # Found by damaged files: onnxruntime cuts fractions off where a member is beyond its mask.
     exact = [bool(np.all((s >= 0) & (s <= LARGEST_MASKED)) | np.any(s % 1)) for s in splits.members]
     cut = (splits.mode == MEMBER) & ~np.array([*exact, True])[splits.member_of]
     if not cut.any():

@@ -72,6 +72,7 @@ def _codes(op: OnnxOperator, column: int, edits: Mapping[str, str], listed: Sequ
         return Codes(op.schema, column, Vocabulary(tuple(listed)))
     read = tuple(dict.fromkeys([*listed, *edits]))
     place = {text: i for i, text in enumerate(listed)}
+    # The first entry is for unknown texts, which stay unknown.
     codes = [-1, *(place.get(edits.get(text, text), -1) for text in read)]
     read_codes = Codes(op.schema, column, Vocabulary(read))
     return Recode(read_codes, (Array(np.array(codes, np.int32)),))
@@ -218,6 +219,7 @@ def _is_stop_word(
     words = op.texts("stopwords")
     exact = bool(op.get("is_case_sensitive", 0))
     upper = [word for word in words if not exact and word != word.lower()]
+    # Words are folded letter by letter, and a word with upper case is never met again.
     if upper or any(x.edits_of):
         raise op.refuse("stopwords", upper[:3], "hbconv looks for lower case, in the input itself.")
     texts = Texts(pattern=WHOLE, lowercase=False, folded="" if exact else letters)
@@ -294,6 +296,7 @@ def read_vectorizer(op: OnnxOperator) -> RowTensor:
     longest = int(op.get("max_gram_length", 1))
     if not 1 <= shortest <= longest < 100:
         raise op.damaged(f"counts n-grams of {shortest} to {longest} tokens")
+    # n-grams are joined by spaces, so a token with one would make one gram of two.
     holds_spaces = x.texts.pattern != CHARACTER and re.search(x.texts.pattern, " " * 1000)
     if longest > 1 and holds_spaces:
         raise op.refuse("max_gram_length", longest, "Tokens that hold spaces have no n-grams.")
@@ -311,6 +314,7 @@ def _read_grams(
 ) -> tuple[tuple[Name, ...], np.ndarray]:
     """Return the n-gram of each column, None where no text has it, and its weight."""
     pool = op.texts("pool_strings")
+    # onnxruntime counts the tokens that fill up shorter rows.
     if x.padding in pool:
         hint = "How often it is counted depends on the other rows. Pad by a token that none holds."
         raise op.refuse("pad_value", x.padding, hint)

@@ -91,10 +91,12 @@ def read_classifier(op: OnnxOperator) -> tuple[LabelTensor, RowTensor]:
     splits = read_nodes(op, "class", len(labels), x.dtype)
     _require_columns(op, splits, x)
     sums = _aggregate(op, splits, x.node, "SUM")
+    # onnxruntime decides between two classes by rules of their own.
     if len(labels) <= 2:
         return _binary(op, labels, splits, sums)
     scores = _add_base(op, sums)
     based = len(op.numbers("base_values")) > 0
+    # With base values every class is a candidate.
     code = ArgMax(scores if based else _candidates(splits, x.node, scores))
     transform = op.get("post_transform", "NONE")
     return label_codes(code, labels), _write_scores(op, scores, transform)
@@ -139,6 +141,7 @@ def _aggregate(op: OnnxOperator, splits: TreeSplits, x: Node, function: str) -> 
 
 def _extreme(op: OnnxOperator, splits: TreeSplits, leaves: Node, function: str) -> Node:
     """Return the least or largest weight of each target, of the trees that have one for it."""
+    # Trees whose leaves differ in targets would need a mask for each row.
     always = _by_tree(splits, splits.weighs, np.logical_and)
     if not np.array_equal(always, _by_tree(splits, splits.weighs, np.logical_or)):
         raise op.refuse("aggregate_function", function.upper(), "Give every leaf the same targets.")
@@ -417,6 +420,7 @@ def read_tensors(op: OnnxOperator, n_targets: int) -> TreeSplits:
     weight = op.tensor("leaf_weights").astype(dtype)
     _require_lengths(op, len(target), {"leaf_weights": weight})
     children = [_side(op, side, count, len(target)) for side in ("true", "false")]
+    # Forests want each leaf reached once, and opset 5 lets branches share one.
     shared = np.concatenate([~child[child < 0] for child in children])
     true, false = _own_leaves(children)
     shape = (len(shared), n_targets)

@@ -46,6 +46,7 @@ __all__ = [
     "require_inside",
 ]
 
+# Odd and huge, so that sums and quotients with it are told from sizes of a file.
 ROWS = (1 << 56) + 1
 """Stands for the number of rows in a constant shape."""
 
@@ -112,6 +113,7 @@ class _OverRows:
         """
         require_few(places.shape)
         moved = replace(self, dims=places.shape, axis=axis)
+        # A new shape over the same entries needs no selection.
         if np.array_equal(places.ravel(), np.arange(self.width)):
             return moved
         return moved.selected(places.ravel())
@@ -425,6 +427,7 @@ def fold(node: Any, inputs: list[Numbers | None], opsets: Mapping[str, int]) -> 
         raise UnsupportedError(
             node.op_type, name, "input 0", "number of rows", "Answers are computed row by row."
         )
+    # Both before anything is computed: the process would run out of memory within numpy.
     _require_small(node, arrays)
     _require_inferred_small(node, arrays)
     feeds = {f"x{i}": x for i, x in enumerate(inputs) if x is not None}

@@ -36,6 +36,7 @@ __all__ = [
 
 BOOSTERS = ("LightGBMClassificationModel", "LightGBMRegressionModel", "LightGBMRankerModel")
 
+# The class moved twice between MMLSpark and SynapseML.
 _BOOSTER_CLASSES = (
     "com.microsoft.azure.synapse.ml.lightgbm.booster.LightGBMBooster",
     "com.microsoft.ml.spark.lightgbm.booster.LightGBMBooster",
@@ -60,6 +61,7 @@ def read_booster(model: SparkModel) -> tuple[LightGBMModel, bool]:
     first = max(_read_bound(model, booster, "startIteration"), 0)
     count = _read_bound(model, booster, "numIterations")
     every = read_lightgbm_text(text)
+    # LightGBM takes a count of 0 or below for all iterations.
     last = first + count if count > 0 else every.iterations
     if first == 0 and last >= every.iterations:
         return every, True
@@ -103,6 +105,7 @@ def _read_bound(model: SparkModel, booster: JavaObject, name: str) -> int:
     A bound of 0 or below is none, so what an old booster lacks is -1.
     """
     asked = model.get(name, booster.fields.get(name, -1))
+    # A bool is an int to isinstance, and no count.
     if type(asked) is not int:
         raise ConversionError(
             f"{model.folder.name} has {name}={asked!r:.40}, which is no number of iterations."
@@ -113,6 +116,7 @@ def _read_bound(model: SparkModel, booster: JavaObject, name: str) -> int:
 def native_part(folder: Path) -> Path:
     """Return the file of the model text that ``saveNativeModel`` wrote: the one that holds any."""
     parts = [part for part in sorted(folder.glob("part-*")) if part.stat().st_size]
+    # Spark may split a text among parts, whose names do not tell their order in it.
     if len(parts) != 1 or parts[0].suffix != ".txt":
         raise ConversionError(
             f"{folder.name} holds {len(parts)} parts of text, and the order of several is not "
@@ -122,6 +126,7 @@ def native_part(folder: Path) -> Path:
 
 
 _MAGIC = b"\xac\xed\x00\x05"
+# baseWireHandle of the specification: handles count from here.
 _FIRST_HANDLE = 0x7E0000
 _END_OF_ANNOTATION = 0x78
 _SERIALIZABLE = 2
@@ -137,6 +142,7 @@ _PRIMITIVES = {
     "S": ">h",
     "Z": ">?",
 }
+# Reading recurses; a booster has a few levels.
 _MOST_NESTED = 50
 
 
@@ -221,6 +227,7 @@ class _Stream:
 
     def take(self, n_bytes: int) -> bytes:
         """Return the next bytes."""
+        # Also refuses negative lengths, which a slice would take from the end.
         if not 0 <= n_bytes <= len(self.data) - self.place:
             raise ConversionError("The file is damaged: it ends before its object does.")
         self.place += n_bytes
@@ -266,8 +273,10 @@ class _Stream:
                 f"hbconv reads {', '.join(sorted(self.classes))}."
             )
         self.number(">q")  # the version of the class
+        # The handle is given before the fields are read, for these may refer to the class.
         description: JavaClass = self._keep(JavaClass(name))
         flags = self.number(">B")
+        # A class with a writeObject of its own has bytes that only its code can read.
         if flags != _SERIALIZABLE:
             raise ConversionError(f"Class {name} of the file writes by code of its own.")
         description.fields = tuple(self._field() for _ in range(self.number(">H")))
@@ -307,7 +316,9 @@ class _Stream:
 
     def _object(self) -> JavaObject:
         of = self._required_class()
+        # As with classes, its handle comes before its fields.
         instance: JavaObject = self._keep(JavaObject(of.name))
+        # Fields of the base class come first in the stream.
         for declared in of.lineage:
             for code, name in declared.fields:
                 instance.fields[name] = (
@@ -324,6 +335,7 @@ def _text(data: bytes) -> str:
     >>> _text(b"a\xc0\x80\xed\xa0\xbd\xed\xb8\x80") == "a\0\N{GRINNING FACE}"
     True
     """
+    # UTF-16 joins the two halves of a pair, which surrogatepass let through.
     halves = data.replace(b"\xc0\x80", b"\0").decode("utf-8", "surrogatepass")
     return halves.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
 
@@ -391,5 +403,6 @@ def _class(at: SparkStage, scores: Node, p: Node) -> Node:
     if len(thresholds) != at.get("actualNumClasses") or len(thresholds) != p.type.width:
         hint = f"SynapseML wants one for each of {at.get('actualNumClasses')} classes."
         raise at.refuse("thresholds", thresholds, hint)
+    # 0 / 0 is NaN, which ArgMax would take; minus infinity never wins.
     never = Array(np.full(p.type.width, -np.inf))
     return ArgMax(Impute(Affine.of(p, div=np.array(thresholds, np.float64)), never))

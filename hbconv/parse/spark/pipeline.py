@@ -39,6 +39,7 @@ def _names_read(model: SparkModel) -> tuple[str, ...]:
     columns_made: set[str] = set()
     names: dict[str, None] = {}
     for stage in _stages(model):
+        # A dict keeps the order in which stages read the columns, and each once.
         names |= dict.fromkeys(name for name in reads_of(stage) if name not in columns_made)
         columns_made |= {stage.get(parameter) for parameter in _MADE}
         columns_made |= set(stage.get("outputCols") or ())
@@ -51,6 +52,7 @@ def _booster_of_vectors(model: SparkModel) -> SparkModel | None:
     Rows are this vector then.
     """
     names = list(_names_read(model))
+    # The booster must be the only reader of the input: otherwise rows are named columns.
     alone = (s for s in _stages(model) if s.kind in BOOSTERS and reads_of(s) == names)
     return next(alone, None)
 
@@ -82,6 +84,7 @@ def parse_spark_model(step: Step) -> dict[str, Output]:
     frame = SparkColumns(_columns(step))
     prediction = ""
     for model in _stages(step.estimator):
+        # Refused when it is met, so that the message names the first stage that is not read.
         if model.kind not in STAGES:
             hint = f"hbconv reads {', '.join(sorted(STAGES))}."
             raise step.refuse("stages", model.kind, hint)

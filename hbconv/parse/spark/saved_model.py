@@ -98,6 +98,7 @@ def read_spark_model(path: Path) -> SparkModel:
     ConversionError
         The folder is not one that Spark ML saved, or a part is missing.
     """
+    # Spark writes the metadata as a text file of one part.
     parts = sorted(path.glob("metadata/part-*"))
     if not parts:
         raise ConversionError(f"{path} is not a model that Spark ML saved: it has no metadata.")
@@ -116,7 +117,9 @@ def read_spark_model(path: Path) -> SparkModel:
 
 
 def _stage(path: Path, place: int, uid: str, n_stages: int) -> SparkModel:
+    # Spark pads the number of a stage to the digits of their count.
     digits = len(str(n_stages))
+    # Only the last part of the uid: a damaged one could lead out of the folder.
     return read_spark_model(path / "stages" / f"{place:0{digits}}_{Path(uid).name}")
 
 
@@ -150,8 +153,10 @@ def _dense_matrix(stored: Mapping[str, Any]) -> npt.NDArray[np.float64]:
     values = np.asarray(stored["values"], np.float64)
     by_rows = bool(stored["isTransposed"])
     if stored["type"] == 1:
+        # Spark stores dense matrices by columns.
         return values.reshape(shape) if by_rows else values.reshape(shape[::-1]).T
     matrix = np.zeros(shape)
+    # colPtrs are of rows where the matrix is transposed.
     lines = np.repeat(np.arange(len(stored["colPtrs"]) - 1), np.diff(stored["colPtrs"]))
     places = (lines, stored["rowIndices"]) if by_rows else (stored["rowIndices"], lines)
     matrix[places] = values

@@ -44,6 +44,7 @@ def read_string_indexer(at: SparkStage) -> None:
     tables = at.model.learned.get("labelsArray") or [at.model.learned["labels"]]
     for name, name_out, labels in zip(at.inputs(), at.outputs(), tables, strict=True):
         codes = category_codes(at.reading(name), 0, np.array(labels, dtype=object))
+        # The first entry is for unknown texts: behind the last label, where they are kept.
         table = np.array([len(labels), *range(len(labels))], np.float64)
         if policy == "error":
             at.step.check(
@@ -78,6 +79,7 @@ def read_one_hot_encoder(at: SparkStage) -> None:
                 message = f"Unseen value in column {name!r} (step {at.step.where!r})."
                 at.step.check(odd, message)
         width = size + (policy == "keep") - bool(at.get("dropLast"))
+        # What is kept has a column of its own if the width allows one, else none is hot.
         other = ConstantRows(x, Array([float(size) if width > size else -1.0]))
         below = Choose(Compare.of(x, "lt", float(min(size, width))), x, other)
         codes = Cast(Choose(Compare.of(x, "ge", 0.0), below, other), "int32")
@@ -103,6 +105,7 @@ def read_bucketizer(at: SparkStage) -> None:
     for name, name_out, stored in zip(at.inputs(), at.outputs(), many, strict=True):
         splits = np.array([_number(split) for split in stored])
         x = Cast(at.column(name), "float64")
+        # Spark raises for values out of the splits, whatever handleInvalid says.
         for op, end in (("lt", splits[0]), ("gt", splits[-1])):
             at.step.check(
                 Compare.of(x, op, float(end)),
@@ -137,6 +140,7 @@ def read_standard_scaler(at: SparkStage) -> None:
     steps = {"sub": at.model.vector("mean")} if at.get("withMean") else {}
     if at.get("withStd"):
         with np.errstate(divide="ignore"):
+            # Spark multiplies by the reciprocal, which rounds otherwise than a division.
             steps["mul"] = np.where(deviation == 0, 0.0, 1 / deviation)
     at.frame.add(at.outputs()[0], Affine.of(at.column(at.inputs()[0]), **steps))
 
@@ -149,6 +153,7 @@ def read_min_max_scaler(at: SparkStage) -> None:
     x = at.column(at.inputs()[0])
     constant = high == low
     with np.errstate(divide="ignore"):
+        # A scale of 0 sends every number of a constant column to the offset.
         scale = np.where(constant, 0.0, (most - least) / (high - low))
     offset = np.where(constant, (least + most) / 2, least)
     scaled = Affine.of(x, sub=low, mul=scale, add=offset)
@@ -207,6 +212,7 @@ def read_logistic_regression(at: SparkStage) -> None:
         raise at.refuse("thresholds", at.get("thresholds"), "Set threshold instead.")
     weights = at.model.matrix("coefficientMatrix")
     margins = Linear.of(at.column(at.inputs()[0]), weights.T, at.model.vector("interceptVector"))
+    # Of two classes, multinomial models still have a margin for each.
     if at.model.learned["isMultinomial"]:
         _answer_classes(at, margins, Softmax(margins))
         return
@@ -273,6 +279,7 @@ def read_k_means(at: SparkStage) -> None:
     at.require("distanceMeasure", "euclidean", None)
     rows = sorted(at.model.rows, key=lambda row: int(row["clusterIdx"]))
     centres = np.array([dense_vector(row["clusterCenter"]) for row in rows])
+    # The nearest by squares is the nearest: roots keep the order.
     distances = squared_distances(at.column(at.inputs()[0]), centres)
     nearest = ArgMax(Map(distances, "neg"))
     at.frame.answers = {"predict": Output(Cast(nearest, "int32"), VECTOR)}

@@ -85,6 +85,7 @@ def read_forest_classifier(at: SparkStage) -> None:
 def _trees(at: SparkStage) -> list[Rows]:
     """Return the nodes of each tree, in the order of their numbers."""
     rows = at.model.rows
+    # A single tree has its nodes as rows; a forest wraps them with the number of their tree.
     if not rows or "nodeData" not in rows[0]:
         return [sorted(rows, key=_node_id)]
     trees: dict[int, list[dict[str, Any]]] = {}
@@ -119,6 +120,7 @@ def _shares(node: dict[str, Any]) -> list[float]:
 def _sums(at: SparkStage, values: Any, weights: npt.NDArray[np.float64] | None = None) -> Node:
     """Add what the leaf of each tree holds, tree after tree."""
     trees = _trees(at)
+    # A leaf times its weight is one product either way, so it is taken when the model is read.
     each = np.ones(len(trees)) if weights is None else weights
     x: Node = Cast(at.column(at.inputs()[0]), "float64")
     nodes = [node for tree in trees for node in tree]
@@ -137,6 +139,7 @@ def _forest(
     feature = np.array([split["featureIndex"] for split in splits], np.int64)
     categorical = np.array([split["numCategories"] >= 0 for split in splits]) & (left >= 0)
     tests = np.flatnonzero(categorical)
+    # Leaves and thresholds have numCategories=-1.
     kept = [_kept_categories(splits[i]) for i in tests]
     lists = [categories for categories, _ in kept]
     counts_of = np.array([len(categories) for categories in lists], np.int64)
@@ -176,6 +179,7 @@ def _kept_categories(split: dict[str, Any]) -> tuple[npt.NDArray[np.int64], bool
     It keeps those of the smaller side; all others go to the other side, also those never seen.
     """
     left = np.array(split["leftCategoriesOrThreshold"], np.int64)
+    # Spark's CategoricalSplit decides by this size which side unknown categories take.
     if len(left) <= split["numCategories"] // 2:
         return left, True
     return np.setdiff1d(np.arange(split["numCategories"]), left), False

@@ -91,6 +91,8 @@ def _decode(data: bytes) -> Any:
     After the first brace JSON has a quote or white space, UBJSON the length of a key.
     """
     return (
+        # UBJSON may begin with "{L" and a length whose bytes are
+        # anything, so only the second byte is looked at.
         decode_json(data) if data[1:2] in (b'"', b" ", b"\n", b"\r", b"\t") else decode_ubjson(data)
     )
 
@@ -107,6 +109,7 @@ def _model(learner: Mapping[str, Any], n_bytes: int) -> XGBoostModel:
     n_classes = counted("num_class", param["num_class"], n_bytes)
     n_outputs = max(n_classes, counted("num_target", param.get("num_target", 1), n_bytes), 1)
     scores = base_scores(param["base_score"])
+    # One base score stands for all outputs in files before 3.1.
     margin = np.broadcast_to(
         margins(scores, objective) if _linked(booster, param) else scores, (n_outputs,)
     )
@@ -165,6 +168,7 @@ def _dart(booster: Mapping[str, Any], n_features: int, n_outputs: int) -> XGBoos
 
 
 def _gblinear(booster: Mapping[str, Any], n_features: int, n_outputs: int) -> XGBoostLinear:
+    # The last row has the biases of the outputs.
     weights = np.asarray(booster["model"]["weights"], np.float32).reshape(n_features + 1, n_outputs)
     return XGBoostLinear(weights[:-1], weights[-1])
 
@@ -230,6 +234,7 @@ def read_old_binary(data: bytes) -> Mapping[str, Any]:
     ConversionError
         The file is damaged.
     """
+    # The first versions wrote no mark, so it is optional.
     reader = StructReader(data.removeprefix(b"binf"), "The XGBoost model")
     param = reader.record(_LEARNER)
     objective = reader.text()
@@ -272,6 +277,7 @@ def _tree(reader: StructReader, version: int) -> dict[str, Any]:
         "tree_param": {"size_leaf_vector": "0"},
         "left_children": nodes["left"],
         "right_children": nodes["right"],
+        # The top bit of the feature number tells where missing values go.
         "split_indices": nodes["split"] % _DEFAULT_LEFT,
         "default_left": nodes["split"] >= _DEFAULT_LEFT,
         "split_conditions": nodes["value"],
@@ -289,6 +295,7 @@ _NUMBERS = {
     b"D": ">f8",
 }
 _CONSTANTS = {b"T": True, b"F": False, b"Z": None}
+# The reader recurses; files of XGBoost have fewer than ten levels.
 _DEEPEST = 64
 
 
@@ -308,6 +315,7 @@ def decode_ubjson(data: bytes) -> Any:
     try:
         return _Reader(data).value(0)
     except (IndexError, ValueError, KeyError) as error:
+        # ConversionError is a ValueError too.
         if isinstance(error, ConversionError):
             raise
         raise ConversionError(f"The file is damaged: it is not valid UBJSON ({error}).") from error
@@ -352,6 +360,7 @@ class _Reader:
 
     def numbers(self, marker: bytes, count: int) -> Any:
         kind = np.dtype(_NUMBERS[marker])
+        # Copied to the native order: a view would be read-only and swap bytes at each use.
         return np.frombuffer(self.take(kind.itemsize * count), kind).astype(kind.newbyteorder("="))
 
     def length(self) -> int:
@@ -383,10 +392,12 @@ class _Reader:
         return [self.of_type(kind, depth) if kind else self.value(depth) for _ in range(count)]
 
     def object(self, depth: int) -> dict[str, Any]:
+        # -1: the object ends with a brace.
         count = self.count() if self.skip(b"#") else -1
         values: dict[str, Any] = {}
         while len(values) != count and not (count < 0 and self.skip(b"}")):
             key = self.text()
+            # An object with two values for a key has two meanings.
             if key in values:
                 raise ConversionError(f"The file is damaged: {key!r} stands twice in one object.")
             values[key] = self.value(depth)

@@ -66,6 +66,8 @@ class XGBoostTrees:
         values = self.nodes.values
         table = self.nodes
         if self.weights is not None:
+            # (margin + leaf) - margin loses bits of the leaf in
+            # float32, and XGBoost loses the same.
             first = np.repeat(margin[self.target], table.sizes)[:, None]
             values = ((first + values) - first if inplace else values) * np.repeat(
                 self.weights, table.sizes
@@ -108,6 +110,7 @@ def read_trees(
     """Read the ``model`` of a booster gbtree; dart's weights are apart."""
     trees = model["trees"]
     _require(len(model["tree_info"]) == len(trees), "tree_info has another length than the trees")
+    # Reversed trees of a dart model answered otherwise: XGBoost places a tree by its id.
     numbered = all(tree.get("id", place) == place for place, tree in enumerate(trees))
     _require(numbered, "its trees are not in the order of their ids, by which XGBoost places them")
     _require(
@@ -215,6 +218,7 @@ def _iteration_ends(model: Mapping[str, Any], n_outputs: int) -> Sequence[int]:
             "iteration_indptr does not cover the trees",
         )
         return ends
+    # Files without iteration_indptr have a tree for each output and parallel tree in each round.
     step = n_outputs * int(model["gbtree_model_param"]["num_parallel_tree"])
     return range(0, len(model["trees"]) + 1, max(step, 1))
 
@@ -273,6 +277,7 @@ def _read_sets(trees: Sequence[Mapping[str, Any]]) -> _Sets:
         not np.any(counts < 0) and counts.sum() == len(categories),
         "categories_sizes is not the number of its categories",
     )
+    # The segments of sets may come in any order, so entries are gathered by their starts.
     places = np.arange(counts.sum()) + np.repeat(start - (np.cumsum(counts) - counts), counts)
     return _Sets(nodes, counts, categories[places])
 
@@ -326,6 +331,7 @@ def margins(scores: Floats, objective: str) -> Floats:
     one = np.float32(1)
     link = LINKS[objective]
     if link == "logit":
+        # The logit in float32: its rounding is part of XGBoost's raw scores.
         return np.array(
             [-_log(one / p - one) for p in np.clip(scores, _EDGE, one - _EDGE)], np.float32
         )
@@ -343,6 +349,7 @@ def _log(x: np.float32) -> np.float32:
     numpy's differs in the last bit.
     """
     try:
+        # CDLL(None) is the process itself, which has the C library; Windows has none there.
         logf = ctypes.CDLL(None).logf
     except (AttributeError, OSError, TypeError):
         return np.float32(math.log(x))
@@ -353,11 +360,14 @@ def _log(x: np.float32) -> np.float32:
 
 def _exp(x: Node) -> Node:
     """Round the float64 exponential to float32: the value of the C library but for some ties."""
+    # float64 has 29 more bits, so the rounded value is the
+    # correctly rounded one except at near ties.
     return Cast(Map(Cast(x, "float64"), "exp"), "float32")
 
 
 def _sigmoid(margin: Node) -> Node:
     """Return ``1 / (exp(min(-x, 88.7)) + 1)``, each step in float32."""
+    # exp(88.73) exceeds float32, and infinity would make the reciprocal 0.
     return Map(Affine.of(_exp(Clip.of(Map(margin, "neg"), -np.inf, 88.7)), add=1.0), "reciprocal")
 
 
@@ -365,6 +375,7 @@ _TRANSFORMS: dict[str, Callable[[Node], Node]] = {
     **{name: _exp for name, link in LINKS.items() if link == "log"},
     **dict.fromkeys(("binary:logistic", "reg:logistic"), _sigmoid),
     "binary:hinge": lambda margin: Compare.of(margin, "gt", 0.0, "float32"),
+    # XGBoost adds the exponentials in float64.
     "multi:softprob": lambda margin: Softmax(margin, within="float64"),
     "multi:softmax": ArgMax,
 }

@@ -60,6 +60,7 @@ def _dtype(column: Any, feature: Any) -> str:
     if feature.semantic.name in NUMBERS:
         dtype = column.DESCRIPTOR.fields_by_name["dtype"].enum_type.values_by_number[column.dtype]
         return _WIDE.get(dtype.name, "float32")
+    # Integerized categories are numbers of the user's own; all others are known by their text.
     is_text = (
         feature.semantic.name == "CATEGORICAL" and not column.categorical.is_already_integerized
     )
@@ -169,6 +170,8 @@ class TreeColumns:
         if not self.asked:
             attribute, (_, kind) = next(iter(self.features.items()))
             {"BOOLEAN": self.truth, "CATEGORICAL": self.category}.get(kind, self.number)(attribute)
+        # Columns of one kind are made together, so they leave the
+        # order in which they were asked for.
         keys = [[key for key in self.asked if key[0] == what] for what in _MAKERS]
         parts = [
             _MAKERS[what](self, of_kind)
@@ -177,6 +180,7 @@ class TreeColumns:
         ]
         order = [self.asked[key] for of_kind in keys for key in of_kind]
         places = np.zeros(len(order), np.int64)
+        # The inverse of the order: where the column of each number stands now.
         places[order] = np.arange(len(order))
         return concat(parts), places
 
@@ -207,6 +211,7 @@ def _categories(columns: TreeColumns, keys: list[_Key]) -> Node:
 
 
 def _projections(columns: TreeColumns, keys: list[_Key]) -> Node:
+    # A sum replaces missing numbers by the mean; each column is filled once for all sums.
     means = {
         place: columns.mean(attribute)
         for _, attributes, places, _ in keys
@@ -251,9 +256,11 @@ def _items(step: Step, place: int, column: Any) -> Node:
     texts = {int(entry.index): str(text) for text, entry in column.categorical.items.items()}
     if sorted(texts) != list(range(size)):
         raise step.damaged(f"the dictionary of {column.name!r} does not number {size} items")
+    # The vocabulary leaves item 0 out, so the last place is the empty text: missing.
     missing = size - 1
     values = (*(texts[item] for item in range(1, size)), "")
     vocabulary = Vocabulary(values, missing, missing, missing, spelled=True)
+    # YDF takes 7, "7" and b"7" for one category, so the vocabulary spells numbers.
     codes = Codes(schema_of(step), place, vocabulary)
     return Recode(codes, (Array(np.arange(size + 1, dtype=np.float32)),))
 
@@ -311,6 +318,7 @@ def project(x: Node, fill: Array, sums: Sequence[Terms]) -> Node:
     3. The sums go back to their order.
     """
     filled = Impute(x, fill)
+    # Thousands of sums have few lengths, so few nodes hold them.
     lengths = np.array([len(weights) for _, weights in sums])
     groups = [np.flatnonzero(lengths == length) for length in np.unique(lengths)]  # 1
     parts = [_of_length(filled, [sums[i] for i in group.tolist()]) for group in groups]
@@ -321,6 +329,7 @@ def project(x: Node, fill: Array, sums: Sequence[Terms]) -> Node:
 def _of_length(x: Node, sums: Sequence[Terms]) -> Node:
     places = np.array([entry for entry, _ in sums], np.int64)
     weights = np.array([entry for _, entry in sums], np.float32)
+    # A sum of nothing is 0, and has no first term to start from.
     if not weights.shape[1]:
         return ConstantRows(x, Array(np.zeros(len(sums), np.float32)))
     terms = [
@@ -340,10 +349,12 @@ def least_factor(weight: float, bound: float) -> float:
     >>> least_factor(0.5, 3.0)
     6.0
     """
+    # Positive floats are ordered as their bits are, and negative ones the other way round.
     low = -_INFINITE - 1
     high = _INFINITE
     while high - low > 1:
         middle = (low + high) // 2
+        # A product beyond float32 is infinite, which reaches any bound, as it does in YDF.
         with np.errstate(over="ignore", under="ignore"):
             reached = np.float32(weight) * _float_at(middle) >= np.float32(bound)
         if reached:
@@ -359,5 +370,6 @@ _INFINITE = 0x7F800000
 
 def _float_at(place: int) -> np.float32:
     """Return the float at a place in their order; negative places have negative floats."""
+    # The bits of a positive float are its place.
     magnitude = np.array(abs(place), np.uint32).view(np.float32)
     return np.float32(-magnitude if place < 0 else magnitude)

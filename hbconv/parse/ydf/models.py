@@ -89,6 +89,7 @@ def class_answers(step: Step, p: Node) -> dict[str, Output]:
     classes = Labels(Array(np.array(step.estimator.label_classes())))
     if p.type.width > 1:
         return {"predict": Output(p), "predict_class": Output(ArgMax(p), classes)}
+    # At a half YDF takes the second class.
     second = Compare.of(p, "ge", 0.5, "int32")
     return {"predict": Output(p, VECTOR), "predict_class": Output(second, classes)}
 
@@ -109,8 +110,10 @@ def parse_random_forest(step: Step) -> dict[str, Output]:
         mean, leaves = _mean(step, trees, values.astype(np.float32), np.float64)
         return {"predict": Output(mean, VECTOR), **leaves}
     mean, leaves = _mean(step, trees, _shares(step, trees), np.float32)
+    # Sums of float32 shares may exceed 1 by rounding; YDF clips them.
     bounds = (Array(np.full(mean.type.width, bound, np.float32)) for bound in (0, 1))
     answers = class_answers(step, Clip(mean, *bounds))
+    # Only the label is refused: probabilities that differ in the last bit are within tolerance.
     if is_slow(step.estimator) and not step.estimator.winner_takes_all():
         del answers["predict_class"]
         hint = "The slow engine rounds sums of shares in its own way, so equal ones may differ."
@@ -130,6 +133,8 @@ def _mean(
     if is_slow(step.estimator):
         sums, leaves = sum_trees(step, trees, values, np.zeros(width, slow))
         return Cast(Affine.of(sums, div=slow(count)), "float32"), leaves
+    # Fast engines divide each leaf when they are built, which
+    # rounds otherwise than a division of the sum.
     return sum_trees(step, trees, values / values.dtype.type(count), np.zeros(width, np.float32))
 
 
@@ -142,6 +147,7 @@ def _shares(step: Step, trees: YdfTrees) -> Floats:
     kept = [2] if classes == 2 else list(range(1, classes + 1))
     if step.estimator.winner_takes_all():
         winners = trees.leaf_values(lambda node: [node.classifier.top_value], 1)
+        # Class 0 of the file is "out of the dictionary", which no label has.
         if np.any(winners[~trees.splits] < 1) or np.any(winners > classes):
             raise step.damaged(f"a leaf votes for none of the {classes} classes")
         return np.where(winners == kept, np.float32(1), np.float32(0))
@@ -149,6 +155,7 @@ def _shares(step: Step, trees: YdfTrees) -> Floats:
     total = trees.leaf_values(lambda node: [node.classifier.distribution.sum], 1)
     if not np.all(total[~trees.splits] > 0):
         raise step.damaged("a leaf counts no row")
+    # Splits have no counts, so 1 keeps their zeros; they are not read.
     shares: Floats = (counts / np.where(total, total, 1.0))[:, kept]
     return shares
 
@@ -171,6 +178,7 @@ def parse_isolation_forest(step: Step) -> dict[str, Output]:
     if not whole:
         none = ConstantRows(sums, Array(np.zeros(1, np.float32)))
         return {"predict": Output(none, VECTOR), **leaves}
+    # The division is in float32 and the power in float64, as in YDF.
     power = Cast(Affine.of(Map(sums, "neg"), div=whole), "float64")
     return {"predict": Output(Cast(Map(power, "exp2"), "float32"), VECTOR), **leaves}
 
@@ -182,6 +190,7 @@ def _random_depth(count: int) -> np.float32:
     n = np.float32(count)
     one = np.float32(1)
     two = np.float32(2)
+    # YDF rounds each step to float32.
     harmonic = np.float32(math.log(n - one)) + EULER
     return np.float32(two * harmonic - two * (n - one) / n)
 
@@ -252,6 +261,7 @@ def parse_gradient_boosted_trees(step: Step) -> dict[str, Output]:
 
 def _link(step: Step, task: str) -> Callable[[Node], Node]:
     number = step.estimator._model.loss()
+    # Imported here: whoever has a model of YDF has the package, and nobody else needs it.
     names = importlib.import_module(_LOSS_MODULE).Loss
     loss = str(names.Name(number)) if number in names.values() else str(number)
     if loss not in _LOSSES or _LOSSES[loss][0] != task:
@@ -272,7 +282,9 @@ def _scores(step: Step, classes: int) -> tuple[Node, dict[str, Output]]:
     target = np.arange(len(trees.sizes)) % width
     if _starts_from_zero(model):
         sums, leaves = sum_trees(step, trees, values, np.zeros(width, np.float32), target)
+        # Adding the initial predictions at last rounds otherwise than starting from them.
         return Affine.of(sums, add=initial), leaves
+    # The slow engine adds a single score in float64, and several in float32.
     start = initial.astype(np.float64) if is_slow(model) and width == 1 else initial
     return sum_trees(step, trees, values, start, target)
 
