@@ -189,11 +189,11 @@ def parse_dead_zone_regressor(step: Step) -> dict[str, Output]:
     return {"predict": Output(Linear.of(step.require_finite(), step.estimator.coef_), VECTOR)}
 
 
-def _named(names: Sequence[object]) -> Schema:
+def _table_of(names: Sequence[object]) -> Schema:
     return Schema.table([str(name) for name in names])
 
 
-def _framed(names: Sequence[object]) -> FrameFormat:
+def _frame_of(names: Sequence[object]) -> FrameFormat:
     return FrameFormat("given", tuple(map(str, names)))
 
 
@@ -205,8 +205,8 @@ def _choose_columns(step: Step, parameter: str, names: Sequence[object]) -> dict
 
 @parses(
     "sklego.preprocessing.ColumnSelector",
-    features=lambda est: _named(est.columns_),
-    frames=lambda est: _framed(est.columns_),
+    features=lambda est: _table_of(est.columns_),
+    frames=lambda est: _frame_of(est.columns_),
 )
 def parse_column_selector(step: Step) -> dict[str, Output]:
     """Keep some columns."""
@@ -215,8 +215,8 @@ def parse_column_selector(step: Step) -> dict[str, Output]:
 
 @parses(
     "sklego.preprocessing.ColumnDropper",
-    features=lambda est: _named(est.feature_names_),
-    frames=lambda est: _framed(est.feature_names_),
+    features=lambda est: _table_of(est.feature_names_),
+    frames=lambda est: _frame_of(est.feature_names_),
 )
 def parse_column_dropper(step: Step) -> dict[str, Output]:
     """Keep the other columns, in the fitted order."""
@@ -225,8 +225,8 @@ def parse_column_dropper(step: Step) -> dict[str, Output]:
 
 @parses(
     "sklego.preprocessing.TypeSelector",
-    features=lambda est: _named(est.feature_names_),
-    frames=lambda est: _framed(est.feature_names_),
+    features=lambda est: _table_of(est.feature_names_),
+    frames=lambda est: _frame_of(est.feature_names_),
 )
 def parse_type_selector(step: Step) -> dict[str, Output]:
     """Keep the columns that had some types in fitting; columns of other floats are refused."""

@@ -234,7 +234,7 @@ def combine(statistics: Sequence[Statistic]) -> Combinations:
     ascending = {by: np.sort(words.view(np.int64)) for by, words in hashes.items()}
     order = list(ascending)
     readings = [
-        _reading(s, order.index(by), ascending[by], s.elements[len(by) :])
+        _lay_out_reading(s, order.index(by), ascending[by], s.elements[len(by) :])
         for s, by in ((s, read_by[s.elements]) for s in statistics)
     ]
     return Combinations(tuple(order), tuple(map(Array, ascending.values())), tuple(readings))
@@ -314,7 +314,7 @@ def _mix_outcomes(categories: Words, tests: int) -> Words:
     return hashes
 
 
-def _reading(
+def _lay_out_reading(
     statistic: Statistic, combination: int, hashes: npt.NDArray[np.int64], tests: Elements
 ) -> Reading:
     """Lay out the values of a statistic by code and outcomes; the code -1 knows none.

@@ -58,9 +58,9 @@ def read_trees(
     """
     symmetric = not trees or "leaf_values" in trees[0]
     return (
-        _symmetric(trees, inputs, outputs)
+        _read_symmetric(trees, inputs, outputs)
         if symmetric
-        else _branching(trees, inputs, outputs, leaf_numbers)
+        else _read_branching(trees, inputs, outputs, leaf_numbers)
     )
 
 
@@ -118,7 +118,7 @@ def _one_against_rest(
     return start, goes_left
 
 
-def _symmetric(trees: Sequence[Tree], inputs: Inputs, outputs: int) -> FlatTrees:
+def _read_symmetric(trees: Sequence[Tree], inputs: Inputs, outputs: int) -> FlatTrees:
     """Write out each tree as a heap, its last split at the root.
 
     Leaves are then in CatBoost's order, where the first split is the lowest bit.
@@ -175,7 +175,7 @@ def _starts(sizes: Ints) -> Ints:
     return starts
 
 
-def _branching(
+def _read_branching(
     trees: Sequence[Tree],
     inputs: Inputs,
     outputs: int,

@@ -378,12 +378,12 @@ class Codes:
         # LightGBM cuts off the fraction of a category, and takes it for the number then.
         codes = CategoryCodes(x, self.sizes, cut_first=True)
         numbered = (
-            self._numbered(codes, column, listed.data)
+            self._number_listed(codes, column, listed.data)
             for column, listed in zip(self.sparse, self.listed, strict=True)
         )
         return Concat((codes, *numbered)) if self.sparse else codes
 
-    def _numbered(self, codes: Node, column: int, listed: Ints) -> Node:
+    def _number_listed(self, codes: Node, column: int, listed: Ints) -> Node:
         """Keep the codes of no category and of NaN, then number the listed ones without gaps."""
         codes_listed = np.concatenate([[FIRST_CODE - 1], FIRST_CODE + listed]).astype(
             codes.type.dtype

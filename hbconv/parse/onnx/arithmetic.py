@@ -231,7 +231,7 @@ def _spread(
     if isinstance(value, KnownTensor):
         return np.ascontiguousarray(np.broadcast_to(value.data.reshape(shape), dims)).ravel()
     places = np.broadcast_to(value.places.reshape(shape), dims)
-    taken: RowTensor = value.taking(np.ascontiguousarray(places), axis)
+    taken: RowTensor = value.take(np.ascontiguousarray(places), axis)
     return taken.node
 
 

@@ -254,13 +254,13 @@ def read_inputs(graph: Any, constants: frozenset[str], n_features: int | None) -
         if source.type.HasField("map_type"):
             inputs.append(read_map(source, alone=len(sources) == 1))
             continue
-        dtype, shape = _form(source, n_features if len(sources) == 1 else None)
+        dtype, shape = _read_form(source, n_features if len(sources) == 1 else None)
         first = inputs[-1].first + inputs[-1].width if inputs else 0
         inputs.append(OnnxInput(source.name, dtype, first, shape))
     return inputs
 
 
-def _form(source: Any, n_features: int | None) -> tuple[str, tuple[int, ...]]:
+def _read_form(source: Any, n_features: int | None) -> tuple[str, tuple[int, ...]]:
     """Return the dtype of an input, and the shape of what it holds of each row."""
     tensor = source.type.tensor_type
     if not source.type.HasField("tensor_type"):

@@ -97,7 +97,7 @@ def read_gemm(op: OnnxOperator) -> RowTensor:
     """``alpha * A @ B + beta * C`` for constant B and C."""
     x = op.rows(0)
     if op.get("transA", 0):
-        x = x.taking(np.ascontiguousarray(x.places.T), 1 - x.axis)
+        x = x.take(np.ascontiguousarray(x.places.T), 1 - x.axis)
     weights = op.constant(1)
     weights = weights.T if op.get("transB", 0) else weights
     product = _times(op, x, weights)

@@ -73,7 +73,7 @@ def read_transpose(op: OnnxOperator) -> Any:
     order = [op.axis(i, rank) for i in op.get("perm", range(rank)[::-1])]
     if sorted(order) != list(range(rank)):
         raise op.damaged(f"has no permutation of {rank} axes")
-    return x.taking(np.ascontiguousarray(x.places.transpose(order)), order.index(x.axis))
+    return x.take(np.ascontiguousarray(x.places.transpose(order)), order.index(x.axis))
 
 
 @operator("Reshape")
@@ -112,7 +112,7 @@ def reshape(op: OnnxOperator, x: Any, asked: list[int], *, copies: bool) -> Any:
             continue
         before = prod(dims[:axis])
         if before == prod(x.dims[: x.axis]) and prod(dims) == x.width:
-            return x.taking(x.places.reshape(dims), axis)
+            return x.take(x.places.reshape(dims), axis)
     shown = ["N" if abs(size) >= ROWS >> 1 else size for size in sizes]
     raise op.refuse("shape", shown, "The rows must keep an axis of their own.")
 
@@ -144,7 +144,7 @@ def read_squeeze(op: OnnxOperator) -> Any:
     if x.axis in dropped or any(x.dims[i] != 1 for i in dropped):
         raise op.refuse("axes", sorted(dropped), "They must have size 1, and not be the rows.")
     kept = [i for i in range(rank) if i not in dropped]
-    return x.taking(x.places.reshape([x.dims[i] for i in kept]), kept.index(x.axis))
+    return x.take(x.places.reshape([x.dims[i] for i in kept]), kept.index(x.axis))
 
 
 @operator("Unsqueeze")
@@ -158,7 +158,7 @@ def read_unsqueeze(op: OnnxOperator) -> Any:
     dims = [1] * rank
     for i, size in zip(old, x.dims, strict=True):
         dims[i] = size
-    return x.taking(x.places.reshape(dims), old[x.axis])
+    return x.take(x.places.reshape(dims), old[x.axis])
 
 
 @operator("Concat")
@@ -176,7 +176,7 @@ def read_concat(op: OnnxOperator) -> Any:
     if _stacks(op, tensors):
         return _stack(tensors)
     places, axis = _side_by_side(op, tensors)
-    return join_entries(tensors).taking(places, axis)
+    return join_entries(tensors).take(places, axis)
 
 
 def _stacks(op: OnnxOperator, tensors: list[RowTensor]) -> bool:
@@ -207,7 +207,7 @@ def join_texts(op: OnnxOperator, values: list[Any]) -> TextTensor:
     if any(value.folded != folded for value in values):
         raise op.refuse("inputs", "texts of two cases", "Normalize all of them.")
     joined = TextTensor((1, len(columns)), 0, columns, edits if any(edits) else (), folded)
-    moved: TextTensor = joined.taking(places, axis)
+    moved: TextTensor = joined.take(places, axis)
     return moved
 
 
@@ -219,11 +219,9 @@ def join_labels(op: OnnxOperator, values: list[LabelTensor]) -> LabelTensor:
     )
     ends = np.cumsum([len(value.table) for value in values])
     parts = np.split(codes.astype(np.int32), ends[:-1])
-    nodes = tuple(value.recoded(part) for value, part in zip(values, parts, strict=True))
+    nodes = tuple(value.recode(part) for value, part in zip(values, parts, strict=True))
     node = nodes[0] if len(nodes) == 1 else Concat(nodes)
-    moved: LabelTensor = LabelTensor((1, node.type.width), 0, node, Array(table)).taking(
-        places, axis
-    )
+    moved: LabelTensor = LabelTensor((1, node.type.width), 0, node, Array(table)).take(places, axis)
     return moved
 
 
@@ -262,7 +260,7 @@ def read_slice(op: OnnxOperator) -> Any:
         if axis == x.axis and not (start == 0 and step == 1 and end > 1 << 30):
             raise op.refuse("axes", axis, "Rows cannot be left out.")
         cuts[axis] = slice(None) if axis == x.axis else cut
-    return x.moved(lambda places: places[tuple(cuts)])
+    return x.move(lambda places: places[tuple(cuts)])
 
 
 @operator("Split")
@@ -280,7 +278,7 @@ def read_split(op: OnnxOperator) -> tuple[Any, ...]:
         raise op.damaged(f"cuts {size} entries into {sizes}")
     ends = np.cumsum(sizes)[:-1].tolist()
     return tuple(
-        x.moved(lambda places, i=i: np.split(places, ends, axis)[i]) for i in range(len(sizes))
+        x.move(lambda places, i=i: np.split(places, ends, axis)[i]) for i in range(len(sizes))
     )
 
 
@@ -291,7 +289,7 @@ def read_tile(op: OnnxOperator) -> Any:
     times = [int(i) for i in op.constant(1).ravel()]
     if len(times) != len(x.dims) or times[x.axis] != 1 or not 0 <= prod(times) < MOST_ENTRIES:
         raise op.refuse("repeats", times, "Rows cannot be repeated.")
-    return x.moved(lambda places: np.tile(places, times))
+    return x.move(lambda places: np.tile(places, times))
 
 
 @operator("Expand")
@@ -306,7 +304,7 @@ def read_expand(op: OnnxOperator) -> Any:
     if asked[axis] not in (1, ROWS) or holds_rows(np.array(sizes)) or prod(sizes) > MOST_ENTRIES:
         raise op.refuse("shape", asked, "Rows cannot be repeated.")
     dims = np.broadcast_shapes(tuple([1] * (rank - len(x.dims)) + list(x.dims)), tuple(sizes))
-    return x.taking(np.ascontiguousarray(np.broadcast_to(x.places, dims)), axis)
+    return x.take(np.ascontiguousarray(np.broadcast_to(x.places, dims)), axis)
 
 
 @operator("ConstantOfShape")
@@ -336,7 +334,7 @@ def read_gather(op: OnnxOperator) -> Any:
     if axis == x.axis or np.any((places < -x.dims[axis]) | (places >= x.dims[axis])):
         raise op.refuse("indices", places.ravel().tolist()[:4], "Rows cannot be chosen.")
     moved = np.take(x.places, places, axis)
-    return x.taking(np.ascontiguousarray(moved), x.axis + (places.ndim - 1) * (axis < x.axis))
+    return x.take(np.ascontiguousarray(moved), x.axis + (places.ndim - 1) * (axis < x.axis))
 
 
 def _gather(op: OnnxOperator, table: npt.NDArray[Any]) -> Any:
@@ -361,7 +359,7 @@ def read_extractor(op: OnnxOperator) -> Any:
     last = x.dims[-1]
     if x.axis == len(x.dims) - 1 or np.any((places < 0) | (places >= last)):
         raise op.refuse("Y", places.tolist()[:4], f"The last axis has {last} entries.")
-    return x.moved(lambda numbers: numbers[..., places])
+    return x.move(lambda numbers: numbers[..., places])
 
 
 def extract_entries(
@@ -379,13 +377,13 @@ def extract_entries(
         rows = table.reshape(prod(lead), -1).T
         node = LookupRows(require_within(op, positions, len(rows)), Array(rows))
         entries = RowTensor((1, positions.width, prod(lead)), 0, node)
-        entries = entries.taking(np.ascontiguousarray(entries.places.transpose(2, 0, 1)), 1)
+        entries = entries.take(np.ascontiguousarray(entries.places.transpose(2, 0, 1)), 1)
     else:
         raise op.refuse("X", list(table.shape), "A constant of texts must be one row.")
     dims = (*(lead or (1,)), 1, positions.width)
     entries = replace(entries, dims=dims, axis=len(dims) - 2)
     if positions.width == 1:
-        entries = entries.taking(entries.places.reshape(dims[:-1]), len(dims) - 2)
+        entries = entries.take(entries.places.reshape(dims[:-1]), len(dims) - 2)
         single: RowTensor | LabelTensor = entries
         return single
     return FlatTensor(entries)
@@ -416,7 +414,7 @@ def read_vectorizer(op: OnnxOperator) -> RowTensor:
         padded.append(x.cast("float32"))
         if size > x.width:
             # The number of zeros comes from the file, so it is bounded before memory is asked for.
-            padded.append(op.repeated(np.zeros(min(size - x.width, MOST_ENTRIES), np.float32)))
+            padded.append(op.repeat(np.zeros(min(size - x.width, MOST_ENTRIES), np.float32)))
     return join_entries(padded)
 
 

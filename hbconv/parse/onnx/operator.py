@@ -132,12 +132,12 @@ class OnnxOperator:
         if isinstance(value, LabelTensor) and value.table.data.dtype.kind in "ifb":
             return value.numbers
         if isinstance(value, KnownTensor) and value.data.dtype.kind in "ifb":
-            return self.repeated(value.data)
+            return self.repeat(value.data)
         if not isinstance(value, RowTensor):
             raise self.refuse(f"input {place}", type(value).__name__, "It must be numbers.")
         return value
 
-    def repeated(self, data: Numbers) -> RowTensor:
+    def repeat(self, data: Numbers) -> RowTensor:
         """Return a constant as a tensor over the rows, which must not have rows itself."""
         # No node computes in float16, and float32 holds its numbers exactly.
         dtype = data.dtype.name if data.dtype.name != "float16" else "float32"

@@ -118,7 +118,7 @@ def _reduce(
 def _group_axes(x: RowTensor, over: set[int]) -> tuple[Node, list[int]]:
     kept = [i for i in range(len(x.dims)) if i not in over]
     order = [*kept, *sorted(over)]
-    moved: RowTensor = x.taking(np.ascontiguousarray(x.places.transpose(order)), 0)
+    moved: RowTensor = x.take(np.ascontiguousarray(x.places.transpose(order)), 0)
     return moved.node, kept
 
 
@@ -176,9 +176,9 @@ def read_cumulative_sum(op: OnnxOperator) -> RowTensor:
     if axis == x.axis:
         raise op.refuse("axis", axis, "A sum over the rows is no answer of each row.")
     places = np.ascontiguousarray(np.moveaxis(x.places, axis, 0))
-    node = RunningSums(x.taking(places, 0).node, max(x.dims[axis], 1))
+    node = RunningSums(x.take(places, 0).node, max(x.dims[axis], 1))
     back = np.argsort(places.ravel()).astype(np.int32)
-    restored: RowTensor = x.of(node).moved(lambda numbers: back.reshape(numbers.shape))
+    restored: RowTensor = x.of(node).move(lambda numbers: back.reshape(numbers.shape))
     return restored
 
 
@@ -203,10 +203,10 @@ def read_softmax(op: OnnxOperator) -> RowTensor:
     order = [*(i for i in range(rank) if i not in over), *sorted(over)]
     places = np.ascontiguousarray(x.places.transpose(order))
     groups = prod(n for i, n in enumerate(x.dims) if i not in over)
-    taken = x.taking(places, 0).node
+    taken = x.take(places, 0).node
     node = _log_softmax(taken, groups) if op.kind == "LogSoftmax" else Softmax(taken, groups=groups)
     back = np.argsort(places.ravel()).astype(np.int32)
-    restored: RowTensor = x.of(node).moved(lambda numbers: back.reshape(numbers.shape))
+    restored: RowTensor = x.of(node).move(lambda numbers: back.reshape(numbers.shape))
     return restored
 
 
@@ -328,7 +328,7 @@ def read_scan(op: OnnxOperator) -> tuple[Value | None, ...]:
     distances = _distances(op, rows, points, kind, root=root, power=power)
     if rows == 1:
         return None, distances
-    return None, distances.taking(np.ascontiguousarray(distances.places.T), 1)
+    return None, distances.take(np.ascontiguousarray(distances.places.T), 1)
 
 
 def _measure(op: OnnxOperator) -> tuple[str, bool]:

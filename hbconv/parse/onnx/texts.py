@@ -89,7 +89,7 @@ def compare_texts(op: OnnxOperator) -> RowTensor:
     if isinstance(x, TextTensor):
         codes = text_codes(op, x, [(wanted,)] * x.width)
     else:
-        codes = x.recoded(np.where(x.table.data.astype(str) == wanted, 0, -1).astype(np.int32))
+        codes = x.recode(np.where(x.table.data.astype(str) == wanted, 0, -1).astype(np.int32))
     return RowTensor(x.dims, x.axis, Compare.of(codes, "eq", 0))
 
 
@@ -109,7 +109,7 @@ def _choose_labels(op: OnnxOperator) -> LabelTensor:
         first = sum(len(table) for table in tables)
         if isinstance(value, LabelTensor) and value.dims == condition.dims:
             tables.append(value.table.data)
-            codes.append(value.recoded(np.arange(len(value.table), dtype=np.int32) + first))
+            codes.append(value.recode(np.arange(len(value.table), dtype=np.int32) + first))
         elif isinstance(value, KnownTensor) and value.data.size == 1:
             tables.append(value.data.ravel())
             codes.append(_repeat_code(op, condition.width, first))
@@ -374,7 +374,7 @@ def _positions(
     if isinstance(value, LabelTensor):
         place = {v: i for i, v in enumerate(listed.tolist())}
         codes = [place.get(v, -1) for v in value.table.data.tolist()]
-        return value.recoded(np.array(codes, np.int32)), value.dims, value.axis
+        return value.recode(np.array(codes, np.int32)), value.dims, value.axis
     x = op.rows()
     if listed.dtype.kind == "U":
         raise op.refuse("keys", listed.tolist()[:3], f"The input holds {x.dtype}.")

@@ -103,7 +103,7 @@ class _OverRows:
         shape[self.axis] = ROWS
         return shape
 
-    def taking(self, places: npt.NDArray[np.int32], axis: int) -> Any:
+    def take(self, places: npt.NDArray[np.int32], axis: int) -> Any:
         """Return the tensor of these entries, whose rows are along an axis.
 
         Raises
@@ -116,13 +116,13 @@ class _OverRows:
         # A new shape over the same entries needs no selection.
         if np.array_equal(places.ravel(), np.arange(self.width)):
             return moved
-        return moved.selected(places.ravel())
+        return moved.select(places.ravel())
 
-    def moved(self, move: Callable[[Any], Any]) -> Any:
+    def move(self, move: Callable[[Any], Any]) -> Any:
         """Return the tensor after a movement of entries that leaves the rows where they are."""
-        return self.taking(np.ascontiguousarray(move(self.places)), self.axis)
+        return self.take(np.ascontiguousarray(move(self.places)), self.axis)
 
-    def selected(self, places: npt.NDArray[np.int32]) -> Any:
+    def select(self, places: npt.NDArray[np.int32]) -> Any:
         """Return the same shape over other entries of the node."""
         raise NotImplementedError
 
@@ -138,7 +138,7 @@ class RowTensor(_OverRows):
         """Dtype of the numbers."""
         return self.node.type.dtype
 
-    def selected(self, places: npt.NDArray[np.int32]) -> RowTensor:
+    def select(self, places: npt.NDArray[np.int32]) -> RowTensor:
         """Return the same shape over other entries of the node."""
         return replace(self, node=Select(self.node, Array(places)))
 
@@ -176,7 +176,7 @@ class LabelTensor(_OverRows):
     node: Node
     table: Array
 
-    def selected(self, places: npt.NDArray[np.int32]) -> LabelTensor:
+    def select(self, places: npt.NDArray[np.int32]) -> LabelTensor:
         """Return the same shape over other entries of the node."""
         return replace(self, node=Select(self.node, Array(places)))
 
@@ -194,7 +194,7 @@ class LabelTensor(_OverRows):
         """Replace each entry of the table."""
         return replace(self, table=Array(table))
 
-    def recoded(self, codes: npt.NDArray[np.int32]) -> Node:
+    def recode(self, codes: npt.NDArray[np.int32]) -> Node:
         """Return other codes, one for each entry of the table."""
         tables = (Array.of(np.append(-1, codes), np.int32),) * self.width
         return Recode(self.node, tables)
@@ -223,7 +223,7 @@ class TextTensor(_OverRows):
         """What replaces the texts of each entry."""
         return [dict(edits) for edits in self.edits or ((),) * len(self.columns)]
 
-    def selected(self, places: npt.NDArray[np.int32]) -> TextTensor:
+    def select(self, places: npt.NDArray[np.int32]) -> TextTensor:
         """Return the same shape over other entries of the node."""
         columns = tuple(self.columns[i] for i in places.tolist())
         edits = tuple(self.edits[i] for i in places.tolist()) if self.edits else ()

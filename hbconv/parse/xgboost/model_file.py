@@ -111,7 +111,7 @@ def _model(learner: Mapping[str, Any], n_bytes: int) -> XGBoostModel:
     scores = base_scores(param["base_score"])
     # One base score stands for all outputs in files before 3.1.
     margin = np.broadcast_to(
-        margins(scores, objective) if _linked(booster, param) else scores, (n_outputs,)
+        margins(scores, objective) if _has_link(booster, param) else scores, (n_outputs,)
     )
     cats = booster.get("gbtree", booster)["model"].get("cats", {})
     names = tuple(learner.get("feature_names", ()))
@@ -141,7 +141,7 @@ def _refusal(parameter: str, value: object, hint: str) -> UnsupportedError:
     return UnsupportedError("XGBoost", current_step(), parameter, value, hint)
 
 
-def _linked(booster: Mapping[str, Any], param: Mapping[str, Any]) -> bool:
+def _has_link(booster: Mapping[str, Any], param: Mapping[str, Any]) -> bool:
     """Tell whether base scores go through the link of the objective.
 
     Scores that were to be estimated do not, where no stage was boosted.

@@ -272,7 +272,7 @@ def _own_numbers(step: Step, place: int, size: int) -> Node:
     such a row is right.
     """
     x = _whole(step, place)
-    message = f"{_named(step, place)} holds a category below -1 or above {size - 1}."
+    message = f"{_name_column(step, place)} holds a category below -1 or above {size - 1}."
     step.check(IsOutside(x, _single(-1.0), _single(size - 1.0)), message)
     missing = ConstantRows(x, _single(float(size)))
     return Cast(Choose(Compare.of(x, "eq", -1.0), missing, x), "float32")
@@ -282,7 +282,7 @@ def truths(step: Step, places: list[int]) -> Node:
     """Return bools as 0 and 1, in float32; refuse other numbers."""
     for place in places:
         x = _whole(step, place)
-        message = f"{_named(step, place)} holds numbers other than 0 and 1. Give bools."
+        message = f"{_name_column(step, place)} holds numbers other than 0 and 1. Give bools."
         step.check(IsOutside(x, _single(0.0), _single(1.0)), message)
     return Columns(schema_of(step), Array.of(places, np.int32), "float32")
 
@@ -290,12 +290,12 @@ def truths(step: Step, places: list[int]) -> Node:
 def _whole(step: Step, place: int) -> Node:
     """Return a column as float64, and refuse numbers with a fraction, and missing ones."""
     x = Columns(schema_of(step), Array.of([place], np.int32), "float64")
-    message = f"{_named(step, place)} holds a number that is not whole, or a missing one."
+    message = f"{_name_column(step, place)} holds a number that is not whole, or a missing one."
     step.check(Not(Relation(x, Map(x, "floor"), "eq")), message)
     return x
 
 
-def _named(step: Step, place: int) -> str:
+def _name_column(step: Step, place: int) -> str:
     return f"Column {schema_of(step).columns[place].name!r} (step {step.where!r})"
 
 

@@ -111,7 +111,7 @@ def _higher(columns: TreeColumns, condition: Any) -> _Test:
     return _Test(column, threshold, not condition.na_value)
 
 
-def _discretized(columns: TreeColumns, condition: Any) -> _Test:
+def _at_boundary(columns: TreeColumns, condition: Any) -> _Test:
     """Compare with a boundary; the source compares a value that stands for the bin.
 
     Where rounding puts that value beyond the boundary, its engines disagree.
@@ -200,7 +200,7 @@ def _of_one_term(columns: TreeColumns, oblique: Any, mean: np.float32) -> _Test:
 
 _READERS: dict[str, Callable[[TreeColumns, Any], _Test]] = {
     "higher_condition": _higher,
-    "discretized_higher_condition": _discretized,
+    "discretized_higher_condition": _at_boundary,
     "true_value_condition": _is_true,
     "contains_bitmap_condition": _in_bitmap,
     "contains_condition": _in_list,
