@@ -10,12 +10,12 @@ from hbconv.array import Array
 from hbconv.containers import Labels, Node, Output, Schema
 from hbconv.parse.checks.damage import reading
 from hbconv.parse.registry import parses
-from hbconv.parse.spark import boosters, stages, trees
+from hbconv.parse.spark import boosters, stages
 from hbconv.parse.spark.boosters import BOOSTERS, count_slots
 from hbconv.parse.spark.saved_model import STAGES, SparkColumns, SparkModel, SparkStage, reads_of
 from hbconv.parse.step import Step, select
 
-__all__ = ["boosters", "stages", "trees"]
+__all__ = ["boosters", "stages"]
 
 _MADE = (
     "outputCol",
