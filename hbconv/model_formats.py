@@ -28,7 +28,6 @@ __all__ = [
     "ModelFormat",
     "find_format",
     "format_of",
-    "is_native_folder",
     "is_old_xgboost",
 ]
 
@@ -105,9 +104,8 @@ class _Content:
     @cached_property
     def unpressed(self) -> bytes:
         """The first byte of what a compressed file holds."""
-        with suppress(
-            Exception
-        ):  # whatever a damaged stream raises, or a Python without the module
+        # Whatever a damaged stream raises, or a Python without the module.
+        with suppress(Exception):
             if self.head.startswith(b"x"):
                 return zlib.decompressobj().decompress(self.head, 1)
             for magic, module in _PRESSED.items():
@@ -196,7 +194,7 @@ def _varint(file: BinaryIO) -> int:
     return value
 
 
-def is_native_folder(folder: Path) -> bool:
+def _is_native_folder(folder: Path) -> bool:
     """Tell whether Spark wrote text here, as ``saveNativeModel`` does, and no stage."""
     return not (folder / "metadata").exists() and any(folder.glob("part-*.txt"))
 
@@ -364,7 +362,7 @@ class ModelFormat(Enum):
         "folder",
         "a folder of `part-*.txt` without `metadata`",
         reader="hbconv",
-        test_folder=is_native_folder,
+        test_folder=_is_native_folder,
     )
     SPARK = FileFormat(
         "a folder of Spark ML",
