@@ -4,7 +4,7 @@ Results go to standard output (as JSON with ``--json``), errors and progress to 
 Exit codes: 0 done; 1 the command failed (bad model, bad input, answers that differ);
 2 wrong usage; 129 the terminal was closed; 130 interrupted (ctrl-C); 141 nobody reads the results;
 143 terminated.
-Shells complete names and options where argcomplete is installed and told of hbconv.
+Shells complete names and options where argcomplete is installed and registered.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ class Terminated(BaseException):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    given = sys.argv[1:] if argv is None else list(argv)
-    as_json = "--json" in given
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    as_json = "--json" in arguments
     _complete()
-    if not given:
+    if not arguments:
         parser().print_help(sys.stderr)
         return 2
     try:
         with _terminable():
-            return _run(given)
+            return _run(arguments)
     except (KeyboardInterrupt, Terminated) as stopped:
         how = "Terminated" if isinstance(stopped, Terminated) else "Interrupted"
         return fail(f"{how}; nothing was written.", as_json=as_json, code=code_of(stopped))
@@ -66,6 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str]) -> int:
+    # One command imports its own modules alone, which keeps its start short.
     named = [name for name in COMMANDS if name == argv[0]]
     options = parser(named or COMMANDS).parse_args(argv)
     try:
@@ -89,6 +90,7 @@ def _terminable() -> Iterator[None]:
 
     A signal that is ignored stays so: nohup asks for it.
     """
+    # Python sets handlers of signals in the main thread alone.
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -105,6 +107,7 @@ def _terminable() -> Iterator[None]:
 
 def _terminate(number: int, _: object) -> None:
     """End by the first signal; a shell that is closed sends more, which would disturb the end."""
+    # A second signal would interrupt the removal of half-written files.
     for other in ENDING:
         signal.signal(other, signal.SIG_IGN)
     raise Terminated(number)
@@ -190,6 +193,7 @@ def positive(text: str) -> int:
 
     An Arrow batch holds no more rows.
     """
+    # isdecimal refuses signs, blanks and underscores, which int takes.
     number = int(text) if text.isdecimal() else 0
     if not 0 < number < 1 << 31:
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 to {(1 << 31) - 1:,}")

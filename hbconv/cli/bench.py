@@ -1,10 +1,8 @@
-"""Time a model beside its source, at several batch sizes, on one or more backends.
+"""Time a model next to its source, at several batch sizes, on one or more backends.
 
-With ``--ablate`` it is timed beside itself, with rules of the optimizer left out.
+With ``--ablate`` it is timed next to itself, with rules of the optimizer left out.
 The rows are random or those of a table. The times are medians of repeated calls in this process.
 The machine's speed drifts, so compare within one run.
-
-Time a model with each rule of the optimizer left out that matters to it.
 """
 
 from __future__ import annotations
@@ -19,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from hbconv.cli import answer, positive
-from hbconv.cli.boosters import asked_source
 from hbconv.cli.sources import (
     convert_options,
     is_saved,
@@ -28,6 +25,7 @@ from hbconv.cli.sources import (
     model_arguments,
     refuse_trusted,
 )
+from hbconv.cli.verify import load_predictor
 from hbconv.engines.scorer import read_names, rows_for, with_unread
 from hbconv.errors import InputError, MissingPackageError, OptionError
 from hbconv.model import Model
@@ -87,9 +85,9 @@ def run(options: argparse.Namespace) -> int:
     contenders: dict[str, Callable[[Any], Any]] = {
         model.backend: getattr(model, method) for model in models.values()
     }
-    own = _own(source, path, options.threads or 1)
-    if own is not None:
-        contenders = {"source": getattr(own, method), **contenders}
+    predictor = _load_predictor(source, path, options.threads or 1)
+    if predictor is not None:
+        contenders = {"source": getattr(predictor, method), **contenders}
     figures = [
         _time(name, call, rows[:size], options.repeat)
         for size in options.batch
@@ -107,10 +105,10 @@ def _source(path: Path, options: argparse.Namespace) -> Any:
     return load_source(path, allow_pickle=options.allow_pickle)
 
 
-def _own(source: Any, path: Path, threads: int) -> Any:
-    """Return what answers as the source; None where there is none, or its library is missing."""
+def _load_predictor(source: Any, path: Path, threads: int) -> Any:
+    """Return what predicts as the source; None where there is none, or its library is missing."""
     try:
-        return asked_source(source, path, threads)
+        return load_predictor(source, path, threads)
     except (MissingPackageError, OptionError):
         return None
 
@@ -160,6 +158,7 @@ def _rows(model: Any, data: str | None, count: int) -> Any:
     table = rows_for(model, with_unread(model, read)).to_pandas()
     if not len(table):
         raise InputError(f"{data} holds no rows.")
+    # A small table is repeated up to the largest batch.
     rows = table.iloc[np.arange(count) % len(table)].reset_index(drop=True)
     return rows.to_numpy() if names is None and hasattr(rows, "columns") else rows
 
@@ -211,10 +210,10 @@ def ablate(model: Model, method: str, rows: Any, repeat: int) -> list[dict[str, 
             "backend": model.backend,
             "rows": len(rows),
             "rules": name,
-            "processor_seconds": found,
-            "times_slower": found / seconds[WHOLE],
+            "processor_seconds": least,
+            "times_slower": least / seconds[WHOLE],
         }
-        for name, found in seconds.items()
+        for name, least in seconds.items()
     ]
 
 
@@ -246,6 +245,7 @@ def _by_turns(
     for call in calls.values():
         call(rows)
     best = dict.fromkeys(calls, float("inf"))
+    # By turns, since the speed of a shared machine drifts within seconds.
     for _ in range(repeat):
         for name, call in calls.items():
             began = time.process_time()

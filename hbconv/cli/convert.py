@@ -1,9 +1,9 @@
 """Convert a model file and save it, or export it for another runtime.
 
 The suffix of the output decides: .hbc (hbconv's own), .onnx, .pt (TorchScript),
-.pt2 (torch.export), .so (a C library, with a header beside it). With --format
+.pt2 (torch.export), .so (a C library, with a header next to it). With --format
 triton it is a model repository of the Triton server. With --native the compiled
-kernel lies beside a .pt or .pt2, as an operator of torch.
+kernel is stored next to a .pt or .pt2, as an operator of torch.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
         "--native",
         action="store_true",
         default=None,
-        help="make the compiled kernel an operator of a .pt or .pt2, in a library beside it",
+        help="make the compiled kernel an operator of a .pt or .pt2, in a library next to it",
     )
     command.add_argument(
         "--compiled",
@@ -95,6 +95,7 @@ def compile_for(model: Model, path: Path) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Convert and write."""
+    # Impossible outputs are refused before the conversion, which may take minutes.
     how = _export_options(options)
     began = time.perf_counter()
     model = tune_model(load_model(options), options.tune)
@@ -134,8 +135,8 @@ def _export_options(options: argparse.Namespace) -> dict[str, Any]:
     elif not path.parent.is_dir():
         raise OptionError(f"-o {path}: there is no folder {path.parent}. Make it first.")
     names = ("format", "name", "file", "target", "methods", "native", "compiled")
-    given = {name: getattr(options, name) for name in names}
-    return {name: value for name, value in given.items() if value is not None}
+    values = {name: getattr(options, name) for name in names}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _size(path: Path) -> int:

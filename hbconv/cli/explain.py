@@ -77,5 +77,5 @@ def _explain(model: Model, options: argparse.Namespace) -> None:
     explanation = model.explain()
     kernels = explanation.kernels if options.kernel else ()
     facts = {"kernels": [kernel.to_dict() for kernel in kernels]} if options.kernel else {}
-    told = str(explanation) if options.verbose else f"{explanation.summary}\n{HINT}"
-    answer(options, explanation.to_dict() | facts, "\n\n".join([told, *map(str, kernels)]))
+    text = str(explanation) if options.verbose else f"{explanation.summary}\n{HINT}"
+    answer(options, explanation.to_dict() | facts, "\n\n".join([text, *map(str, kernels)]))

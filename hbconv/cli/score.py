@@ -2,11 +2,7 @@
 
 Inputs are files, folders, patterns and URLs of parquet, CSV, Arrow or JSON lines, or - for
 standard input. An output with a suffix is one file, which appears when it is complete. An output
-folder/ holds a file for each input file, and --resume goes on after an interruption.
-
-Refuse options of ``hbconv score`` that do not apply, before any work is done.
-
-Tell on standard error how many rows are scored.
+folder/ holds a file for each input file, and --resume continues after an interruption.
 """
 
 from __future__ import annotations
@@ -25,8 +21,8 @@ from typing import Any
 
 from hbconv.cli import Terminated, answer, code_of, fail, positive
 from hbconv.cli.score_folder import (
-    asked_of,
     check_outputs,
+    describe_run,
     join_rejects,
     replaces_rejects,
     score_shard,
@@ -98,14 +94,14 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--rejects",
         metavar="FILE",
-        help="set rows aside that cannot be scored, as JSON lines (.jsonl), and go on",
+        help="set rows aside that cannot be scored, as JSON lines (.jsonl), and continue",
     )
     command.add_argument(
         "--devices",
         metavar="NAMES",
         help="devices that share the batches, a process each: cuda:0,cuda:1 for example",
     )
-    command.add_argument("--resume", action="store_true", help="go on with the run of a folder")
+    command.add_argument("--resume", action="store_true", help="continue the run of a folder")
     command.add_argument(
         "--checksum",
         action="store_true",
@@ -169,6 +165,7 @@ def _shards(options: argparse.Namespace) -> Iterator[tuple[Shard, ...]]:
             raise OptionError("--encoding is for CSV and JSON lines files; here is none.")
         yield shards
         return
+    # Parquet and Arrow files are read from their end, which a pipe does not have.
     with scratch() as path:
         with path.open("wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file, 1 << 20)
@@ -197,7 +194,7 @@ def _score_file(job: ScoreJob, options: argparse.Namespace) -> tuple[int, int]:
 def _score_folder(job: ScoreJob, options: argparse.Namespace, began: float) -> int:
     folder = Folder(options.output)
     kind = options.output_format or "parquet"
-    asked = asked_of(job, folder, options, kind)
+    asked = describe_run(job, folder, options, kind)
     replaces = replaces_rejects(options, into_folder=True)
     with folder.lock():
         records = folder.begin(asked, resume=options.resume, force=options.force)
@@ -330,7 +327,7 @@ def require_encoding(name: str) -> None:
 def progress(shards: Sequence[Shard], *, quiet: bool) -> Iterator[Any]:
     """Give a function that takes rows scored, and tells of them on standard error.
 
-    A terminal is told at once, and a log after half a minute, then every half minute.
+    A terminal gets a report at once, and a log after half a minute, then every half minute.
     """
     try:
         from tqdm import tqdm
@@ -339,6 +336,7 @@ def progress(shards: Sequence[Shard], *, quiet: bool) -> Iterator[Any]:
     if quiet:
         yield lambda rows: None
         return
+    # A log keeps every line, so it gets few.
     rest = 0.1 if sys.stderr.isatty() else 30.0
     counts = [shard.rows for shard in shards if shard.rows is not None]
     total = sum(counts) if len(counts) == len(shards) else None

@@ -22,9 +22,9 @@ from hbconv.score.resumable import Folder, file_hash, require_names
 from hbconv.score.shards import Shard, is_url, open_file_system
 
 __all__ = [
-    "asked_of",
     "check_folder",
     "check_outputs",
+    "describe_run",
     "join_rejects",
     "replaces_rejects",
     "score_shard",
@@ -45,13 +45,14 @@ def score_shard(
             rejects = text_file(stack, open_output_in(*folder.at(folder.rejects(name))))
         path = stack.enter_context(open_output_in(*folder.at(name)))
         rows, rejected = job.write([shard], path, kind, rejects)
+        # While the file is still temporary: once placed, others may replace it.
         size, checksum = path.stat().st_size, file_hash(path)
     return folder.record(
         name, input=shard.name, rows=rows, rejected=rejected, bytes=size, sha256=checksum
     )
 
 
-def asked_of(
+def describe_run(
     job: ScoreJob, folder: Folder, options: argparse.Namespace, kind: str
 ) -> dict[str, Any]:
     """Return what decides the answers; a run is gone on with only when all of it is equal."""
@@ -131,32 +132,33 @@ def whole_path(place: str) -> str:
 
 
 def _check_file(
-    flag: str, given: str, options: argparse.Namespace, shards: Sequence[Shard], *, force: bool
+    flag: str, output: str, options: argparse.Namespace, shards: Sequence[Shard], *, force: bool
 ) -> None:
-    if is_url(given):
-        _require_bucket(flag, given)
+    if is_url(output):
+        _require_bucket(flag, output)
     else:
-        check_folder(Path(given), flag)
-    if any(_is_shard(given, shard) for shard in shards) or _is_same(given, options.model):
+        check_folder(Path(output), flag)
+    if any(_is_shard(output, shard) for shard in shards) or _is_same(output, options.model):
         raise OptionError(
-            f"{flag} {given} is the input itself, which would be lost. Name another file."
+            f"{flag} {output} is the input itself, which would be lost. Name another file."
         )
-    _require_outside(flag, given, options.input)
-    _check_new(flag, given, force=force)
+    _require_outside(flag, output, options.input)
+    _check_new(flag, output, force=force)
 
 
-def _require_bucket(flag: str, given: str) -> None:
+def _require_bucket(flag: str, output: str) -> None:
     """Refuse an output in a bucket that is not there: it would be sent when all is done."""
     from pyarrow import fs
 
-    system, path = open_file_system(given)
+    system, path = open_file_system(output)
+    # Only object stores have buckets; folders elsewhere are checked as files.
     if system.type_name not in ("s3", "gcs"):
         return
     bucket = path.partition("/")[0]
-    with reading(given):
-        found = system.get_file_info(bucket)
-    if found.type == fs.FileType.NotFound:
-        raise OptionError(f"{flag} {given}: there is no bucket {bucket}. Make it first.")
+    with reading(output):
+        info = system.get_file_info(bucket)
+    if info.type == fs.FileType.NotFound:
+        raise OptionError(f"{flag} {output}: there is no bucket {bucket}. Make it first.")
 
 
 def check_folder(path: Path, flag: str = "-o") -> None:
@@ -169,48 +171,49 @@ def check_folder(path: Path, flag: str = "-o") -> None:
     if not path.parent.is_dir():
         raise OptionError(f"{flag} {path}: there is no folder {path.parent}. Make it first.")
     if path.exists() and not path.is_file():
-        raise OptionError(f"{flag} {path} is no ordinary file. Name a file that is written anew.")
+        raise OptionError(f"{flag} {path} is no ordinary file. Name a file that is written whole.")
 
 
-def _require_outside(flag: str, given: str, inputs: Sequence[str]) -> None:
+def _require_outside(flag: str, output: str, inputs: Sequence[str]) -> None:
     """Refuse an output in one of the input folders, where a later run would read it."""
     for place in inputs:
-        if _is_within(given, place):
+        if _is_within(output, place):
             raise OptionError(
-                f"{flag} {given} lies in the input folder {place}, whose files are read as one "
+                f"{flag} {output} lies in the input folder {place}, whose files are read as one "
                 "table. Name a file elsewhere."
             )
 
 
-def _check_new(flag: str, given: str, *, force: bool) -> None:
+def _check_new(flag: str, output: str, *, force: bool) -> None:
     """Refuse a file that is there already, unless it may be replaced."""
     from pyarrow import fs
 
-    system, path = open_file_system(given)
-    found = system.get_file_info(path).type != fs.FileType.NotFound
-    is_link = not is_url(given) and os.path.islink(path)  # to nothing, which pyarrow does not find
-    if not force and (found or is_link):
-        raise OptionError(f"{flag} {given} is there already. Replace it with --force.")
+    system, path = open_file_system(output)
+    exists = system.get_file_info(path).type != fs.FileType.NotFound
+    is_link = not is_url(output) and os.path.islink(path)  # to nothing, which pyarrow does not find
+    if not force and (exists or is_link):
+        raise OptionError(f"{flag} {output} is there already. Replace it with --force.")
 
 
-def _is_within(given: str, folder: str) -> bool:
+def _is_within(place: str, folder: str) -> bool:
     """Say whether a path or URL is a folder, or lies in it."""
-    system, path = _located(given)
-    other, root = _located(folder)
+    system, path = _locate(place)
+    other, root = _locate(folder)
     return system == other and root in (path, *path.parents)
 
 
-def _located(place: str) -> tuple[Any, PurePath]:
+def _locate(place: str) -> tuple[Any, PurePath]:
     system, path = open_file_system(place)
     return system, PurePosixPath(path) if is_url(place) else Path(path).resolve()
 
 
-def _is_shard(given: str, shard: Shard) -> bool:
-    system, path = open_file_system(given)
-    if is_url(given) or system != shard.system:
+def _is_shard(place: str, shard: Shard) -> bool:
+    system, path = open_file_system(place)
+    if is_url(place) or system != shard.system:
         return bool(system == shard.system and path == shard.path)
     return _is_same(path, shard.path)
 
 
 def _is_same(first: str, second: str) -> bool:
+    # samefile follows links, so a link to the input counts as the input.
     return os.path.exists(first) and os.path.exists(second) and os.path.samefile(first, second)

@@ -49,14 +49,14 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 def _limits(command: argparse.ArgumentParser) -> None:
     limits = command.add_argument_group("limits")
-    for name, default, told in (
+    for name, default, meaning in (
         ("--max-rows", 100_000, "rows of a request"),
         ("--max-body-mb", 64, "size of a request, in MB"),
         ("--max-answer-mb", 256, "size of an answer, in MB"),
         ("--max-requests", 256, "requests at once; others get 503"),
         ("--batch-rows", 1024, "rows computed together"),
     ):
-        limits.add_argument(name, type=positive, default=default, help=f"{told} ({default})")
+        limits.add_argument(name, type=positive, default=default, help=f"{meaning} ({default})")
     limits.add_argument(
         "--batch-delay-ms", type=float, default=0.0, help="wait for more rows so long (0)"
     )
@@ -118,6 +118,7 @@ def run(options: argparse.Namespace) -> int:
 def _token(path: Path | None) -> str | None:
     """Read the token from its file, or from HBCONV_TOKEN; it is in no list of processes."""
     token = os.environ.get("HBCONV_TOKEN") if path is None else path.read_text("utf-8").strip()
+    # Headers carry printable ASCII; 16 characters of it are beyond guessing over a network.
     if token is not None and not (token.isascii() and token.isprintable() and len(token) >= 16):
         raise OptionError("The token is not 16 or more printable characters of ASCII.")
     return token

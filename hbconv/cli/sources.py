@@ -140,10 +140,10 @@ def model_arguments(command: argparse.ArgumentParser) -> None:
 def convert_options(options: argparse.Namespace) -> dict[str, Any]:
     """Return the keyword arguments of ``hbconv.convert`` that were given."""
     names = ("backend", "device", "precision", "strategy", "threads", "without")
-    given = {name: getattr(options, name) for name in names}
-    if given["without"] is not None:
-        given["without"] = tuple(given["without"])
-    return {name: value for name, value in given.items() if value not in (None, "auto")}
+    values = {name: getattr(options, name) for name in names}
+    if values["without"] is not None:
+        values["without"] = tuple(values["without"])
+    return {name: value for name, value in values.items() if value not in (None, "auto")}
 
 
 def _load_pickle(path: Path) -> Any:
@@ -151,7 +151,8 @@ def _load_pickle(path: Path) -> Any:
         import joblib
     except ImportError as error:
         raise MissingPackageError(
-            "Reading .pkl and .joblib files needs joblib. Install with: pip install joblib"
+            f"Reading {' and '.join(ModelFormat.PICKLE.value.suffixes)} files needs joblib. "
+            "Install with: pip install joblib"
         ) from error
     with warnings.catch_warnings():
         warnings.simplefilter(

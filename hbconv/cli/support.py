@@ -1,8 +1,6 @@
 """List the estimators that hbconv converts, the backends and the tree strategies.
 
 For an estimator it lists how each backend runs the methods.
-
-The page docs/support.md, from the same data as the command ``hbconv support``.
 """
 
 from __future__ import annotations
@@ -46,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     estimators = support_data()
     if options.estimator:
         name = _find(options.estimator, estimators)
-        answer(options, {name: estimators[name]}, "\n".join(_one(name, estimators[name])))
+        answer(options, {name: estimators[name]}, "\n".join(_describe(name, estimators[name])))
         return 0
     backends = {name: _backend(name) for name in backend_names()}
     result = {
@@ -58,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     lines = [
         *_counts(estimators),
         "",
-        *(line for name, facts in estimators.items() for line in _short(name, facts)),
+        *(line for name, facts in estimators.items() for line in _summarize(name, facts)),
         "",
         "backends:",
     ]
@@ -90,25 +88,26 @@ def right_of(facts: dict[str, Any]) -> list[str]:
 
 def refused_by_reason(facts: dict[str, Any]) -> dict[str, list[str]]:
     """Parameter values that hbconv refuses, those of one reason together."""
-    found: dict[str, list[str]] = {}
+    values_of: dict[str, list[str]] = {}
     for value, why in facts["refused"].items():
-        found.setdefault(why, []).append(value)
-    return found
+        values_of.setdefault(why, []).append(value)
+    return values_of
 
 
 def count(estimators: Estimators) -> dict[str, dict[str, int]]:
     """Estimators right on each backend, and all there are, by library."""
     libraries = sorted(
         {name.partition(".")[0] for name in estimators},
+        # scikit-learn first, since it has most of the rows.
         key=lambda library: (library != "sklearn", library),
     )
-    own = {
+    facts_of = {
         library: [facts for name, facts in estimators.items() if name.startswith(f"{library}.")]
         for library in libraries
     }
     return {
         library: {b: sum(b in right_of(f) for f in each) for b in BACKENDS} | {"all": len(each)}
-        for library, each in own.items()
+        for library, each in facts_of.items()
     }
 
 
@@ -132,7 +131,7 @@ def _counts(estimators: Estimators) -> list[str]:
     ]
 
 
-def _short(name: str, facts: dict[str, Any]) -> list[str]:
+def _summarize(name: str, facts: dict[str, Any]) -> list[str]:
     """Return a line: its methods and the backends where they are right, or why it is refused."""
     if "why" in facts:
         return [f"{name:<58} {facts['why']}"]
@@ -142,7 +141,7 @@ def _short(name: str, facts: dict[str, Any]) -> list[str]:
     return [f"{name:<58} {', '.join(facts['methods'])}{exceptions}"]
 
 
-def _one(name: str, facts: dict[str, Any]) -> list[str]:
+def _describe(name: str, facts: dict[str, Any]) -> list[str]:
     if "why" in facts:
         return [f"{name}: {facts['why']}"]
     rows = {"method": list(BACKENDS), **facts["methods"]}
@@ -251,7 +250,7 @@ def _refused(converted: Estimators) -> str:
         for why, values in refused_by_reason(facts).items()
     ]
     rows = [
-        _row(f"`{name}`", ", ".join(f"`{_escaped(value)}`" for value in values), _escaped(why))
+        _row(f"`{name}`", ", ".join(f"`{_escape(value)}`" for value in values), _escape(why))
         for name, why, values in reasons
     ]
     return (
@@ -266,5 +265,5 @@ def _row(*cells: Any) -> str:
     return f"| {' | '.join(map(str, cells))} |"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")

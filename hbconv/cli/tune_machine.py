@@ -1,7 +1,7 @@
 """Measure what operators cost on this machine, and keep it for the cost model.
 
 Small programs are timed on each backend, for a few seconds in all; compiling them comes on top. The
-factors between these times and the shipped prices are kept beside the compiled code (HBCONV_CACHE).
+factors between these times and the shipped prices are kept with the compiled code (HBCONV_CACHE).
 Predictions use them from then on, until a version changes. A new run replaces what was kept.
 """
 
@@ -68,7 +68,8 @@ def _measure(options: argparse.Namespace) -> int:
     cache = Cache.chosen()
     if cache.folder is None:
         raise OptionError("HBCONV_CACHE keeps nothing, so prices would be lost. Name a folder.")
-    names = _installed(options.backends)
+    names = _find_installed(options.backends)
+    # Each backend gets the same time, whatever its speed.
     share = options.seconds / len(names)
     times = [time for name in names for time in measure_backend(name, share)]
     today = datetime.now(UTC).date().isoformat()
@@ -108,7 +109,7 @@ def _forget(options: argparse.Namespace) -> int:
     return 0
 
 
-def _installed(asked: list[str] | None) -> list[str]:
+def _find_installed(asked: list[str] | None) -> list[str]:
     """Return the backends to time.
 
     Raises
@@ -120,13 +121,13 @@ def _installed(asked: list[str] | None) -> list[str]:
         for name in asked:
             find_backend(name).require_packages()
         return asked
-    found = [name for name in BACKENDS if _is_installed(name)]
-    if not found:
+    installed = [name for name in BACKENDS if _is_installed(name)]
+    if not installed:
         raise MissingPackageError(
             f"None of the backends {', '.join(BACKENDS)} is installed. "
             "Install with: pip install 'hbconv[tvm]'"
         )
-    return found
+    return installed
 
 
 def _is_installed(name: str) -> bool:
@@ -140,7 +141,7 @@ def _is_installed(name: str) -> bool:
 def _facts(record: PriceRecord) -> dict[str, Any]:
     """Return what JSON holds of a record."""
     factors: dict[str, Factors] = dict(record.factors)
-    shown = {name: asdict(found) for name, found in factors.items()}
+    shown = {name: asdict(each) for name, each in factors.items()}
     return {"measured": record.day, "factors": shown}
 
 

@@ -1,4 +1,4 @@
-"""SourceArguments: what methods of source models take beside the rows, by library.
+"""SourceArguments: what methods of source models take next to the rows, by library.
 
 An argument asks for the answer of another method here, changes no answer, or is refused by the name
 of what to use instead. A model takes those of its source alone.
@@ -19,6 +19,7 @@ from hbconv.names import guess
 __all__ = ["Argument", "find_answers", "find_arguments"]
 
 Methods = tuple[str, ...]
+# An array compares entry by entry, so only scalars are looked up.
 SCALARS = (bool, int, float, str, tuple, np.generic, type(None))
 
 
@@ -46,7 +47,9 @@ class Argument:
             return ()
         if not isinstance(value, SCALARS):
             return None
-        return next((found for known, found in self.answers.items() if known == value), None)
+        return next(
+            (methods for allowed, methods in self.answers.items() if allowed == value), None
+        )
 
 
 def _asks(name: str, *methods: str) -> Argument:
@@ -95,16 +98,16 @@ _TREES = (
 )
 
 
-def _prediction_type(*own: Any) -> tuple[Argument, ...]:
+def _prediction_type(*defaults: Any) -> tuple[Argument, ...]:
     """Return the arguments of CatBoost's ``predict``, and the types that it gives by default."""
     answers = {
         "RawFormulaVal": ("raw_scores",),
         "Probability": ("predict_proba",),
         "LogProbability": ("predict_log_proba",),
     }
-    known = ", ".join(map(repr, answers))
-    instead = f"A model has the types {known}, as far as it has their methods."
-    return Argument("prediction_type", answers | dict.fromkeys(own, ()), instead), *_TREES
+    types = ", ".join(map(repr, answers))
+    instead = f"A model has the types {types}, as far as it has their methods."
+    return Argument("prediction_type", answers | dict.fromkeys(defaults, ()), instead), *_TREES
 
 
 _CATBOOST = dict.fromkeys(("predict_proba", "predict_log_proba", "apply"), _TREES)
@@ -169,6 +172,7 @@ def find_arguments(source: str, method: str) -> tuple[Argument, ...]:
     ['check_input']
     """
     parts = source.split(".")
+    # The longest name first: a class may differ from its package.
     names = (".".join(parts[:count]) for count in range(len(parts), 0, -1))
     return next(
         (ARGUMENTS[name][method] for name in names if method in ARGUMENTS.get(name, ())), ()
@@ -176,16 +180,16 @@ def find_arguments(source: str, method: str) -> tuple[Argument, ...]:
 
 
 def find_answers(
-    graph: Graph, method: str, given: tuple[Any, ...], named: Mapping[str, Any]
+    graph: Graph, method: str, positional: tuple[Any, ...], named: Mapping[str, Any]
 ) -> Methods:
-    """Find the methods that answer as the source's method does with more arguments.
+    """Find the methods that return what the source's method does with more arguments.
 
     Parameters
     ----------
     graph : Graph
         Of the model that is asked.
     method : str
-    given : tuple
+    positional : tuple
         Arguments without names, in the source's order.
     named : mapping of str to object
 
@@ -200,56 +204,58 @@ def find_answers(
         The source has no such argument, or no method here answers as it asks.
     """
     asked: dict[str, Methods] = {}
-    known = find_arguments(graph.traits.source, method)
-    for argument, value in _paired(graph, method, known, given, named):
-        told = f"{argument.name}={value!r:.50}"
+    arguments = find_arguments(graph.traits.source, method)
+    for argument, value in _pair(graph, method, arguments, positional, named):
+        setting = f"{argument.name}={value!r:.50}"
         methods = argument.find_methods(value)
         if methods is None:
-            raise ArgumentError(f"{_call(graph, method)} does not take {told}. {argument.instead}")
+            raise ArgumentError(
+                f"{_call(graph, method)} does not take {setting}. {argument.instead}"
+            )
         for name in methods:
-            _require_method(graph, method, told, name)
+            _require_method(graph, method, setting, name)
         if methods:
-            asked[told] = methods
+            asked[setting] = methods
     if len(asked) > 1:
         raise ArgumentError(f"{_call(graph, method)} takes one of {' and '.join(asked)} at a time.")
     return next(iter(asked.values()), (method,))
 
 
-def _paired(
+def _pair(
     graph: Graph,
     method: str,
-    known: tuple[Argument, ...],
-    given: tuple[Any, ...],
+    arguments: tuple[Argument, ...],
+    positional: tuple[Any, ...],
     named: Mapping[str, Any],
 ) -> list[tuple[Argument, Any]]:
     """Return each argument that has a value, with its value."""
-    if len(given) > len(known):
-        names = ", ".join(argument.name for argument in known) or "nothing"
+    if len(positional) > len(arguments):
+        names = ", ".join(argument.name for argument in arguments) or "nothing"
         raise ArgumentError(
-            f"{_call(graph, method)} takes {names} beside the rows, and {len(given)} more "
-            f"argument{'s' * (len(given) > 1)} came."
+            f"{_call(graph, method)} takes {names} beside the rows, and {len(positional)} more "
+            f"argument{'s' * (len(positional) > 1)} came."
         )
-    values = {argument.name: value for argument, value in zip(known, given, strict=False)}
+    values = {argument.name: value for argument, value in zip(arguments, positional, strict=False)}
     for name in named:
         if name in values:
             raise ArgumentError(f"{_call(graph, method)} is given {name} twice.")
-        if all(name != argument.name for argument in known):
-            raise _unknown(graph, method, name, [argument.name for argument in known])
+        if all(name != argument.name for argument in arguments):
+            raise _refuse_unknown(graph, method, name, [argument.name for argument in arguments])
     values |= named
-    return [(argument, values[argument.name]) for argument in known if argument.name in values]
+    return [(argument, values[argument.name]) for argument in arguments if argument.name in values]
 
 
 def _call(graph: Graph, method: str) -> str:
     return f"{method} of this Model of {graph.traits.estimator or 'a graph'}"
 
 
-def _unknown(graph: Graph, method: str, name: str, known: list[str]) -> ArgumentError:
-    takes = f"It takes {', '.join(known)}." if known else "It takes rows alone."
-    hint = guess(name, known)
+def _refuse_unknown(graph: Graph, method: str, name: str, names: list[str]) -> ArgumentError:
+    takes = f"It takes {', '.join(names)}." if names else "It takes rows alone."
+    hint = guess(name, names)
     return ArgumentError(f"{_call(graph, method)} has no argument {name!r}.{hint} {takes}")
 
 
-def _require_method(graph: Graph, method: str, told: str, name: str) -> None:
+def _require_method(graph: Graph, method: str, setting: str, name: str) -> None:
     if name in graph.outputs:
         return
     why = graph.refused.get(
@@ -258,5 +264,5 @@ def _require_method(graph: Graph, method: str, told: str, name: str) -> None:
         "where it is converted alone.",
     )
     raise ArgumentError(
-        f"{_call(graph, method)} takes {told} where it has {name}, and it has none. {why}"
+        f"{_call(graph, method)} takes {setting} where it has {name}, and it has none. {why}"
     )

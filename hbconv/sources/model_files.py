@@ -18,13 +18,12 @@ from hbconv.parse.damage import reading
 from hbconv.parse.lightgbm.estimators import parse_lightgbm_text
 from hbconv.parse.lightgbm.model_text import decode_text
 from hbconv.parse.onnx.graph import open_onnx
-from hbconv.parse.spark.boosters import is_native_model, native_part
+from hbconv.parse.spark.boosters import native_part
 from hbconv.parse.spark.saved_model import read_spark_model
-from hbconv.parse.treelite.stored_model import read_checkpoint, read_treelite_json
+from hbconv.parse.treelite import read_checkpoint, read_treelite_json
 from hbconv.parse.xgboost.estimators import parse_xgboost_bytes
-from hbconv.parse.ydf.saved_model import is_ydf_folder, open_ydf
-from hbconv.sources.catboost_files import open_cbm
-from hbconv.sources.skops_files import load_skops
+from hbconv.parse.ydf.models import open_ydf
+from hbconv.sources.library_files import load_skops, open_cbm
 
 __all__ = ["find_kind", "open_model", "require_file"]
 
@@ -52,21 +51,20 @@ class _Content:
     n_features: int | None = None
     categories: tuple[int, ...] = ()
 
-    def opened(self) -> BinaryIO:
+    def open(self) -> BinaryIO:
         """Open the bytes from the first on."""
         return io.BytesIO(self.held) if self.path is None else self.path.open("rb")
 
     @property
     def data(self) -> bytes:
         """All bytes."""
-        with self.opened() as file:
+        with self.open() as file:
             return file.read()
 
     @property
     def format(self) -> ModelFormat | None:
-        """What they hold."""
-        with self.opened() as file:
-            return find_format(file)
+        """What the file, the folder or the bytes hold."""
+        return find_format(io.BytesIO(self.held)) if self.path is None else format_of(self.path)
 
 
 def open_model(
@@ -94,15 +92,15 @@ def open_model(
         A package that reads the format is not installed.
     """
     content = replace(_content_of(source), n_features=n_features, categories=tuple(categories))
-    if content.path is not None and content.path.is_dir():
-        return _open_folder(content.path, content)
-    found = content.format
-    if found is None:
+    kind = content.format
+    if kind is None:
         raise _unknown(content)
-    if found in REFUSED:
-        raise ConversionError(f"{content.name} is {found.value}. {REFUSED[found]}")
-    with reading(content.name, "Save the model anew."):
-        return _READERS[found](content)
+    if kind in REFUSED:
+        raise ConversionError(f"{content.name} is {kind.value}. {REFUSED[kind]}")
+    if content.path is not None and content.path.is_dir():
+        return FOLDER_READERS[kind](content.path, content)
+    with reading(content.name, "Save the model again."):
+        return READERS[kind](content)
 
 
 def require_file(path: Path) -> None:
@@ -113,15 +111,15 @@ def require_file(path: Path) -> None:
     ConversionError
     """
     try:
-        found = path.exists()
+        exists = path.exists()
     except OSError:  # no system takes a name so long
-        found = False
-    if not found:
+        exists = False
+    if not exists:
         raise ConversionError(f"No file {str(path)[:200]}.")
 
 
 def find_kind(path: Path) -> ModelFormat | None:
-    """Tell what a file holds; None for folders and for what is no model.
+    """Tell what a file or a folder holds; None for what is no model.
 
     Raises
     ------
@@ -129,14 +127,16 @@ def find_kind(path: Path) -> ModelFormat | None:
         There is no such file.
     """
     require_file(path)
-    return None if path.is_dir() else format_of(path)
+    return format_of(path)
 
 
 def _content_of(source: str | bytes | bytearray | memoryview | os.PathLike[str]) -> _Content:
     if isinstance(source, bytes | bytearray | memoryview):
         return _Content("The model", held=bytes(source))
     if isinstance(source, str):
+        # A lone surrogate is refused by the reader, by name, not by the codec here.
         content = _Content("The text", held=source.encode("utf-8", "surrogatepass"))
+        # A text has several lines, or it is JSON of a known format; all else is a path.
         if "\n" in source or (source[:1] in ("{", "[") and content.format):
             return content
     path = Path(source)
@@ -145,23 +145,21 @@ def _content_of(source: str | bytes | bytearray | memoryview | os.PathLike[str])
 
 
 def _unknown(content: _Content) -> ConversionError:
-    with content.opened() as file:
+    with content.open() as file:
         begin = file.read(24)
-    said = f"it begins with {begin!r}" if begin else "it is empty"
-    return ConversionError(f"{content.name}: unknown model format, {said}. Known: {KNOWN}.")
-
-
-def _open_folder(path: Path, content: _Content) -> object:
-    if is_ydf_folder(path):
-        return open_ydf(path)
-    if is_native_model(path):
-        with reading(path.name, "Save it anew by saveNativeModel."):
-            return _open_lightgbm(replace(content, path=native_part(path)))
-    return read_spark_model(path)
+    content_is = f"it begins with {begin!r}" if begin else "it is empty"
+    return ConversionError(
+        f"{content.name}: unknown model format, {content_is}. hbconv reads: {KNOWN}."
+    )
 
 
 def _open_lightgbm(content: _Content) -> Graph:
     return parse_lightgbm_text(decode_text(content.data), categories=content.categories)
+
+
+def _open_native_folder(path: Path, content: _Content) -> Graph:
+    with reading(path.name, "Save it again by saveNativeModel."):
+        return _open_lightgbm(replace(content, path=native_part(path)))
 
 
 def _open_cbm(content: _Content) -> object:
@@ -174,9 +172,10 @@ def _open_cbm(content: _Content) -> object:
         return open_cbm(path)
 
 
-_READERS: Mapping[ModelFormat, Callable[[_Content], object]] = {
+READERS: Mapping[ModelFormat, Callable[[_Content], object]] = {
     ModelFormat.LIGHTGBM: _open_lightgbm,
     ModelFormat.XGBOOST: lambda content: parse_xgboost_bytes(content.data),
+    ModelFormat.XGBOOST_JSON: lambda content: parse_xgboost_bytes(content.data),
     ModelFormat.XGBOOST_OLD: lambda content: parse_xgboost_bytes(content.data),
     ModelFormat.CATBOOST: _open_cbm,
     ModelFormat.CATBOOST_JSON: lambda content: parse_catboost_json(content.data),
@@ -185,3 +184,11 @@ _READERS: Mapping[ModelFormat, Callable[[_Content], object]] = {
     ModelFormat.ONNX: lambda content: open_onnx(content.path or content.data, content.n_features),
     ModelFormat.SKOPS: lambda content: load_skops(content.data, content.name, content.categories),
 }
+"""What opens each format of files that ``hbconv.convert`` reads."""
+
+FOLDER_READERS: Mapping[ModelFormat, Callable[[Path, _Content], object]] = {
+    ModelFormat.SPARK: lambda path, _: read_spark_model(path),
+    ModelFormat.SYNAPSE: _open_native_folder,
+    ModelFormat.YDF: lambda path, _: open_ydf(path),
+}
+"""What opens each format of folders."""

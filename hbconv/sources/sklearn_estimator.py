@@ -1,6 +1,6 @@
-"""SklearnEstimator: what scikit-learn asks of a fitted estimator, and a model answers.
+"""What scikit-learn asks of a fitted estimator, and a model answers.
 
-SourceMethods: the methods that models may have, as type checkers and editors see them.
+``SourceMethods`` declares the methods that models may have, for type checkers and editors.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ class SourceMethods:
     """The methods that a model may have; each model has those of its source alone.
 
     Without these declarations a misspelt method would pass every type checker, and editors could
-    complete none. Nothing is declared at run time, where ``hasattr`` tells the truth.
+    complete none. Nothing is declared at run time, where ``hasattr`` is right.
     """
 
     if TYPE_CHECKING:
 
-        def predict(self, X: Any, *given: Any, **named: Any) -> Any:  # noqa: N803
+        def predict(self, X: Any, *positional: Any, **named: Any) -> Any:  # noqa: N803
             """Predict labels, values or clusters, of shape (n_rows,) or (n_rows, n_targets)."""
 
         def predict_class(self, X: Any) -> Any:  # noqa: N803
             """Predict labels, of shape (n_rows,), where ``predict`` gives probabilities."""
 
-        def predict_proba(self, X: Any, *given: Any, **named: Any) -> Any:  # noqa: N803
+        def predict_proba(self, X: Any, *positional: Any, **named: Any) -> Any:  # noqa: N803
             """Predict probabilities of classes, of shape (n_rows, n_classes)."""
 
-        def predict_log_proba(self, X: Any, *given: Any, **named: Any) -> Any:  # noqa: N803
+        def predict_log_proba(self, X: Any, *positional: Any, **named: Any) -> Any:  # noqa: N803
             """Predict logarithms of probabilities, of shape (n_rows, n_classes)."""
 
         def predict_joint_log_proba(self, X: Any) -> Any:  # noqa: N803
@@ -47,7 +47,7 @@ class SourceMethods:
         def decision_function(self, X: Any) -> Any:  # noqa: N803
             """Score rows: of shape (n_rows,) for two classes, else (n_rows, n_classes)."""
 
-        def transform(self, X: Any, *given: Any, **named: Any) -> Any:  # noqa: N803
+        def transform(self, X: Any, *positional: Any, **named: Any) -> Any:  # noqa: N803
             """Transform rows, to shape (n_rows, n_outputs)."""
 
         def inverse_transform(self, X: Any) -> Any:  # noqa: N803
@@ -59,22 +59,22 @@ class SourceMethods:
         def mahalanobis(self, X: Any) -> Any:  # noqa: N803
             """Return the squared Mahalanobis distance of each row, of shape (n_rows,)."""
 
-        def kneighbors(self, X: Any, *given: Any, **named: Any) -> Any:  # noqa: N803
+        def kneighbors(self, X: Any, *positional: Any, **named: Any) -> Any:  # noqa: N803
             """Return distances and positions of neighbours, each of shape (n_rows, n_neighbors)."""
 
         def kneighbors_graph(self, X: Any) -> Any:  # noqa: N803
             """Return a sparse matrix with ones for neighbours, of shape (n_rows, n_samples_fit)."""
 
-        def radius_neighbors(self, X: Any, *given: Any, **named: Any) -> Any:  # noqa: N803
+        def radius_neighbors(self, X: Any, *positional: Any, **named: Any) -> Any:  # noqa: N803
             """Return distances and positions within the radius, two arrays of an array a row."""
 
         def radius_neighbors_graph(self, X: Any) -> Any:  # noqa: N803
             """Return a sparse matrix with ones within the radius: (n_rows, n_samples_fit)."""
 
-        def apply(self, X: Any, *given: Any, **named: Any) -> Any:  # noqa: N803
+        def apply(self, X: Any, *positional: Any, **named: Any) -> Any:  # noqa: N803
             """Return the leaf that each row reaches, of shape (n_rows, n_trees)."""
 
-        def decision_path(self, X: Any, *given: Any, **named: Any) -> Any:  # noqa: N803
+        def decision_path(self, X: Any, *positional: Any, **named: Any) -> Any:  # noqa: N803
             """Return the nodes that each row passes, as a sparse matrix."""
 
         def staged_predict(self, X: Any) -> Any:  # noqa: N803
@@ -218,8 +218,8 @@ def explain_absence(model: SklearnEstimator, name: str) -> str:
         )
     if name in _OF_SOME:
         return f"This Model of {estimator} has no {name}: {_OF_SOME[name]}."
-    known = [known for known in dir(model) if not known.startswith("_")]
-    hint = "" if name.startswith("_") else guess(name, known)
+    attributes = [attribute for attribute in dir(model) if not attribute.startswith("_")]
+    hint = "" if name.startswith("_") else guess(name, attributes)
     return (
         f"This Model of {estimator} has no attribute {name!r}.{hint} "
         f"Its methods are {', '.join(methods)}."

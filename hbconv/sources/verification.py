@@ -143,6 +143,7 @@ def _count_rows(rows: Any) -> int:
 def _expected(estimator: Any, model: Model, method: str, rows: Any) -> Any:
     """Return the source's answer to the rows, alone where the model answers them alone."""
     ask = getattr(estimator, method)
+    # NMF, for example, iterates until all rows of a batch have converged.
     if not any(node.alone for node in model.parsed.nodes()):
         return ask(rows)
     cut = rows.iloc if hasattr(rows, "iloc") else rows
@@ -151,19 +152,19 @@ def _expected(estimator: Any, model: Model, method: str, rows: Any) -> Any:
 
 def coarsest(model: Model, X: Any) -> str:  # noqa: N803
     """Return the coarsest dtype that a model computes in, for these rows."""
-    given = read_table(X, model.reading(X).reads).dtypes
-    return "float32" if "float32" in given or model.target.precision == "fast" else "float64"
+    dtypes = read_table(X, model.reading(X).reads).dtypes
+    return "float32" if "float32" in dtypes or model.target.precision == "fast" else "float64"
 
 
 def compare(
-    method: str, expected: Any, found: Any, coarsest: str, scale: float = 1.0
+    method: str, expected: Any, answer: Any, coarsest: str, scale: float = 1.0
 ) -> Difference:
     """Compare an answer with the source's, of the same rows.
 
     Parameters
     ----------
     method : str
-    expected, found : object
+    expected, answer : object
         Answers of any form: arrays, frames, sparse matrices, lists of these.
     coarsest : {"float32", "float64"}
         What the function of that name returns.
@@ -171,34 +172,38 @@ def compare(
         Factor of the tolerance, such as the largest input of sums of products: their rounding
         grows with it.
     """
-    expected, found = plain(expected), plain(found)
-    if expected.shape != found.shape:
+    expected, answer = plain(expected), plain(answer)
+    if expected.shape != answer.shape:
         return Difference(
             method, expected.size, np.inf, np.inf, np.inf, len(expected), 0.0, within=False
         )
-    if expected.dtype.kind != "f" or found.dtype.kind != "f":
+    if expected.dtype.kind != "f" or answer.dtype.kind != "f":
         flipped = (
-            int(np.count_nonzero((expected != found).reshape(len(expected), -1).any(axis=1)))
+            int(np.count_nonzero((expected != answer).reshape(len(expected), -1).any(axis=1)))
             if expected.size
             else 0
         )
         return Difference(method, expected.size, 0.0, 0.0, 0.0, flipped, 0.0, within=flipped == 0)
-    return _compare_floats(method, expected, found, coarsest, scale)
+    return _compare_floats(method, expected, answer, coarsest, scale)
 
 
 def _compare_floats(
-    method: str, expected: npt.NDArray[Any], found: npt.NDArray[Any], coarsest: str, scale: float
+    method: str, expected: npt.NDArray[Any], answer: npt.NDArray[Any], coarsest: str, scale: float
 ) -> Difference:
-    coarse = min(expected.dtype, found.dtype, np.dtype(coarsest), key=lambda dtype: dtype.itemsize)
-    a, b = expected.astype(np.float64), found.astype(np.float64)
+    # The coarsest of the three rounds most, so its tolerance is the one that holds.
+    coarse = min(expected.dtype, answer.dtype, np.dtype(coarsest), key=lambda dtype: dtype.itemsize)
+    a, b = expected.astype(np.float64), answer.astype(np.float64)
+    # Infinities are equal, and their difference is NaN: so equality is found first.
     same = (a == b) | (np.isnan(a) & np.isnan(b))
     with np.errstate(all="ignore"):
         gap = np.where(same, 0.0, np.where(np.isfinite(a) & np.isfinite(b), np.abs(a - b), np.inf))
+        # Values near 0 count as the tolerance: a relative difference to 0 would be infinite.
         size = np.maximum(np.abs(a), TOLERANCE[coarse.name])
         relative = np.where(same, 0.0, gap / size)
         ulp = np.where(same, 0.0, gap / np.spacing(size.astype(coarse)).astype(np.float64))
         beyond = gap > TOLERANCE[coarse.name] * scale * np.maximum(1.0, np.abs(a))
     absolute, relative_gap, ulps = (
+        # NaN on one side alone must not vanish in a maximum.
         float(np.nan_to_num(g, nan=np.inf, posinf=np.inf).max(initial=0.0))
         for g in (gap, relative, ulp)
     )
@@ -230,10 +235,10 @@ def plain(values: Any) -> npt.NDArray[Any]:
         )
     array = np.asarray(values)
     is_ragged = array.ndim == 1 and isinstance(next(iter(array), None), np.ndarray)
-    return _padded(array) if is_ragged else array
+    return _pad(array) if is_ragged else array
 
 
-def _padded(lists: npt.NDArray[np.object_]) -> npt.NDArray[np.float64]:
+def _pad(lists: npt.NDArray[np.object_]) -> npt.NDArray[np.float64]:
     """Return an array for each row as one matrix, with NaN behind the end of each."""
     padded = np.full((len(lists), max(map(len, lists))), np.nan)
     for row, values in zip(padded, lists, strict=True):

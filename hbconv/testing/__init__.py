@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from hbconv.testing.judge import Judge
 from hbconv.testing.outcomes import Outcome, Outcomes
-from hbconv.testing.watch import asked, watching
+from hbconv.testing.watch import call_unseen, watching
 
 if TYPE_CHECKING:
     import pytest
@@ -97,6 +97,6 @@ def assert_same(
     """
     judge = Judge((backend,))
     named = judge.shared(estimator, X, backend) if methods is None else methods
-    outcomes = [o for method in named for o in judge.outcomes(asked(estimator, method, X))]
+    outcomes = [o for method in named for o in judge.outcomes(call_unseen(estimator, method, X))]
     if not all(outcome.kind == "right" for outcome in outcomes):
         raise AssertionError("\n".join(str(o) for o in outcomes if o.kind != "right"))

@@ -1,6 +1,6 @@
 """Judge a call: ask hbconv the same, and compare the answers by the tolerance of ``verify``.
 
-Models of the estimators met: converted once for each fitted state, within a time limit.
+Each estimator is converted once for each fitted state, within a time limit.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from hbconv.names import ARGUMENT_METHODS, INVERSE, METHODS
 from hbconv.parse.common.members import find_source
 from hbconv.runtime.inputs.read import count_columns
 from hbconv.sources.arguments import find_arguments
-from hbconv.testing.comparison import Verdict, compared
-from hbconv.testing.outcomes import Outcome, is_library, settled
-from hbconv.testing.watch import Call
+from hbconv.testing.comparison import Verdict, compare_answers
+from hbconv.testing.outcomes import Outcome, as_list
+from hbconv.testing.watch import Call, is_library
 
 __all__ = ["Conversions", "Judge", "TooSlowError", "time_limit"]
 
@@ -53,6 +53,7 @@ class Judge:
 
     def outcomes(self, call: Call) -> list[Outcome]:
         """Return what hbconv makes of a call, for each backend."""
+        # Filters of warnings are global, so calls of several threads go one after another.
         with self._lock, warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             return [self._outcome(call, backend) for backend in self.backends]
@@ -66,7 +67,7 @@ class Judge:
         about = type(call.estimator).__name__, call.method, backend
         try:
             with time_limit(self.limit):
-                kind, reason, detail = self._judged(call, backend)
+                kind, reason, detail = self._judge_call(call, backend)
         except TooSlowError:
             kind = "skipped"
             reason = f"more than {self.limit:g} s"
@@ -78,40 +79,40 @@ class Judge:
             detail = f"{error!r}\n{where}"
         return Outcome(kind, *about, reason, detail)
 
-    def _judged(self, call: Call, backend: str) -> Verdict:
-        method, reason = _asked(call)
+    def _judge_call(self, call: Call, backend: str) -> Verdict:
+        method, reason = _find_question(call)
         if reason:
             return "skipped", reason, ""
         if method not in (*METHODS, *ARGUMENT_METHODS, INVERSE):
-            return _refused(call, f"no method {method}", "")
+            return _refusal(call, f"no method {method}", "")
         try:
             model = self._conversions.model(call.estimator, call.rows, backend)
             if not hasattr(model, method):
                 why = model.parsed.refused.get(method, "")
-                return _refused(call, f"no method {method}", why)
-            found = settled(getattr(model, method)(call.rows))
+                return _refusal(call, f"no method {method}", why)
+            answer = as_list(getattr(model, method)(call.rows))
         except VerificationError:
             raise
         except HbconvError as error:
-            own = _class_of_their_own(error)
-            if own:
-                return "skipped", f"{own} is a class of none of the libraries", ""
-            return _refused(call, reason_of(error), str(error))
+            cls = _class_of_their_own(error)
+            if cls:
+                return "skipped", f"{cls} is a class of none of the libraries", ""
+            return _refusal(call, reason_of(error), str(error))
         if call.error is not None:
             return "answered", f"{type(call.error).__name__}", str(call.error)
         if any(node.alone for node in model.parsed.nodes()):
             return "skipped", "a row is answered as if alone", ""
         asked = model.inverse if method == INVERSE else model
-        return compared(call, asked or model, found)
+        return compare_answers(call, asked or model, answer)
 
 
-def _asked(call: Call) -> tuple[str, str]:
+def _find_question(call: Call) -> tuple[str, str]:
     """Return the method of hbconv that a call is to be asked of, and why it cannot be."""
     method = "apply" if call.method == "calc_leaf_indexes" else call.method
-    known = {known.name: known for known in find_arguments(_source(call.estimator), method)}
+    arguments = {a.name: a for a in find_arguments(_source(call.estimator), method)}
     others = []
     for name, value in call.options.items():
-        methods = known[name].find_methods(value) if name in known else None
+        methods = arguments[name].find_methods(value) if name in arguments else None
         if methods is None or len(methods) > 1:
             others.append(name)
         elif methods:
@@ -134,7 +135,7 @@ def _source(estimator: Any) -> str:
         return ""
 
 
-def _refused(call: Call, reason: str, detail: str) -> Verdict:
+def _refusal(call: Call, reason: str, detail: str) -> Verdict:
     return ("refused", reason, detail) if call.error is None else ("right", "", "")
 
 
@@ -180,22 +181,22 @@ class Conversions:
         state = _state(estimator)
         width = None if sample is None else count_columns(sample)
         key = (id(estimator), state, backend, width)
-        owner, found = self._kept.get(key, (None, None))
-        if found is None or owner is None or owner() is not estimator:
-            found = _converted(estimator, backend, sample)
+        owner, model = self._kept.get(key, (None, None))
+        if model is None or owner is None or owner() is not estimator:
+            model = _convert(estimator, backend, sample)
             if state is not None:
-                self._keep(key, estimator, found)
-        if isinstance(found, HbconvError):
-            raise found
-        return found
+                self._keep(key, estimator, model)
+        if isinstance(model, HbconvError):
+            raise model
+        return model
 
-    def _keep(self, key: object, estimator: object, found: Model | HbconvError) -> None:
-        self._kept[key] = (ref(estimator), found)
+    def _keep(self, key: object, estimator: object, model: Model | HbconvError) -> None:
+        self._kept[key] = (ref(estimator), model)
         if len(self._kept) > _KEPT:
             self._kept.popitem(last=False)
 
 
-def _converted(estimator: object, backend: str, sample: Any) -> Model | HbconvError:
+def _convert(estimator: object, backend: str, sample: Any) -> Model | HbconvError:
     try:
         return convert(estimator, backend, sample=sample)
     except HbconvError as error:
@@ -204,6 +205,7 @@ def _converted(estimator: object, backend: str, sample: Any) -> Model | HbconvEr
 
 def _state(estimator: object) -> bytes | None:
     """Return a digest of all that an answer may follow from; None where it cannot be told."""
+    # Settings of scikit-learn decide the form of outputs, so a changed one converts again.
     digest = hashlib.blake2b(repr(_settings()).encode())
     try:
         digest.update(pickle.dumps(estimator, 5, buffer_callback=lambda b: digest.update(b.raw())))
@@ -225,6 +227,7 @@ def time_limit(seconds: float) -> Iterator[None]:
     A timer that someone else has set is left alone.
     """
     main = threading.current_thread() is threading.main_thread()
+    # Signals reach the main thread alone, and Windows has no interval timers.
     if not main or not hasattr(signal, "setitimer") or any(signal.getitimer(signal.ITIMER_REAL)):
         yield
         return

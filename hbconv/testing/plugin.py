@@ -50,7 +50,7 @@ class Plugin:
         self._path = config.getoption("--hbconv-report")
         self._is_worker = hasattr(config, "workerinput")
         self._test = ""
-        self._found: list[Outcome] = []
+        self._outcomes: list[Outcome] = []
         self._defects: list[Outcome] = []
         self._report = Outcomes()
         self._watching = ExitStack()
@@ -58,7 +58,7 @@ class Plugin:
 
     def _ask(self, call: Call) -> None:
         outcomes = [replace(o, test=self._test) for o in self._judge.outcomes(call)]
-        self._found += outcomes
+        self._outcomes += outcomes
         self._defects += [o for o in outcomes if o.fails and not self._only_reports]
 
     def pytest_unconfigure(self) -> None:
@@ -97,8 +97,8 @@ class Plugin:
     def pytest_runtest_makereport(self) -> Generator[None, Any, Any]:
         """Send the outcomes with the test's report, which travels between processes."""
         report = yield
-        report.hbconv = [o.to_dict() for o in self._found]
-        self._found = []
+        report.hbconv = [o.to_dict() for o in self._outcomes]
+        self._outcomes = []
         return report
 
     # In the process that reports.
@@ -107,11 +107,11 @@ class Plugin:
         """Gather what came, from this process or from one of xdist's."""
         if self._is_worker:
             return
-        found = [Outcome(**fields) for fields in getattr(report, "hbconv", ())]
-        self._report.add(found)
-        if self._path and found:
+        outcomes = [Outcome(**fields) for fields in getattr(report, "hbconv", ())]
+        self._report.add(outcomes)
+        if self._path and outcomes:
             with Path(self._path).open("a", encoding="utf-8") as file:
-                file.writelines(json.dumps(o.to_dict()) + "\n" for o in found)
+                file.writelines(json.dumps(o.to_dict()) + "\n" for o in outcomes)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print the counts."""

@@ -22,10 +22,12 @@ import xgboost
 import hbconv
 from hbconv.cli.sources import is_saved, load_source
 from hbconv.errors import ConversionError, HbconvError, OptionError, StoreError
-from hbconv.model_formats import KNOWN, ModelFormat, find_format
+from hbconv.model_formats import KNOWN, REFUSED, ModelFormat, find_format, format_of
 from hbconv.serve.model_files import find_models
-from hbconv.sources import catboost_files
+from hbconv.sources import library_files
+from hbconv.sources.model_files import FOLDER_READERS, READERS
 
+ROOT = Path(__file__).parents[2]
 ROWS = np.random.default_rng(0).normal(size=(60, 4))
 QUIET = {"verbose": -1, "num_threads": 1, "min_data_in_leaf": 5}
 BOOSTER = lightgbm.train(QUIET, lightgbm.Dataset(ROWS, ROWS[:, 0]), 3)
@@ -59,9 +61,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[ModelForm
         "LightGBM": (ModelFormat.LIGHTGBM, text),
         "LightGBM of Windows": (ModelFormat.LIGHTGBM, text.replace(b"\n", b"\r\n")),
         "UBJSON": (ModelFormat.XGBOOST, bytes(DEEP.save_raw("ubj"))),
-        "JSON": (ModelFormat.XGBOOST, bytes(DEEP.save_raw("json"))),
+        "JSON": (ModelFormat.XGBOOST_JSON, bytes(DEEP.save_raw("json"))),
         "indented JSON": (
-            ModelFormat.XGBOOST,
+            ModelFormat.XGBOOST_JSON,
             json.dumps(json.loads(bytes(DEEP.save_raw("json"))), indent=1).encode(),
         ),
         "memory of a Booster": (ModelFormat.XGBOOST, bytes(DEEP.__getstate__()["handle"])),
@@ -127,7 +129,44 @@ def test_the_first_bytes_tell(files: dict[str, tuple[ModelFormat | None, bytes]]
     """Each format is here, and none is taken for another."""
     found = {name: find_format(io.BytesIO(data)) for name, (_, data) in files.items()}
     assert found == {name: said for name, (said, _) in files.items()}
-    assert set(ModelFormat) - {ModelFormat.XGBOOST_OLD} == set(found.values()) - {None}
+    told = {kind for kind in ModelFormat if kind.value.test} - {ModelFormat.XGBOOST_OLD}
+    assert told == set(found.values()) - {None}
+
+
+def test_folders_are_told_by_their_files(tmp_path: Path) -> None:
+    """A folder that no test knows is Spark's, whose reader says what it lacks."""
+    for name in ("ydf/xdata_spec.pb", "native/part-0.txt", "stage/metadata/part-0", "empty/x"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).touch()
+    found = {path.name: format_of(path) for path in tmp_path.iterdir()}
+    spark = dict.fromkeys(("stage", "empty"), ModelFormat.SPARK)
+    assert found == {"ydf": ModelFormat.YDF, "native": ModelFormat.SYNAPSE, **spark}
+    with pytest.raises(ConversionError, match="it has no metadata"):
+        hbconv.convert(tmp_path / "empty")
+
+
+def test_each_format_has_a_reader_or_a_way_out() -> None:
+    """Files and folders of the registry are opened, or refused with what to do instead."""
+    read = {kind for kind in ModelFormat if kind not in REFUSED}
+    assert READERS.keys() == {kind for kind in read if kind.value.test}
+    assert FOLDER_READERS.keys() == {kind for kind in read if kind.value.test_folder}
+    assert all(kind.value.library in KNOWN and kind.value.reader for kind in read)
+
+
+def test_the_pages_of_the_docs_name_the_formats(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table of sources is written from the registry; that of security has each row of it."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs/site"))
+    import formats_table
+
+    page = formats_table.PAGE.read_text(encoding="utf-8")
+    assert formats_table.FIRST in page
+    assert page == formats_table.write_page(page), "python docs/site/formats_table.py"
+    security = (ROOT / "docs/security.md").read_text(encoding="utf-8")
+    short, _, parsed = security.partition("## Who reads which bytes")
+    cells = (line.split("|")[1].strip() for line in parsed.partition("\n\nThe")[0].splitlines()[4:])
+    names = [row.name for row in formats_table.read_formats()]
+    assert sorted(name for cell in cells if cell for name in cell.split(", ")) == sorted(names)
+    assert [name for name in names if name not in short and "hbconv" not in name] == []
 
 
 @pytest.mark.parametrize("kind", READ)
@@ -138,7 +177,7 @@ def test_a_model_is_read_under_any_name(
     kind: str,
 ) -> None:
     """By its path in Python and on the command line, and as bytes."""
-    monkeypatch.setattr(catboost_files, "require_readable", lambda *_: None)  # takes seconds
+    monkeypatch.setattr(library_files, "require_readable", lambda *_: None)  # takes seconds
     data = files[kind][1]
     answers = [hbconv.convert(bytearray(data), "reference").predict(ROWS)]
     for name in NAMES:
@@ -177,7 +216,7 @@ def test_what_is_not_read_is_named_with_a_way_out(
         "arrays": "unknown model format, it begins with b'PK",
         "CoreML": "unknown model format",
         "CSV": "unknown model format",
-        "nothing": "it is empty. Known: LightGBM",
+        "nothing": "it is empty. hbconv reads: CatBoost",
     }
     path = tmp_path / name
     for kind, way in ways.items():

@@ -1,7 +1,4 @@
-"""CatBoost's JSON, read without catboost.
-
-The weights of CatBoost's leaves: what its contributions of features are averaged by.
-"""
+"""CatBoost's JSON, read without catboost: trees, and the weights of their leaves."""
 
 from __future__ import annotations
 
@@ -37,11 +34,12 @@ LABELS: Mapping[str, tuple[str, tuple[type, ...]]] = {
 }
 """Dtype of the class labels, and their types in the file, by ``class_label_type``."""
 
+# float64 ends at 309 digits, and trained models write 17, so 200 in a row are none of theirs.
 _BLOCK = 100
-"""Digits of a number that float64 may not hold stand in runs of twice as many."""
+"""A number that float64 may not hold has runs of twice as many digits."""
 _EXPONENT = re.compile(rb"[eE][+]?[0-9]{3}")
 _WITHIN_NUMBER = re.compile(rb"(?:\A|[\s:,\[])-?[0-9.]+\Z")
-"""The end of a text that breaks off in a number; identifiers, as of versions, stand in quotes."""
+"""The end of a text that breaks off in a number; identifiers, as of versions, are quoted."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +99,7 @@ def read_catboost_json(
     OptionError
         There are fewer trees.
     """
+    # Before decoding: Python reads such numbers as infinite, without an error.
     _refuse_overflown(data)
     document = decode_json(data, _refuse_constant)
     _refuse_inexact(document)
@@ -115,13 +114,16 @@ def _model(
     info = document["model_info"]
     scale, bias = _scale_and_bias(document)
     inputs = Inputs.of(document["features_info"], document.get("ctr_data"))
+    # CatBoost writes one key or the other, by the growing policy.
     all_trees = document["oblivious_trees"] if "oblivious_trees" in document else document["trees"]
     first, last = (0, len(all_trees)) if trees is None else trees
+    # A slice would cut the range off in silence.
     if last > len(all_trees):
         raise OptionError(f"iterations={trees!r} goes beyond the model's {len(all_trees)} trees.")
     numbers = None if leaf_numbers is None else leaf_numbers[first:last]
     kept = all_trees[first:last]
     read = read_trees(kept, inputs, len(bias), numbers)
+    # Sums start from zero: the bias is added behind the scale.
     forest = assemble(read, np.zeros(len(bias)), strict=False, n_features=inputs.width)
     if first:  # CatBoost leaves the bias out where it leaves out the first tree
         bias = np.zeros(len(bias))
@@ -154,7 +156,7 @@ def _scale_and_bias(document: Mapping[str, Any]) -> tuple[float, npt.NDArray[np.
 def _refuse_inexact(document: Mapping[str, Any]) -> None:
     features = document["features_info"]
     if features.get("ctrs"):
-        params = _decoded(document["model_info"].get("params")) or {}
+        params = _decode_nested(document["model_info"].get("params")) or {}
         refuse_two_binarizations(params.get("cat_feature_params") or {})
     for kind in ("text_features", "embedding_features"):
         if features.get(kind):
@@ -163,7 +165,7 @@ def _refuse_inexact(document: Mapping[str, Any]) -> None:
                 [f.get("feature_id", "") for f in features[kind]],
                 "Make numbers of them before fitting.",
             )
-    declared = _decoded(document["model_info"].get("class_params")) or {}
+    declared = _decode_nested(document["model_info"].get("class_params")) or {}
     present = declared.get("class_to_label") or []
     count = max(len(declared.get("class_names") or ()), int(declared.get("classes_count") or 0))
     if len(present) < count or present != list(range(len(present))):
@@ -178,16 +180,17 @@ def _refusal(parameter: str, value: object, hint: str) -> UnsupportedError:
     return UnsupportedError("CatBoost", current_step(), parameter, value, hint)
 
 
-def _decoded(value: Any) -> Any:
+def _decode_nested(value: Any) -> Any:
     """Decode JSON that stands as text in JSON, as in some versions."""
     return read_json(value) if isinstance(value, str) else value
 
 
 def _objective(info: Mapping[str, Any]) -> str:
-    params = _decoded(info.get("params")) or {}
-    loss = params.get("loss_function") or _decoded(info.get("loss_function")) or {}
+    params = _decode_nested(info.get("params")) or {}
+    loss = params.get("loss_function") or _decode_nested(info.get("loss_function")) or {}
     name = str(loss.get("type", ""))
     flat = params.get("flat_params", {})
+    # A file in which the two differ has two meanings.
     if str(flat.get("loss_function", name)).partition(":")[0] != name:
         raise ConversionError(
             f"The CatBoost model is damaged: its loss_function is {name}, and "
@@ -197,11 +200,12 @@ def _objective(info: Mapping[str, Any]) -> str:
 
 
 def _classes(info: Mapping[str, Any], outputs: int) -> Array:
-    declared = _decoded(info.get("class_params")) or {}
+    declared = _decode_nested(info.get("class_params")) or {}
     names = declared.get("class_names")
     if not names:
         return Array(np.arange(max(outputs, 2)))
     dtype, kinds = LABELS[declared["class_label_type"]]
+    # type, not isinstance: a bool is an int to Python, and another label to CatBoost.
     if not all(type(name) in kinds for name in names):
         raise ConversionError(
             "The CatBoost model is damaged: its class_names are not all of "
@@ -222,7 +226,7 @@ def _classes(info: Mapping[str, Any], outputs: int) -> Array:
 def _refuse_overflown(data: bytes) -> None:
     """Refuse numbers that float64 cannot hold, also where nobody reads them.
 
-    CatBoost's reader stops at them without an error: the model lacks what stands behind.
+    CatBoost's reader stops at them without an error: the model lacks what comes after.
     A second pass is rare: no trained model has such long numbers.
     """
     if _may_overflow(data):
@@ -234,13 +238,14 @@ def _may_overflow(data: bytes) -> bool:
 
     A run of 200 digits has 100 of them from a multiple of 100 on.
     """
+    # uint8 wraps below "0", so one compare tests both ends of the digits.
     is_digit = np.frombuffer(data, np.uint8) - ord("0") < 10
     whole = len(data) // _BLOCK * _BLOCK
     if is_digit[:whole].reshape(-1, _BLOCK).all(axis=1).any():
         return True
     return any(
-        _WITHIN_NUMBER.search(data[max(0, found.start() - 2 * _BLOCK) : found.start()])
-        for found in _EXPONENT.finditer(data)
+        _WITHIN_NUMBER.search(data[max(0, exponent.start() - 2 * _BLOCK) : exponent.start()])
+        for exponent in _EXPONENT.finditer(data)
     )
 
 
@@ -263,6 +268,7 @@ def _cut(info: Mapping[str, Any]) -> float:
     probability = float(info.get("binclass_probability_threshold", 0.5))
     if not 0 < probability < 1:
         return -math.inf if probability <= 0 else math.inf
+    # Labels compare raw scores, so that no rounding of a probability decides a tie.
     return -math.log(1 / probability - 1)
 
 
@@ -289,27 +295,30 @@ def cover_leaves(
     weights = _weights(trees)
     if weights is None or ((forest.left.data < 0) != (forest.right.data < 0)).any():
         return None
+    # Checked before shares are computed: a damaged file would index beyond its leaves.
     if len(weights) != forest.n_leaves:
         raise ConversionError("The CatBoost model is damaged: leaf_weights has the wrong length.")
+    # CatBoost weighs such a leaf in a way of its own, as an edited file showed.
     if forest.values.data[weights < LEAST_WEIGHT].any():
         return None
+    # The expected value, which comes last, has the bias in it.
     scaled = replace(forest, values=Array(forest.values.data * scale), start=Array(bias))
     players = [*((place,) for place in range(len(inputs.names))), *inputs.shared]
-    place_of = {own: place for place, own in enumerate(players)}
-    feature = np.array([place_of[own] for own in inputs.features], np.int32)
+    place_of = {features: place for place, features in enumerate(players)}
+    feature = np.array([place_of[features] for features in inputs.features], np.int32)
     shares = _shares(forest, weights)
     return cover_forest(scaled, shares, feature[forest.feature.data], len(players))
 
 
 def _weights(trees: Sequence[Mapping[str, Any]]) -> Floats | None:
     """Read the weights of all leaves, left to right; None where some tree has none."""
-    found: list[Any] = []
+    weights: list[Any] = []
     for tree in trees:
-        own = list(tree.get("leaf_weights") or ()) if "leaf_values" in tree else [*_below(tree)]
-        if not own or None in own:
+        of_tree = list(tree.get("leaf_weights") or ()) if "leaf_values" in tree else [*_below(tree)]
+        if not of_tree or None in of_tree:
             return None
-        found += own
-    return finite_numbers(found)
+        weights += of_tree
+    return finite_numbers(weights)
 
 
 def _below(tree: Mapping[str, Any]) -> Iterator[float | None]:
@@ -326,12 +335,15 @@ def _below(tree: Mapping[str, Any]) -> Iterator[float | None]:
 def _shares(forest: Forest, weights: Floats) -> tuple[Floats, Floats]:
     """Share the weights out bottom-up; a branch without weight has nothing to share."""
     cover = np.zeros((2, forest.n_tests))
+    # Bottom-up by levels: the weight of a test is known once both of its branches are.
     for depth in range(forest.depth - 1, -1, -1):
         level = np.flatnonzero(forest.depth_of_tests == depth)
         for side, children in enumerate((forest.left.data[level], forest.right.data[level])):
             inner = children >= 0
             cover[side, level[inner]] = cover[:, children[inner]].sum(axis=0)
+            # A leaf is stored as its complement, which is negative.
             cover[side, level[~inner]] = weights[~children[~inner]]
     whole = cover.sum(axis=0)
+    # A whole of 0 is replaced by 1: the share is 0 in any case.
     shares = np.where(cover < LEAST_WEIGHT, 0.0, cover / np.where(whole > 0, whole, 1.0))
     return shares[0], shares[1]

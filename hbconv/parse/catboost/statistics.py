@@ -43,7 +43,7 @@ OPERANDS: Mapping[str, tuple[str, str | None]] = {
     TEST: ("float_feature_index", "border"),
     ONE: ("cat_feature_index", "value"),
 }
-"""Where the file says the feature of an element and what it is compared with, by its kind.
+"""Keys of the feature of an element and of what it is compared with, by its kind.
 
 Elements are hashed in this order of their kinds.
 """
@@ -134,12 +134,14 @@ def read_statistics(
         hint = "The model lacks the tables of its statistics. Fit with 'Default'."
         parameter = "final_ctr_computation_mode"
         raise UnsupportedError("CatBoost", current_step(), parameter, "Skip", hint)
+    # Measured: predictions were off by 0.7 where the file kept one table of two.
     _refuse_shared_tables(features.get("ctrs") or ())
-    found = {
+    counts = {
         name: _table(name, (tables or {}).get(name))
+        # Several statistics differ in prior and borders alone, and read one table.
         for name in dict.fromkeys(ctr["identifier"] for ctr in features.get("ctrs") or ())
     }
-    return tuple(_statistic(ctr, found[ctr["identifier"]]) for ctr in features.get("ctrs") or ())
+    return tuple(_statistic(ctr, counts[ctr["identifier"]]) for ctr in features.get("ctrs") or ())
 
 
 def _refuse_shared_tables(ctrs: Sequence[Mapping[str, Any]]) -> None:
@@ -148,8 +150,8 @@ def _refuse_shared_tables(ctrs: Sequence[Mapping[str, Any]]) -> None:
     CatBoost's own answer to such a file is another than the model's.
     """
     keys = ("target_border_idx", "prior_numerator", "prior_denomerator", "shift", "scale")
-    told = [(ctr["identifier"], *(ctr[key] for key in keys)) for ctr in ctrs]
-    if len(set(told)) < len(told):
+    identities = [(ctr["identifier"], *(ctr[key] for key in keys)) for ctr in ctrs]
+    if len(set(identities)) < len(identities):
         raise _lost_table(ctrs[0].get("ctr_type"))
 
 
@@ -191,12 +193,13 @@ def require_ascending(borders: Sequence[Any], of: str) -> None:
 
 
 def _statistic(ctr: Mapping[str, Any], table: CountTable) -> Statistic:
-    told = read_json(ctr["identifier"])
-    if told != {"identifier": ctr["elements"], "type": ctr["ctr_type"]}:
+    identifier = read_json(ctr["identifier"])
+    if identifier != {"identifier": ctr["elements"], "type": ctr["ctr_type"]}:
         raise _damaged(ctr["identifier"], "is named after other elements than it has")
     values = _values(ctr, table)
     require_ascending(ctr["borders"], f"the statistic {ctr['identifier']:.200}")
     return Statistic(
+        # The file lists elements in another order than they are hashed in.
         tuple(sorted(map(_element, ctr["elements"]), key=lambda e: [*OPERANDS].index(e.kind))),
         Array(table.hashes),
         Array(values),
@@ -225,14 +228,17 @@ def _table(name: str, table: Mapping[str, Any] | None) -> CountTable:
         raise _damaged(name, "has no table in ctr_data")
     stride = table["hash_stride"]
     flat = table["hash_map"]
+    # Each entry is a hash and at least one number; anything else would shift all later entries.
     if type(stride) is not int or stride < 2 or len(flat) % stride:
         raise _damaged(name, f"has {len(flat)} numbers in entries of {stride!r:.20}")
     written = flat[::stride]
     if not all(type(h) is str and h.isascii() and h.isdecimal() for h in written):
         raise _damaged(name, "has a hash that is no text of digits")
+    # Only texts of 20 digits may exceed 64 bits: so few are parsed here.
     if any(int(h) > int(EMPTY) for h in written if len(h) >= len(EMPTY)):
         raise _damaged(name, "has a hash beyond 64 bits")
     taken = np.array([h != EMPTY for h in written], np.bool_)
+    # Texts of digits go through uint64, since half of the hashes exceed int64.
     hashes = np.array(written, np.str_).astype(np.uint64).view(np.int64)[taken]
     counts = np.stack([finite_numbers(flat[i::stride]) for i in range(1, stride)], axis=1)[taken]
     order = np.argsort(hashes)
@@ -251,6 +257,7 @@ def _values(ctr: Mapping[str, Any], table: CountTable) -> Floats:
         [ctr[name] for name in ("prior_numerator", "prior_denomerator", "shift", "scale")]
     ).astype(np.float32)
     with np.errstate(all="ignore"):  # priors may be 0
+        # Each step is rounded to float32, in this order: borders were chosen among these values.
         values: Floats = ((counted + prior) / (whole + below) + shift) * scale
     return values
 
@@ -265,6 +272,7 @@ def _counts(ctr: Mapping[str, Any], table: CountTable) -> tuple[Floats, Floats]:
     if kind in MEANS:
         return _narrow(every[:, 0], every[:, 1])
     place = ctr["target_border_idx"]
+    # Buckets count one class; Borders count all classes above one.
     counted = every[:, place] if kind == "Buckets" else every[:, place + 1 :].sum(axis=1)
     return _narrow(counted, every.sum(axis=1))
 
@@ -282,6 +290,7 @@ def _require_counts(ctr: Mapping[str, Any], table: CountTable) -> None:
         handled = ", ".join((*SHARES, *MEANS, *FREQUENCIES))
         hint = f"hbconv handles {handled}."
         raise UnsupportedError("CatBoost", current_step(), "simple_ctr", kind, hint)
+    # A frequency counts rows; a mean has a sum and a count; shares count each class.
     needed = {**dict.fromkeys(FREQUENCIES, 1), **dict.fromkeys(MEANS, 2)}
     if width != needed.get(kind, max(width, 2)):
         raise _damaged(name, f"counts {width} numbers")

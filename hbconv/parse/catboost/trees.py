@@ -36,6 +36,7 @@ class _Tests:
 
     def tables(self, tests: Ints) -> CategoryTables | None:
         """Return the tables of the given splits."""
+        # One entry is the end of no table.
         if len(self.start) == 1:
             return None
         return CategoryTables(
@@ -57,9 +58,9 @@ def read_trees(
     """
     symmetric = not trees or "leaf_values" in trees[0]
     return (
-        _symmetric(trees, inputs, outputs)
+        _read_symmetric(trees, inputs, outputs)
         if symmetric
-        else _branching(trees, inputs, outputs, leaf_numbers)
+        else _read_branching(trees, inputs, outputs, leaf_numbers)
     )
 
 
@@ -72,15 +73,17 @@ def _tests(splits: Sequence[Mapping[str, Any]], inputs: Inputs) -> _Tests:
         raise ConversionError(
             "The CatBoost model is damaged: a split is not the one that its split_index names."
         )
-    known = [inputs.splits[split["split_index"]] for split in splits]
-    feature = np.array([split.column for split in known], np.int64)
-    threshold = np.array([split.value * (split.kind != ONE_HOT) for split in known], np.float32)
+    listed = [inputs.splits[split["split_index"]] for split in splits]
+    # The listed values are used, not those of the tree: CatBoost itself goes by the index.
+    feature = np.array([split.column for split in listed], np.int64)
+    threshold = np.array([split.value * (split.kind != ONE_HOT) for split in listed], np.float32)
     table = np.full(len(splits), -1)
     tables: dict[tuple[int, int], int] = {}
-    for i, split in enumerate(known):
+    for i, split in enumerate(listed):
         if split.kind == ONE_HOT:
             table[i] = tables.setdefault((split.column, int(split.value)), len(tables))
     nan_right = [*inputs.nan_right, *(True for _ in inputs.categories)]
+    # A statistic of 0/0 is NaN, which is above no border. Codes of categories are never NaN.
     default_left = ~np.array([*nan_right, *(False for _ in inputs.statistics)], np.bool_)[feature]
     return _Tests(
         feature,
@@ -96,8 +99,8 @@ def _is_known(split: Mapping[str, Any], inputs: Inputs) -> bool:
     index = split["split_index"]
     kind = split["split_type"]
     named, value = TOLD[kind]
-    known = type(index) is int and 0 <= index < len(inputs.splits)
-    return known and inputs.splits[index][:3] == (kind, split[named], split[value])
+    in_list = type(index) is int and 0 <= index < len(inputs.splits)
+    return in_list and inputs.splits[index][:3] == (kind, split[named], split[value])
 
 
 def _one_against_rest(
@@ -108,38 +111,44 @@ def _one_against_rest(
     Codes are 0 for unknown categories, else 1 + the position of the hash.
     """
     codes = [1 + hashes[column - first].index(value) for column, value in tables]
+    # A table ends with an entry past the code, for all larger codes.
     start = np.concatenate([[0], np.cumsum(np.array(codes, np.int64) + 2)])
     goes_left = np.ones(start[-1], np.bool_)
     goes_left[start[1:] - 2] = False
     return start, goes_left
 
 
-def _symmetric(trees: Sequence[Tree], inputs: Inputs, outputs: int) -> FlatTrees:
+def _read_symmetric(trees: Sequence[Tree], inputs: Inputs, outputs: int) -> FlatTrees:
     """Write out each tree as a heap, its last split at the root.
 
-    Leaves then stand in CatBoost's order, where the first split is the lowest bit.
+    Leaves are then in CatBoost's order, where the first split is the lowest bit.
     """
     splits = [tree.get("splits") or () for tree in trees]
-    depths = np.array([len(own) for own in splits], np.int64)
+    depths = np.array([len(of_tree) for of_tree in splits], np.int64)
     if any(
-        len(tree["leaf_values"]) != outputs << len(own)
-        for tree, own in zip(trees, splits, strict=True)
+        len(tree["leaf_values"]) != outputs << len(of_tree)
+        for tree, of_tree in zip(trees, splits, strict=True)
     ):
         raise ConversionError(
             "The CatBoost model is damaged: a symmetric tree has too few or too many leaves."
         )
-    tests = _tests([split for own in splits for split in own], inputs)
+    tests = _tests([split for of_tree in splits for split in of_tree], inputs)
     first_split, first_test, first_leaf = (
         _starts(sizes) for sizes in (depths, 2**depths - 1, 2**depths)
     )
     split_of, left, right = (np.zeros(int((2**depths - 1).sum()), np.int64) for _ in range(3))
+    # Trees of one depth are written together: a model has thousands of trees and few depths.
     for depth in np.unique(depths[depths > 0]).tolist():
-        own = np.flatnonzero(depths == depth)
+        of_depth = np.flatnonzero(depths == depth)
         node = np.arange(2**depth - 1)
-        at = first_test[own, None] + node
-        split_of[at] = first_split[own, None] + depth - np.frexp(node + 1.0)[1]
+        at = first_test[of_depth, None] + node
+        # The level of a node of a heap is the exponent of its
+        # number; the last split is at the root.
+        split_of[at] = first_split[of_depth, None] + depth - np.frexp(node + 1.0)[1]
         left[at], right[at] = (
-            _heap_children(2 * node + side, depth, first_test[own, None], first_leaf[own, None])
+            _heap_children(
+                2 * node + side, depth, first_test[of_depth, None], first_leaf[of_depth, None]
+            )
             for side in (1, 2)
         )
     values = np.concatenate(
@@ -157,6 +166,7 @@ def _symmetric(trees: Sequence[Tree], inputs: Inputs, outputs: int) -> FlatTrees
 
 def _heap_children(child: Ints, depth: int, first_test: Ints, first_leaf: Ints) -> Ints:
     inner = 2**depth - 1
+    # Numbers beyond the tests are leaves, stored as complements.
     return np.where(child < inner, first_test + child, ~(first_leaf + child - inner))
 
 
@@ -165,13 +175,13 @@ def _starts(sizes: Ints) -> Ints:
     return starts
 
 
-def _branching(
+def _read_branching(
     trees: Sequence[Tree],
     inputs: Inputs,
     outputs: int,
     leaf_numbers: Sequence[Sequence[int]] | None,
 ) -> FlatTrees:
-    nodes, right, sizes = _laid_out(trees)
+    nodes, right, sizes = _lay_out(trees)
     leaf = np.array(["value" in node for node in nodes], np.bool_)
     left = np.where(leaf, -1, np.concatenate([np.arange(size) + 1 for size in sizes]))
     values = np.zeros((len(nodes), outputs))
@@ -180,9 +190,9 @@ def _branching(
     shape = NodeTable(sizes, none, none, none, left, right, values).split()
     tests = _tests([node["split"] for node in nodes if "value" not in node], inputs)
     numbers = leaf_numbers or [
-        range(int(np.count_nonzero(own))) for own in np.split(leaf, np.cumsum(sizes)[:-1])
+        range(int(np.count_nonzero(of_tree))) for of_tree in np.split(leaf, np.cumsum(sizes)[:-1])
     ]
-    leaf_id = np.concatenate([np.asarray(own, np.int64) for own in numbers])
+    leaf_id = np.concatenate([np.asarray(of_tree, np.int64) for of_tree in numbers])
     tables = tests.tables(np.arange(len(tests.feature)))
     return replace(
         shape,
@@ -203,10 +213,10 @@ def _leaf_values(nodes: Sequence[Tree], outputs: int) -> npt.NDArray[np.float64]
         raise ConversionError(
             f"The CatBoost model is damaged: a leaf holds more or less than {outputs} numbers."
         )
-    return finite_numbers([value for own in held for value in own]).reshape(-1, outputs)
+    return finite_numbers([value for values in held for value in values]).reshape(-1, outputs)
 
 
-def _laid_out(trees: Sequence[Tree]) -> tuple[list[Tree], Ints, list[int]]:
+def _lay_out(trees: Sequence[Tree]) -> tuple[list[Tree], Ints, list[int]]:
     """Lay out the nodes of each tree: a node, its left branch, its right branch.
 
     Returns the nodes, the places of right children (-1 for a leaf), and the sizes of the trees.

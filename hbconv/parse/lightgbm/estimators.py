@@ -1,8 +1,6 @@
-"""LightGBM: the scikit-learn wrappers, the Booster, and its model text.
+"""LightGBM: the scikit-learn wrappers, the Booster, its model text, and the rows that they read.
 
-A Booster that a .skops file holds: its text, which LightGBM's own loader never sees.
-
-The rows that LightGBM reads: numbers as floats, pandas categories as codes.
+``HeldLightGBM`` stands for a Booster that a .skops file holds.
 """
 
 from __future__ import annotations
@@ -84,6 +82,7 @@ TRANSFORMS: dict[str, Callable[[Node, LightGBMModel], Node]] = {
 }
 """From the (averaged) sums to what ``Booster.predict`` returns, by objective."""
 
+# LightGBM stops early only where NeedAccuratePrediction of the objective is false.
 EARLY_STOPPED = ("binary", "multiclass", "multiclassova", "lambdarank", "rank_xendcg")
 """Objectives that ``pred_early_stop`` is heeded of: predictions of others need all trees."""
 _OFF = ("false", "-")
@@ -92,7 +91,7 @@ _OFF = ("false", "-")
 def parse_lightgbm_text(
     text: str, iterations: tuple[int, int] | None = None, categories: Sequence[int] = ()
 ) -> Graph:
-    """Read a model text into a Graph that answers like ``lightgbm.Booster``.
+    """Read a model text into a Graph that predicts like ``lightgbm.Booster``.
 
     Parameters
     ----------
@@ -110,7 +109,7 @@ def parse_lightgbm_text(
     """
     with (
         at_step("Booster"),
-        reading("The LightGBM model text", "Save it anew with booster.save_model."),
+        reading("The LightGBM model text", "Save it again with booster.save_model."),
     ):
         model = read_lightgbm_text(text, iterations, categories)
         schema = read_schema(model.names, categories=bool(model.categories))
@@ -148,6 +147,7 @@ def parse_booster(step: Step) -> dict[str, Output]:
     Once trained or read, it has the six digits of the text.
     """
     model = _read(step, step.estimator)
+    # The text rounds the factor to six digits, so a booster in training may answer otherwise.
     exact = step.estimator.params.get("sigmoid")
     if (
         exact is not None
@@ -185,6 +185,7 @@ def parse_classifier(step: Step) -> dict[str, Output]:
     raw = answers["raw_scores"]
     if hasattr(step.estimator, "decision_function"):
         answers["decision_function"] = raw
+    # LightGBM warns here and returns raw scores, whatever the method.
     if callable(step.estimator.objective_):
         return {**answers, "predict_proba": p}
     two = p.node.type.width == 1
@@ -210,6 +211,7 @@ def _label_codes(p: Node, n_classes: int) -> Node:
 def _of_booster(step: Step, model: LightGBMModel) -> dict[str, Output]:
     """Return the outputs of a booster, whose scores of no rows are a vector; wrappers refuse it."""
     answers = _answers(step, model)
+    # LightGBM answers no rows with shape (0,), also where rows have several scores.
     nothing = Array(np.empty(0))
     for method in ("predict", "raw_scores"):
         answers[method] = replace(answers[method], of_no_rows=nothing)
@@ -232,7 +234,7 @@ def booster_outputs(features: Node, model: LightGBMModel) -> dict[str, Output]:
     x = model.views.of(features)
     raw = TreeEnsemble(x, model.forest)
     return {
-        "predict": _answer(_transformed(raw, model)),
+        "predict": _answer(_transform(raw, model)),
         "raw_scores": _answer(raw),
         "apply": Output(TreeLeaves(x, model.forest)),
         **_contributions(x, model),
@@ -251,10 +253,11 @@ def _answer(node: Node) -> Output:
     return Output(node, VECTOR if node.type.width == 1 else MATRIX)
 
 
-def _transformed(raw: Node, model: LightGBMModel) -> Node:
+def _transform(raw: Node, model: LightGBMModel) -> Node:
     if model.objective not in TRANSFORMS:
         hint = f"hbconv handles {', '.join(filter(None, TRANSFORMS))}, and custom ones."
         raise UnsupportedError("LightGBM", current_step(), "objective", model.objective, hint)
+    # A division, not a product with the reciprocal: LightGBM divides, and the last bit shows it.
     mean = Affine.of(raw, div=model.iterations) if model.average else raw
     return TRANSFORMS[model.objective](mean, model)
 
@@ -274,6 +277,8 @@ def _read(step: Step, booster: Any) -> LightGBMModel:
     if isinstance(booster, HeldLightGBM):
         iterations = step.iterations or booster.iterations
         return read_lightgbm_text(booster.text, iterations, step.known_categories)
+    # None keeps the best iteration, as predict does; -1 writes all
+    # trees, of which a range is read then.
     text = _text(booster, -1 if step.iterations else None)
     return read_lightgbm_text(text, step.iterations, step.known_categories)
 
@@ -309,6 +314,8 @@ class HeldLightGBM:
     iterations: tuple[int, int] | None
     pandas_categorical: list[list[Any]]
 
+    # skops sets the state of a Booster's pickle: LightGBM 4 calls
+    # the text _handle, earlier ones handle.
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         text = state.get("_handle", state.get("handle"))
         best = state.get("best_iteration", 0)
@@ -317,6 +324,7 @@ class HeldLightGBM:
         self.text = text
         self.iterations = (0, best) if best > 0 else None
         self.pandas_categorical = category_lists(text)
+        # The text and the pickle both hold the lists; in a damaged file they may differ.
         if (state.get("pandas_categorical") or []) != self.pandas_categorical:
             raise ConversionError("The file is damaged: it holds two lists of categories.")
 
@@ -335,6 +343,7 @@ def read_schema(names: Sequence[str], *, categories: bool) -> Schema:
     Arrays of ints are read as float32, and LightGBM has no spaces in names.
     """
     made_up = list(names) == [f"Column_{i}" for i in range(len(names))]
+    # LightGBM reads arrays of ints as float32, and replaces spaces in names by underscores.
     conventions = Conventions(
         tables_only=categories, other_arrays="float32", underscored=True, names_as_text=True
     )
@@ -345,6 +354,7 @@ def read_schema(names: Sequence[str], *, categories: bool) -> Schema:
 
 def read_features(step: Step, categories: Mapping[int, Sequence[Any]]) -> Node:
     """Return all features as floats."""
+    # Neighbours of one kind share a node, so that wide tables need few.
     runs = [
         (is_category, list(run))
         for is_category, run in groupby(range(step.x.type.width), categories.__contains__)
@@ -385,5 +395,6 @@ def _code(step: Step, position: int, categories: list[Any]) -> Node:
         )
     ordered = sorted(categories) if numbers else categories
     place_of = {value: place for place, value in enumerate(categories)}
+    # Numbers are found among ascending values, and LightGBM's code is the place in its own list.
     table = np.array([np.nan, *(place_of[value] for value in ordered)], np.float32)
     return CategoryNumbers(category_codes(step, position, ordered), (Array(table),), "float")

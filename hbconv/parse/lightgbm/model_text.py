@@ -93,7 +93,7 @@ def read_lightgbm_text(
     iterations : tuple of int, optional
         First and last (not included) boosting iteration to keep.
     categories : sequence of int
-        Features that are pandas columns of categories, in order; empty where nobody told.
+        Features that are pandas columns of categories, in order; empty where they are not declared.
 
     Raises
     ------
@@ -102,6 +102,7 @@ def read_lightgbm_text(
     UnsupportedError
         A version that hbconv does not know, or category columns that the text does not tell apart.
     """
+    # Texts written on Windows have other ends of lines; LightGBM reads both.
     text = text.replace("\r\n", "\n")
     header, *blocks = text.split("\nTree=")
     settings = _settings(header)
@@ -111,6 +112,7 @@ def read_lightgbm_text(
             "model's settings."
         )
     sizes = settings["tree_sizes"].split() if "tree_sizes" in settings else None
+    # Without this mark a text that was cut between two trees would be a smaller model.
     if "\nend of trees" not in text or len(blocks) != len(blocks if sizes is None else sizes):
         raise ConversionError(DAMAGED.format("it ends before the last tree"))
     if settings.get("version") not in _VERSIONS:
@@ -133,8 +135,9 @@ def _require_sizes(sizes: list[str], blocks: list[str]) -> None:
 
     Old versions wrote no sizes.
     """
-    found = [str(len(f"\nTree={block}".encode())) for block in blocks[:-1]]
-    if sizes[:-1] != found:
+    # Sizes count bytes, and the line that begins each tree.
+    lengths = [str(len(f"\nTree={block}".encode())) for block in blocks[:-1]]
+    if sizes[:-1] != lengths:
         raise ConversionError(DAMAGED.format("tree_sizes are not the sizes of its trees"))
 
 
@@ -159,6 +162,7 @@ def _model(
                 f"outputs and {len(blocks)} trees"
             )
         )
+    # At least as many as there are iterations, so that the slice below takes all trees.
     first, last = iterations or (0, len(blocks))
     trees = [_tree(block) for block in blocks[first * outputs : last * outputs]]
     forest, views, covered = read_trees(trees, width, outputs)
@@ -178,14 +182,14 @@ def _model(
 def _objective(settings: dict[str, str], outputs: int) -> tuple[str, Mapping[str, str]]:
     """Return the objective's name and its options; its classes are as many as the outputs."""
     objective, *options = settings.get("objective", "").split() or [""]
-    told = {name: value for name, _, value in (option.partition(":") for option in options)}
-    if told.get("num_class", str(outputs)) != str(outputs):
+    values = {name: value for name, _, value in (option.partition(":") for option in options)}
+    if values.get("num_class", str(outputs)) != str(outputs):
         raise ConversionError(
             DAMAGED.format(
-                f"its objective has num_class:{told['num_class']}, but it has {outputs} outputs"
+                f"its objective has num_class:{values['num_class']}, but it has {outputs} outputs"
             )
         )
-    return objective, told
+    return objective, values
 
 
 def _tree(block: str) -> dict[str, str]:
@@ -195,6 +199,7 @@ def _tree(block: str) -> dict[str, str]:
     It ends a tree at an empty line.
     """
     lines = block.partition("\nend of trees")[0].rstrip("\n").split("\n")[1:]
+    # Found by fuzzing: LightGBM reads another tree from such lines, without an error.
     if not all("=" in line for line in lines) or "\r" in block:
         raise ConversionError(DAMAGED.format("a line of a tree is not key=value"))
     return _settings(block)
@@ -206,6 +211,7 @@ def _settings(block: str) -> dict[str, str]:
         line.partition("=") for line in block.partition("\nend of trees")[0].split("\n") if line
     ]
     settings = {key: value for key, _, value in lines}
+    # A text with two values for a key has two meanings.
     if len(settings) != len(lines):
         raise ConversionError(DAMAGED.format("a key stands twice"))
     return settings
@@ -217,6 +223,7 @@ def category_lists(text: str) -> list[list[Any]]:
     It takes twice as many characters from the end until they are two lines, whole or not.
     The lists are the last of these, or the one before.
     """
+    # Reproduces LightGBM's own search, since it decides which line is taken for the lists.
     size = len(_LISTS)
     while text.count("\n", max(len(text) - size, 0), len(text) - 1) == 0 and size < len(text):
         size *= 2
@@ -227,7 +234,9 @@ def category_lists(text: str) -> list[list[Any]]:
     return []
 
 
-def _categories(infos: list[str], text: str, told: Sequence[int]) -> Mapping[int, Sequence[Any]]:
+def _categories(
+    infos: list[str], text: str, declared: Sequence[int]
+) -> Mapping[int, Sequence[Any]]:
     """Match the lists of categories, which the text holds without their columns, to features.
 
     The user's rows tell the columns where some were given.
@@ -244,11 +253,12 @@ def _categories(infos: list[str], text: str, told: Sequence[int]) -> Mapping[int
         if i
     ]
     sizes = [len(categories) for categories in lists]
-    for columns in (told, listed):
+    for columns in (declared, listed):
         if len(columns) == len(lists) and all(
             _may_be_codes(infos[j], size) for j, size in zip(columns, sizes, strict=True)
         ):
             return dict(zip(columns, lists, strict=True))
+    # Matched from both ends: where the two agree, there is no other assignment.
     first = _match(list(enumerate(infos)), sizes)
     if first != _match(list(enumerate(infos))[::-1], sizes[::-1])[::-1] or len(first) != len(lists):
         hint = (
@@ -282,6 +292,7 @@ def _may_be_codes(info: str, size: int) -> bool:
 
     They are ``[least:largest]``, ``a:b:c`` for categories (-1 is missing), or ``none``.
     """
+    # Numeric features count missing apart; categorical ones list -1 for it.
     least = 0 if info.startswith("[") else -1
     return info == "none" or all(
         number.lstrip("-").isdigit() and least <= int(number) < size

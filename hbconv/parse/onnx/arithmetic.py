@@ -1,8 +1,6 @@
-"""Arithmetic of several tensors: sums, products, quotients, extremes and powers.
+"""Operators of entries: sums, products, functions, comparisons, choices and conversions.
 
-Bring the inputs of an operator to one shape, as ONNX does.
-
-Functions of each entry, comparisons, choices and conversions.
+The inputs of an operator are brought to one shape first, as in ONNX.
 """
 
 from __future__ import annotations
@@ -39,7 +37,7 @@ from hbconv.containers import (
 )
 from hbconv.containers.schema import MOST_EXACT_INT
 from hbconv.parse.onnx.operator import OnnxOperator, entrywise
-from hbconv.parse.onnx.texts import chosen_texts, equal_texts, is_text
+from hbconv.parse.onnx.texts import choose_texts, compare_texts, is_text
 from hbconv.parse.onnx.values import (
     DTYPES,
     NARROW,
@@ -53,7 +51,7 @@ from hbconv.parse.onnx.values import (
     require_few,
 )
 
-__all__ = ["Numbers", "added", "beside", "broadcast", "constant_node", "refuse_narrow"]
+__all__ = ["Numbers", "add", "broadcast", "constant_node", "refuse_narrow", "split_operands"]
 
 
 def refuse_narrow(op: OnnxOperator) -> None:
@@ -63,11 +61,11 @@ def refuse_narrow(op: OnnxOperator) -> None:
         raise op.refuse("input type", narrow[0], "Cast to int64 or float before.")
 
 
-def added(op: OnnxOperator, x: Operand, y: Operand) -> Node:
+def add(op: OnnxOperator, x: Operand, y: Operand) -> Node:
     """Return the sum of two operands."""
     if isinstance(x, Node) and isinstance(y, Node):
         return Add((x, y))
-    node, constant = beside(x, y)
+    node, constant = split_operands(x, y)
     if node.type.dtype.startswith("float"):
         return Affine.of(node, add=constant)
     return Add((node, constant_node(op, constant)))
@@ -75,8 +73,8 @@ def added(op: OnnxOperator, x: Operand, y: Operand) -> Node:
 
 def _subtract(op: OnnxOperator, x: Operand, y: Operand) -> Node:
     if isinstance(y, Node):
-        return added(op, x, Map(y, "neg"))
-    node, constant = beside(x, y)
+        return add(op, x, Map(y, "neg"))
+    node, constant = split_operands(x, y)
     if node.type.dtype.startswith("float"):
         return Affine.of(node, sub=constant)
     return Add((node, constant_node(op, -constant)))
@@ -85,7 +83,7 @@ def _subtract(op: OnnxOperator, x: Operand, y: Operand) -> Node:
 def _multiply(op: OnnxOperator, x: Operand, y: Operand) -> Node:
     if isinstance(x, Node) and isinstance(y, Node):
         return Multiply((x, y))
-    node, constant = beside(x, y)
+    node, constant = split_operands(x, y)
     if node.type.dtype.startswith("float"):
         return Affine.of(node, mul=constant)
     return Multiply((node, constant_node(op, constant)))
@@ -106,25 +104,27 @@ def _divide_ints(op: OnnxOperator, x: Node, y: Node) -> Node:
     A quotient that is below an int by one part of y is not rounded to it while ``x < 2**53``.
     Rows beyond are refused, and zeros as y, which end the process of onnxruntime.
     """
-    told = f"Div (node {op.name!r:.100})"
+    node_name = f"Div (node {op.name!r:.100})"
     limit = MOST_EXACT_INT
     for ints in (x, y):
         op.checks.append(
-            Check(IsOutside.of(ints, -limit, limit), f"{told} divides ints up to 2**53.", op.name)
+            Check(
+                IsOutside.of(ints, -limit, limit), f"{node_name} divides ints up to 2**53.", op.name
+            )
         )
     if isinstance(y, ConstantRows) and not y.values.data.all():
         raise op.damaged("divides by 0")
     if not isinstance(y, ConstantRows):
-        op.checks.append(Check(Compare.of(y, "eq", 0), f"{told} divides by 0.", op.name))
+        op.checks.append(Check(Compare.of(y, "eq", 0), f"{node_name} divides by 0.", op.name))
     quotient = Quotient((Cast(x, "float64"), Cast(y, "float64")))
     if x.type.dtype == "int32":
         beyond = IsOutside.of(quotient, *ends_of("int32"))
-        op.checks.append(Check(beyond, f"{told} makes a quotient beyond int32.", op.name))
+        op.checks.append(Check(beyond, f"{node_name} makes a quotient beyond int32.", op.name))
     return Cast(quotient, x.type.dtype)
 
 
 ARITHMETIC: dict[str, Callable[[OnnxOperator, Operand, Operand], Node]] = {
-    "Add": added,
+    "Add": add,
     "Sub": _subtract,
     "Mul": _multiply,
     "Div": _divide,
@@ -143,7 +143,7 @@ def read_arithmetic(op: OnnxOperator) -> RowTensor:
 def read_sum(op: OnnxOperator) -> RowTensor:
     """Add tensors up."""
     operands, shape = broadcast(op, range(len(op.inputs)))
-    total = reduce(lambda x, y: added(op, x, y), operands[1:], constant_node(op, operands[0]))
+    total = reduce(lambda x, y: add(op, x, y), operands[1:], constant_node(op, operands[0]))
     return shape.of(Affine.of(total, div=float(len(operands))) if op.kind == "Mean" else total)
 
 
@@ -165,12 +165,13 @@ def read_power(op: OnnxOperator) -> RowTensor:
     (x, exponents), shape = broadcast(op, (0, 1))
     if isinstance(exponents, Node):
         return shape.of(_power_of_two(op, x, exponents))
-    x, constant = beside(x, exponents)
+    x, constant = split_operands(x, exponents)
     powers = constant.astype(np.float64).tolist()
+    # One power takes one node; several take one for each column.
     if len({*powers}) == 1:
-        return shape.of(Cast(_raised(x, powers[0]), x.type.dtype))
+        return shape.of(Cast(_raise_to(x, powers[0]), x.type.dtype))
     columns = (Select(x, Array(np.array([i], np.int32))) for i in range(len(powers)))
-    raised = tuple(_raised(column, power) for column, power in zip(columns, powers, strict=True))
+    raised = tuple(_raise_to(column, power) for column, power in zip(columns, powers, strict=True))
     return shape.of(Cast(Concat(raised), x.type.dtype))
 
 
@@ -180,7 +181,7 @@ def _power_of_two(op: OnnxOperator, base: Operand, exponents: Node) -> Node:
     return Map(exponents, "exp2")
 
 
-def _raised(x: Node, power: float) -> Node:
+def _raise_to(x: Node, power: float) -> Node:
     return Map(x, "square") if power == 2 else Power(x, power)
 
 
@@ -194,6 +195,7 @@ def broadcast(op: OnnxOperator, places: Sequence[int]) -> tuple[list[Operand], R
     Axes are counted from the last, as in numpy.
     """
     values = [_operand(op, i) for i in places]
+    # Shapes are aligned at their last axes, so the axis of the rows counts from there too.
     rank = max(v.data.ndim if isinstance(v, KnownTensor) else len(v.dims) for v in values)
     axes = {v.axis + rank - len(v.dims) for v in values if isinstance(v, RowTensor)}
     if len(axes) != 1:
@@ -207,9 +209,9 @@ def broadcast(op: OnnxOperator, places: Sequence[int]) -> tuple[list[Operand], R
     except ValueError as error:
         raise op.damaged(f"has inputs that do not fit ({error})") from error
     require_few(dims)
-    found = [_spread(v, s, dims, axis) for v, s in zip(values, shapes, strict=True)]
-    node = next(x for x in found if isinstance(x, Node))
-    return found, RowTensor(dims, axis, node)
+    operands = [_spread(v, s, dims, axis) for v, s in zip(values, shapes, strict=True)]
+    node = next(x for x in operands if isinstance(x, Node))
+    return operands, RowTensor(dims, axis, node)
 
 
 def _operand(op: OnnxOperator, place: int) -> KnownTensor | RowTensor:
@@ -229,7 +231,7 @@ def _spread(
     if isinstance(value, KnownTensor):
         return np.ascontiguousarray(np.broadcast_to(value.data.reshape(shape), dims)).ravel()
     places = np.broadcast_to(value.places.reshape(shape), dims)
-    taken: RowTensor = value.taking(np.ascontiguousarray(places), axis)
+    taken: RowTensor = value.take(np.ascontiguousarray(places), axis)
     return taken.node
 
 
@@ -238,7 +240,7 @@ def constant_node(op: OnnxOperator, x: Operand) -> Node:
     return x if isinstance(x, Node) else ConstantRows(op.row, Array(x))
 
 
-def beside(x: Operand, y: Operand) -> tuple[Node, Numbers]:
+def split_operands(x: Operand, y: Operand) -> tuple[Node, Numbers]:
     """Return the node and the constant beside it."""
     if isinstance(x, Node) and not isinstance(y, Node):
         return x, y
@@ -260,8 +262,8 @@ def read_function(op: OnnxOperator) -> RowTensor:
     """Apply a function to each entry."""
     refuse_narrow(op)
     x = op.rows()
-    found = Map(x.node, FUNCTIONS[op.kind])
-    return x.of(found if found.type.dtype == x.dtype else Cast(found, x.dtype))
+    result = Map(x.node, FUNCTIONS[op.kind])
+    return x.of(result if result.type.dtype == x.dtype else Cast(result, x.dtype))
 
 
 @entrywise("Softplus")
@@ -287,18 +289,20 @@ def read_clip(op: OnnxOperator) -> RowTensor:
     x = op.rows()
     ends = np.finfo(x.dtype) if x.dtype.startswith("float") else np.iinfo(x.dtype)
     bounds = [
+        # Bounds are attributes before opset 11, and inputs since.
         op.get(name, default) if not op.has(i) else op.constant(i).ravel()[0]
         for i, (name, default) in enumerate((("min", ends.min), ("max", ends.max)), start=1)
     ]
     if not x.dtype.startswith("float"):
-        return _clipped_ints(x, bounds)
+        return _clip_ints(x, bounds)
     return x.of(Clip.of(x.node, *map(float, bounds))).cast(x.dtype)
 
 
-def _clipped_ints(x: RowTensor, bounds: list[Any]) -> RowTensor:
+def _clip_ints(x: RowTensor, bounds: list[Any]) -> RowTensor:
     """Compare ints as such: Clip would round them to float64."""
     node = x.node
     for relation, bound in zip(("lt", "gt"), bounds, strict=True):
+        # 2**53 + 1 came back as 2**53 when ints were clipped as floats.
         limit = Array(np.full(x.width, bound, x.dtype))
         node = Choose(Compare(node, relation, limit), ConstantRows(node, limit), node)
     return x.of(node)
@@ -314,14 +318,15 @@ MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
 def read_comparison(op: OnnxOperator) -> RowTensor:
     """Compare two tensors, or texts with a constant."""
     if op.kind == "Equal" and (is_text(op.value(0)) or is_text(op.value(1))):
-        return equal_texts(op)
+        return compare_texts(op)
     (x, y), shape = broadcast(op, (0, 1))
     relation = RELATIONS[op.kind]
+    # Compare takes numbers; bools are equal where they do not differ.
     if shape.dtype == "bool":
         return shape.of(Not(Relation(constant_node(op, x), constant_node(op, y), "xor")))
     if isinstance(x, Node) and isinstance(y, Node):
         return shape.of(Relation(x, y, relation))
-    node, constant = beside(x, y)
+    node, constant = split_operands(x, y)
     relation = relation if node is x else MIRRORED[relation]
     return shape.of(Compare(node, relation, Array(constant)))
 
@@ -362,7 +367,7 @@ def read_is_inf(op: OnnxOperator) -> RowTensor:
 def read_where(op: OnnxOperator) -> RowTensor | LabelTensor | TextTensor:
     """Choose between two tensors, or between texts."""
     if is_text(op.value(1)) or is_text(op.value(2)):
-        return chosen_texts(op)
+        return choose_texts(op)
     (condition, x, y), shape = broadcast(op, (0, 1, 2))
     nodes = [constant_node(op, v) for v in (condition, x, y)]
     return shape.of(Choose(nodes[0], nodes[1], nodes[2]))
@@ -379,7 +384,7 @@ def read_cast(op: OnnxOperator) -> RowTensor | LabelTensor | TextTensor:
         raise op.refuse("input", "maps", "A list of dicts is no tensor.")
     dtype = DTYPES[to]
     if isinstance(value, LabelTensor):
-        return value.through(_converted(op, value.table.data, dtype))
+        return value.through(_convert_table(op, value.table.data, dtype))
     if isinstance(value, TextTensor):
         if dtype != "string":
             raise op.refuse("to", dtype, "Texts of the input must be encoded.")
@@ -392,28 +397,30 @@ def cast(op: OnnxOperator, x: RowTensor, dtype: str) -> RowTensor:
     if dtype == "string":
         raise op.refuse("to", dtype, "hbconv makes no texts of computed numbers.")
     if dtype == "bool" and x.dtype != "bool":
+        # NaN differs from 0, and is true to onnxruntime too.
         return x.of(Compare(x.node, "ne", Array(np.zeros(x.width, x.dtype))))
-    return _narrowed(op, x, dtype) if dtype in NARROW.values() else x.cast(dtype)
+    return _narrow(op, x, dtype) if dtype in NARROW.values() else x.cast(dtype)
 
 
-def _narrowed(op: OnnxOperator, x: RowTensor, dtype: str) -> RowTensor:
+def _narrow(op: OnnxOperator, x: RowTensor, dtype: str) -> RowTensor:
     """Convert to a type of ints that holds less; rows that would wrap around are refused."""
     if isinstance(x, NarrowTensor) and x.narrow == dtype:
         return x
     held = x.cast("int64").node
     if x.dtype != "bool":
         least, most = ends_of(dtype)
-        told = f"Cast (node {op.name!r:.100}) writes {dtype}: {least} to {most}, not beyond."
-        op.checks.append(Check(IsOutside.of(held, least, most), told, op.name))
+        message = f"Cast (node {op.name!r:.100}) writes {dtype}: {least} to {most}, not beyond."
+        op.checks.append(Check(IsOutside.of(held, least, most), message, op.name))
     return NarrowTensor(x.dims, x.axis, held, dtype)
 
 
-def _converted(op: OnnxOperator, table: Numbers, dtype: str) -> Numbers:
+def _convert_table(op: OnnxOperator, table: Numbers, dtype: str) -> Numbers:
     if dtype == "string":
         if table.dtype.kind == "f":
             raise op.refuse("to", dtype, "hbconv makes no texts of floats.")
         return table.astype(str)
     try:
+        # Texts become floats first, since "1.0" is no int to numpy.
         return table.astype(np.float64 if table.dtype.kind in "UO" else table.dtype).astype(dtype)
     except ValueError as error:
         raise op.refuse("to", dtype, f"A label is no number ({error}).") from error

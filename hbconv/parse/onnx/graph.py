@@ -1,6 +1,6 @@
 """Walk an ONNX file from its inputs to its outputs: each operator by its reader.
 
-Recognise the methods of an estimator among the outputs of an ONNX file.
+The outputs become the methods of an estimator, by their names and kinds.
 """
 
 from __future__ import annotations
@@ -36,9 +36,8 @@ from hbconv.containers import (
 )
 from hbconv.errors import ConversionError, MissingPackageError, UnsupportedError
 from hbconv.parse.damage import reading
-from hbconv.parse.onnx.inputs import FileInput, read_inputs, schema_of
-from hbconv.parse.onnx.maps import OnnxMap, row_of
-from hbconv.parse.onnx.movement import joined
+from hbconv.parse.onnx.inputs import FileInput, OnnxMap, read_inputs, row_of, schema_of
+from hbconv.parse.onnx.movement import join_entries
 from hbconv.parse.onnx.operator import OPERATORS, OnnxOperator
 from hbconv.parse.onnx.values import (
     KnownTensor,
@@ -93,7 +92,7 @@ def open_onnx(source: Path | bytes, n_features: int | None = None) -> Graph:
 
 
 def parse_onnx(model: Any, n_features: int | None = None) -> Graph:
-    """Read a model of ONNX into a Graph that answers like onnxruntime's InferenceSession.
+    """Read a model of ONNX into a Graph that computes like onnxruntime's InferenceSession.
 
     Parameters
     ----------
@@ -110,23 +109,26 @@ def parse_onnx(model: Any, n_features: int | None = None) -> Graph:
         The file is damaged.
     """
     with reading("The ONNX model", _WAY_OUT):
+        # The default domain has two spellings.
         opsets = {o.domain if o.domain != "ai.onnx" else "": o.version for o in model.opset_import}
         require_inside(model.graph)
-        known = dict(constants(model.graph))
-        inputs = read_inputs(model.graph, frozenset(known), n_features)
+        initializers = dict(constants(model.graph))
+        inputs = read_inputs(model.graph, frozenset(initializers), n_features)
         schema = schema_of(inputs)
-        walk = _Walk(schema, opsets, known | _read(inputs, schema))
+        walk = _Walk(schema, opsets, initializers | _read(inputs, schema))
         for node in model.graph.node:
             walk.step(node)
-        found = methods_of(model, inputs, walk.values)
-        typed = _typed(inputs, schema, found.roots + tuple(c.node for c in walk.checks))
+        methods = methods_of(model, inputs, walk.values)
+        typed = _check_types(inputs, schema, methods.roots + tuple(c.node for c in walk.checks))
         checks = (*typed, *walk.checks)
         return require_sound(
-            Graph(schema, found.outputs, checks, found.traits, False, (), _WHY_DENSE)
+            Graph(schema, methods.outputs, checks, methods.traits, False, (), _WHY_DENSE)
         )
 
 
-def _typed(inputs: Sequence[FileInput], schema: Schema, roots: tuple[Node, ...]) -> Iterator[Check]:
+def _check_types(
+    inputs: Sequence[FileInput], schema: Schema, roots: tuple[Node, ...]
+) -> Iterator[Check]:
     """Return what the types of the inputs refuse, of those inputs that something reads."""
     leaves = (node for node in topological(roots) if isinstance(node, Columns))
     read = {column for leaf in leaves for column in leaf.columns}
@@ -157,15 +159,15 @@ class _Walk:
         name = node.name or (node.output[0] if node.output else "")
         inputs = tuple(self._value(node, name, source) for source in node.input)
         opset = self.opsets.get(domain, 1)
-        made: tuple[Value | None, ...]
+        results: tuple[Value | None, ...]
         if node.op_type == "If":
-            made = self._branch(node, name, inputs)
+            results = self._branch(node, name, inputs)
         elif _is_constant(node, inputs):
             data = [v.data if isinstance(v, KnownTensor) else None for v in inputs]
-            made = tuple(KnownTensor(plain(y)) for y in fold(node, data, self.opsets))
+            results = tuple(KnownTensor(plain(y)) for y in fold(node, data, self.opsets))
         else:
-            made = self._read(node, name, domain, inputs, opset)
-        for output, value in zip(node.output, made, strict=False):
+            results = self._read(node, name, domain, inputs, opset)
+        for output, value in zip(node.output, results, strict=False):
             if output and value is not None:
                 self._keep(name, output, value)
 
@@ -180,6 +182,7 @@ class _Walk:
                 "there already."
             )
         if isinstance(value, RowTensor | LabelTensor):
+            # A sum of a hundred parts met the recursion limit when types were found at the end.
             _ = value.node.type, value.node.key
         self.values[output] = value
 
@@ -198,6 +201,7 @@ class _Walk:
             )
         wanted = "then_branch" if condition.data.ravel()[0] else "else_branch"
         (branch,) = (a.g for a in node.attribute if a.name == wanted)
+        # The branch sees the values around it, and its own names vanish behind it.
         inner = replace(self, values=self.values | dict(constants(branch)))
         for each in branch.node:
             inner.step(each)
@@ -238,8 +242,8 @@ class _Walk:
             self.checks,
         )
         with at_step(name):
-            made = reader(op)
-        return made if isinstance(made, tuple) else (made,)
+            results = reader(op)
+        return results if isinstance(results, tuple) else (results,)
 
     @property
     def _row(self) -> Node:
@@ -265,7 +269,7 @@ REGRESSORS = frozenset({"TreeEnsembleRegressor", "LinearRegressor", "SVMRegresso
 """Operators whose values are predictions, however many there are of a row."""
 
 SCORES = {"scores": "decision_function", "score_samples": "score_samples"}
-"""Methods of outputs beside labels, by the names that exporters give them."""
+"""Methods of outputs next to labels, by the names that exporters give them."""
 
 
 PREDICTED = "PredictedLabel.output"
@@ -295,74 +299,75 @@ class Found:
 def methods_of(model: Any, inputs: Sequence[FileInput], values: Mapping[str, Value]) -> Found:
     """Return the outputs by method, and how a session names them.
 
-    Labels are ``predict``, and floats beside them ``predict_proba``.
+    Labels are ``predict``, and floats next to them ``predict_proba``.
     Floats alone are ``predict`` where there is one of a row, or a regressor makes them.
     Others are ``transform``. What is none of these has its own name. An output that repeats an
-    input beside others is no method.
+    input next to others is no method.
     """
     names = [output.name for output in model.graph.output]
     if not names:
         raise ConversionError("The ONNX file is damaged: it has no output.")
-    passed = _passed(names, inputs, values)
-    given = [(name, _value(name, values)) for name in names if name not in passed]
-    methods = _told(names) or _guessed(model, given)
-    methods = {name: methods.get(name, name) for name, _ in given}
+    passed = _find_passed(names, inputs, values)
+    answers = [(name, _value(name, values)) for name in names if name not in passed]
+    methods = _methods_by_name(names) or _methods_by_kind(model, answers)
+    methods = {name: methods.get(name, name) for name, _ in answers}
+    # Two outputs of one method: each keeps its own name instead.
     if len({*methods.values()}) < len(methods):
         methods = {name: name for name in methods}
-    outputs = {methods[name]: _output(value, methods[name]) for name, value in given}
-    made = {name: _port(name, methods[name], value) for name, value in given}
-    ports = tuple(made.get(name) or PassedPort(name, passed[name]) for name in names)
+    outputs = {methods[name]: _output(value, methods[name]) for name, value in answers}
+    port_of = {name: _port(name, methods[name], value) for name, value in answers}
+    ports = tuple(port_of.get(name) or PassedPort(name, passed[name]) for name in names)
     session = Session(tuple(source.port for source in inputs), ports)
     return Found(outputs, _traits(outputs, session))
 
 
-def _told(names: Sequence[str]) -> dict[str, str]:
+def _methods_by_name(names: Sequence[str]) -> dict[str, str]:
     """Return the methods of the outputs whose names tell what they are."""
     if PREDICTED in names:
         return {PREDICTED: "predict", SCORE: "decision_function"}
     return {SCORE: "predict"} if SCORE in names else {}
 
 
-def _guessed(model: Any, given: Sequence[tuple[str, Answer]]) -> dict[str, str]:
+def _methods_by_kind(model: Any, answers: Sequence[tuple[str, Answer]]) -> dict[str, str]:
     """Return the methods by the kinds of the values, each method once."""
-    label = next((name for name, v in given if _is_label(name, v)), None)
+    label = next((name for name, v in answers if _is_label(name, v)), None)
     methods: dict[str, str] = {}
-    for name, value in given:
-        method = _method(model, name, value, label, alone=len(given) == 1)
+    for name, value in answers:
+        method = _method(model, name, value, label, alone=len(answers) == 1)
         methods[name] = name if method in methods.values() else method
     return methods
 
 
-def _passed(
+def _find_passed(
     names: Sequence[str], inputs: Sequence[FileInput], values: Mapping[str, Value]
 ) -> dict[str, str]:
     """Return the input that each output repeats; none where there are no others."""
-    found = {
+    input_of = {
         name: source.name
         for source in inputs
         for name in names
         if values.get(name) is values[source.name] and not isinstance(source, OnnxMap)
     }
-    return found if len(found) < len(names) else {}
+    return input_of if len(input_of) < len(names) else {}
 
 
 def _value(name: str, values: Mapping[str, Value]) -> Answer:
-    found = values.get(name)
-    if found is None:
+    value = values.get(name)
+    if value is None:
         raise ConversionError(f"The ONNX file is damaged: nothing makes its output {name!r:.100}.")
-    if not isinstance(found, Answer):
-        kind = "a constant" if not hasattr(found, "columns") else "texts of the input"
+    if not isinstance(value, Answer):
+        kind = "a constant" if not hasattr(value, "columns") else "texts of the input"
         raise UnsupportedError(
             "output", name, "value", kind, "Answers are numbers or labels computed of the rows."
         )
-    return found
+    return value
 
 
 def _is_label(name: str, value: Answer) -> bool:
     if isinstance(value, MapList | TensorList):
         return False
-    one = value.width == 1 or name in LABELS
-    return one and (isinstance(value, LabelTensor) or value.dtype.startswith("int"))
+    is_vector = value.width == 1 or name in LABELS
+    return is_vector and (isinstance(value, LabelTensor) or value.dtype.startswith("int"))
 
 
 def _method(
@@ -387,6 +392,7 @@ def _method(
 def _regresses(model: Any, name: str) -> bool:
     """Tell whether a regressor makes the output, and only its shape or link is computed behind."""
     makers = {output: node for node in model.graph.node for output in node.output}
+    # A damaged graph may lead in a circle.
     for _ in range(len(makers) + 1):
         node = makers.get(name)
         if node is None or not node.input:
@@ -400,7 +406,7 @@ def _regresses(model: Any, name: str) -> bool:
 def value_of(value: RowTensor | MapList | TensorList) -> RowTensor:
     """Return the numbers of an output, those of a list side by side."""
     if isinstance(value, TensorList):
-        return joined(list(value.values))
+        return join_entries(list(value.values))
     return value.values if isinstance(value, MapList) else value
 
 
@@ -415,8 +421,8 @@ def _output(value: Answer, method: str) -> Output:
     dtype = numbers.narrow if isinstance(numbers, NarrowTensor) else node.type.dtype
     if dtype == "bool":
         node = Cast(node, "int32")
-    one = numbers.width == 1 and method in ("predict", "decision_function", "score_samples")
-    return Output(node, VECTOR, dtype) if one else Output(node, dtype=dtype)
+    is_vector = numbers.width == 1 and method in ("predict", "decision_function", "score_samples")
+    return Output(node, VECTOR, dtype) if is_vector else Output(node, dtype=dtype)
 
 
 def _port(name: str, method: str, value: Answer) -> OutputPort:

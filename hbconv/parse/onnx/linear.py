@@ -1,8 +1,6 @@
-"""Products with constant matrices: MatMul, Gemm, LinearRegressor and LinearClassifier.
+"""Products with constant matrices, linear models and support vector machines.
 
-Support vector machines: SVMRegressor and SVMClassifier.
-
-From scores to what the classifiers of ``ai.onnx.ml`` write: probabilities and labels.
+What all classifiers of ``ai.onnx.ml`` share is here too: from scores to probabilities and labels.
 """
 
 from __future__ import annotations
@@ -38,11 +36,18 @@ from hbconv.containers import (
     Softmax,
     SquaredDistances,
 )
-from hbconv.parse.onnx.arithmetic import added, broadcast
+from hbconv.parse.onnx.arithmetic import add, broadcast
 from hbconv.parse.onnx.operator import OnnxOperator, operator
 from hbconv.parse.onnx.values import KnownTensor, LabelTensor, RowTensor
 
-__all__ = ["class_labels", "compared", "labelled", "largest", "regressed", "transformed"]
+__all__ = [
+    "class_labels",
+    "compare_with",
+    "find_largest",
+    "label_codes",
+    "post_transform",
+    "transform_predictions",
+]
 
 ML = "ai.onnx.ml"
 
@@ -67,8 +72,8 @@ def _times(op: OnnxOperator, x: RowTensor, weights: Numbers) -> RowTensor:
     flat = x.axis == 0 and len(x.dims) == 2
     if not flat or weights.ndim not in (1, 2):
         raise op.refuse("A", list(x.dims), "It must be (rows, columns).")
-    found = _product(op, x, weights if weights.ndim == 2 else weights[:, None])
-    return RowTensor((1, weights.shape[1]) if weights.ndim == 2 else (1,), 0, found)
+    product = _product(op, x, weights if weights.ndim == 2 else weights[:, None])
+    return RowTensor((1, weights.shape[1]) if weights.ndim == 2 else (1,), 0, product)
 
 
 def _product(op: OnnxOperator, x: RowTensor, weights: Numbers) -> Node:
@@ -92,14 +97,14 @@ def read_gemm(op: OnnxOperator) -> RowTensor:
     """``alpha * A @ B + beta * C`` for constant B and C."""
     x = op.rows(0)
     if op.get("transA", 0):
-        x = x.taking(np.ascontiguousarray(x.places.T), 1 - x.axis)
+        x = x.take(np.ascontiguousarray(x.places.T), 1 - x.axis)
     weights = op.constant(1)
     weights = weights.T if op.get("transB", 0) else weights
-    found = _times(op, x, weights)
+    product = _times(op, x, weights)
     alpha = op.get("alpha", 1.0)
-    node = found.node if alpha == 1 else Affine.of(found.node, mul=alpha)
+    node = product.node if alpha == 1 else Affine.of(product.node, mul=alpha)
     plus = op.has(2) and op.get("beta", 1.0) != 0
-    return _plus(op, found.of(node)) if plus else found.of(node)
+    return _plus(op, product.of(node)) if plus else product.of(node)
 
 
 def _plus(op: OnnxOperator, product: RowTensor) -> RowTensor:
@@ -114,7 +119,7 @@ def _plus(op: OnnxOperator, product: RowTensor) -> RowTensor:
     (x, y), shape = broadcast(replace(op, inputs=(product, scaled)), (0, 1))
     if shape.dims != product.dims:
         raise op.damaged(f"adds {shape.dims} to {product.dims}")
-    return shape.of(added(op, x, y))
+    return shape.of(add(op, x, y))
 
 
 @operator("LinearRegressor", domain=ML)
@@ -122,8 +127,8 @@ def read_regressor(op: OnnxOperator) -> RowTensor:
     """Multiply by the coefficients of each target, and transform."""
     x = op.matrix().cast("float32")
     scores = _scores(op, x, op.get("targets", 1))
-    found = regressed(op, scores, op.get("post_transform", "NONE"))
-    return RowTensor((1, scores.type.width), 0, found)
+    predictions = transform_predictions(op, scores, op.get("post_transform", "NONE"))
+    return RowTensor((1, scores.type.width), 0, predictions)
 
 
 def _scores(op: OnnxOperator, x: RowTensor, targets: int) -> Node:
@@ -134,12 +139,13 @@ def _scores(op: OnnxOperator, x: RowTensor, targets: int) -> Node:
             f"has {len(weights)} coefficients and {len(bias)} intercepts for {targets} targets of "
             f"{x.width} columns"
         )
+    # onnxruntime takes missing intercepts for 0.
     bias = bias if len(bias) else np.zeros(targets, np.float32)
     return Linear.of(x.node, weights.reshape(targets, x.width).T, bias)
 
 
-def _transformed(op: OnnxOperator, scores: Node) -> Node:
-    return transformed(op, scores, op.get("post_transform", "NONE"))
+def _post_transform(op: OnnxOperator, scores: Node) -> Node:
+    return post_transform(op, scores, op.get("post_transform", "NONE"))
 
 
 @operator("LinearClassifier", domain=ML)
@@ -152,13 +158,14 @@ def read_classifier(op: OnnxOperator) -> tuple[LabelTensor, RowTensor]:
     x = op.matrix().cast("float32")
     targets = len(op.numbers("intercepts")) or len(op.numbers("coefficients")) // max(x.width, 1)
     scores = _scores(op, x, targets)
+    # onnxruntime makes the score of the first class from that of the second.
     if targets == 1 and len(labels) == 2:
         code = Compare(scores, "gt", Array(np.zeros(1, np.float32)), "int32")
-        return labelled(code, labels), RowTensor((1, 2), 0, _both(op, scores))
+        return label_codes(code, labels), RowTensor((1, 2), 0, _both(op, scores))
     if targets != len(labels):
         raise op.damaged(f"has {targets} scores for {len(labels)} classes")
-    found = RowTensor((1, targets), 0, _transformed(op, scores))
-    return labelled(largest(scores), labels), found
+    written = RowTensor((1, targets), 0, _post_transform(op, scores))
+    return label_codes(find_largest(scores), labels), written
 
 
 def _both(op: OnnxOperator, score: Node) -> Node:
@@ -177,7 +184,7 @@ def read_svm_regressor(op: OnnxOperator) -> RowTensor:
     onnxruntime reads no ``post_transform`` here.
     """
     x = op.matrix().cast("float32")
-    rho = _checked(op, "rho", 1)
+    rho = _require_entries(op, "rho", 1)
     count = op.get("n_supports", 0)
     coefficients = op.numbers("coefficients")
     if count > 0:
@@ -194,22 +201,22 @@ def read_svm_regressor(op: OnnxOperator) -> RowTensor:
     return RowTensor((1, 1), 0, score)
 
 
-def _checked(op: OnnxOperator, name: str, least: int) -> Numbers:
-    found = op.numbers(name)
-    if len(found) < least:
-        raise op.damaged(f"has {len(found)} entries of {name}, where there are {least}")
-    return found[:least]
+def _require_entries(op: OnnxOperator, name: str, least: int) -> Numbers:
+    entries = op.numbers(name)
+    if len(entries) < least:
+        raise op.damaged(f"has {len(entries)} entries of {name}, where there are {least}")
+    return entries[:least]
 
 
-def _of_size(op: OnnxOperator, name: str, found: Numbers, size: int) -> Numbers:
-    if len(found) != size:
-        raise op.damaged(f"has {len(found)} entries of {name}, where there are {size}")
-    return found
+def _of_size(op: OnnxOperator, name: str, entries: Numbers, size: int) -> Numbers:
+    if len(entries) != size:
+        raise op.damaged(f"has {len(entries)} entries of {name}, where there are {size}")
+    return entries
 
 
 def _support_vectors(op: OnnxOperator, x: RowTensor, count: int) -> Numbers:
-    found = _of_size(op, "support_vectors", op.numbers("support_vectors"), count * x.width)
-    return found.reshape(count, x.width)
+    vectors = _of_size(op, "support_vectors", op.numbers("support_vectors"), count * x.width)
+    return vectors.reshape(count, x.width)
 
 
 def _kernels(op: OnnxOperator, x: RowTensor, vectors: Numbers) -> Node:
@@ -240,10 +247,10 @@ def read_svm_classifier(op: OnnxOperator) -> tuple[LabelTensor, RowTensor]:
     scores = _pair_scores(op, x, counts)
     votes = _votes(scores, classes)
     if len(op.numbers("prob_a")):
-        probabilities = _coupled(op, scores, classes)
+        probabilities = _couple_pairs(op, scores, classes)
         transform = op.get("post_transform", "NONE")
-        found = transformed(op, probabilities, transform)
-        return labelled(ArgMax(votes), labels), RowTensor((1, classes), 0, found)
+        written = post_transform(op, probabilities, transform)
+        return label_codes(ArgMax(votes), labels), RowTensor((1, classes), 0, written)
     return _without_probabilities(op, labels, scores, votes)
 
 
@@ -253,10 +260,10 @@ def _linear(op: OnnxOperator, labels: Numbers, x: RowTensor) -> tuple[LabelTenso
     if classes < 3:
         raise op.refuse("vectors_per_class", [], "Linear machines of two classes are not read.")
     weights = _of_size(op, "coefficients", op.numbers("coefficients"), classes * x.width)
-    rho = np.repeat(_checked(op, "rho", 1), classes)
+    rho = np.repeat(_require_entries(op, "rho", 1), classes)
     scores = Linear.of(x.node, weights.reshape(classes, x.width).T, rho)
-    found = transformed(op, scores, op.get("post_transform", "NONE"))
-    return labelled(largest(scores), labels), RowTensor((1, classes), 0, found)
+    written = post_transform(op, scores, op.get("post_transform", "NONE"))
+    return label_codes(find_largest(scores), labels), RowTensor((1, classes), 0, written)
 
 
 def _pair_scores(op: OnnxOperator, x: RowTensor, counts: npt.NDArray[np.int64]) -> Node:
@@ -264,16 +271,18 @@ def _pair_scores(op: OnnxOperator, x: RowTensor, counts: npt.NDArray[np.int64]) 
     classes = len(counts)
     total = int(counts.sum())
     vectors = _support_vectors(op, x, total)
-    given = _of_size(op, "coefficients", op.numbers("coefficients"), (classes - 1) * total)
-    coefficients = given.reshape(classes - 1, total).astype(np.float64)
+    flat = _of_size(op, "coefficients", op.numbers("coefficients"), (classes - 1) * total)
+    # onnxruntime adds the kernels of pairs in float64, and the votes compare these sums with 0.
+    coefficients = flat.reshape(classes - 1, total).astype(np.float64)
     ends = np.cumsum(counts)
-    own = [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
+    of_class = [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
     pairs = list(combinations(range(classes), 2))
     weights = np.zeros((total, len(pairs)))
     for k, (i, j) in enumerate(pairs):
-        weights[own[i], k] = coefficients[j - 1, own[i]]
-        weights[own[j], k] = coefficients[i, own[j]]
-    rho = _checked(op, "rho", len(pairs)).astype(np.float64)
+        # libsvm's layout: the vectors of class i have a coefficient against each other class.
+        weights[of_class[i], k] = coefficients[j - 1, of_class[i]]
+        weights[of_class[j], k] = coefficients[i, of_class[j]]
+    rho = _require_entries(op, "rho", len(pairs)).astype(np.float64)
     return Linear.of(_kernels(op, x, vectors), weights, rho)
 
 
@@ -289,10 +298,11 @@ def _votes(scores: Node, classes: int) -> Node:
     return Linear.of(first_wins, weights, losses)
 
 
-def _coupled(op: OnnxOperator, scores: Node, classes: int) -> Node:
+def _couple_pairs(op: OnnxOperator, scores: Node, classes: int) -> Node:
     pairs = scores.type.width
-    a, b = _checked(op, "prob_a", pairs), _checked(op, "prob_b", pairs)
+    a, b = _require_entries(op, "prob_a", pairs), _require_entries(op, "prob_b", pairs)
     value = Affine.of(Cast(scores, "float32"), mul=a, add=b)
+    # onnxruntime clips to these bounds, as libsvm does, before it couples the pairs.
     first = Clip.of(Affine.of(Map(value, "sigmoid"), mul=-1.0, add=1.0), 1e-7, 1 - 1e-7)
     return PairwiseCoupling(first, classes)
 
@@ -304,9 +314,9 @@ def _without_probabilities(
     single = Cast(scores, "float32")
     transform = op.get("post_transform", "NONE")
     if len(labels) > 2:
-        found = transformed(op, single, transform)
-        return labelled(ArgMax(votes), labels), RowTensor((1, found.type.width), 0, found)
-    return labelled(ArgMax(votes), labels), RowTensor(
+        written = post_transform(op, single, transform)
+        return label_codes(ArgMax(votes), labels), RowTensor((1, written.type.width), 0, written)
+    return label_codes(ArgMax(votes), labels), RowTensor(
         (1, 2), 0, _two_class_scores(op, single, transform)
     )
 
@@ -326,39 +336,40 @@ def class_labels(op: OnnxOperator, strings: str = "classlabels_strings") -> npt.
     texts = op.texts(strings)
     if texts:
         return np.array(texts)
-    found = op.numbers("classlabels_int64s", "int64")
-    found = found if len(found) else op.numbers("classlabels_ints", "int64")
-    if not len(found):
+    labels = op.numbers("classlabels_int64s", "int64")
+    labels = labels if len(labels) else op.numbers("classlabels_ints", "int64")
+    if not len(labels):
         raise op.damaged("has no class labels")
-    return found
+    return labels
 
 
-def labelled(codes: Node, labels: npt.NDArray[Any]) -> LabelTensor:
+def label_codes(codes: Node, labels: npt.NDArray[Any]) -> LabelTensor:
     """Return the labels of int32 codes, as a vector."""
     return LabelTensor((1,), 0, codes, Array(labels))
 
 
-def largest(x: Node, groups: int = 1) -> Node:
+def find_largest(x: Node, groups: int = 1) -> Node:
     """Return the position of the largest entry of each group, as onnxruntime finds it.
 
-    It starts with the first and goes on to a larger one. So NaN stays where it is first, and is
+    It starts with the first and continues to a larger one. So NaN stays where it is first, and is
     passed over elsewhere.
     """
     if not x.type.dtype.startswith("float"):
         return ArgMax(x, groups)
     each = x.type.width // groups
     fill = np.full((groups, each), -np.inf, x.type.dtype)
+    # NaN in the first place stays the largest, and elsewhere loses to every number.
     fill[:, :1] = np.inf
     return ArgMax(Impute(x, Array(fill.ravel())), groups)
 
 
-def compared(x: Node, operation: str, constant: float) -> Node:
+def compare_with(x: Node, operation: str, constant: float) -> Node:
     """Compare each entry with a number, in x's dtype."""
     values = Array(np.full(x.type.width, constant, x.type.dtype))
     return Compare(x, operation, values)
 
 
-def transformed(op: OnnxOperator, x: Node, transform: str) -> Node:
+def post_transform(op: OnnxOperator, x: Node, transform: str) -> Node:
     """Apply a ``post_transform`` to the scores of a row."""
     if transform == "SOFTMAX":
         return Softmax(x)
@@ -373,20 +384,21 @@ def transformed(op: OnnxOperator, x: Node, transform: str) -> Node:
     return x
 
 
-def regressed(op: OnnxOperator, x: Node, transform: str) -> Node:
+def transform_predictions(op: OnnxOperator, x: Node, transform: str) -> Node:
     """Apply a ``post_transform`` to predictions; onnxruntime leaves a single one as it is.
 
     It computes the PROBIT of a single one all the same.
     """
     if x.type.width > 1 or transform == "PROBIT" or transform not in TRANSFORMS:
-        return transformed(op, x, transform)
+        return post_transform(op, x, transform)
     return x
 
 
 def _softmax_zero(x: Node) -> Node:
     """Leave scores of zero out of a softmax: they are multiplied, and add nothing to the sum."""
     top = Map(Pool(x, (tuple(range(x.type.width)),), "max"), "neg")
-    small = compared(Map(x, "abs"), "le", 1e-7)
+    # onnxruntime counts scores up to 1e-7 as zero.
+    small = compare_with(Map(x, "abs"), "le", 1e-7)
     exponentials = Map(Add((x, top)), "exp")
     kept = Choose(small, Multiply((x, Map(top, "exp"))), exponentials)
     total = GroupSums(Choose(small, _zeros(x), exponentials), 1)
@@ -411,5 +423,5 @@ def _probit(score: Node) -> Node:
     second = Affine.of(log, mul=float(np.float32(1) / np.float32(0.147)))
     root = Map(Add((Map(first, "square"), Map(second, "neg"))), "sqrt")
     size = Map(Add((Map(first, "neg"), root)), "sqrt")
-    signed = Choose(compared(x, "lt", 0.0), Map(size, "neg"), size)
+    signed = Choose(compare_with(x, "lt", 0.0), Map(size, "neg"), size)
     return Affine.of(signed, mul=1.41421356)

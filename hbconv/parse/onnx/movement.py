@@ -1,6 +1,6 @@
 """Operators that move entries: numpy moves the numbers of the columns in their place.
 
-Positions computed of each row, by which operators read tables and entries.
+Tables and entries are also read at positions that are computed from each row.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from hbconv.parse.onnx.values import (
     holds_rows,
 )
 
-__all__ = ["joined"]
+__all__ = ["join_entries"]
 
 
 def _tensor(op: OnnxOperator, place: int = 0) -> Any:
@@ -73,7 +73,7 @@ def read_transpose(op: OnnxOperator) -> Any:
     order = [op.axis(i, rank) for i in op.get("perm", range(rank)[::-1])]
     if sorted(order) != list(range(rank)):
         raise op.damaged(f"has no permutation of {rank} axes")
-    return x.taking(np.ascontiguousarray(x.places.transpose(order)), order.index(x.axis))
+    return x.take(np.ascontiguousarray(x.places.transpose(order)), order.index(x.axis))
 
 
 @operator("Reshape")
@@ -82,7 +82,7 @@ def read_reshape(op: OnnxOperator) -> Any:
     value = op.value()
     x = value.values if isinstance(value, FlatTensor) else _tensor(op)
     asked = [int(size) for size in op.constant(1).ravel()]
-    return reshaped(op, x, asked, copies=not op.get("allowzero", 0))
+    return reshape(op, x, asked, copies=not op.get("allowzero", 0))
 
 
 @operator("Flatten")
@@ -99,26 +99,27 @@ def read_flatten(op: OnnxOperator) -> Any:
     axis = axis + len(x.dims) if axis < 0 else axis
     if not x.axis < axis <= len(x.dims):
         raise op.refuse("axis", axis, "The rows must stand first.")
-    return reshaped(op, x, [ROWS, prod(x.dims[axis:])], copies=False)
+    return reshape(op, x, [ROWS, prod(x.dims[axis:])], copies=False)
 
 
-def reshaped(op: OnnxOperator, x: Any, asked: list[int], *, copies: bool) -> Any:
+def reshape(op: OnnxOperator, x: Any, asked: list[int], *, copies: bool) -> Any:
     """Find the axis of the rows in a new shape: what stands before and behind must be the same."""
     sizes = [int(x.shape[i]) if copies and size == 0 and i < len(x.dims) else size
              for i, size in enumerate(asked)]  # fmt: skip
     for axis in range(len(sizes)):
-        dims = _filled(sizes, axis, x.width)
+        dims = _fill_shape(sizes, axis, x.width)
         if dims is None:
             continue
         before = prod(dims[:axis])
         if before == prod(x.dims[: x.axis]) and prod(dims) == x.width:
-            return x.taking(x.places.reshape(dims), axis)
+            return x.take(x.places.reshape(dims), axis)
     shown = ["N" if abs(size) >= ROWS >> 1 else size for size in sizes]
     raise op.refuse("shape", shown, "The rows must keep an axis of their own.")
 
 
-def _filled(sizes: list[int], axis: int, width: int) -> list[int] | None:
+def _fill_shape(sizes: list[int], axis: int, width: int) -> list[int] | None:
     """Return the shape with rows at an axis, 1 there; None where they cannot be there."""
+    # Sizes computed from the number of rows stay above half of it; no size of a file is so large.
     has_rows = [abs(size) >= ROWS >> 1 for size in sizes]
     if any(has_rows) and (has_rows.index(True) != axis or sizes[axis] != ROWS):
         return None
@@ -126,8 +127,8 @@ def _filled(sizes: list[int], axis: int, width: int) -> list[int] | None:
         return None
     rest = [*sizes[:axis], 1, *sizes[axis + 1 :]]
     if -1 in rest:
-        known = prod(size for size in rest if size != -1)
-        rest[rest.index(-1)] = width // known if known else 0
+        others = prod(size for size in rest if size != -1)
+        rest[rest.index(-1)] = width // others if others else 0
     return None if min(rest) < 0 else rest
 
 
@@ -143,7 +144,7 @@ def read_squeeze(op: OnnxOperator) -> Any:
     if x.axis in dropped or any(x.dims[i] != 1 for i in dropped):
         raise op.refuse("axes", sorted(dropped), "They must have size 1, and not be the rows.")
     kept = [i for i in range(rank) if i not in dropped]
-    return x.taking(x.places.reshape([x.dims[i] for i in kept]), kept.index(x.axis))
+    return x.take(x.places.reshape([x.dims[i] for i in kept]), kept.index(x.axis))
 
 
 @operator("Unsqueeze")
@@ -157,7 +158,7 @@ def read_unsqueeze(op: OnnxOperator) -> Any:
     dims = [1] * rank
     for i, size in zip(old, x.dims, strict=True):
         dims[i] = size
-    return x.taking(x.places.reshape(dims), old[x.axis])
+    return x.take(x.places.reshape(dims), old[x.axis])
 
 
 @operator("Concat")
@@ -165,17 +166,17 @@ def read_concat(op: OnnxOperator) -> Any:
     """Put tensors side by side along an axis that is not that of the rows."""
     values = [op.value(i) for i in range(len(op.inputs))]
     if all(isinstance(v, TextTensor) for v in values):
-        return joined_texts(op, values)
+        return join_texts(op, values)
     if any(isinstance(v, TextTensor) for v in values):
         raise op.refuse("inputs", "texts and numbers", "Encode the texts before.")
     labels = [v for v in values if isinstance(v, LabelTensor)]
     if len(labels) == len(values):
-        return joined_labels(op, labels)
+        return join_labels(op, labels)
     tensors = [op.rows(i) for i in range(len(op.inputs))]
     if _stacks(op, tensors):
-        return _stacked(tensors)
+        return _stack(tensors)
     places, axis = _side_by_side(op, tensors)
-    return joined(tensors).taking(places, axis)
+    return join_entries(tensors).take(places, axis)
 
 
 def _stacks(op: OnnxOperator, tensors: list[RowTensor]) -> bool:
@@ -185,19 +186,19 @@ def _stacks(op: OnnxOperator, tensors: list[RowTensor]) -> bool:
     return alike and len(tensors) > 1 and op.axis(op.get("axis", 0), len(first.dims)) == 0
 
 
-def _stacked(tensors: list[RowTensor]) -> FlatTensor:
+def _stack(tensors: list[RowTensor]) -> FlatTensor:
     rest = tensors[0].dims[1:]
-    node = joined(tensors).node
+    node = join_entries(tensors).node
     return FlatTensor(RowTensor((len(tensors), 1, *rest), 1, node))
 
 
-def joined(tensors: list[RowTensor]) -> RowTensor:
+def join_entries(tensors: list[RowTensor]) -> RowTensor:
     """Return the entries of all tensors as one vector of each row."""
     node = tensors[0].node if len(tensors) == 1 else Concat(tuple(x.node for x in tensors))
     return RowTensor((1, node.type.width), 0, node)
 
 
-def joined_texts(op: OnnxOperator, values: list[Any]) -> TextTensor:
+def join_texts(op: OnnxOperator, values: list[Any]) -> TextTensor:
     """Put columns of texts side by side."""
     places, axis = _side_by_side(op, values)
     columns = tuple(column for value in values for column in value.columns)
@@ -206,11 +207,11 @@ def joined_texts(op: OnnxOperator, values: list[Any]) -> TextTensor:
     if any(value.folded != folded for value in values):
         raise op.refuse("inputs", "texts of two cases", "Normalize all of them.")
     joined = TextTensor((1, len(columns)), 0, columns, edits if any(edits) else (), folded)
-    found: TextTensor = joined.taking(places, axis)
-    return found
+    moved: TextTensor = joined.take(places, axis)
+    return moved
 
 
-def joined_labels(op: OnnxOperator, values: list[LabelTensor]) -> LabelTensor:
+def join_labels(op: OnnxOperator, values: list[LabelTensor]) -> LabelTensor:
     """Put entries of tables side by side: they become entries of one table."""
     places, axis = _side_by_side(op, values)
     table, codes = np.unique(
@@ -218,26 +219,25 @@ def joined_labels(op: OnnxOperator, values: list[LabelTensor]) -> LabelTensor:
     )
     ends = np.cumsum([len(value.table) for value in values])
     parts = np.split(codes.astype(np.int32), ends[:-1])
-    nodes = tuple(value.recoded(part) for value, part in zip(values, parts, strict=True))
+    nodes = tuple(value.recode(part) for value, part in zip(values, parts, strict=True))
     node = nodes[0] if len(nodes) == 1 else Concat(nodes)
-    found: LabelTensor = LabelTensor((1, node.type.width), 0, node, Array(table)).taking(
-        places, axis
-    )
-    return found
+    moved: LabelTensor = LabelTensor((1, node.type.width), 0, node, Array(table)).take(places, axis)
+    return moved
 
 
 def _side_by_side(op: OnnxOperator, values: list[Any]) -> tuple[npt.NDArray[np.int32], int]:
     rank = len(values[0].dims)
     along = op.axis(op.get("axis", 0), rank)
-    own = next((v.axis for v in values if not _is_repeated(v)), values[0].axis)
+    rows_axis = next((v.axis for v in values if not _is_repeated(v)), values[0].axis)
     firsts = np.cumsum([0, *(v.width for v in values)])
     parts = [
-        v.places + first if v.axis == own else None
+        v.places + first if v.axis == rows_axis else None
         for v, first in zip(values, firsts, strict=False)
     ]
-    if along == own or any(part is None or part.ndim != rank for part in parts):
+    if along == rows_axis or any(part is None or part.ndim != rank for part in parts):
         raise op.refuse("axis", along, "Rows cannot be added: answers are computed row by row.")
-    return np.concatenate([p for p in parts if p is not None], axis=along).astype(np.int32), own
+    places = np.concatenate([p for p in parts if p is not None], axis=along)
+    return places.astype(np.int32), rows_axis
 
 
 def _is_repeated(value: Any) -> bool:
@@ -256,10 +256,11 @@ def read_slice(op: OnnxOperator) -> Any:
         axis = op.axis(axis, len(x.dims))
         start = max(start, -x.dims[axis])  # onnxruntime starts at the first entry at least
         cut = slice(start, None if step < 0 and end <= -x.dims[axis] - 1 else end, step)
+        # Exporters write "to the end" as a huge number.
         if axis == x.axis and not (start == 0 and step == 1 and end > 1 << 30):
             raise op.refuse("axes", axis, "Rows cannot be left out.")
         cuts[axis] = slice(None) if axis == x.axis else cut
-    return x.moved(lambda places: places[tuple(cuts)])
+    return x.move(lambda places: places[tuple(cuts)])
 
 
 @operator("Split")
@@ -270,13 +271,14 @@ def read_split(op: OnnxOperator) -> tuple[Any, ...]:
     if axis == x.axis:
         raise op.refuse("axis", axis, "Rows cannot be left out.")
     size = x.dims[axis]
+    # Rounded up: the last part may be smaller, as in onnxruntime.
     each = -(-size // op.outputs)
     sizes = op.ints("split", 1) or [min(each, size - i * each) for i in range(op.outputs)]
     if sum(sizes) != size or min(sizes) < 0:
         raise op.damaged(f"cuts {size} entries into {sizes}")
     ends = np.cumsum(sizes)[:-1].tolist()
     return tuple(
-        x.moved(lambda places, i=i: np.split(places, ends, axis)[i]) for i in range(len(sizes))
+        x.move(lambda places, i=i: np.split(places, ends, axis)[i]) for i in range(len(sizes))
     )
 
 
@@ -287,7 +289,7 @@ def read_tile(op: OnnxOperator) -> Any:
     times = [int(i) for i in op.constant(1).ravel()]
     if len(times) != len(x.dims) or times[x.axis] != 1 or not 0 <= prod(times) < MOST_ENTRIES:
         raise op.refuse("repeats", times, "Rows cannot be repeated.")
-    return x.moved(lambda places: np.tile(places, times))
+    return x.move(lambda places: np.tile(places, times))
 
 
 @operator("Expand")
@@ -302,7 +304,7 @@ def read_expand(op: OnnxOperator) -> Any:
     if asked[axis] not in (1, ROWS) or holds_rows(np.array(sizes)) or prod(sizes) > MOST_ENTRIES:
         raise op.refuse("shape", asked, "Rows cannot be repeated.")
     dims = np.broadcast_shapes(tuple([1] * (rank - len(x.dims)) + list(x.dims)), tuple(sizes))
-    return x.taking(np.ascontiguousarray(np.broadcast_to(x.places, dims)), axis)
+    return x.take(np.ascontiguousarray(np.broadcast_to(x.places, dims)), axis)
 
 
 @operator("ConstantOfShape")
@@ -324,7 +326,7 @@ def read_gather(op: OnnxOperator) -> Any:
     """Take entries by constant positions, or entries of a constant by computed positions."""
     table = op.value(0)
     if isinstance(table, KnownTensor):
-        return _gathered(op, table.data)
+        return _gather(op, table.data)
     x = _tensor(op)
     rank = len(x.dims)
     axis = op.axis(op.get("axis", 0), rank)
@@ -332,15 +334,15 @@ def read_gather(op: OnnxOperator) -> Any:
     if axis == x.axis or np.any((places < -x.dims[axis]) | (places >= x.dims[axis])):
         raise op.refuse("indices", places.ravel().tolist()[:4], "Rows cannot be chosen.")
     moved = np.take(x.places, places, axis)
-    return x.taking(np.ascontiguousarray(moved), x.axis + (places.ndim - 1) * (axis < x.axis))
+    return x.take(np.ascontiguousarray(moved), x.axis + (places.ndim - 1) * (axis < x.axis))
 
 
-def _gathered(op: OnnxOperator, table: npt.NDArray[Any]) -> Any:
+def _gather(op: OnnxOperator, table: npt.NDArray[Any]) -> Any:
     """Look a constant up, at the positions of rows behind one another too if it is a vector."""
     if isinstance(op.value(1), FlatTensor) and table.ndim == 1:
         flat = replace(op, inputs=op.inputs[1:])
-        return over_flat(flat, lambda inner: looked_up(inner, table, inner.rows()))
-    return looked_up(op, table, op.rows(1))
+        return over_flat(flat, lambda inner: look_up(inner, table, inner.rows()))
+    return look_up(op, table, op.rows(1))
 
 
 @operator("ArrayFeatureExtractor", domain="ai.onnx.ml")
@@ -348,7 +350,7 @@ def read_extractor(op: OnnxOperator) -> Any:
     """Take columns by constant positions, or entries of a constant by computed positions."""
     table = op.value(0)
     if isinstance(table, KnownTensor):
-        return extracted(op, table.data)
+        return extract_entries(op, table.data)
     x = _tensor(op)
     if not isinstance(op.value(1), KnownTensor):
         hint = "Each row is read at the positions of all rows. Use GatherElements for its own."
@@ -357,38 +359,40 @@ def read_extractor(op: OnnxOperator) -> Any:
     last = x.dims[-1]
     if x.axis == len(x.dims) - 1 or np.any((places < 0) | (places >= last)):
         raise op.refuse("Y", places.tolist()[:4], f"The last axis has {last} entries.")
-    return x.moved(lambda numbers: numbers[..., places])
+    return x.move(lambda numbers: numbers[..., places])
 
 
-def extracted(op: OnnxOperator, table: npt.NDArray[Any]) -> RowTensor | LabelTensor | FlatTensor:
+def extract_entries(
+    op: OnnxOperator, table: npt.NDArray[Any]
+) -> RowTensor | LabelTensor | FlatTensor:
     """Return the entries of a constant's last axis at all positions, one after another."""
     lead = table.shape[:-1]
     positions = op.rows(1)
     if positions.axis != 0:
         raise op.refuse("Y", list(positions.dims), "The rows must stand first.")
     if prod(lead) == 1:
-        codes = within(op, positions, table.size)
-        found: Any = LabelTensor(positions.dims, 0, codes, Array(table.ravel()))
+        codes = require_within(op, positions, table.size)
+        entries: Any = LabelTensor(positions.dims, 0, codes, Array(table.ravel()))
     elif table.dtype.kind in "ifb":
         rows = table.reshape(prod(lead), -1).T
-        node = LookupRows(within(op, positions, len(rows)), Array(rows))
-        found = RowTensor((1, positions.width, prod(lead)), 0, node)
-        found = found.taking(np.ascontiguousarray(found.places.transpose(2, 0, 1)), 1)
+        node = LookupRows(require_within(op, positions, len(rows)), Array(rows))
+        entries = RowTensor((1, positions.width, prod(lead)), 0, node)
+        entries = entries.take(np.ascontiguousarray(entries.places.transpose(2, 0, 1)), 1)
     else:
         raise op.refuse("X", list(table.shape), "A constant of texts must be one row.")
     dims = (*(lead or (1,)), 1, positions.width)
-    found = replace(found, dims=dims, axis=len(dims) - 2)
+    entries = replace(entries, dims=dims, axis=len(dims) - 2)
     if positions.width == 1:
-        found = found.taking(found.places.reshape(dims[:-1]), len(dims) - 2)
-        single: RowTensor | LabelTensor = found
+        entries = entries.take(entries.places.reshape(dims[:-1]), len(dims) - 2)
+        single: RowTensor | LabelTensor = entries
         return single
-    return FlatTensor(found)
+    return FlatTensor(entries)
 
 
-def looked_up(op: OnnxOperator, table: npt.NDArray[Any], positions: RowTensor) -> Any:
+def look_up(op: OnnxOperator, table: npt.NDArray[Any], positions: RowTensor) -> Any:
     """Return entries of a constant at positions computed of each row."""
     axis = op.axis(op.get("axis", 0), max(table.ndim, 1))
-    codes = within(op, positions, len(table), -len(table))
+    codes = require_within(op, positions, len(table), -len(table))
     if table.ndim == 1:
         return LabelTensor(positions.dims, positions.axis, codes, Array(table))
     if axis != 0 or table.dtype.kind not in "ifb":
@@ -409,8 +413,9 @@ def read_vectorizer(op: OnnxOperator) -> RowTensor:
     for size, x in zip(sizes, tensors, strict=True):
         padded.append(x.cast("float32"))
         if size > x.width:
-            padded.append(op.repeated(np.zeros(min(size - x.width, MOST_ENTRIES), np.float32)))
-    return joined(padded)
+            # The number of zeros comes from the file, so it is bounded before memory is asked for.
+            padded.append(op.repeat(np.zeros(min(size - x.width, MOST_ENTRIES), np.float32)))
+    return join_entries(padded)
 
 
 @operator("GatherElements")
@@ -419,10 +424,10 @@ def read_gather_elements(op: OnnxOperator) -> RowTensor:
     x, positions = op.matrix(0), op.matrix(1)
     if op.axis(op.get("axis", 0), 2) != 1:
         raise op.refuse("axis", op.get("axis", 0), "Rows cannot be chosen.")
-    return positions.of(EntriesAt(x.node, within(op, positions, x.width, -x.width)))
+    return positions.of(EntriesAt(x.node, require_within(op, positions, x.width, -x.width)))
 
 
-def within(op: OnnxOperator, positions: RowTensor, size: int, least: int = 0) -> Node:
+def require_within(op: OnnxOperator, positions: RowTensor, size: int, least: int = 0) -> Node:
     """Return int32 positions below a size; those below 0, from ``least`` on, count from the end.
 
     Rows with others are refused, as onnxruntime refuses them, and nothing outside is read.
@@ -431,8 +436,9 @@ def within(op: OnnxOperator, positions: RowTensor, size: int, least: int = 0) ->
         return positions.cast("int32").node
     if size < 1:
         raise op.damaged("reads from a constant without entries")
-    told = f"{op.kind} (node {op.name!r:.100}) reads position {least} to {size - 1}, not beyond."
-    op.checks.append(Check(IsOutside.of(positions.node, least, size - 1), told, op.name))
+    message = f"{op.kind} (node {op.name!r:.100}) reads position {least} to {size - 1}, not beyond."
+    op.checks.append(Check(IsOutside.of(positions.node, least, size - 1), message, op.name))
+    # Clipped all the same: a compiled program reads the table before the check answers.
     held = Cast(Clip.of(positions.cast("float64").node, least, size - 1), "int32")
     if least == 0:
         return held

@@ -1,6 +1,6 @@
 """An operator of an ONNX graph while it is read: its inputs, attributes, and refusals.
 
-Operators that read each entry alone: they read rows put behind one another too.
+Operators that read each entry alone also read rows that are stacked in one axis.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class OnnxOperator:
     schema : Schema
         Columns of the input.
     row : Node
-        A node of the input, which tells the number of rows.
+        A node of the input, which has the number of rows.
     outputs : int
         Number of outputs.
     checks : list of Check
@@ -90,6 +90,7 @@ class OnnxOperator:
     def get(self, name: str, default: Any = None) -> Any:
         """Return an attribute, texts as str."""
         value = self.attributes.get(name, default)
+        # onnx keeps texts of attributes as bytes.
         return value.decode("utf-8") if isinstance(value, bytes) else value
 
     def one_of(self, name: str, default: Any, *allowed: Any) -> Any:
@@ -120,10 +121,10 @@ class OnnxOperator:
 
     def value(self, place: int = 0) -> Value:
         """Return an input of any kind."""
-        found = self.inputs[place] if place < len(self.inputs) else None
-        if found is None:
+        value = self.inputs[place] if place < len(self.inputs) else None
+        if value is None:
             raise self.damaged(f"lacks input {place}")
-        return found
+        return value
 
     def rows(self, place: int = 0) -> RowTensor:
         """Return an input of numbers over the rows; a constant is repeated for each."""
@@ -131,13 +132,14 @@ class OnnxOperator:
         if isinstance(value, LabelTensor) and value.table.data.dtype.kind in "ifb":
             return value.numbers
         if isinstance(value, KnownTensor) and value.data.dtype.kind in "ifb":
-            return self.repeated(value.data)
+            return self.repeat(value.data)
         if not isinstance(value, RowTensor):
             raise self.refuse(f"input {place}", type(value).__name__, "It must be numbers.")
         return value
 
-    def repeated(self, data: Numbers) -> RowTensor:
+    def repeat(self, data: Numbers) -> RowTensor:
         """Return a constant as a tensor over the rows, which must not have rows itself."""
+        # No node computes in float16, and float32 holds its numbers exactly.
         dtype = data.dtype.name if data.dtype.name != "float16" else "float32"
         values = Array.of(data.ravel(), dtype)
         return RowTensor((1, *data.shape), 0, ConstantRows(self.row, values))
@@ -188,17 +190,17 @@ def entrywise(*names: str) -> Callable[[EntryReader], EntryReader]:
 def over_flat(op: OnnxOperator, reader: EntryReader) -> Value:
     """Read an operator; where an input is rows behind one another, so is the result.
 
-    Entries of such inputs stand in one order, which the operator leaves as it is. Beside them
-    constants of one entry may stand, and no others: where they would go depends on the rows.
+    Entries of such inputs are in one order, which the operator leaves as it is. Next to them
+    are constants of one entry, and no others: where they would go depends on the rows.
     """
     flat = [x.values for x in op.inputs if isinstance(x, FlatTensor)]
     if not flat:
         return reader(op)
     inputs = tuple(None if x is None else _inner(op, x, flat[0]) for x in op.inputs)
-    found = reader(replace(op, inputs=inputs))
-    if not isinstance(found, RowTensor | LabelTensor):
+    result = reader(replace(op, inputs=inputs))
+    if not isinstance(result, RowTensor | LabelTensor):
         raise op.refuse("input", "rows behind one another", "Reshape them before.")
-    return FlatTensor(found)
+    return FlatTensor(result)
 
 
 def _inner(op: OnnxOperator, value: Value, first: RowTensor | LabelTensor) -> Value:

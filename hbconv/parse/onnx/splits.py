@@ -14,7 +14,7 @@ from hbconv.containers import Cast, Concat, FindCode, Map, Multiply, Node, Recod
 from hbconv.parse.common.node_tables import FlatTrees, assemble
 from hbconv.trees.forest import CategoryTables, Forest
 
-__all__ = ["MODES", "TreeSplits", "grown", "over_sets", "truncated"]
+__all__ = ["MODES", "TreeSplits", "code_sets", "grow", "truncate_members"]
 
 MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ",
          "BRANCH_MEMBER")  # fmt: skip
@@ -59,23 +59,24 @@ class TreeSplits:
     member_of: Ints
 
 
-def grown(splits: TreeSplits, x: Node) -> tuple[Node, Forest]:
+def grow(splits: TreeSplits, x: Node) -> tuple[Node, Forest]:
     """Return the node that the trees read, and their forest, which sums from zero.
 
     1. A split on equality or membership reads a code of the known values of its feature.
     2. Comparisons from above are those from below with the branches swapped.
     3. ``x < t`` is ``x <= t'`` for the number below t, unless all are of that kind.
     """
-    read, splits, tables = over_sets(splits, x)  # 1
+    read, splits, tables = code_sets(splits, x)  # 1
     swapped = np.isin(splits.mode, (GTE, GT))  # 2
     left = np.where(swapped, splits.false, splits.true)
     right = np.where(swapped, splits.true, splits.false)
     default_left = splits.missing_true ^ swapped
     below = np.isin(splits.mode, (LT, GTE))
     compared = splits.mode < EQ
+    # A forest has one comparison; thresholds of the others move by one float.
     strict = bool(compared.any() and below[compared].all())
     threshold = splits.threshold if strict else _inclusive(splits.threshold, below)  # 3
-    target, values = _scalars(splits)
+    target, values = _find_targets(splits)
     trees = FlatTrees(
         splits.feature,
         threshold,
@@ -96,11 +97,12 @@ def grown(splits: TreeSplits, x: Node) -> tuple[Node, Forest]:
 def _inclusive(threshold: Numbers, below: npt.NDArray[np.bool_]) -> Numbers:
     """Return thresholds of ``<=``; NaN, which nothing is below, where nothing is less."""
     down = np.nextafter(threshold, np.array(-np.inf, threshold.dtype))
+    # Nothing is below minus infinity, and no number is at most NaN.
     least = np.where(threshold == -np.inf, np.array(np.nan, threshold.dtype), down)
     return np.where(below, least, threshold)
 
 
-def _scalars(splits: TreeSplits) -> tuple[Ints | None, Numbers]:
+def _find_targets(splits: TreeSplits) -> tuple[Ints | None, Numbers]:
     """Return the target of each tree and plain leaf values, where each tree adds to one target."""
     targets = splits.weights.shape[1]
     if targets == 1:
@@ -111,8 +113,8 @@ def _scalars(splits: TreeSplits) -> tuple[Ints | None, Numbers]:
     adds[tree[leaf], target] = True
     if np.any(adds.sum(axis=1) > 1):
         return None, splits.weights
-    own = adds.argmax(axis=1)
-    return own, splits.weights[np.arange(len(tree)), own[tree]][:, None]
+    target_of = adds.argmax(axis=1)
+    return target_of, splits.weights[np.arange(len(tree)), target_of[tree]][:, None]
 
 
 def tree_of_leaves(splits: TreeSplits) -> Ints:
@@ -120,6 +122,7 @@ def tree_of_leaves(splits: TreeSplits) -> Ints:
     tree = np.zeros(len(splits.weights), np.int64)
     at = splits.roots
     owner = np.arange(len(at))
+    # A damaged file may have a circle; no tree is deeper than it has splits.
     for _ in range(len(splits.feature) + 1):
         leaf = at < 0
         tree[~at[leaf]] = owner[leaf]
@@ -131,57 +134,60 @@ def tree_of_leaves(splits: TreeSplits) -> Ints:
     return tree
 
 
-def over_sets(splits: TreeSplits, x: Node) -> tuple[Node, TreeSplits, CategoryTables | None]:
+def code_sets(splits: TreeSplits, x: Node) -> tuple[Node, TreeSplits, CategoryTables | None]:
     """Give splits on equality and membership a column of codes, and a table each."""
     listed = np.flatnonzero(splits.mode >= EQ)
     if not len(listed):
         return x, splits, None
     features = np.unique(splits.feature[listed])
-    known = [_known(splits, listed[splits.feature[listed] == f]) for f in features]
+    values = [_list_values(splits, listed[splits.feature[listed] == f]) for f in features]
     place = np.searchsorted(features, splits.feature[listed])
-    tables = [_table(splits, i, known[p]) for i, p in zip(listed.tolist(), place, strict=True)]
+    tables = [_table(splits, i, values[p]) for i, p in zip(listed.tolist(), place, strict=True)]
     of_test = np.full(len(splits.feature), -1, np.int32)
     of_test[listed] = np.arange(len(listed))
     start = np.concatenate([[0], np.cumsum([len(table) for table in tables])])
-    made = CategoryTables(Array(of_test), Array.of(start, np.int32), Array(np.concatenate(tables)))
+    category_tables = CategoryTables(
+        Array(of_test), Array.of(start, np.int32), Array(np.concatenate(tables))
+    )
     feature = splits.feature.copy()
     feature[listed] = x.type.width + place
-    return _with_codes(x, features, known), replace(splits, feature=feature), made
+    return _with_codes(x, features, values), replace(splits, feature=feature), category_tables
 
 
-def truncated(splits: TreeSplits, x: Node) -> tuple[Node, TreeSplits]:
+def truncate_members(splits: TreeSplits, x: Node) -> tuple[Node, TreeSplits]:
     """Give splits on sets that no mask of bits holds a column of whole numbers.
 
-    onnxruntime tells members of 0 to 30 exactly, and cuts off the fraction for all other sets of
-    whole numbers. It refuses members that are none; the standard tells those exactly.
+    onnxruntime compares members of 0 to 30 exactly, and cuts off the fraction for all other sets of
+    whole numbers. It refuses members that are none; the standard compares those exactly.
     """
+    # Found by damaged files: onnxruntime cuts fractions off where a member is beyond its mask.
     exact = [bool(np.all((s >= 0) & (s <= LARGEST_MASKED)) | np.any(s % 1)) for s in splits.members]
     cut = (splits.mode == MEMBER) & ~np.array([*exact, True])[splits.member_of]
     if not cut.any():
         return x, splits
     features = np.unique(splits.feature[cut])
-    given = Select(x, Array.of(features, np.int32))
-    whole = Multiply((Map(given, "sign"), Map(Map(given, "abs"), "floor")))
+    columns = Select(x, Array.of(features, np.int32))
+    whole = Multiply((Map(columns, "sign"), Map(Map(columns, "abs"), "floor")))
     feature = splits.feature.copy()
     feature[cut] = x.type.width + np.searchsorted(features, splits.feature[cut])
     return Concat((x, whole)), replace(splits, feature=feature)
 
 
-def _with_codes(x: Node, features: Ints, known: Sequence[Numbers]) -> Node:
+def _with_codes(x: Node, features: Ints, listed: Sequence[Numbers]) -> Node:
     """Put the codes beside x: 0 for a value that no split knows, then the known ones."""
-    values = tuple(Array(v) for v in known)
+    values = tuple(Array(v) for v in listed)
     codes = FindCode(Select(x, Array.of(features, np.int32)), values)
-    whole = tuple(Array(np.arange(len(v) + 1, dtype=np.int32)) for v in known)
+    whole = tuple(Array(np.arange(len(v) + 1, dtype=np.int32)) for v in listed)
     return Concat((x, Cast(Recode(codes, whole), x.type.dtype)))
 
 
-def _known(splits: TreeSplits, listed: Ints) -> Numbers:
+def _list_values(splits: TreeSplits, listed: Ints) -> Numbers:
     """Return the values that splits of one feature compare with, and NaN."""
-    asked = np.concatenate([_asked(splits, i) for i in listed.tolist()])
+    asked = np.concatenate([_members_of(splits, i) for i in listed.tolist()])
     return np.append(np.unique(asked[~np.isnan(asked)]), np.array(np.nan, asked.dtype))
 
 
-def _asked(splits: TreeSplits, split: int) -> Numbers:
+def _members_of(splits: TreeSplits, split: int) -> Numbers:
     if splits.mode[split] == MEMBER:
         members: Numbers = splits.members[int(splits.member_of[split])]
         return members
@@ -189,11 +195,11 @@ def _asked(splits: TreeSplits, split: int) -> Numbers:
     return threshold
 
 
-def _table(splits: TreeSplits, split: int, known: Numbers) -> npt.NDArray[np.bool_]:
+def _table(splits: TreeSplits, split: int, values: Numbers) -> npt.NDArray[np.bool_]:
     """Decide each code: of a value unknown, of the known ones, and of NaN, which stands last."""
-    goes: npt.NDArray[np.bool_] = np.zeros(len(known) + 1, np.bool_)
+    goes: npt.NDArray[np.bool_] = np.zeros(len(values) + 1, np.bool_)
     other = bool(splits.mode[split] == NEQ)
-    goes[1:] = np.isin(known, _asked(splits, split))
+    goes[1:] = np.isin(values, _members_of(splits, split))
     if other:
         np.logical_not(goes, out=goes)
     goes[-1] = bool(splits.missing_true[split]) or other

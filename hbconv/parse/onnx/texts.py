@@ -1,8 +1,6 @@
-"""Texts of the input become codes where an operator knows some of them.
+"""Texts, categories and labels: a text becomes a code where an operator knows some of them.
 
-Texts become counts of n-grams: StringNormalizer, Tokenizer and TfIdfVectorizer.
-
-Operators of ``ai.onnx.ml`` on categories, labels and maps.
+StringNormalizer, Tokenizer and TfIdfVectorizer make counts of n-grams.
 """
 
 from __future__ import annotations
@@ -45,7 +43,7 @@ from hbconv.parse.onnx.values import (
     attribute_value,
 )
 
-__all__ = ["chosen_texts", "equal_texts", "is_text", "normalized_rows", "text_codes"]
+__all__ = ["choose_texts", "compare_texts", "is_text", "normalize_rows", "text_codes"]
 
 
 def is_text(value: Value) -> bool:
@@ -57,51 +55,52 @@ def is_text(value: Value) -> bool:
     )
 
 
-def text_codes(op: OnnxOperator, x: TextTensor, known: Sequence[Sequence[str]]) -> Node:
+def text_codes(op: OnnxOperator, x: TextTensor, listed: Sequence[Sequence[str]]) -> Node:
     """Return the position of each text among those known for it, -1 for any other."""
     if x.folded:
         raise op.refuse("input", "texts in lower case", "hbconv looks up texts as they come.")
     nodes = tuple(
         _codes(op, column, edits, texts)
-        for column, edits, texts in zip(x.columns, x.edits_of, known, strict=True)
+        for column, edits, texts in zip(x.columns, x.edits_of, listed, strict=True)
     )
     return nodes[0] if len(nodes) == 1 else Concat(nodes)
 
 
-def _codes(op: OnnxOperator, column: int, edits: Mapping[str, str], known: Sequence[str]) -> Node:
+def _codes(op: OnnxOperator, column: int, edits: Mapping[str, str], listed: Sequence[str]) -> Node:
     """Return the codes of one column, whose texts are replaced first."""
     if not edits:
-        return Codes(op.schema, column, Vocabulary(tuple(known)))
-    read = tuple(dict.fromkeys([*known, *edits]))
-    place = {text: i for i, text in enumerate(known)}
+        return Codes(op.schema, column, Vocabulary(tuple(listed)))
+    read = tuple(dict.fromkeys([*listed, *edits]))
+    place = {text: i for i, text in enumerate(listed)}
+    # The first entry is for unknown texts, which stay unknown.
     codes = [-1, *(place.get(edits.get(text, text), -1) for text in read)]
-    found = Codes(op.schema, column, Vocabulary(read))
-    return Recode(found, (Array(np.array(codes, np.int32)),))
+    read_codes = Codes(op.schema, column, Vocabulary(read))
+    return Recode(read_codes, (Array(np.array(codes, np.int32)),))
 
 
-def equal_texts(op: OnnxOperator) -> RowTensor:
+def compare_texts(op: OnnxOperator) -> RowTensor:
     """Compare texts, or entries of a table, with one constant text."""
     values = [op.value(0), op.value(1)]
     constants = [v for v in values if isinstance(v, KnownTensor)]
     if len(constants) != 1 or constants[0].data.size != 1:
         raise op.refuse("inputs", "two columns of texts", "hbconv compares with one text.")
-    known = str(constants[0].data.ravel()[0])
+    wanted = str(constants[0].data.ravel()[0])
     (x,) = (v for v in values if isinstance(v, LabelTensor | TextTensor))
     if isinstance(x, TextTensor):
-        codes = text_codes(op, x, [(known,)] * x.width)
+        codes = text_codes(op, x, [(wanted,)] * x.width)
     else:
-        codes = x.recoded(np.where(x.table.data.astype(str) == known, 0, -1).astype(np.int32))
+        codes = x.recode(np.where(x.table.data.astype(str) == wanted, 0, -1).astype(np.int32))
     return RowTensor(x.dims, x.axis, Compare.of(codes, "eq", 0))
 
 
-def chosen_texts(op: OnnxOperator) -> LabelTensor | TextTensor:
+def choose_texts(op: OnnxOperator) -> LabelTensor | TextTensor:
     """Choose between constant texts, or replace some texts of the input by one."""
     if isinstance(op.value(2), TextTensor):
-        return _replaced(op)
-    return _chosen_labels(op)
+        return _replace_texts(op)
+    return _choose_labels(op)
 
 
-def _chosen_labels(op: OnnxOperator) -> LabelTensor:
+def _choose_labels(op: OnnxOperator) -> LabelTensor:
     condition = op.rows()
     tables: list[npt.NDArray[Any]] = []
     codes: list[Node] = []
@@ -110,10 +109,10 @@ def _chosen_labels(op: OnnxOperator) -> LabelTensor:
         first = sum(len(table) for table in tables)
         if isinstance(value, LabelTensor) and value.dims == condition.dims:
             tables.append(value.table.data)
-            codes.append(value.recoded(np.arange(len(value.table), dtype=np.int32) + first))
+            codes.append(value.recode(np.arange(len(value.table), dtype=np.int32) + first))
         elif isinstance(value, KnownTensor) and value.data.size == 1:
             tables.append(value.data.ravel())
-            codes.append(_repeated(op, condition.width, first))
+            codes.append(_repeat_code(op, condition.width, first))
         else:
             raise op.refuse(f"input {place}", "texts", "hbconv chooses between class labels.")
     node = Choose(condition.node, codes[0], codes[1])
@@ -121,25 +120,33 @@ def _chosen_labels(op: OnnxOperator) -> LabelTensor:
     return LabelTensor(condition.dims, condition.axis, node, Array(table))
 
 
-def _repeated(op: OnnxOperator, width: int, code: int) -> Node:
+def _repeat_code(op: OnnxOperator, width: int, code: int) -> Node:
     return ConstantRows(op.row, Array(np.full(width, code, np.int32)))
 
 
-def _replaced(op: OnnxOperator) -> TextTensor:
+def _replace_texts(op: OnnxOperator) -> TextTensor:
     """Replace the texts of one column for which a condition on them holds."""
     condition, fill, x = op.value(0), op.value(1), op.value(2)
-    told = _told_by_text(condition) if isinstance(condition, LabelTensor) else None
-    if not isinstance(x, TextTensor) or x.width != 1 or told is None or told[0] != x.columns[0]:
+    decided = _table_of_texts(condition) if isinstance(condition, LabelTensor) else None
+    if (
+        not isinstance(x, TextTensor)
+        or x.width != 1
+        or decided is None
+        or decided[0] != x.columns[0]
+    ):
         raise op.refuse("condition", "of other values", "It must be one on the texts it replaces.")
-    if not isinstance(fill, KnownTensor) or fill.data.size != 1 or told[2]:
+    if not isinstance(fill, KnownTensor) or fill.data.size != 1 or decided[2]:
         raise op.refuse("input 1", "for unknown texts", "hbconv replaces known texts by one.")
     text = str(fill.data.ravel()[0])
     (edits,) = x.edits_of
-    made = {known: text if holds else edits.get(known, known) for known, holds in told[1].items()}
-    return replace(x, edits=(tuple((edits | made).items()),))
+    replaced = {
+        original: text if holds else edits.get(original, original)
+        for original, holds in decided[1].items()
+    }
+    return replace(x, edits=(tuple((edits | replaced).items()),))
 
 
-def _told_by_text(value: LabelTensor) -> tuple[int, dict[str, Any], Any] | None:
+def _table_of_texts(value: LabelTensor) -> tuple[int, dict[str, Any], Any] | None:
     """Return the column that an entry is computed of, its value for each text, and for others."""
     tables: list[npt.NDArray[Any]] = []
     node = value.node
@@ -152,8 +159,8 @@ def _told_by_text(value: LabelTensor) -> tuple[int, dict[str, Any], Any] | None:
     codes = np.arange(-1, len(texts))
     for table in reversed(tables):
         codes = table[codes + 1]
-    found = value.table.data[codes].tolist()
-    return node.column, dict(zip(texts, found[1:], strict=True)), found[0]
+    entries = value.table.data[codes].tolist()
+    return node.column, dict(zip(texts, entries[1:], strict=True)), entries[0]
 
 
 WORD = "[a-zA-Z0-9_]"
@@ -175,10 +182,10 @@ _LEAST = re.compile(r"\{(\d+),\}$")
 @operator("StringNormalizer")
 def read_normalizer(op: OnnxOperator) -> TextTensor:
     """Normalize a column of texts."""
-    return _normalized(op)
+    return _normalize(op)
 
 
-def _normalized(op: OnnxOperator) -> TextTensor:
+def _normalize(op: OnnxOperator) -> TextTensor:
     """Write lower case, letter by letter; locales "C" and "POSIX" know the letters of ASCII.
 
     Stop words are whole texts: onnxruntime leaves such rows out, so they are refused.
@@ -195,14 +202,14 @@ def _normalized(op: OnnxOperator) -> TextTensor:
     return replace(x, folded=letters)
 
 
-def normalized_rows(op: OnnxOperator) -> TextTensor:
+def normalize_rows(op: OnnxOperator) -> TextTensor:
     """Read a loop over the rows whose body is one StringNormalizer."""
     nodes = op.get("body").node
     if [node.op_type for node in nodes] != ["StringNormalizer"]:
         kinds = " ".join(node.op_type for node in nodes)
         raise op.refuse("body", kinds[:60], "Of texts, hbconv reads loops that normalize them.")
     attributes = {a.name: attribute_value(a) for a in nodes[0].attribute}
-    return _normalized(replace(op, kind="StringNormalizer", attributes=attributes))
+    return _normalize(replace(op, kind="StringNormalizer", attributes=attributes))
 
 
 def _is_stop_word(
@@ -212,13 +219,14 @@ def _is_stop_word(
     words = op.texts("stopwords")
     exact = bool(op.get("is_case_sensitive", 0))
     upper = [word for word in words if not exact and word != word.lower()]
+    # Words are folded letter by letter, and a word with upper case is never met again.
     if upper or any(x.edits_of):
         raise op.refuse("stopwords", upper[:3], "hbconv looks for lower case, in the input itself.")
     texts = Texts(pattern=WHOLE, lowercase=False, folded="" if exact else letters)
     terms = Terms(tuple(dict.fromkeys(words)))
-    found = Entries(op.schema, x.columns[0], Extractor(texts, terms, "float32"))
-    told = f"StringNormalizer (node {op.name!r:.100}) leaves rows out whose text is a stop word."
-    return Check(Compare.of(found, "gt", 0.0), told, op.name)
+    counts = Entries(op.schema, x.columns[0], Extractor(texts, terms, "float32"))
+    message = f"StringNormalizer (node {op.name!r:.100}) leaves rows out whose text is a stop word."
+    return Check(Compare.of(counts, "gt", 0.0), message, op.name)
 
 
 @operator("Tokenizer", domain="com.microsoft")
@@ -252,27 +260,27 @@ def _run(op: OnnxOperator, expression: str, least: int) -> str:
 
     Others may find other tokens than RE2 does, which looks for the longest match.
     """
-    found = _RUN.fullmatch(expression)
-    bounded = found is not None and bool(found["opens"] or found["closes"])
-    if found is None or (bounded and found["one"] != _WORD):
+    match = _RUN.fullmatch(expression)
+    bounded = match is not None and bool(match["opens"] or match["closes"])
+    if match is None or (bounded and match["one"] != _WORD):
         hint = "hbconv finds runs of one class of characters, such as '[a-zA-Z0-9_]+'."
         raise op.refuse("tokenexp", expression, hint)
-    one = found["one"]
+    letter = match["one"]
     body = expression.removeprefix(r"\b").removesuffix(r"\b")
     ends = _LEAST.search(body)
     repeats = int(ends[1]) if ends else 1
     before = body[: ends.start()] if ends else body[:-1]
-    own = len(before) // len(one) - 1 + repeats
-    return f"{WORD if one == _WORD else one}{{{max(own, least, 1)},}}"
+    letters = len(before) // len(letter) - 1 + repeats
+    return f"{WORD if letter == _WORD else letter}{{{max(letters, least, 1)},}}"
 
 
 def _separator(op: OnnxOperator, separator: str) -> str:
     """Return a separator of one character, as part of a class."""
-    found = re.fullmatch(r"\[(\W)\]|\\(\W)|([^\\.*+?()|\[\]^$])", separator, re.DOTALL)
-    if found is None:
+    match = re.fullmatch(r"\[(\W)\]|\\(\W)|([^\\.*+?()|\[\]^$])", separator, re.DOTALL)
+    if match is None:
         hint = "hbconv separates at single characters, such as ' ' and '[.]'."
         raise op.refuse("separators", separator, hint)
-    return re.escape(found[1] or found[2] or found[3])
+    return re.escape(match[1] or match[2] or match[3])
 
 
 @operator("TfIdfVectorizer")
@@ -288,10 +296,11 @@ def read_vectorizer(op: OnnxOperator) -> RowTensor:
     longest = int(op.get("max_gram_length", 1))
     if not 1 <= shortest <= longest < 100:
         raise op.damaged(f"counts n-grams of {shortest} to {longest} tokens")
+    # n-grams are joined by spaces, so a token with one would make one gram of two.
     holds_spaces = x.texts.pattern != CHARACTER and re.search(x.texts.pattern, " " * 1000)
     if longest > 1 and holds_spaces:
         raise op.refuse("max_gram_length", longest, "Tokens that hold spaces have no n-grams.")
-    terms, weights = _known(op, x, shortest, longest)
+    terms, weights = _read_grams(op, x, shortest, longest)
     texts = replace(x.texts, shortest=shortest, longest=longest)
     counts: Node = Entries(
         op.schema, x.column, Extractor(texts, Terms(terms), "float32", binary=mode == "IDF")
@@ -300,11 +309,12 @@ def read_vectorizer(op: OnnxOperator) -> RowTensor:
     return RowTensor((1, len(terms)), 0, node)
 
 
-def _known(
+def _read_grams(
     op: OnnxOperator, x: TokenTensor, shortest: int, longest: int
 ) -> tuple[tuple[Name, ...], np.ndarray]:
     """Return the n-gram of each column, None where no text has it, and its weight."""
     pool = op.texts("pool_strings")
+    # onnxruntime counts the tokens that fill up shorter rows.
     if x.padding in pool:
         hint = "How often it is counted depends on the other rows. Pad by a token that none holds."
         raise op.refuse("pad_value", x.padding, hint)
@@ -318,13 +328,13 @@ def _known(
             raise op.damaged(f"has {last - first} tokens for n-grams of {size}")
         counted = shortest <= size <= longest
         starting = range(first, last, size)
-        found = [pool[at : at + size] for at in starting]
-        grams += [" ".join(g) if counted and _are_cut(g, x.texts.pattern) else None for g in found]
+        sized = [pool[at : at + size] for at in starting]
+        grams += [" ".join(g) if counted and _are_cut(g, x.texts.pattern) else None for g in sized]
     width = max(places) + 1
-    told = [gram for gram in grams if gram is not None]
+    counted_grams = [gram for gram in grams if gram is not None]
     if len(places) != len(grams) or len(set(places)) < len(places) or not 0 < width < 1 << 22:
         raise op.damaged(f"has {len(places)} columns for {len(grams)} n-grams, or one twice")
-    if len(set(told)) < len(told) or min(places) < 0:
+    if len(set(counted_grams)) < len(counted_grams) or min(places) < 0:
         raise op.damaged("has an n-gram twice, or a column below 0")
     return _in_columns(op, grams, places, width)
 
@@ -337,13 +347,13 @@ def _are_cut(tokens: Sequence[str], pattern: str) -> bool:
 def _in_columns(
     op: OnnxOperator, grams: list[Name], places: list[int], width: int
 ) -> tuple[tuple[Name, ...], np.ndarray]:
-    given = op.numbers("weights")
-    given = given if len(given) else np.ones(len(grams), np.float32)
-    if len(given) != len(grams):
-        raise op.damaged(f"has {len(given)} weights for {len(grams)} n-grams")
+    stored = op.numbers("weights")
+    stored = stored if len(stored) else np.ones(len(grams), np.float32)
+    if len(stored) != len(grams):
+        raise op.damaged(f"has {len(stored)} weights for {len(grams)} n-grams")
     columns: list[Name] = [None] * width
     weights = np.ones(width, np.float32)
-    for gram, place, weight in zip(grams, places, given.tolist(), strict=True):
+    for gram, place, weight in zip(grams, places, stored.tolist(), strict=True):
         columns[place] = gram
         weights[place] = weight
     return tuple(columns), weights
@@ -354,25 +364,27 @@ ML = "ai.onnx.ml"
 Numbers = npt.NDArray[Any]
 
 
-def _positions(op: OnnxOperator, value: Value, known: Numbers) -> tuple[Node, tuple[int, ...], int]:
+def _positions(
+    op: OnnxOperator, value: Value, listed: Numbers
+) -> tuple[Node, tuple[int, ...], int]:
     """Return the position of each entry among the known values, -1 for others."""
     if isinstance(value, TextTensor):
-        node = text_codes(op, value, [known.tolist()] * value.width)
+        node = text_codes(op, value, [listed.tolist()] * value.width)
         return node, value.dims, value.axis
     if isinstance(value, LabelTensor):
-        place = {v: i for i, v in enumerate(known.tolist())}
+        place = {v: i for i, v in enumerate(listed.tolist())}
         codes = [place.get(v, -1) for v in value.table.data.tolist()]
-        return value.recoded(np.array(codes, np.int32)), value.dims, value.axis
+        return value.recode(np.array(codes, np.int32)), value.dims, value.axis
     x = op.rows()
-    if known.dtype.kind == "U":
-        raise op.refuse("keys", known.tolist()[:3], f"The input holds {x.dtype}.")
-    return _found(x, known), x.dims, x.axis
+    if listed.dtype.kind == "U":
+        raise op.refuse("keys", listed.tolist()[:3], f"The input holds {x.dtype}.")
+    return _find_numbers(x, listed), x.dims, x.axis
 
 
-def _found(x: RowTensor, known: Numbers) -> Node:
+def _find_numbers(x: RowTensor, listed: Numbers) -> Node:
     """Return the position of numbers among known ones, which need not ascend."""
-    order = np.argsort(known, kind="stable")
-    ascending = known[order]
+    order = np.argsort(listed, kind="stable")
+    ascending = listed[order]
     node: Node = FindCode(x.node, (Array(ascending),) * x.width)
     if np.array_equal(order, np.arange(len(order))):
         return node
@@ -386,32 +398,32 @@ def read_one_hot(op: OnnxOperator) -> RowTensor:
     Unknown ones are zeros, or refused where ``zeros`` is 0.
     """
     texts = op.texts("cats_strings")
-    known = np.array(texts) if texts else op.numbers("cats_int64s", "int64")
-    if not len(known) or len(set(known.tolist())) != len(known):
+    categories = np.array(texts) if texts else op.numbers("cats_int64s", "int64")
+    if not len(categories) or len(set(categories.tolist())) != len(categories):
         raise op.damaged("has no categories, or one twice")
     value = op.value()
     if isinstance(value, RowTensor) and value.dtype.startswith("float"):
         value = value.cast("int64")
-        node, dims, axis = _found(value, known), value.dims, value.axis
+        node, dims, axis = _find_numbers(value, categories), value.dims, value.axis
     else:
-        node, dims, axis = _positions(op, value, known)
+        node, dims, axis = _positions(op, value, categories)
     if not op.get("zeros", 1):
-        told = f"OneHotEncoder (node {op.name!r:.100}) reads a category that it does not know."
-        op.checks.append(Check(Compare.of(node, "lt", 0), told, op.name))
-    hot = OneHot(node, (len(known),) * node.type.width, "float32")
-    return RowTensor((*dims, len(known)), axis, hot)
+        message = f"OneHotEncoder (node {op.name!r:.100}) reads a category that it does not know."
+        op.checks.append(Check(Compare.of(node, "lt", 0), message, op.name))
+    hot = OneHot(node, (len(categories),) * node.type.width, "float32")
+    return RowTensor((*dims, len(categories)), axis, hot)
 
 
 @operator("LabelEncoder", domain=ML)
 def read_label_encoder(op: OnnxOperator) -> LabelTensor:
     """Map known values to others, and all else to a default."""
     if "classes_strings" in op.attributes:
-        return _encoded_classes(op)
+        return _encode_classes(op)
     keys, values = _list(op, "keys"), _list(op, "values")
     if keys is None or values is None or len(keys) != len(values):
         raise op.damaged("has keys and values of other lengths")
     default = _default(op, values)
-    return _mapped(op, keys, np.append(values, default))
+    return _map_keys(op, keys, np.append(values, default))
 
 
 def _list(op: OnnxOperator, name: str) -> Numbers | None:
@@ -424,15 +436,15 @@ def _list(op: OnnxOperator, name: str) -> Numbers | None:
     tensor = op.get(f"{name}_tensor")
     if tensor is None:
         return None
-    found = np.asarray(tensor).ravel()
-    return found.astype(str) if found.dtype.kind == "O" else found
+    entries = np.asarray(tensor).ravel()
+    return entries.astype(str) if entries.dtype.kind == "O" else entries
 
 
 def _default(op: OnnxOperator, values: Numbers) -> Numbers:
     tensor = op.get("default_tensor")
     if tensor is not None:
-        found = np.asarray(tensor).ravel()
-        return found.astype(str) if found.dtype.kind == "O" else found.astype(values.dtype)
+        entries = np.asarray(tensor).ravel()
+        return entries.astype(str) if entries.dtype.kind == "O" else entries.astype(values.dtype)
     if values.dtype.kind == "U":
         return np.array([op.get("default_string", "_Unused")])
     if values.dtype.kind == "i":
@@ -440,7 +452,7 @@ def _default(op: OnnxOperator, values: Numbers) -> Numbers:
     return np.array([op.get("default_float", -0.0)], values.dtype)
 
 
-def _mapped(op: OnnxOperator, keys: Numbers, table: Numbers) -> LabelTensor:
+def _map_keys(op: OnnxOperator, keys: Numbers, table: Numbers) -> LabelTensor:
     """Return the entry of the table at each key's position; the last is for all else.
 
     Of equal keys the first counts.
@@ -455,16 +467,18 @@ def _mapped(op: OnnxOperator, keys: Numbers, table: Numbers) -> LabelTensor:
     return LabelTensor(dims, axis, recoded, Array(table))
 
 
-def _encoded_classes(op: OnnxOperator) -> LabelTensor:
+def _encode_classes(op: OnnxOperator) -> LabelTensor:
     """Map texts to their positions, or positions to texts."""
     classes = np.array(op.texts("classes_strings"))
     value = op.value()
     if isinstance(value, TextTensor) or (
         isinstance(value, LabelTensor) and value.table.data.dtype.kind == "U"
     ):
-        return _mapped(op, classes, np.append(np.arange(len(classes)), op.get("default_int64", -1)))
+        return _map_keys(
+            op, classes, np.append(np.arange(len(classes)), op.get("default_int64", -1))
+        )
     table = np.append(classes, op.get("default_string", "_Unused"))
-    return _mapped(op, np.arange(len(classes)), table)
+    return _map_keys(op, np.arange(len(classes)), table)
 
 
 @operator("CategoryMapper", domain=ML)
@@ -476,8 +490,8 @@ def read_category_mapper(op: OnnxOperator) -> LabelTensor:
         raise op.damaged(f"has {len(texts)} texts for {len(ints)} ints")
     value = op.value()
     if isinstance(value, RowTensor):
-        return _mapped(op, ints, np.append(texts, op.get("default_string", "_Unused")))
-    return _mapped(op, texts, np.append(ints, op.get("default_int64", -1)))
+        return _map_keys(op, ints, np.append(texts, op.get("default_string", "_Unused")))
+    return _map_keys(op, texts, np.append(ints, op.get("default_int64", -1)))
 
 
 @operator("ZipMap", domain=ML)

@@ -1,6 +1,6 @@
 """Tree operators: TreeEnsembleRegressor, TreeEnsembleClassifier and TreeEnsemble.
 
-Read the attributes of tree operators into splits, one version each.
+Opsets 1, 3 and 5 store trees differently; each form is read into the same splits.
 """
 
 from __future__ import annotations
@@ -28,9 +28,15 @@ from hbconv.containers import (
     TreeEnsemble,
     TreeLeaves,
 )
-from hbconv.parse.onnx.linear import class_labels, compared, labelled, regressed, transformed
+from hbconv.parse.onnx.linear import (
+    class_labels,
+    compare_with,
+    label_codes,
+    post_transform,
+    transform_predictions,
+)
 from hbconv.parse.onnx.operator import OnnxOperator, operator
-from hbconv.parse.onnx.splits import MODES, TreeSplits, grown, tree_of_leaves, truncated
+from hbconv.parse.onnx.splits import MODES, TreeSplits, grow, tree_of_leaves, truncate_members
 from hbconv.parse.onnx.values import LabelTensor, RowTensor
 
 __all__: list[str] = []
@@ -50,13 +56,13 @@ NUMBERED = ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT")
 def read_regressor(op: OnnxOperator) -> RowTensor:
     """Aggregate the leaves of all trees, add the base values, and transform."""
     targets = _count(op, op.get("n_targets", 1))
-    x = _thresholded(op)
+    x = _read_rows(op)
     splits = read_nodes(op, "target", targets, x.dtype)
     _require_columns(op, splits, x)
-    scores = _aggregated(op, splits, x.node, op.get("aggregate_function", "SUM"))
-    scores = Cast(_based(op, scores), "float32")
-    found = Cast(regressed(op, scores, _transform(op)), "float32")
-    return RowTensor((1, targets), 0, found)
+    scores = _aggregate(op, splits, x.node, op.get("aggregate_function", "SUM"))
+    scores = Cast(_add_base(op, scores), "float32")
+    predictions = Cast(transform_predictions(op, scores, _transform(op)), "float32")
+    return RowTensor((1, targets), 0, predictions)
 
 
 @operator("TreeEnsemble", domain=ML)
@@ -65,12 +71,12 @@ def read_ensemble(op: OnnxOperator) -> RowTensor:
     targets = _count(op, op.get("n_targets", 1))
     splits = read_tensors(op, targets)
     x = op.matrix().cast(splits.threshold.dtype.name)
-    function = _named(op, "aggregate_function", 1, AGGREGATES)
+    function = _read_name(op, "aggregate_function", 1, AGGREGATES)
     _require_columns(op, splits, x)
-    read, splits = truncated(splits, x.node)
-    scores = _aggregated(op, splits, read, function)
-    found = regressed(op, scores, _named(op, "post_transform", 0, NUMBERED))
-    return RowTensor((1, targets), 0, Cast(found, x.dtype))
+    read, splits = truncate_members(splits, x.node)
+    scores = _aggregate(op, splits, read, function)
+    predictions = transform_predictions(op, scores, _read_name(op, "post_transform", 0, NUMBERED))
+    return RowTensor((1, targets), 0, Cast(predictions, x.dtype))
 
 
 @operator("TreeEnsembleClassifier", domain=ML)
@@ -81,20 +87,22 @@ def read_classifier(op: OnnxOperator) -> tuple[LabelTensor, RowTensor]:
     With two classes the label follows the score of one of them.
     """
     labels = class_labels(op)
-    x = _thresholded(op)
+    x = _read_rows(op)
     splits = read_nodes(op, "class", len(labels), x.dtype)
     _require_columns(op, splits, x)
-    sums = _aggregated(op, splits, x.node, "SUM")
+    sums = _aggregate(op, splits, x.node, "SUM")
+    # onnxruntime decides between two classes by rules of their own.
     if len(labels) <= 2:
         return _binary(op, labels, splits, sums)
-    scores = _based(op, sums)
+    scores = _add_base(op, sums)
     based = len(op.numbers("base_values")) > 0
+    # With base values every class is a candidate.
     code = ArgMax(scores if based else _candidates(splits, x.node, scores))
     transform = op.get("post_transform", "NONE")
-    return labelled(code, labels), _written(op, scores, transform)
+    return label_codes(code, labels), _write_scores(op, scores, transform)
 
 
-def _thresholded(op: OnnxOperator) -> RowTensor:
+def _read_rows(op: OnnxOperator) -> RowTensor:
     """Return x in the dtype in which it is compared: double stays, all else becomes float."""
     x = op.matrix()
     return x.cast("float64" if x.dtype == "float64" else "float32")
@@ -106,7 +114,7 @@ def _count(op: OnnxOperator, value: int) -> int:
     return int(value)
 
 
-def _named(op: OnnxOperator, name: str, default: int, names: tuple[str, ...]) -> str:
+def _read_name(op: OnnxOperator, name: str, default: int, names: tuple[str, ...]) -> str:
     value = op.get(name, default)
     if value not in range(len(names)):
         raise op.refuse(name, value, f"hbconv handles 0 to {len(names) - 1}.")
@@ -119,12 +127,12 @@ def _require_columns(op: OnnxOperator, splits: TreeSplits, x: RowTensor) -> None
         raise op.damaged(f"reads column {read.max()} of {x.width}")
 
 
-def _aggregated(op: OnnxOperator, splits: TreeSplits, x: Node, function: str) -> Node:
+def _aggregate(op: OnnxOperator, splits: TreeSplits, x: Node, function: str) -> Node:
     if function not in AGGREGATES:
         raise op.refuse("aggregate_function", function, f"hbconv handles {', '.join(AGGREGATES)}.")
     if not len(splits.roots):
         raise op.damaged("has no tree")
-    read, forest = grown(splits, x)
+    read, forest = grow(splits, x)
     if function in ("MIN", "MAX"):
         return _extreme(op, splits, TreeLeaves(read, forest), function.lower())
     sums = TreeEnsemble(read, forest)
@@ -133,15 +141,16 @@ def _aggregated(op: OnnxOperator, splits: TreeSplits, x: Node, function: str) ->
 
 def _extreme(op: OnnxOperator, splits: TreeSplits, leaves: Node, function: str) -> Node:
     """Return the least or largest weight of each target, of the trees that have one for it."""
+    # Trees whose leaves differ in targets would need a mask for each row.
     always = _by_tree(splits, splits.weighs, np.logical_and)
     if not np.array_equal(always, _by_tree(splits, splits.weighs, np.logical_or)):
         raise op.refuse("aggregate_function", function.upper(), "Give every leaf the same targets.")
     if not always.any(axis=0).all():
         raise op.refuse("aggregate_function", function.upper(), "Give every target a weight.")
-    return _pooled(splits, leaves, always, function)
+    return _pool(splits, leaves, always, function)
 
 
-def _pooled(splits: TreeSplits, leaves: Node, adds: npt.NDArray[np.bool_], function: str) -> Node:
+def _pool(splits: TreeSplits, leaves: Node, adds: npt.NDArray[np.bool_], function: str) -> Node:
     targets = splits.weights.shape[1]
     values = LookupRows(leaves, Array(splits.weights))
     groups = tuple(
@@ -160,7 +169,7 @@ def _by_tree(
     return np.array([combine.reduce(weighs[tree == i], axis=0) for i in trees], np.bool_)
 
 
-def _based(op: OnnxOperator, sums: Node) -> Node:
+def _add_base(op: OnnxOperator, sums: Node) -> Node:
     """Add the base values behind the sums."""
     base = op.numbers("base_values")
     if not len(base):
@@ -172,10 +181,10 @@ def _based(op: OnnxOperator, sums: Node) -> Node:
     return Affine.of(sums, add=base.astype(sums.type.dtype))
 
 
-def _written(op: OnnxOperator, scores: Node, transform: str) -> RowTensor:
+def _write_scores(op: OnnxOperator, scores: Node, transform: str) -> RowTensor:
     """Return the scores transformed, as float32."""
-    found = Cast(transformed(op, Cast(scores, "float32"), transform), "float32")
-    return RowTensor((1, scores.type.width), 0, found)
+    written = Cast(post_transform(op, Cast(scores, "float32"), transform), "float32")
+    return RowTensor((1, scores.type.width), 0, written)
 
 
 def _candidates(splits: TreeSplits, x: Node, scores: Node) -> Node:
@@ -183,9 +192,9 @@ def _candidates(splits: TreeSplits, x: Node, scores: Node) -> Node:
     always = np.atleast_1d(_by_tree(splits, splits.weighs, np.logical_and).any(axis=0))
     if always.all():
         return scores
-    read, forest = grown(replace(splits, weights=splits.weighs.astype(np.float32)), x)
+    read, forest = grow(replace(splits, weights=splits.weighs.astype(np.float32)), x)
     least = ConstantRows(x, Array(np.full(len(always), -np.inf, scores.type.dtype)))
-    counted = compared(TreeEnsemble(read, forest), "gt", 0.0)
+    counted = compare_with(TreeEnsemble(read, forest), "gt", 0.0)
     return Choose(counted, scores, least)
 
 
@@ -212,7 +221,7 @@ def _binary(
     score = Select(sums, Array.of(weighed, np.int32))
     if weighed == [1]:
         return _of_second_class(op, labels, score, 0.5 if positive else 0.0)
-    return _of_first_class(op, labels, _based(op, score), positive=positive)
+    return _of_first_class(op, labels, _add_base(op, score), positive=positive)
 
 
 def _of_two_sums(op: OnnxOperator, labels: Numbers, sums: Node) -> tuple[LabelTensor, RowTensor]:
@@ -232,8 +241,8 @@ def _of_two_sums(op: OnnxOperator, labels: Numbers, sums: Node) -> tuple[LabelTe
         scores = Concat((Map(second, "neg"), second))
     elif len(base):
         raise op.refuse("base_values", base.tolist()[:4], "Give at most two.")
-    told = np.arange(2) if labels.dtype.kind == "i" else labels
-    return labelled(_code(second, 0.0), told), _written(op, scores, _transform(op))
+    shown = np.arange(2) if labels.dtype.kind == "i" else labels
+    return label_codes(_code(second, 0.0), shown), _write_scores(op, scores, _transform(op))
 
 
 def _of_second_class(
@@ -241,8 +250,8 @@ def _of_second_class(
 ) -> tuple[LabelTensor, RowTensor]:
     """Score 0 for the first class; onnxruntime leaves a base value out."""
     zero = ConstantRows(score, Array(np.zeros(1, score.type.dtype)))
-    found = _written(op, Concat((zero, score)), _transform(op))
-    return labelled(_code(score, threshold), labels), found
+    written = _write_scores(op, Concat((zero, score)), _transform(op))
+    return label_codes(_code(score, threshold), labels), written
 
 
 def _of_first_class(
@@ -254,11 +263,11 @@ def _of_first_class(
     transform = op.one_of("post_transform", "NONE", "NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO")
     if transform == "LOGISTIC":
         other: Node = Map(Map(single, "neg"), "sigmoid")
-        found = Concat((other, Map(single, "sigmoid")))
+        both = Concat((other, Map(single, "sigmoid")))
     else:
         other = Affine.of(single, mul=-1.0, add=1.0) if positive else Map(single, "neg")
-        found = Concat((other, single))
-    return labelled(code, labels), RowTensor((1, 2), 0, found)
+        both = Concat((other, single))
+    return label_codes(code, labels), RowTensor((1, 2), 0, both)
 
 
 def _code(score: Node, threshold: float) -> Node:
@@ -334,10 +343,10 @@ class _Places:
     def of(self, tree: Ints, node: Ints) -> Ints:
         if len(tree) != len(node):
             raise self.op.damaged("has lists of other lengths for trees and nodes")
-        found = [self.at.get(key, -1) for key in zip(tree.tolist(), node.tolist(), strict=True)]
-        if -1 in found:
+        positions = [self.at.get(key, -1) for key in zip(tree.tolist(), node.tolist(), strict=True)]
+        if -1 in positions:
             raise self.op.damaged("names a node that does not exist")
-        return np.array(found, np.int64)
+        return np.array(positions, np.int64)
 
 
 def _roots(op: OnnxOperator, tree: Ints, children: Ints) -> Ints:
@@ -350,11 +359,11 @@ def _roots(op: OnnxOperator, tree: Ints, children: Ints) -> Ints:
 
 
 def _modes(op: OnnxOperator, modes: list[str]) -> Ints:
-    known = {mode: i for i, mode in enumerate((*MODES[:-1], "LEAF"))}
-    for mode in {*modes} - {*known}:
-        raise op.refuse("nodes_modes", mode, f"hbconv handles {', '.join(known)}.")
-    found = np.array([known[mode] for mode in modes], np.int64)
-    return np.where(found == len(known) - 1, -1, found)
+    number_of = {mode: i for i, mode in enumerate((*MODES[:-1], "LEAF"))}
+    for mode in {*modes} - {*number_of}:
+        raise op.refuse("nodes_modes", mode, f"hbconv handles {', '.join(number_of)}.")
+    numbers = np.array([number_of[mode] for mode in modes], np.int64)
+    return np.where(numbers == len(number_of) - 1, -1, numbers)
 
 
 def _weights(
@@ -411,6 +420,7 @@ def read_tensors(op: OnnxOperator, n_targets: int) -> TreeSplits:
     weight = op.tensor("leaf_weights").astype(dtype)
     _require_lengths(op, len(target), {"leaf_weights": weight})
     children = [_side(op, side, count, len(target)) for side in ("true", "false")]
+    # Forests want each leaf reached once, and opset 5 lets branches share one.
     shared = np.concatenate([~child[child < 0] for child in children])
     true, false = _own_leaves(children)
     shape = (len(shared), n_targets)
@@ -474,9 +484,9 @@ def _ints(op: OnnxOperator, name: str) -> Ints:
 
 
 def _of_length(op: OnnxOperator, name: str, count: int) -> Ints:
-    found = _ints(op, name)
-    _require_lengths(op, count, {name: found})
-    return found
+    ints = _ints(op, name)
+    _require_lengths(op, count, {name: ints})
+    return ints
 
 
 def _require_lengths(op: OnnxOperator, count: int, lists: dict[str, Any]) -> None:

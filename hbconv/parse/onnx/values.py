@@ -1,12 +1,8 @@
 """Values between the operators of an ONNX graph.
 
 A tensor over the rows is a node of the container DAG, whose columns are the entries of one row.
-So an operator that only moves entries is a selection of columns.
-It is computed once, by numpy on the numbers of the columns.
-
-Tensors and attributes that a file stores, as arrays and Python values.
-
-Compute operators on constants, with the reference implementation of ONNX.
+So an operator that only moves entries is a selection of columns, computed once by numpy on the
+numbers of the columns. Operators on constants are computed by the reference implementation of ONNX.
 """
 
 from __future__ import annotations
@@ -50,6 +46,7 @@ __all__ = [
     "require_inside",
 ]
 
+# Odd and huge, so that sums and quotients with it are told from sizes of a file.
 ROWS = (1 << 56) + 1
 """Stands for the number of rows in a constant shape."""
 
@@ -106,7 +103,7 @@ class _OverRows:
         shape[self.axis] = ROWS
         return shape
 
-    def taking(self, places: npt.NDArray[np.int32], axis: int) -> Any:
+    def take(self, places: npt.NDArray[np.int32], axis: int) -> Any:
         """Return the tensor of these entries, whose rows are along an axis.
 
         Raises
@@ -116,15 +113,16 @@ class _OverRows:
         """
         require_few(places.shape)
         moved = replace(self, dims=places.shape, axis=axis)
+        # A new shape over the same entries needs no selection.
         if np.array_equal(places.ravel(), np.arange(self.width)):
             return moved
-        return moved.selected(places.ravel())
+        return moved.select(places.ravel())
 
-    def moved(self, move: Callable[[Any], Any]) -> Any:
+    def move(self, move: Callable[[Any], Any]) -> Any:
         """Return the tensor after a movement of entries that leaves the rows where they are."""
-        return self.taking(np.ascontiguousarray(move(self.places)), self.axis)
+        return self.take(np.ascontiguousarray(move(self.places)), self.axis)
 
-    def selected(self, places: npt.NDArray[np.int32]) -> Any:
+    def select(self, places: npt.NDArray[np.int32]) -> Any:
         """Return the same shape over other entries of the node."""
         raise NotImplementedError
 
@@ -140,7 +138,7 @@ class RowTensor(_OverRows):
         """Dtype of the numbers."""
         return self.node.type.dtype
 
-    def selected(self, places: npt.NDArray[np.int32]) -> RowTensor:
+    def select(self, places: npt.NDArray[np.int32]) -> RowTensor:
         """Return the same shape over other entries of the node."""
         return replace(self, node=Select(self.node, Array(places)))
 
@@ -178,7 +176,7 @@ class LabelTensor(_OverRows):
     node: Node
     table: Array
 
-    def selected(self, places: npt.NDArray[np.int32]) -> LabelTensor:
+    def select(self, places: npt.NDArray[np.int32]) -> LabelTensor:
         """Return the same shape over other entries of the node."""
         return replace(self, node=Select(self.node, Array(places)))
 
@@ -196,7 +194,7 @@ class LabelTensor(_OverRows):
         """Replace each entry of the table."""
         return replace(self, table=Array(table))
 
-    def recoded(self, codes: npt.NDArray[np.int32]) -> Node:
+    def recode(self, codes: npt.NDArray[np.int32]) -> Node:
         """Return other codes, one for each entry of the table."""
         tables = (Array.of(np.append(-1, codes), np.int32),) * self.width
         return Recode(self.node, tables)
@@ -225,7 +223,7 @@ class TextTensor(_OverRows):
         """What replaces the texts of each entry."""
         return [dict(edits) for edits in self.edits or ((),) * len(self.columns)]
 
-    def selected(self, places: npt.NDArray[np.int32]) -> TextTensor:
+    def select(self, places: npt.NDArray[np.int32]) -> TextTensor:
         """Return the same shape over other entries of the node."""
         columns = tuple(self.columns[i] for i in places.tolist())
         edits = tuple(self.edits[i] for i in places.tolist()) if self.edits else ()
@@ -337,7 +335,7 @@ def attribute_value(attribute: Any) -> Any:
 def require_inside(graph: Any) -> None:
     """Refuse tensors whose data lie in another file, of which a model in memory has no folder.
 
-    ``onnx.load`` reads them beside the file that it opens, and nowhere else.
+    ``onnx.load`` reads them next to the file that it opens, and nowhere else.
     """
     for tensor in _tensors(graph):
         if tensor.data_location == tensor.EXTERNAL:
@@ -416,7 +414,7 @@ def fold(node: Any, inputs: list[Numbers | None], opsets: Mapping[str, int]) -> 
     """
     from onnx.reference import ReferenceEvaluator
 
-    given = [x for x in inputs if x is not None]
+    arrays = [x for x in inputs if x is not None]
     if node.op_type in _REFUSED:
         raise UnsupportedError(
             node.op_type, node.name or node.output[0], hint=_REFUSED[node.op_type]
@@ -424,13 +422,14 @@ def fold(node: Any, inputs: list[Numbers | None], opsets: Mapping[str, int]) -> 
     if node.domain == "ai.onnx.ml" and node.op_type not in _OF_TABLES:
         hint = "It computes a constant. Store that instead."
         raise UnsupportedError(node.op_type, node.name or node.output[0], hint=hint)
-    if any(map(holds_rows, given)) and node.op_type not in _OF_SHAPES:
+    if any(map(holds_rows, arrays)) and node.op_type not in _OF_SHAPES:
         name = node.name or node.output[0]
         raise UnsupportedError(
             node.op_type, name, "input 0", "number of rows", "Answers are computed row by row."
         )
-    _require_small(node, given)
-    _require_inferred_small(node, given)
+    # Both before anything is computed: the process would run out of memory within numpy.
+    _require_small(node, arrays)
+    _require_inferred_small(node, arrays)
     feeds = {f"x{i}": x for i, x in enumerate(inputs) if x is not None}
     with np.errstate(all="ignore"):
         model = _model_of(node, inputs, opsets)
@@ -448,13 +447,13 @@ def _model_of(node: Any, inputs: list[Numbers | None], opsets: Mapping[str, int]
     del alone.output[:]
     alone.input.extend(names)
     alone.output.extend(outputs)
-    given = [
+    declared = [
         helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
         for name, x in zip(names, inputs, strict=True)
         if x is not None
     ]
-    made = [helper.make_empty_tensor_value_info(name) for name in outputs]
-    graph = helper.make_graph([alone], "constant", given, made)
+    untyped = [helper.make_empty_tensor_value_info(name) for name in outputs]
+    graph = helper.make_graph([alone], "constant", declared, untyped)
     imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
     return helper.make_model(graph, opset_imports=imports)
 
@@ -476,12 +475,12 @@ def _broadcast_size(node: Any, inputs: list[Numbers]) -> int:  # noqa: ARG001
         return sum(x.size for x in inputs)
 
 
-def _product(node: Any, inputs: list[Numbers]) -> int:  # noqa: ARG001
+def _product_size(node: Any, inputs: list[Numbers]) -> int:  # noqa: ARG001
     shared = inputs[0].shape[-1] if inputs[0].ndim else 1
     return prod(x.size // max(shared, 1) for x in inputs[:2])
 
 
-def _taken(node: Any, inputs: list[Numbers]) -> int:
+def _gathered_size(node: Any, inputs: list[Numbers]) -> int:
     axis = next((a.i for a in node.attribute if a.name == "axis"), 0)
     axis = -1 if node.op_type == "ArrayFeatureExtractor" else axis
     shape = inputs[0].shape
@@ -489,16 +488,16 @@ def _taken(node: Any, inputs: list[Numbers]) -> int:
     return inputs[0].size // max(size, 1) * inputs[-1].size
 
 
-def _sum(node: Any, inputs: list[Numbers]) -> int:  # noqa: ARG001
+def _joined_size(node: Any, inputs: list[Numbers]) -> int:  # noqa: ARG001
     return sum(x.size for x in inputs)
 
 
 _PRODUCTS: Mapping[str, Callable[[Any, list[Numbers]], int]] = {
-    "Concat": _sum,
-    "MatMul": _product,
-    "Gemm": _product,
-    "Gather": _taken,
-    "ArrayFeatureExtractor": _taken,
+    "Concat": _joined_size,
+    "MatMul": _product_size,
+    "Gemm": _product_size,
+    "Gather": _gathered_size,
+    "ArrayFeatureExtractor": _gathered_size,
 }
 """Sizes of outputs that are no broadcast of the inputs."""
 

@@ -10,13 +10,12 @@ from hbconv.array import Array
 from hbconv.containers import Labels, Node, Output, Schema
 from hbconv.parse.damage import reading
 from hbconv.parse.registry import parses
-from hbconv.parse.spark import features, lightgbm, models, trees
+from hbconv.parse.spark import boosters, stages
 from hbconv.parse.spark.boosters import BOOSTERS, count_slots
-from hbconv.parse.spark.saved_model import SparkModel
-from hbconv.parse.spark.stage import STAGES, SparkColumns, SparkStage, reads_of
+from hbconv.parse.spark.saved_model import STAGES, SparkColumns, SparkModel, SparkStage, reads_of
 from hbconv.parse.step import Step, select
 
-__all__ = ["features", "lightgbm", "models", "trees"]
+__all__ = ["boosters", "stages"]
 
 _MADE = (
     "outputCol",
@@ -37,12 +36,13 @@ def _stages(model: SparkModel) -> tuple[SparkModel, ...]:
 
 def _names_read(model: SparkModel) -> tuple[str, ...]:
     """Return the columns that stages read and none of them makes."""
-    made: set[str] = set()
+    columns_made: set[str] = set()
     names: dict[str, None] = {}
     for stage in _stages(model):
-        names |= dict.fromkeys(name for name in reads_of(stage) if name not in made)
-        made |= {stage.get(parameter) for parameter in _MADE}
-        made |= set(stage.get("outputCols") or ())
+        # A dict keeps the order in which stages read the columns, and each once.
+        names |= dict.fromkeys(name for name in reads_of(stage) if name not in columns_made)
+        columns_made |= {stage.get(parameter) for parameter in _MADE}
+        columns_made |= set(stage.get("outputCols") or ())
     return tuple(names)
 
 
@@ -52,13 +52,14 @@ def _booster_of_vectors(model: SparkModel) -> SparkModel | None:
     Rows are this vector then.
     """
     names = list(_names_read(model))
+    # The booster must be the only reader of the input: otherwise rows are named columns.
     alone = (s for s in _stages(model) if s.kind in BOOSTERS and reads_of(s) == names)
     return next(alone, None)
 
 
 def _columns_read(model: SparkModel) -> Schema:
     """Return the columns of the input, which Spark finds by name, or the slots of a vector."""
-    with reading(model.folder.name, "Save the model anew."):
+    with reading(model.folder.name, "Save the model again."):
         booster = _booster_of_vectors(model)
         if booster:
             return Schema.matrix(count_slots(booster))
@@ -83,6 +84,7 @@ def parse_spark_model(step: Step) -> dict[str, Output]:
     frame = SparkColumns(_columns(step))
     prediction = ""
     for model in _stages(step.estimator):
+        # Refused when it is met, so that the message names the first stage that is not read.
         if model.kind not in STAGES:
             hint = f"hbconv reads {', '.join(sorted(STAGES))}."
             raise step.refuse("stages", model.kind, hint)
@@ -90,10 +92,10 @@ def parse_spark_model(step: Step) -> dict[str, Output]:
         prediction = prediction or str(model.get("predictionCol") or "")
     if not frame.answers:
         return {"transform": Output(frame.columns[frame.last])}
-    return _named(frame, prediction)
+    return _name_classes(frame, prediction)
 
 
-def _named(frame: SparkColumns, prediction: str) -> dict[str, Output]:
+def _name_classes(frame: SparkColumns, prediction: str) -> dict[str, Output]:
     """Replace the numbers of classes by the texts that a later stage names them by."""
     labels = frame.labels.get(prediction)
     if labels is None:

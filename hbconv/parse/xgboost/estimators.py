@@ -1,8 +1,7 @@
-"""XGBoost: the scikit-learn wrappers, the Booster, and its model files.
+"""XGBoost: the scikit-learn wrappers, the Booster, its model files, and the rows that they read.
 
-The float32 rows that XGBoost reads: codes of categories, and what counts as missing.
-
-A Booster that a .skops file holds: its bytes, which XGBoost's own loader never sees.
+Rows are float32, with codes of categories and NaN for what counts as missing.
+``HeldXGBoost`` stands for a Booster that a .skops file holds.
 """
 
 from __future__ import annotations
@@ -67,6 +66,7 @@ def booster_schema(booster: Any) -> Schema:
     if isinstance(booster, HeldXGBoost):
         return model_schema(booster.model)
     listed = (
+        # Older XGBoost lacks get_categories, and no model without category columns needs it.
         "c" in (booster.feature_types or ())
         and hasattr(booster, "get_categories")
         and not booster.get_categories().empty()
@@ -91,7 +91,11 @@ def _schema(names: Any, n_features: int, *, listed: bool) -> Schema:
     """
     schema = Schema.table([str(name) for name in names]) if names else Schema.matrix(n_features)
     conventions = Conventions(
-        tables_only=listed, no_categories=not listed, absent_missing=True, names_as_text=True
+        # Without their values, the codes of a column of categories cannot be translated.
+        tables_only=listed,
+        no_categories=not listed,
+        absent_missing=True,
+        names_as_text=True,
     )
     return replace(schema, conventions=conventions, finds="names in order")
 
@@ -110,8 +114,10 @@ def wrapper_rows(step: Step, model: XGBoostModel) -> Node:
     missing = step.estimator.missing
     _refuse_categories_beside_missing(step, model)
     x = _float_rows(step, model)
+    # float32 first, as XGBoost converts rows before it compares them with missing.
     if not np.isnan(missing):
         x = MissingBetween.of(x, np.float32(missing), np.float32(missing))
+    # A DMatrix refuses infinity unless it counts as missing.
     takes_infinity = not isinstance(model.booster, XGBoostLinear) or np.isinf(missing)
     return x if takes_infinity else step.require_finite(x, allow_nan=True)
 
@@ -137,14 +143,16 @@ def _float_rows(step: Step, model: XGBoostModel) -> Node:
             "takes for missing what a sparse matrix leaves out, and other steps for zero"
         )
     if any(model.categories):
-        return _coded(step, model)
+        return _encode_categories(step, model)
+    # What a sparse matrix leaves out is 0 in a dense one, and missing to XGBoost.
     return Cast(MissingBetween.of(step.x, 0, 0) if step.x_sparse else step.x, "float32")
 
 
-def _coded(step: Step, model: XGBoostModel) -> Node:
+def _encode_categories(step: Step, model: XGBoostModel) -> Node:
     """Replace categories by the codes they had in training, other columns in runs."""
     parts: list[Node] = []
     numbers: list[int] = []
+    # The empty entry at the end closes the last run of numbers.
     for position, categories in enumerate((*model.categories, ())):
         if position < model.n_features and not categories:
             numbers.append(position)
@@ -167,6 +175,7 @@ def _code(step: Step, position: int, categories: Categories) -> Node:
         f"Column {position} holds a category that {step.name} (step {step.where!r}) was not "
         "fitted on.",
     )
+    # Numbers are found among ascending ones, and XGBoost's code is the place in its own list.
     places = np.argsort(values) if values else np.arange(len(categories))
     return CategoryNumbers(code, (Array(np.array([np.nan, *places, np.nan], np.float32)),))
 
@@ -186,10 +195,10 @@ def _number_code(step: Step, position: int, values: list[int]) -> Node:
         raise step.refuse(
             "enable_categorical",
             max(values, key=abs),
-            f"hbconv handles categories up to {MOST_EXACT_INT}. Number them anew before fitting.",
+            f"hbconv handles categories up to {MOST_EXACT_INT}. Number them again before fitting.",
         )
-    known = Array(np.array([*sorted(values), np.nan]))
-    return FindCode(select(step.x, [position]), (known,))
+    ascending = Array(np.array([*sorted(values), np.nan]))
+    return FindCode(select(step.x, [position]), (ascending,))
 
 
 def _text_code(step: Step, position: int, values: list[str]) -> Node:
@@ -211,7 +220,7 @@ _NO_PROBABILITIES = Array(np.empty((0, 2), np.float32))
 
 
 def parse_xgboost_bytes(data: bytes) -> Graph:
-    """Read a model file into a Graph that answers like ``xgboost.Booster``.
+    """Read a model file into a Graph that predicts like ``xgboost.Booster``.
 
     It is JSON, UBJSON, or the binary of versions before 3.1.
 
@@ -223,7 +232,7 @@ def parse_xgboost_bytes(data: bytes) -> Graph:
         at_step("Booster"),
         reading(
             "This is not an XGBoost model, or it",
-            "Save it anew with booster.save_model.",
+            "Save it again with booster.save_model.",
         ),
     ):
         model = read_xgboost_bytes(data)
@@ -243,7 +252,7 @@ def parse_xgboost_bytes(data: bytes) -> Graph:
 def parse_booster(step: Step) -> dict[str, Output]:
     """Predict as from a DMatrix, with all trees unless told otherwise."""
     model = read_xgboost_bytes(bytes(step.estimator.save_raw("ubj")))
-    return _booster_outputs(step, _between(step, model, step.iterations))
+    return _booster_outputs(step, _keep_stages(step, model, step.iterations))
 
 
 @parses(
@@ -265,23 +274,24 @@ def parse_classifier(step: Step) -> dict[str, Output]:
     """Take the likeliest class; labels are always 0, 1..."""
     model = _read_wrapper(step)
     margin, outputs = _scores(wrapper_rows(step, model), model, inplace=True)
-    return {**_labelled(step, margin, predictions(margin, model.objective)), **outputs}
+    return {**_label_outputs(step, margin, predictions(margin, model.objective)), **outputs}
 
 
-def _labelled(step: Step, margin: Node, p: Node) -> dict[str, Output]:
-    known = step.estimator.n_classes_
+def _label_outputs(step: Step, margin: Node, p: Node) -> dict[str, Output]:
+    n_classes = step.estimator.n_classes_
     softmax = step.estimator.objective == "multi:softmax"
-    classes = np.arange(max(known, 2))
-    if p.type.width > 1 and known == 2:
+    classes = np.arange(max(n_classes, 2))
+    # Two outputs for two labels are of multi-label training, so each one is compared with a half.
+    if p.type.width > 1 and n_classes == 2:
         labels = Compare.of(p, "gt", 0.5, "float64")
         return {
             "predict": Output(labels, of_no_rows=Array(np.empty(0, np.int64))),
             "predict_proba": Output(p, of_no_rows=_NO_PROBABILITIES),
         }
-    if p.type.width > 1 and known != p.type.width:
+    if p.type.width > 1 and n_classes != p.type.width:
         raise step.refuse(
             "n_classes_",
-            known,
+            n_classes,
             f"The booster has {p.type.width} outputs, but it was fitted on labels of a single "
             "value.",
         )
@@ -290,6 +300,7 @@ def _labelled(step: Step, margin: Node, p: Node) -> dict[str, Output]:
             "predict": Output(ArgMax(p), Labels(Array(classes))),
             "predict_proba": Output(p, of_no_rows=_NO_PROBABILITIES),
         }
+    # multi:softmax predicts classes: the probabilities follow from the margin instead.
     if softmax:
         return {
             "predict": Output(p, Labels(Array(classes.astype(np.int32)))),
@@ -310,6 +321,7 @@ def _scores(x: Node, model: XGBoostModel, *, inplace: bool) -> tuple[Node, dict[
     """Return the raw scores, and the methods that return them and the leaves."""
     if isinstance(model.booster, XGBoostLinear):
         # XGBoost starts every output of a linear booster from the first margin.
+        # In float32, as XGBoost adds them.
         bias = model.booster.bias + model.margin[0]
         margin: Node = OrderedLinear(x, Array(model.booster.weights), Array(bias))
         return margin, {"raw_scores": _answer(margin)}
@@ -319,6 +331,7 @@ def _scores(x: Node, model: XGBoostModel, *, inplace: bool) -> tuple[Node, dict[
     margin = TreeEnsemble(x, forest)
     outputs = {"raw_scores": _answer(margin)}
     if forest.n_trees:
+        # XGBoost drops the axis of trees where there is one.
         form = VECTOR if forest.n_trees == 1 else MATRIX
         outputs["apply"] = Output(TreeLeaves(x, forest), form, "float32", of_no_rows=_NO_ROWS)
     covered = model.booster.covered(model.margin)
@@ -337,11 +350,14 @@ def _answer(node: Node) -> Output:
 def _read_wrapper(step: Step) -> XGBoostModel:
     """Read the trees that predict uses: by default those up to the best iteration."""
     model = read_xgboost_bytes(bytes(step.estimator.get_booster().save_raw("ubj")))
+    # Early stopping wrote it as text into the attributes of the file.
     best = model.best_iteration
-    return _between(step, model, step.iterations or (None if best is None else (0, best + 1)))
+    return _keep_stages(step, model, step.iterations or (None if best is None else (0, best + 1)))
 
 
-def _between(step: Step, model: XGBoostModel, iterations: tuple[int, int] | None) -> XGBoostModel:
+def _keep_stages(
+    step: Step, model: XGBoostModel, iterations: tuple[int, int] | None
+) -> XGBoostModel:
     """Keep the trees of some boosting stages, None for all."""
     if isinstance(model.booster, XGBoostLinear):
         if step.iterations is not None:

@@ -1,12 +1,8 @@
 """XGBoost's model files, of JSON, UBJSON and the old binary, read without xgboost.
 
-XGBoost's old binary files, which versions before 3.1 wrote, in the form of its JSON.
-
-They are structs of C++ one after another: parameters, the names of objective and booster, trees.
-
-UBJSON (universal binary JSON), the format of XGBoost's ``.ubj`` files.
-
-Numbers are big-endian; typed arrays become numpy arrays.
+UBJSON is universal binary JSON, with big-endian numbers; its typed arrays become numpy arrays. The
+old binary, which versions before 3.1 wrote, is structs of C++ one after another: parameters, the
+names of objective and booster, trees. It becomes what the JSON of the same model holds.
 """
 
 from __future__ import annotations
@@ -73,7 +69,7 @@ class XGBoostModel:
 def read_xgboost_bytes(data: bytes) -> XGBoostModel:
     """Read what ``Booster.save_model`` writes, as JSON or UBJSON, or wrote before 3.1.
 
-    What pickles hold of a Booster has the model beside its configuration.
+    What pickles hold of a Booster has the model next to its configuration.
 
     Raises
     ------
@@ -94,6 +90,8 @@ def _decode(data: bytes) -> Any:
     After the first brace JSON has a quote or white space, UBJSON the length of a key.
     """
     return (
+        # UBJSON may begin with "{L" and a length whose bytes are
+        # anything, so only the second byte is looked at.
         decode_json(data) if data[1:2] in (b'"', b" ", b"\n", b"\r", b"\t") else decode_ubjson(data)
     )
 
@@ -110,8 +108,9 @@ def _model(learner: Mapping[str, Any], n_bytes: int) -> XGBoostModel:
     n_classes = read_count("num_class", param["num_class"], n_bytes)
     n_outputs = max(n_classes, read_count("num_target", param.get("num_target", 1), n_bytes), 1)
     scores = base_scores(param["base_score"])
+    # One base score stands for all outputs in files before 3.1.
     margin = np.broadcast_to(
-        margins(scores, objective) if _linked(booster, param) else scores, (n_outputs,)
+        margins(scores, objective) if _has_link(booster, param) else scores, (n_outputs,)
     )
     cats = booster.get("gbtree", booster)["model"].get("cats", {})
     names = tuple(learner.get("feature_names", ()))
@@ -141,7 +140,7 @@ def _refusal(parameter: str, value: object, hint: str) -> UnsupportedError:
     return UnsupportedError("XGBoost", current_step(), parameter, value, hint)
 
 
-def _linked(booster: Mapping[str, Any], param: Mapping[str, Any]) -> bool:
+def _has_link(booster: Mapping[str, Any], param: Mapping[str, Any]) -> bool:
     """Tell whether base scores go through the link of the objective.
 
     Scores that were to be estimated do not, where no stage was boosted.
@@ -168,6 +167,7 @@ def _dart(booster: Mapping[str, Any], n_features: int, n_outputs: int) -> XGBoos
 
 
 def _gblinear(booster: Mapping[str, Any], n_features: int, n_outputs: int) -> XGBoostLinear:
+    # The last row has the biases of the outputs.
     weights = np.asarray(booster["model"]["weights"], np.float32).reshape(n_features + 1, n_outputs)
     return XGBoostLinear(weights[:-1], weights[-1])
 
@@ -233,6 +233,7 @@ def read_old_binary(data: bytes) -> Mapping[str, Any]:
     ConversionError
         The file is damaged.
     """
+    # The first versions wrote no mark, so it is optional.
     reader = StructReader(data.removeprefix(b"binf"), "The XGBoost model")
     param = reader.record(_LEARNER)
     objective = reader.text()
@@ -275,6 +276,7 @@ def _tree(reader: StructReader, version: int) -> dict[str, Any]:
         "tree_param": {"size_leaf_vector": "0"},
         "left_children": nodes["left"],
         "right_children": nodes["right"],
+        # The top bit of the feature number tells where missing values go.
         "split_indices": nodes["split"] % _DEFAULT_LEFT,
         "default_left": nodes["split"] >= _DEFAULT_LEFT,
         "split_conditions": nodes["value"],
@@ -292,6 +294,7 @@ _NUMBERS = {
     b"D": ">f8",
 }
 _CONSTANTS = {b"T": True, b"F": False, b"Z": None}
+# The reader recurses; files of XGBoost have fewer than ten levels.
 _DEEPEST = 64
 
 
@@ -311,6 +314,7 @@ def decode_ubjson(data: bytes) -> Any:
     try:
         return _Reader(data).value(0)
     except (IndexError, ValueError, KeyError) as error:
+        # ConversionError is a ValueError too.
         if isinstance(error, ConversionError):
             raise
         raise ConversionError(f"The file is damaged: it is not valid UBJSON ({error}).") from error
@@ -331,9 +335,9 @@ class _Reader:
 
     def skip(self, marker: bytes) -> bool:
         """Step over a marker if it comes next."""
-        found = self.data[self.at : self.at + 1] == marker
-        self.at += found
-        return found
+        is_next = self.data[self.at : self.at + 1] == marker
+        self.at += is_next
+        return is_next
 
     def value(self, depth: int) -> Any:
         return self.of_type(self.take(1), depth)
@@ -355,6 +359,7 @@ class _Reader:
 
     def numbers(self, marker: bytes, count: int) -> Any:
         kind = np.dtype(_NUMBERS[marker])
+        # Copied to the native order: a view would be read-only and swap bytes at each use.
         return np.frombuffer(self.take(kind.itemsize * count), kind).astype(kind.newbyteorder("="))
 
     def length(self) -> int:
@@ -386,10 +391,12 @@ class _Reader:
         return [self.of_type(kind, depth) if kind else self.value(depth) for _ in range(count)]
 
     def object(self, depth: int) -> dict[str, Any]:
+        # -1: the object ends with a brace.
         count = self.count() if self.skip(b"#") else -1
         values: dict[str, Any] = {}
         while len(values) != count and not (count < 0 and self.skip(b"}")):
             key = self.text()
+            # An object with two values for a key has two meanings.
             if key in values:
                 raise ConversionError(f"The file is damaged: {key!r} stands twice in one object.")
             values[key] = self.value(depth)

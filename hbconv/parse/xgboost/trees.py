@@ -1,6 +1,7 @@
-"""The trees of XGBoost's model files: scalar and vector leaves, thresholds, category sets.
+"""The trees of XGBoost's model files, and its objectives.
 
-XGBoost's objectives: from ``base_score`` to raw scores, and from these to predictions.
+Leaves are numbers or vectors; splits compare thresholds or look for sets of categories. An
+objective leads from ``base_score`` to raw scores, and from these to predictions.
 """
 
 from __future__ import annotations
@@ -71,6 +72,8 @@ class XGBoostTrees:
         values = self.nodes.values
         table = self.nodes
         if self.weights is not None:
+            # (margin + leaf) - margin loses bits of the leaf in
+            # float32, and XGBoost loses the same.
             first = np.repeat(margin[self.target], table.sizes)[:, None]
             values = ((first + values) - first if inplace else values) * np.repeat(
                 self.weights, table.sizes
@@ -96,10 +99,10 @@ class XGBoostTrees:
         trees = slice(int(self.ends[first]), int(self.ends[last]))
         weights = None if self.weights is None else self.weights[trees]
         nodes = np.concatenate([[0], np.cumsum(self.nodes.sizes, dtype=np.int64)])
-        own = slice(nodes[trees.start], nodes[max(trees.start, trees.stop)])
+        kept_nodes = slice(nodes[trees.start], nodes[max(trees.start, trees.stop)])
         return replace(
             self,
-            cover=None if self.cover is None else self.cover[own],
+            cover=None if self.cover is None else self.cover[kept_nodes],
             nodes=self.nodes.part(trees),
             target=self.target[trees],
             weights=weights,
@@ -113,6 +116,7 @@ def read_trees(
     """Read the ``model`` of a booster gbtree; dart's weights are apart."""
     trees = model["trees"]
     _require(len(model["tree_info"]) == len(trees), "tree_info has another length than the trees")
+    # Reversed trees of a dart model answered otherwise: XGBoost places a tree by its id.
     numbered = all(tree.get("id", place) == place for place, tree in enumerate(trees))
     _require(numbered, "its trees are not in the order of their ids, by which XGBoost places them")
     _require(
@@ -141,17 +145,17 @@ def read_trees(
 def _table(trees: Sequence[Mapping[str, Any]]) -> NodeTable:
     """Join the arrays of the trees.
 
-    A leaf's value stands where a split has its threshold, unless it is a vector.
+    A leaf's value is where a split has its threshold, unless it is a vector.
     """
-    threshold = _joined(trees, "split_conditions", np.float32)
+    threshold = _join_lists(trees, "split_conditions", np.float32)
     vectors = any(int(tree["tree_param"]["size_leaf_vector"]) > 1 for tree in trees)
     nodes = NodeTable(
         [len(tree["left_children"]) for tree in trees],
-        _joined(trees, "split_indices", np.int64),
+        _join_lists(trees, "split_indices", np.int64),
         threshold,
-        _joined(trees, "default_left", np.bool_),
-        _joined(trees, "left_children", np.int64),
-        _joined(trees, "right_children", np.int64),
+        _join_lists(trees, "default_left", np.bool_),
+        _join_lists(trees, "left_children", np.int64),
+        _join_lists(trees, "right_children", np.int64),
         np.concatenate([_vectors(tree) for tree in trees]) if vectors else threshold[:, None],
     )
     lengths = {
@@ -173,16 +177,16 @@ def _cover(trees: Sequence[Mapping[str, Any]], n_nodes: int) -> Floats | None:
     """Return the sums of hessians."""
     if not all("sum_hessian" in tree for tree in trees):
         return None
-    cover: Floats = _joined(trees, "sum_hessian", np.float32)
+    cover: Floats = _join_lists(trees, "sum_hessian", np.float32)
     _require(len(cover) == n_nodes, "sum_hessian has another length than the nodes")
     return cover
 
 
-def _joined(trees: Sequence[Mapping[str, Any]], key: str, dtype: Any) -> npt.NDArray[Any]:
-    return np.concatenate([np.zeros(0, dtype), *(_listed(tree, key, dtype) for tree in trees)])
+def _join_lists(trees: Sequence[Mapping[str, Any]], key: str, dtype: Any) -> npt.NDArray[Any]:
+    return np.concatenate([np.zeros(0, dtype), *(_read_list(tree, key, dtype) for tree in trees)])
 
 
-def _listed(tree: Mapping[str, Any], key: str, dtype: Any) -> npt.NDArray[Any]:
+def _read_list(tree: Mapping[str, Any], key: str, dtype: Any) -> npt.NDArray[Any]:
     """Return one list of a tree.
 
     XGBoost refuses fractions where whole numbers belong.
@@ -220,6 +224,7 @@ def _iteration_ends(model: Mapping[str, Any], n_outputs: int) -> Sequence[int]:
             "iteration_indptr does not cover the trees",
         )
         return ends
+    # Files without iteration_indptr have a tree for each output and parallel tree in each round.
     step = n_outputs * int(model["gbtree_model_param"]["num_parallel_tree"])
     return range(0, len(model["trees"]) + 1, max(step, 1))
 
@@ -258,16 +263,17 @@ def _read_sets(trees: Sequence[Mapping[str, Any]]) -> _Sets:
         """Return indices into the arrays of one tree as indices into those of all trees."""
         sizes = np.array([len(tree.get(past, ())) for tree in trees], np.int64)
         each = [len(tree.get(key, ())) for tree in trees]
-        own = _joined(trees, key, np.int64)
+        within = _join_lists(trees, key, np.int64)
         _require(
-            not np.any((own < 0) | (own > np.repeat(sizes, each))), f"{key} points beyond its tree"
+            not np.any((within < 0) | (within > np.repeat(sizes, each))),
+            f"{key} points beyond its tree",
         )
-        return own + np.repeat(np.cumsum(sizes) - sizes, each)
+        return within + np.repeat(np.cumsum(sizes) - sizes, each)
 
     nodes = counted("categories_nodes", "left_children")
-    counts = _joined(trees, "categories_sizes", np.int64)
+    counts = _join_lists(trees, "categories_sizes", np.int64)
     start = counted("categories_segments", "categories")
-    categories = _joined(trees, "categories", np.int64)
+    categories = _join_lists(trees, "categories", np.int64)
     _require(
         len(nodes) == len(counts) == len(start),
         "the arrays of its sets of categories differ in length",
@@ -277,6 +283,7 @@ def _read_sets(trees: Sequence[Mapping[str, Any]]) -> _Sets:
         not np.any(counts < 0) and counts.sum() == len(categories),
         "categories_sizes is not the number of its categories",
     )
+    # The segments of sets may come in any order, so entries are gathered by their starts.
     places = np.arange(counts.sum()) + np.repeat(start - (np.cumsum(counts) - counts), counts)
     return _Sets(nodes, counts, categories[places])
 
@@ -330,6 +337,7 @@ def margins(scores: Floats, objective: str) -> Floats:
     one = np.float32(1)
     link = LINKS[objective]
     if link == "logit":
+        # The logit in float32: its rounding is part of XGBoost's raw scores.
         return np.array(
             [-_log(one / p - one) for p in np.clip(scores, _EDGE, one - _EDGE)], np.float32
         )
@@ -347,6 +355,7 @@ def _log(x: np.float32) -> np.float32:
     numpy's differs in the last bit.
     """
     try:
+        # CDLL(None) is the process itself, which has the C library; Windows has none there.
         logf = ctypes.CDLL(None).logf
     except (AttributeError, OSError, TypeError):
         return np.float32(math.log(x))
@@ -357,11 +366,14 @@ def _log(x: np.float32) -> np.float32:
 
 def _exp(x: Node) -> Node:
     """Round the float64 exponential to float32: the value of the C library but for some ties."""
+    # float64 has 29 more bits, so the rounded value is the
+    # correctly rounded one except at near ties.
     return Cast(Map(Cast(x, "float64"), "exp"), "float32")
 
 
 def _sigmoid(margin: Node) -> Node:
     """Return ``1 / (exp(min(-x, 88.7)) + 1)``, each step in float32."""
+    # exp(88.73) exceeds float32, and infinity would make the reciprocal 0.
     return Map(Affine.of(_exp(Clip.of(Map(margin, "neg"), -np.inf, 88.7)), add=1.0), "reciprocal")
 
 
@@ -369,6 +381,7 @@ _TRANSFORMS: dict[str, Callable[[Node], Node]] = {
     **{name: _exp for name, link in LINKS.items() if link == "log"},
     **dict.fromkeys(("binary:logistic", "reg:logistic"), _sigmoid),
     "binary:hinge": lambda margin: Compare.of(margin, "gt", 0.0, "float32"),
+    # XGBoost adds the exponentials in float64.
     "multi:softprob": lambda margin: Softmax(margin, within="float64"),
     "multi:softmax": ArgMax,
 }

@@ -1,12 +1,7 @@
-"""The columns that the trees of a YDF model read, made of the input by its data specification.
+"""The columns that the trees of a YDF model read, made from the input by its data specification.
 
-A number is compared as float32.
-A category is the number of its item: 0 for one out of the dictionary, and behind the last item for
-a missing one.
-
-Columns of categories and of bools as the numbers by which YDF knows them.
-
-Weighted sums of a few columns each, which oblique splits compare.
+A number is compared as float32. A category is the number of its item: 0 for one out of the
+dictionary, and the number of items for a missing one. Oblique splits compare weighted sums.
 """
 
 from __future__ import annotations
@@ -63,8 +58,9 @@ def read_columns(model: Any) -> Schema:
 
 def _dtype(column: Any, feature: Any) -> str:
     if feature.semantic.name in NUMBERS:
-        told = column.DESCRIPTOR.fields_by_name["dtype"].enum_type.values_by_number[column.dtype]
-        return _WIDE.get(told.name, "float32")
+        dtype = column.DESCRIPTOR.fields_by_name["dtype"].enum_type.values_by_number[column.dtype]
+        return _WIDE.get(dtype.name, "float32")
+    # Integerized categories are numbers of the user's own; all others are known by their text.
     is_text = (
         feature.semantic.name == "CATEGORICAL" and not column.categorical.is_already_integerized
     )
@@ -98,12 +94,12 @@ class TreeColumns:
             feature.column_idx: (place, str(feature.semantic.name))
             for place, feature in enumerate(step.estimator.input_features())
         }
-        found = TreeColumns(step, step.estimator.data_spec().columns, features)
+        columns = TreeColumns(step, step.estimator.data_spec().columns, features)
         for attribute, (_, kind) in features.items():
             if kind not in KINDS:
                 hint = f"hbconv handles {', '.join(KINDS)}."
-                raise found.refuse("features", f"{found.name(attribute)}: {kind}", hint)
-        return found
+                raise columns.refuse("features", f"{columns.name(attribute)}: {kind}", hint)
+        return columns
 
     def refuse(self, parameter: str, value: object, hint: str) -> UnsupportedError:
         """Return the error that refuses a part of the model; the caller raises it."""
@@ -174,12 +170,19 @@ class TreeColumns:
         if not self.asked:
             attribute, (_, kind) = next(iter(self.features.items()))
             {"BOOLEAN": self.truth, "CATEGORICAL": self.category}.get(kind, self.number)(attribute)
+        # Columns of one kind are made together, so they leave the
+        # order in which they were asked for.
         keys = [[key for key in self.asked if key[0] == what] for what in _MAKERS]
-        made = [_MAKERS[what](self, own) for what, own in zip(_MAKERS, keys, strict=True) if own]
-        order = [self.asked[key] for own in keys for key in own]
+        parts = [
+            _MAKERS[what](self, of_kind)
+            for what, of_kind in zip(_MAKERS, keys, strict=True)
+            if of_kind
+        ]
+        order = [self.asked[key] for of_kind in keys for key in of_kind]
         places = np.zeros(len(order), np.int64)
+        # The inverse of the order: where the column of each number stands now.
         places[order] = np.arange(len(order))
-        return concat(made), places
+        return concat(parts), places
 
     def values(self, places: list[int]) -> Node:
         """Return columns of the input, each converted from its own dtype to float32."""
@@ -208,6 +211,7 @@ def _categories(columns: TreeColumns, keys: list[_Key]) -> Node:
 
 
 def _projections(columns: TreeColumns, keys: list[_Key]) -> Node:
+    # A sum replaces missing numbers by the mean; each column is filled once for all sums.
     means = {
         place: columns.mean(attribute)
         for _, attributes, places, _ in keys
@@ -215,7 +219,7 @@ def _projections(columns: TreeColumns, keys: list[_Key]) -> Node:
     }
     used = sorted(means)
     fill = Array.of([means[place] for place in used], np.float32)
-    terms = [(np.searchsorted(used, list(own)), weights) for _, _, own, weights in keys]
+    terms = [(np.searchsorted(used, list(of_sum)), weights) for _, _, of_sum, weights in keys]
     return project(columns.values(used), fill, terms)
 
 
@@ -226,7 +230,7 @@ _MAKERS: dict[str, Callable[[TreeColumns, list[_Key]], Node]] = {
     "category": _categories,
     "projection": _projections,
 }
-"""What makes the columns of each kind, in the order in which they stand."""
+"""What makes the columns of each kind, in the order in which they are concatenated."""
 
 
 def schema_of(step: Step) -> Schema:
@@ -252,10 +256,12 @@ def _items(step: Step, place: int, column: Any) -> Node:
     texts = {int(entry.index): str(text) for text, entry in column.categorical.items.items()}
     if sorted(texts) != list(range(size)):
         raise step.damaged(f"the dictionary of {column.name!r} does not number {size} items")
+    # The vocabulary leaves item 0 out, so the last place is the empty text: missing.
     missing = size - 1
     values = (*(texts[item] for item in range(1, size)), "")
-    known = Vocabulary(values, missing, missing, missing, spelled=True)
-    codes = Codes(schema_of(step), place, known)
+    vocabulary = Vocabulary(values, missing, missing, missing, spelled=True)
+    # YDF takes 7, "7" and b"7" for one category, so the vocabulary spells numbers.
+    codes = Codes(schema_of(step), place, vocabulary)
     return Recode(codes, (Array(np.arange(size + 1, dtype=np.float32)),))
 
 
@@ -266,7 +272,7 @@ def _own_numbers(step: Step, place: int, size: int) -> Node:
     such a row is right.
     """
     x = _whole(step, place)
-    message = f"{_named(step, place)} holds a category below -1 or above {size - 1}."
+    message = f"{_name_column(step, place)} holds a category below -1 or above {size - 1}."
     step.check(IsOutside(x, _single(-1.0), _single(size - 1.0)), message)
     missing = ConstantRows(x, _single(float(size)))
     return Cast(Choose(Compare.of(x, "eq", -1.0), missing, x), "float32")
@@ -276,7 +282,7 @@ def truths(step: Step, places: list[int]) -> Node:
     """Return bools as 0 and 1, in float32; refuse other numbers."""
     for place in places:
         x = _whole(step, place)
-        message = f"{_named(step, place)} holds numbers other than 0 and 1. Give bools."
+        message = f"{_name_column(step, place)} holds numbers other than 0 and 1. Give bools."
         step.check(IsOutside(x, _single(0.0), _single(1.0)), message)
     return Columns(schema_of(step), Array.of(places, np.int32), "float32")
 
@@ -284,12 +290,12 @@ def truths(step: Step, places: list[int]) -> Node:
 def _whole(step: Step, place: int) -> Node:
     """Return a column as float64, and refuse numbers with a fraction, and missing ones."""
     x = Columns(schema_of(step), Array.of([place], np.int32), "float64")
-    message = f"{_named(step, place)} holds a number that is not whole, or a missing one."
+    message = f"{_name_column(step, place)} holds a number that is not whole, or a missing one."
     step.check(Not(Relation(x, Map(x, "floor"), "eq")), message)
     return x
 
 
-def _named(step: Step, place: int) -> str:
+def _name_column(step: Step, place: int) -> str:
     return f"Column {schema_of(step).columns[place].name!r} (step {step.where!r})"
 
 
@@ -312,21 +318,23 @@ def project(x: Node, fill: Array, sums: Sequence[Terms]) -> Node:
     3. The sums go back to their order.
     """
     filled = Impute(x, fill)
+    # Thousands of sums have few lengths, so few nodes hold them.
     lengths = np.array([len(weights) for _, weights in sums])
     groups = [np.flatnonzero(lengths == length) for length in np.unique(lengths)]  # 1
-    made = [_of_length(filled, [sums[i] for i in group.tolist()]) for group in groups]
+    parts = [_of_length(filled, [sums[i] for i in group.tolist()]) for group in groups]
     order = np.argsort(np.concatenate(groups))
-    return select(concat(made), order.tolist())  # 3
+    return select(concat(parts), order.tolist())  # 3
 
 
 def _of_length(x: Node, sums: Sequence[Terms]) -> Node:
-    places = np.array([own for own, _ in sums], np.int64)
-    weights = np.array([own for _, own in sums], np.float32)
+    places = np.array([entry for entry, _ in sums], np.int64)
+    weights = np.array([entry for _, entry in sums], np.float32)
+    # A sum of nothing is 0, and has no first term to start from.
     if not weights.shape[1]:
         return ConstantRows(x, Array(np.zeros(len(sums), np.float32)))
     terms = [
-        Affine.of(select(x, own.tolist()), mul=weight)
-        for own, weight in zip(places.T, weights.T, strict=True)
+        Affine.of(select(x, entry.tolist()), mul=weight)
+        for entry, weight in zip(places.T, weights.T, strict=True)
     ]  # 2
     return terms[0] if len(terms) == 1 else Add(tuple(terms))
 
@@ -341,10 +349,12 @@ def least_factor(weight: float, bound: float) -> float:
     >>> least_factor(0.5, 3.0)
     6.0
     """
+    # Positive floats are ordered as their bits are, and negative ones the other way round.
     low = -_INFINITE - 1
     high = _INFINITE
     while high - low > 1:
         middle = (low + high) // 2
+        # A product beyond float32 is infinite, which reaches any bound, as it does in YDF.
         with np.errstate(over="ignore", under="ignore"):
             reached = np.float32(weight) * _float_at(middle) >= np.float32(bound)
         if reached:
@@ -360,5 +370,6 @@ _INFINITE = 0x7F800000
 
 def _float_at(place: int) -> np.float32:
     """Return the float at a place in their order; negative places have negative floats."""
+    # The bits of a positive float are its place.
     magnitude = np.array(abs(place), np.uint32).view(np.float32)
     return np.float32(-magnitude if place < 0 else magnitude)

@@ -1,15 +1,17 @@
-"""What the models of YDF share: sums over trees, their leaves, and the classes of a label.
+"""YDF's models: averages of trees, and boosted trees behind the link of their loss.
 
-YDF's forests whose trees are averaged: random forests, CART trees and isolation forests.
-
-YDF's gradient boosted trees: sums of trees behind the link of their loss.
+Random forests, CART trees and isolation forests are averages. Folders that YDF saved are opened by
+its own library.
 """
 
 from __future__ import annotations
 
 import importlib
+import io
 import math
 from collections.abc import Callable
+from contextlib import redirect_stdout
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,12 +36,14 @@ from hbconv.containers import (
     TreeEnsemble,
     TreeLeaves,
 )
+from hbconv.errors import MissingPackageError
+from hbconv.parse.damage import reading
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step
 from hbconv.parse.ydf.columns import read_columns
 from hbconv.parse.ydf.conditions import YdfTrees, grow, read_trees
 
-__all__ = ["class_answers", "is_slow", "number_of_classes", "require_task", "sum_trees"]
+__all__ = ["class_answers", "is_slow", "number_of_classes", "open_ydf", "require_task", "sum_trees"]
 
 
 def require_task(step: Step, *allowed: str) -> str:
@@ -85,6 +89,7 @@ def class_answers(step: Step, p: Node) -> dict[str, Output]:
     classes = Labels(Array(np.array(step.estimator.label_classes())))
     if p.type.width > 1:
         return {"predict": Output(p), "predict_class": Output(ArgMax(p), classes)}
+    # At a half YDF takes the second class.
     second = Compare.of(p, "ge", 0.5, "int32")
     return {"predict": Output(p, VECTOR), "predict_class": Output(second, classes)}
 
@@ -105,8 +110,10 @@ def parse_random_forest(step: Step) -> dict[str, Output]:
         mean, leaves = _mean(step, trees, values.astype(np.float32), np.float64)
         return {"predict": Output(mean, VECTOR), **leaves}
     mean, leaves = _mean(step, trees, _shares(step, trees), np.float32)
+    # Sums of float32 shares may exceed 1 by rounding; YDF clips them.
     bounds = (Array(np.full(mean.type.width, bound, np.float32)) for bound in (0, 1))
     answers = class_answers(step, Clip(mean, *bounds))
+    # Only the label is refused: probabilities that differ in the last bit are within tolerance.
     if is_slow(step.estimator) and not step.estimator.winner_takes_all():
         del answers["predict_class"]
         hint = "The slow engine rounds sums of shares in its own way, so equal ones may differ."
@@ -126,6 +133,8 @@ def _mean(
     if is_slow(step.estimator):
         sums, leaves = sum_trees(step, trees, values, np.zeros(width, slow))
         return Cast(Affine.of(sums, div=slow(count)), "float32"), leaves
+    # Fast engines divide each leaf when they are built, which
+    # rounds otherwise than a division of the sum.
     return sum_trees(step, trees, values / values.dtype.type(count), np.zeros(width, np.float32))
 
 
@@ -138,6 +147,7 @@ def _shares(step: Step, trees: YdfTrees) -> Floats:
     kept = [2] if classes == 2 else list(range(1, classes + 1))
     if step.estimator.winner_takes_all():
         winners = trees.leaf_values(lambda node: [node.classifier.top_value], 1)
+        # Class 0 of the file is "out of the dictionary", which no label has.
         if np.any(winners[~trees.splits] < 1) or np.any(winners > classes):
             raise step.damaged(f"a leaf votes for none of the {classes} classes")
         return np.where(winners == kept, np.float32(1), np.float32(0))
@@ -145,6 +155,7 @@ def _shares(step: Step, trees: YdfTrees) -> Floats:
     total = trees.leaf_values(lambda node: [node.classifier.distribution.sum], 1)
     if not np.all(total[~trees.splits] > 0):
         raise step.damaged("a leaf counts no row")
+    # Splits have no counts, so 1 keeps their zeros; they are not read.
     shares: Floats = (counts / np.where(total, total, 1.0))[:, kept]
     return shares
 
@@ -159,7 +170,7 @@ def parse_isolation_forest(step: Step) -> dict[str, Output]:
     require_task(step, "ANOMALY_DETECTION")
     trees = read_trees(step.estimator)
     rows = trees.leaf_values(lambda node: [node.anomaly_detection.num_examples_without_weight], 1)
-    below = np.array([_random_depth(int(own)) for own in rows[:, 0]], np.float32)
+    below = np.array([_random_depth(int(count)) for count in rows[:, 0]], np.float32)
     depth = trees.depth.astype(np.float32) + below
     shares = depth[:, None] / np.float32(len(trees.sizes))
     sums, leaves = sum_trees(step, trees, shares, np.zeros(1, np.float32))
@@ -167,6 +178,7 @@ def parse_isolation_forest(step: Step) -> dict[str, Output]:
     if not whole:
         none = ConstantRows(sums, Array(np.zeros(1, np.float32)))
         return {"predict": Output(none, VECTOR), **leaves}
+    # The division is in float32 and the power in float64, as in YDF.
     power = Cast(Affine.of(Map(sums, "neg"), div=whole), "float64")
     return {"predict": Output(Cast(Map(power, "exp2"), "float32"), VECTOR), **leaves}
 
@@ -178,6 +190,7 @@ def _random_depth(count: int) -> np.float32:
     n = np.float32(count)
     one = np.float32(1)
     two = np.float32(2)
+    # YDF rounds each step to float32.
     harmonic = np.float32(math.log(n - one)) + EULER
     return np.float32(two * harmonic - two * (n - one) / n)
 
@@ -248,6 +261,7 @@ def parse_gradient_boosted_trees(step: Step) -> dict[str, Output]:
 
 def _link(step: Step, task: str) -> Callable[[Node], Node]:
     number = step.estimator._model.loss()
+    # Imported here: whoever has a model of YDF has the package, and nobody else needs it.
     names = importlib.import_module(_LOSS_MODULE).Loss
     loss = str(names.Name(number)) if number in names.values() else str(number)
     if loss not in _LOSSES or _LOSSES[loss][0] != task:
@@ -268,7 +282,9 @@ def _scores(step: Step, classes: int) -> tuple[Node, dict[str, Output]]:
     target = np.arange(len(trees.sizes)) % width
     if _starts_from_zero(model):
         sums, leaves = sum_trees(step, trees, values, np.zeros(width, np.float32), target)
+        # Adding the initial predictions at last rounds otherwise than starting from them.
         return Affine.of(sums, add=initial), leaves
+    # The slow engine adds a single score in float64, and several in float32.
     start = initial.astype(np.float64) if is_slow(model) and width == 1 else initial
     return sum_trees(step, trees, values, start, target)
 
@@ -276,3 +292,24 @@ def _scores(step: Step, classes: int) -> tuple[Node, dict[str, Output]]:
 def _starts_from_zero(model: Any) -> bool:
     """Tell whether the engine that ``predict`` takes adds the initial predictions at last."""
     return bool(model.list_compatible_engines()[:1] == ["GradientBoostedTreesGeneric"])
+
+
+def open_ydf(path: Path) -> Any:
+    """Open the model of a folder with the package ydf.
+
+    Raises
+    ------
+    MissingPackageError
+        The package is not installed.
+    ConversionError
+        The folder is damaged.
+    """
+    try:
+        ydf = importlib.import_module("ydf")
+    except ImportError as error:
+        raise MissingPackageError(
+            "Reading models of YDF needs the package ydf. Install with: pip install ydf"
+        ) from error
+    aside = redirect_stdout(io.StringIO())  # it prints what it loads among the answers
+    with aside, reading(path.name, "Save the model again with model.save."):
+        return ydf.load_model(str(path))

@@ -15,7 +15,7 @@ X = np.random.default_rng(0).normal(size=(20, 4))
 
 
 OURS = sorted(name for name in UNPREDICTIVE if name.startswith("sklearn."))
-"""Those of scikit-learn; ``tests/unit/parse/sklego`` has the others."""
+"""Those of scikit-learn; ``tests/unit/parse/test_sklego.py`` has the others."""
 
 
 @pytest.mark.parametrize("name", OURS)

@@ -45,7 +45,7 @@ def _combinations() -> Iterator[Any]:
 JUDGED_ELSEWHERE = {
     "hbconv.Model",
     "hbconv.parse.spark.saved_model.SparkModel",
-    "hbconv.parse.treelite.stored_model.StoredModel",
+    "hbconv.parse.treelite.StoredModel",
 }
 """Models of files and converted ones: ``tests/unit/parse`` and ``tests/unit/sources/test_model_files.py``."""
 
@@ -55,24 +55,13 @@ def test_table_has_every_estimator() -> None:
     assert {name.estimator for name in case_names()} == set(parser_names()) - JUDGED_ELSEWHERE
 
 
-JOINED = {
-    "feature_engine.encoding": "feature_engine.numbers",
-    "feature_engine.imputation": "feature_engine.numbers",
-    "sklego.linear_model": "sklego.meta",
-    "sklego.preprocessing": "sklego.meta",
-    "skrub.encoding": "skrub.scaling",
-}
-"""Modules of cases whose parsers joined a file of another name, and that file."""
-
-
 def test_cases_stand_where_their_parser_does() -> None:
-    """A module of cases has the name of the module of parsers, of its folder, or of a joined one."""
+    """A module of cases has the name of the module of parsers, or of its folder."""
     parsers = {(name.module, find_entry(name.estimator).parse.__module__) for name in case_names()}
     assert [
         (module, parser)
         for module, parser in parsers
         if not f"{parser}.".startswith(f"hbconv.parse.{module}.")
-        and parser != f"hbconv.parse.{JOINED.get(module)}"
     ] == []
 
 

@@ -25,8 +25,8 @@ import hbconv
 from hbconv.cli.sources import load_source
 from hbconv.errors import ConversionError
 from hbconv.parse import parse
-from hbconv.sources import catboost_files
-from hbconv.sources.catboost_files import open_catboost
+from hbconv.sources import library_files
+from hbconv.sources.library_files import open_catboost
 
 __all__ = ["FILES", "sized"]
 
@@ -164,7 +164,7 @@ def _skops(folder: Path) -> None:
 def _ask_skops(path: Path, x: Any, _: Any) -> Any:
     from skops import io as skops
 
-    from hbconv.sources.skops_files import BOOSTERS, TRUSTED
+    from hbconv.sources.library_files import BOOSTERS, TRUSTED
 
     return answers_of(skops.load(path, trusted=[*TRUSTED, *BOOSTERS]), ("predict",), x)
 
@@ -231,7 +231,7 @@ def _attempt(
     importlib.import_module(library)  # here, not in each child
     file = path.with_suffix(f".{suffix}")
     path.replace(file)
-    with mock.patch.object(catboost_files, "require_readable", _try_in_a_fork):
+    with mock.patch.object(library_files, "require_readable", _try_in_a_fork):
         model = hbconv.convert(load_source(file), backend="reference")
     if model.n_features_in_ > WIDEST:
         return

@@ -45,11 +45,16 @@ def home(name):
 
 
 def strayed(modules):
-    """Return the parsers that live elsewhere, by the name of their estimator."""
+    """Return the parsers that live elsewhere, by the name of their estimator.
+
+    The parsers of a small library share one module.
+    """
     return {
         name: module
         for name, module in modules.items()
-        if name.startswith(LIBRARIES) and not f"{module}.".startswith(f"{home(name)}.")
+        if name.startswith(LIBRARIES)
+        and not f"{module}.".startswith(f"{home(name)}.")
+        and module != f"hbconv.parse.{name.partition('.')[0]}"
     }
 
 

@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import hbconv
-from hbconv.testing.comparison import compared
+from hbconv.testing.comparison import compare_answers
 from hbconv.testing.watch import Call
 
 
@@ -42,26 +42,26 @@ MODEL = hbconv.convert(SVC(kernel="linear").fit([[0.0], [1.0]], ["a", "b"]), bac
 )
 def test_labels_may_differ_where_scores_tie(scores, kind):
     call = Call(Scored(scores), "predict", np.zeros((2, 1)), answer=np.array(["a", "b"]))
-    assert compared(call, MODEL, np.array(["b", "b"]))[0] == kind
+    assert compare_answers(call, MODEL, np.array(["b", "b"]))[0] == kind
 
 
 def test_lists_handed_back_are_arrays_of_hbconv():
     model = hbconv.convert(SVC(kernel="linear").fit([[0.0], [1.0]], [0, 1]), backend="reference")
     call = Call(Scored([0.0]), "transform", [[1], [2]], answer=[[1], [2]])
-    assert compared(call, model, np.array([[1], [2]]))[0] == "right"
-    assert compared(call, model, np.array([[1], [3]]))[0] == "wrong"
+    assert compare_answers(call, model, np.array([[1], [2]]))[0] == "right"
+    assert compare_answers(call, model, np.array([[1], [3]]))[0] == "wrong"
     other = Call(Scored([0.0]), "transform", [[1], [2]], answer=[[1], [3]])
-    assert compared(other, model, np.array([[1], [3]]))[1] == "another form"
+    assert compare_answers(other, model, np.array([[1], [3]]))[1] == "another form"
 
 
 def test_a_form_is_more_than_values():
     call = Call(Scored([0.0]), "predict", np.zeros((1, 1)), answer=np.zeros(1))
-    assert compared(call, MODEL, np.zeros((1, 1))) == (
+    assert compare_answers(call, MODEL, np.zeros((1, 1))) == (
         "wrong",
         "another form",
         "ndarray (1, 1) float64 instead of ndarray (1,) float64",
     )
-    assert compared(call, MODEL, [0.0])[1] == "another form"
+    assert compare_answers(call, MODEL, [0.0])[1] == "another form"
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,10 @@ def test_neighbours_may_differ_where_weighted_distances_tie(rows, params, kind):
     source = KNeighborsRegressor(1, algorithm="ball_tree", metric_params=params)
     source.fit([[0.0], [1.0]], [5.0, 6.0])
     call = Call(source, "predict", np.array(rows), answer=source.predict(rows))
-    assert compared(call, hbconv.convert(source, backend="reference"), 11 - call.answer)[0] == kind
+    assert (
+        compare_answers(call, hbconv.convert(source, backend="reference"), 11 - call.answer)[0]
+        == kind
+    )
 
 
 @pytest.mark.parametrize(("rows", "kind"), [([[0.0]], "right"), ([[0.4]], "wrong")], ids=str)
@@ -90,7 +93,7 @@ def test_neighbours_may_differ_where_all_rows_are_asked_for(rows, kind):
     distances, positions = source.kneighbors(rows)
     model = hbconv.convert(source, backend="reference")
     assert (
-        compared(
+        compare_answers(
             Call(source, "kneighbors", np.array(rows), answer=(distances, positions)),
             model,
             (distances + 2e-8, positions),
@@ -105,13 +108,13 @@ def test_the_distance_of_a_row_from_itself_has_the_bound_of_wide_rows():
     distances, positions = source.kneighbors(rows)
     model = hbconv.convert(source, backend="reference")
     call = Call(source, "kneighbors", rows, answer=(distances + np.array([2e-7, 0]), positions))
-    assert compared(call, model, (distances, positions))[0] == "right"
+    assert compare_answers(call, model, (distances, positions))[0] == "right"
 
 
 def test_the_dtype_of_no_entries_does_not_count():
     call = Call(Scored([]), "transform", np.zeros((0, 1), np.int64), answer=np.zeros(0))
-    assert compared(call, MODEL, np.zeros(0, np.int64))[0] == "right"
-    assert compared(call, MODEL, np.zeros((0, 2)))[0] == "wrong"
+    assert compare_answers(call, MODEL, np.zeros(0, np.int64))[0] == "right"
+    assert compare_answers(call, MODEL, np.zeros((0, 2)))[0] == "wrong"
 
 
 @pytest.mark.parametrize(
@@ -125,7 +128,8 @@ def test_sums_of_products_round_with_their_largest_input(source, kind):
     method = "predict" if kind == "right" else "transform"
     call = Call(source, method, rows, answer=getattr(source, method)(rows))
     assert (
-        compared(call, hbconv.convert(source, backend="reference"), call.answer + 1e-7)[0] == kind
+        compare_answers(call, hbconv.convert(source, backend="reference"), call.answer + 1e-7)[0]
+        == kind
     )
 
 
@@ -133,8 +137,8 @@ def test_dtypes_count_for_the_rows_they_are_promised_for():
     call = Call(
         Scored([0.0]), "transform", np.zeros((1, 1), np.int32), answer=np.zeros((1, 1), np.int32)
     )
-    assert compared(call, MODEL, np.zeros((1, 1), np.int64))[0] == "right"
-    assert compared(call, MODEL, np.ones((1, 1), np.int64))[0] == "wrong"
+    assert compare_answers(call, MODEL, np.zeros((1, 1), np.int64))[0] == "right"
+    assert compare_answers(call, MODEL, np.ones((1, 1), np.int64))[0] == "wrong"
 
 
 @pytest.mark.parametrize("shape", ["ovo", "ovr"])
@@ -143,10 +147,14 @@ def test_votes_of_support_vectors_may_differ_where_a_pair_ties(shape):
     source = SVC(kernel="linear", decision_function_shape=shape).fit(rows, ["a", "b", "c"])
     tie, clear = np.array([[1.0]]), np.array([[1.2]])
     assert (
-        compared(Call(source, "predict", tie, answer=np.array(["a"])), MODEL, np.array(["b"]))[0]
+        compare_answers(
+            Call(source, "predict", tie, answer=np.array(["a"])), MODEL, np.array(["b"])
+        )[0]
         == "right"
     )
     assert (
-        compared(Call(source, "predict", clear, answer=np.array(["b"])), MODEL, np.array(["a"]))[0]
+        compare_answers(
+            Call(source, "predict", clear, answer=np.array(["b"])), MODEL, np.array(["a"])
+        )[0]
         == "wrong"
     )

@@ -11,8 +11,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import hbconv
-from hbconv.testing.comparison import compared, uncertainty
-from hbconv.testing.watch import Call, asked
+from hbconv.testing.comparison import compare_answers, uncertainty
+from hbconv.testing.watch import Call, call_unseen
 
 RNG = np.random.default_rng(0)
 FULL = RNG.standard_normal((40, 5))
@@ -24,7 +24,7 @@ TWICE = np.vstack([RNG.random((10, 20))] * 2)
 def answered(source, rows, method="transform", target=None):
     """The source's call, and the model."""
     source.fit(rows) if target is None else source.fit(rows, target)
-    return asked(source, method, rows), hbconv.convert(source, backend="reference")
+    return call_unseen(source, method, rows), hbconv.convert(source, backend="reference")
 
 
 def moved(source, rows, entry, by):
@@ -32,7 +32,7 @@ def moved(source, rows, entry, by):
     call, model = answered(source, rows)
     found = call.answer.copy()
     found[entry] += by
-    return compared(call, model, found)[0]
+    return compare_answers(call, model, found)[0]
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_one_operation_on_each_entry_has_the_tolerance_alone():
     source = StandardScaler().fit(rows)
     call = Call(source, "transform", rows, answer=source.transform(rows))
     found = call.answer + 1e-9
-    assert compared(call, hbconv.convert(source, backend="reference"), found)[0] == "wrong"
+    assert compare_answers(call, hbconv.convert(source, backend="reference"), found)[0] == "wrong"
 
 
 def test_rows_of_float32_round_as_float32():

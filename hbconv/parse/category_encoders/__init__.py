@@ -1,1 +1,0 @@
-"""Parsers of category_encoders: each column becomes look-ups of its category."""

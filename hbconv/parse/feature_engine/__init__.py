@@ -1,1 +1,0 @@
-"""Parsers of feature-engine, whose transformers read and return frames."""

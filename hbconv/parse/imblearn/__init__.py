@@ -1,1 +1,0 @@
-"""Parsers of imbalanced-learn, whose samplers change rows in fitting alone."""

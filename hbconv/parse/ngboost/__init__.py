@@ -1,1 +1,0 @@
-"""Parsers of ngboost, whose trees add up to the parameters of a distribution."""

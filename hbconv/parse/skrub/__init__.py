@@ -1,1 +1,0 @@
-"""Parsers of skrub, whose transformers read and return frames, column by column."""

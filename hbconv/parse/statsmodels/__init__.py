@@ -1,1 +1,0 @@
-"""Parsers of statsmodels, whose results of a fit predict."""

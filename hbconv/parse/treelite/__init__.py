@@ -1,1 +1,0 @@
-"""Parsers of treelite, the common form in which other libraries give their trees."""
