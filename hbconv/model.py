@@ -349,7 +349,7 @@ class Model(SklearnEstimator):
         self.dtypes = self.parsed.schema.with_dtypes(table.dtypes).dtypes
         for method in self.parsed.exported:
             asked = self.programs.asked((method,), table)
-            for _, part in group_rows(self.programs, method, asked):
+            for _, part in group_rows(self.programs, (method,), asked):
                 self.programs.program((method,), part.dtypes, part.padding)
         self._methods = {}
         return self

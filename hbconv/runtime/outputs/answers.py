@@ -34,6 +34,7 @@ from hbconv.containers import (
     Stages,
     Vector,
 )
+from hbconv.runtime.batching import chunks
 from hbconv.runtime.outputs.adjacency import list_adjacent
 from hbconv.runtime.outputs.inverted import look_up_categories, name_rows
 from hbconv.runtime.outputs.tensors import cast, concatenate, look_up, on_host, stack
@@ -44,6 +45,7 @@ __all__ = [
     "in_form",
     "in_order",
     "join",
+    "join_chunks",
     "part_decoder",
     "row_decoder",
     "whole",
@@ -137,6 +139,11 @@ def join(parts: Sequence[Any]) -> Any:
     from scipy.sparse import vstack
 
     return vstack(parts, format="csr")
+
+
+def join_chunks(rows: int, size: int, answer_chunk: Callable[[slice], Any]) -> Any:
+    """Answer rows chunk by chunk, and return the answers as one."""
+    return join([answer_chunk(chunk) for chunk in chunks(rows, size)])
 
 
 def in_order(answers: Any, rows: npt.NDArray[np.integer[Any]]) -> Any:

@@ -126,7 +126,7 @@ def tune_programs(
     if table is None:
         return Tuner(programs, dtypes, seconds=seconds).tune()
     tensors = programs.parsed.exported
-    groups = group_rows(programs, tensors[0], table) if tensors else [(None, table)]
+    groups = group_rows(programs, tensors[:1], table) if tensors else [(None, table)]
     part = groups[0][1].part(slice(0, min(groups[0][1].rows, DISTINCT_ROWS)))
     return Tuner(programs, part.dtypes, part, part.padding, seconds).tune()
 
