@@ -10,8 +10,7 @@ from typing import Any, Literal
 
 from hbconv.backends import find_installed
 from hbconv.containers import Graph
-from hbconv.errors import OptionError
-from hbconv.log import log_parsed
+from hbconv.errors import OptionError, log_parsed
 from hbconv.model import Model
 from hbconv.parse import parse
 from hbconv.parse.onnx.graph import is_onnx_model, parse_onnx

@@ -4,25 +4,57 @@ What is written stands under a name of its own until then, and is locked. A proc
 loses its locks, so `sweep` can tell what it left from what others are writing.
 
 JSON of files: its texts hold whole characters, so that they can be printed and written.
+
+The formats of model files, told by their first bytes and never by a suffix.
+
+================================================  ==========================================
+format                                            first bytes
+================================================  ==========================================
+LightGBM's model text                             ``tree``, alone in its line
+XGBoost's JSON                                    ``{``, with the key ``learner``
+XGBoost's UBJSON                                  ``{``, then the length of a key
+XGBoost's old binary (before 3.1)                 ``binf``; or 136 bytes, then an objective
+CatBoost's binary (``.cbm``)                      ``CBM1``
+CatBoost's JSON                                   ``{``, with ``features_info``
+a checkpoint of Treelite                          a version: 4 as an int32
+Treelite's JSON                                   ``{``, with ``leaf_output_type``
+ONNX                                              the fields of a ModelProto, a graph among them
+skops                                             ``PK``, with ``schema.json`` in the archive
+a saved model of hbconv (``.hbc``)                ``PK``, with ``manifest.json`` in the archive
+a pickle, of joblib too                           ``0x80``, also behind gzip, zlib, bz2 or lzma
+================================================  ==========================================
+
+Others are known to be refused by name: dumps of XGBoost and LightGBM, and PMML.
 """
 
 from __future__ import annotations
 
+import importlib
+import io
 import json
 import os
 import re
 import secrets
 import string
 import tempfile
-from collections.abc import Callable, Iterator
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 __all__ = [
+    "KNOWN",
     "LEFTOVER",
+    "REFUSED",
+    "ModelFormat",
     "appearing",
     "appearing_new",
+    "find_format",
+    "format_of",
+    "is_old_xgboost",
     "read_json",
     "require_whole",
     "scratch",
@@ -245,3 +277,177 @@ def require_whole(text: str) -> None:
     except UnicodeEncodeError as error:
         half = text[error.start]
         raise ValueError(f"a text holds half a character, the lone surrogate {half!r}") from error
+
+
+KNOWN = (
+    "LightGBM (text), XGBoost (JSON, UBJSON, old binary), CatBoost (binary, JSON), Treelite "
+    "(checkpoint, JSON), ONNX, skops, and folders of Spark ML and YDF"
+)
+"""What is read, whatever the name of the file."""
+
+HEAD_BYTES = 4096
+
+
+class ModelFormat(Enum):
+    """What a file or text holds, as messages name it."""
+
+    LIGHTGBM = "LightGBM's model text"
+    XGBOOST = "an XGBoost model"
+    XGBOOST_OLD = "an XGBoost model in the old binary format"
+    CATBOOST = "a CatBoost model"
+    CATBOOST_JSON = "a CatBoost model in JSON"
+    TREELITE = "a checkpoint of Treelite"
+    TREELITE_JSON = "a Treelite model in JSON"
+    ONNX = "an ONNX model"
+    SKOPS = "a model of skops"
+    SAVED = "a saved model of hbconv"
+    PICKLE = "a pickle"
+    PMML = "PMML"
+    LIGHTGBM_DUMP = "a dump of LightGBM (dump_model)"
+    XGBOOST_DUMP = "a dump of XGBoost (dump_model)"
+    XGBOOST_CONFIG = "the configuration of an XGBoost model (save_config)"
+    XGBOOST_BASE64 = "an XGBoost model in base64"
+    PRESSED = "a compressed file"
+
+
+_DUMP = "It is not the whole model. Save that: {}."
+REFUSED: Mapping[ModelFormat, str] = {
+    ModelFormat.SAVED: "It is converted already. Call hbconv.load.",
+    ModelFormat.PICKLE: "It can run any code when loaded. If you trust it, unpickle it and convert "
+    "what it holds, or run: hbconv convert --allow-pickle.",
+    ModelFormat.PMML: "PMML is not read. Convert the fitted model itself: pickle it, save it by "
+    "skops, or use its library's own file, then call hbconv.convert where it was fitted.",
+    ModelFormat.LIGHTGBM_DUMP: _DUMP.format("booster.save_model('model.txt')"),
+    ModelFormat.XGBOOST_DUMP: _DUMP.format("booster.save_model('model.ubj')"),
+    ModelFormat.XGBOOST_CONFIG: _DUMP.format("booster.save_model('model.ubj')"),
+    ModelFormat.XGBOOST_BASE64: "Load it with the XGBoost that wrote it (before 1.0), and save it "
+    "by booster.save_model('model.bin').",
+    ModelFormat.PRESSED: "Unpack it first.",
+}
+"""Formats that are not read, each with its way out."""
+
+_FIRST_BYTES: Mapping[ModelFormat, bytes] = {
+    ModelFormat.LIGHTGBM: rb"tree\r?\n",
+    ModelFormat.CATBOOST: rb"CBM1",
+    ModelFormat.XGBOOST_BASE64: rb"bs64",
+    ModelFormat.TREELITE: rb"[\3\4]\0\0\0",
+    ModelFormat.PICKLE: rb"\x80|ccopy_reg\n",
+    ModelFormat.XGBOOST: rb"\{[iUIlL#$]",
+    ModelFormat.XGBOOST_DUMP: rb'(?:booster\[0\]:\s+|\[")?0:(?:\[|leaf=)'
+    rb'|[\["\s]*\{(?:\s|\\n)*\\?"nodeid',
+    ModelFormat.XGBOOST_CONFIG: rb'\s*\{\s*"learner"\s*:\s*\{\s*"generic_param"',
+    ModelFormat.LIGHTGBM_DUMP: rb'\s*\{\s*"name"\s*:\s*"tree"',
+    ModelFormat.PMML: rb"\s*<(?:.*<)?PMML",
+}
+_JSON_KEYS: Mapping[ModelFormat, tuple[bytes, ...]] = {
+    ModelFormat.CATBOOST_JSON: (b'"features_info"', b'"scale_and_bias"'),
+    ModelFormat.TREELITE_JSON: (b'"threshold_type"', b'"leaf_output_type"'),
+    ModelFormat.XGBOOST: (b'"learner"',),
+}
+"""Keys that stand anywhere in JSON, whose order is the writer's own."""
+
+_PRESSED: Mapping[bytes, str] = {
+    b"\x1f\x8b": "gzip",
+    b"BZh": "bz2",
+    b"\xfd7zXZ": "lzma",
+    b"\x5d\0\0": "lzma",
+}
+"""Modules that open what joblib presses pickles by; a Python may lack one."""
+
+_LEARNER_BYTES = 136
+_OBJECTIVE = re.compile(rb"(?:reg|binary|multi|rank|count|survival):[a-z:]+\Z")
+_ONNX_NUMBERS = (1, 5)
+_ONNX_MESSAGES = (2, 3, 4, 6, 7, 8, 14, 20, 25, 26)
+_ONNX_GRAPH = 7
+
+
+def format_of(path: Path) -> ModelFormat | None:
+    """Tell what a file holds; None where it is no model that hbconv knows."""
+    with path.open("rb") as file:
+        return find_format(file)
+
+
+def find_format(file: BinaryIO) -> ModelFormat | None:
+    """Tell what a file or a buffer of bytes holds."""
+    head = file.read(HEAD_BYTES)
+    if is_old_xgboost(head):
+        return ModelFormat.XGBOOST_OLD
+    for found, first in _FIRST_BYTES.items():
+        if re.match(first, head, re.DOTALL):
+            return found
+    if head.startswith(b"PK\3\4"):
+        return _in_archive(file)
+    if head.lstrip().startswith(b"{"):
+        return _in_json(file)
+    if (begin := _unpressed(head, file)) is not None:
+        return ModelFormat.PICKLE if begin == b"\x80" else ModelFormat.PRESSED
+    return ModelFormat.ONNX if _is_onnx(file) else None
+
+
+def is_old_xgboost(data: bytes) -> bool:
+    """Tell XGBoost's old binary; the first versions wrote no ``binf`` before the parameters."""
+    if data.startswith(b"binf"):
+        return True
+    size = int.from_bytes(data[_LEARNER_BYTES : _LEARNER_BYTES + 8], "little")
+    begin = _LEARNER_BYTES + 8
+    return _OBJECTIVE.match(data[begin : begin + min(size, 64)]) is not None
+
+
+def _in_archive(file: BinaryIO) -> ModelFormat | None:
+    try:
+        with zipfile.ZipFile(file) as archive:
+            names = archive.namelist()
+    except Exception:  # a damaged zip raises nearly anything
+        file.seek(0)
+        data = file.read()
+        names = [name for name in ("manifest.json", "schema.json") if name.encode() in data]
+    if "manifest.json" in names:
+        return ModelFormat.SAVED
+    return ModelFormat.SKOPS if "schema.json" in names else None
+
+
+def _in_json(file: BinaryIO) -> ModelFormat | None:
+    file.seek(0)
+    data = file.read()
+    return next(
+        (found for found, keys in _JSON_KEYS.items() if all(key in data for key in keys)), None
+    )
+
+
+def _unpressed(head: bytes, file: BinaryIO) -> bytes | None:
+    """Return the first byte of what a compressed file holds; None where it is none."""
+    with suppress(Exception):  # whatever a damaged stream raises, or a Python without the module
+        if head.startswith(b"x"):
+            return zlib.decompressobj().decompress(head, 1) or None
+        for magic, module in _PRESSED.items():
+            if head.startswith(magic):
+                file.seek(0)
+                first: bytes = importlib.import_module(module).open(file).read(1)
+                return first or None
+    return None
+
+
+def _is_onnx(file: BinaryIO) -> bool:
+    """Walk the fields of a ModelProto, a message of protobuf; one of them is its graph."""
+    file.seek(0, io.SEEK_END)
+    end = file.tell()
+    file.seek(0)
+    seen = set()
+    while file.tell() < end:
+        number, wire = divmod(_varint(file), 8)
+        if number not in {0: _ONNX_NUMBERS, 2: _ONNX_MESSAGES}.get(wire, ()):
+            return False
+        seen.add(number)
+        size = _varint(file)
+        file.seek(size if wire == 2 else 0, io.SEEK_CUR)
+    return _ONNX_GRAPH in seen
+
+
+def _varint(file: BinaryIO) -> int:
+    value = 0
+    for shift in range(0, 63, 7):
+        byte = int.from_bytes(file.read(1), "little")
+        value |= (byte & 127) << shift
+        if byte < 128:
+            break
+    return value

@@ -15,19 +15,18 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.containers import FrameFormat, Graph, NamesOut, Schema
 from hbconv.cost_model.tuning_record import Tuning
-from hbconv.errors import BackendError, OptionError, StoreError
-from hbconv.log import log_export
+from hbconv.errors import BackendError, OptionError, StoreError, log_export
 from hbconv.names import INVERSE, unknown
 from hbconv.runtime.call.bind import bind_method
 from hbconv.runtime.call.page import Method, group_rows
 from hbconv.runtime.call.session import run_session
-from hbconv.runtime.inputs.category_codes import over_arrays
-from hbconv.runtime.inputs.read import is_table, read_table
+from hbconv.runtime.inputs.read import is_table, over_arrays, read_table
 from hbconv.runtime.inputs.table import Reads
 from hbconv.runtime.options import (
     change_target,
     check_options,
     check_values,
+    find_runnable,
     take_flag,
     take_options,
 )
@@ -35,7 +34,6 @@ from hbconv.runtime.program import Key, StoredProgram
 from hbconv.runtime.program_choice import OnNewDtypes, check_on_new_dtypes, name_dtypes
 from hbconv.runtime.programs import CompiledProgram, Programs
 from hbconv.runtime.storage import model_file as store
-from hbconv.runtime.substitute import find_runnable
 from hbconv.sources.arguments import find_answers
 from hbconv.sources.sklearn_estimator import (
     SCORES,

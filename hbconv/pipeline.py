@@ -27,7 +27,7 @@ from hbconv.backends import Artifact, find_backend
 from hbconv.containers import ChoosesNearest, Graph, Node
 from hbconv.containers.analysis.guard import Guard, find_guard
 from hbconv.cost_model.tuning_record import Tuning
-from hbconv.log import log_compiled, log_optimized
+from hbconv.errors import log_compiled, log_optimized
 from hbconv.lower import DENSE, Lowered, Padding, find_choosing, is_costly, lower
 from hbconv.optimize import optimize, simplify_exactly
 from hbconv.optimize.narrow import narrow_to

@@ -18,7 +18,7 @@ import numpy as np
 
 from hbconv.containers import Graph, InputPort, OutputPort, Session
 from hbconv.errors import MissingPackageError, OptionError
-from hbconv.model_formats import ModelFormat, format_of
+from hbconv.files import ModelFormat, format_of
 from hbconv.parse.spark.boosters import native_part
 from hbconv.parse.treelite.stored_model import StoredModel
 from hbconv.sources.catboost_files import open_catboost

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from hbconv.cli import positive
 from hbconv.errors import MissingPackageError, OptionError
-from hbconv.model_formats import KNOWN, ModelFormat
+from hbconv.files import KNOWN, ModelFormat
 
 if TYPE_CHECKING:
     from hbconv.model import Model

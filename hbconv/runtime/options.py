@@ -1,17 +1,29 @@
-"""Check the options of a conversion before any work is done."""
+"""Check the options of a conversion before any work is done.
+
+Substitutes: an installed backend for a loaded model, where its own is not installed.
+"""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, get_args
 
-from hbconv.backends import Backend, find_backend
-from hbconv.errors import BackendError, OptionError
+from hbconv.backends import Backend, find_backend, find_installed
+from hbconv.errors import BackendError, MissingPackageError, OptionError
 from hbconv.names import guess, unknown
 from hbconv.target import Precision, Target
 
-__all__ = ["change_target", "check_options", "check_values", "take_flag", "take_options"]
+__all__ = [
+    "change_target",
+    "check_options",
+    "check_values",
+    "find_runnable",
+    "find_substitute",
+    "take_flag",
+    "take_options",
+]
 
 _TREE_OPS = ("native", "core")
 
@@ -116,3 +128,34 @@ def _require_cuda(number: int, backend: Backend) -> None:
             f"Device 'cuda:{number}' is not available: {who} sees {count} CUDA devices. Use "
             f"device='cpu', or install {way}."
         )
+
+
+def find_runnable(target: Target, *, stored: bool) -> Target:
+    """Return the target that a file was saved for, or a substitute.
+
+    Parameters
+    ----------
+    target : Target
+    stored : bool
+        The file holds compiled programs.
+    """
+    try:
+        backend = find_backend(target.backend)
+        if not (stored and backend.runs_stored):
+            backend.require_packages()
+    except MissingPackageError as error:
+        return find_substitute(target, error)
+    return target
+
+
+def find_substitute(target: Target, error: MissingPackageError) -> Target:
+    """Return the target for the fastest backend that is installed, and warn that it is slower."""
+    name = find_installed(target.device)
+    warnings.warn(
+        f"{error}. Until then backend {name!r} computes what is not compiled yet, more slowly. Or "
+        "call model.compile(sample) with rows of these dtypes where it is installed, save the "
+        "model, and load it with trusted=True.",
+        UserWarning,
+        stacklevel=2,
+    )
+    return target.replace(backend=name, strategy=None)

@@ -13,8 +13,7 @@ from typing import Literal, get_args
 
 from hbconv.containers import Graph
 from hbconv.containers.schema import MOST_EXACT_INT, WEAK_INT, WIDER
-from hbconv.errors import InputError
-from hbconv.log import log_converted
+from hbconv.errors import InputError, log_converted
 from hbconv.lower import Padding
 from hbconv.names import unknown
 from hbconv.runtime.inputs.table import Reads, Table

@@ -19,17 +19,16 @@ from hbconv.backends import Artifact, find_backend
 from hbconv.containers import Graph
 from hbconv.cost_model.row_buckets import BUCKETS, Bucket
 from hbconv.cost_model.tuning_record import Tuning
-from hbconv.errors import BackendError, HbconvError, MissingPackageError
-from hbconv.log import log_slower
+from hbconv.errors import BackendError, HbconvError, MissingPackageError, log_slower
 from hbconv.lower import DENSE, TIED, Lowered, Padding
 from hbconv.runtime.batching import bytes_given, rows_in_time, rows_per_chunk
 from hbconv.runtime.checks import Checker
 from hbconv.runtime.inputs.table import Table
+from hbconv.runtime.options import find_substitute
 from hbconv.runtime.outputs.dataframes import Framing
 from hbconv.runtime.program import HostSide, Key, Program, StoredProgram, digest_of
 from hbconv.runtime.program_choice import ChosenPrograms, OnNewDtypes, name_dtypes
 from hbconv.runtime.row_artifact import FITTED, RowArtifact, Variant, other_files, own_files
-from hbconv.runtime.substitute import find_substitute
 from hbconv.runtime.tied_rows import Finisher, TiedRows, first_files, rest_files, rest_program
 from hbconv.target import Target
 from hbconv.tensor import TensorProgram

@@ -27,8 +27,7 @@ from hbconv.containers import (
     WrittenSearch,
     topological,
 )
-from hbconv.errors import MissingPackageError
-from hbconv.log import log_search
+from hbconv.errors import MissingPackageError, log_search
 from hbconv.lower import TIED, lower_given, lower_nodes
 from hbconv.runtime.batching import rows_per_chunk, run_in_chunks
 from hbconv.runtime.outputs.tensors import from_array, on_host

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hbconv.errors import OptionError, shown
-from hbconv.model_formats import REFUSED, ModelFormat, format_of
+from hbconv.files import REFUSED, ModelFormat, format_of
 from hbconv.serve.settings import Settings
 
 __all__ = ["Assignment", "Fingerprint", "ModelFile", "find_models", "fingerprint"]

@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from hbconv.containers import Graph
 from hbconv.errors import ConversionError
-from hbconv.model_formats import KNOWN, REFUSED, ModelFormat, find_format, format_of
+from hbconv.files import KNOWN, REFUSED, ModelFormat, find_format, format_of
 from hbconv.parse.catboost.estimators import parse_catboost_json
 from hbconv.parse.checks.damage import reading
 from hbconv.parse.lightgbm.estimators import parse_lightgbm_text
@@ -80,7 +80,7 @@ def open_model(
     ----------
     source : path, bytes or str
         Path of a file or folder, the bytes of a file, or the text of one.
-        First bytes tell what it is; ``hbconv.model_formats`` has the table.
+        First bytes tell what it is; ``hbconv.files`` has the table.
     n_features : int, optional
         Columns of the input, where an ONNX model leaves their number open.
     categories : collection of int

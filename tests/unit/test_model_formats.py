@@ -22,7 +22,7 @@ import xgboost
 import hbconv
 from hbconv.cli.sources import is_saved, load_source
 from hbconv.errors import ConversionError, HbconvError, OptionError, StoreError
-from hbconv.model_formats import KNOWN, ModelFormat, find_format
+from hbconv.files import KNOWN, ModelFormat, find_format
 from hbconv.serve.model_files import find_models
 from hbconv.sources import catboost_files
 

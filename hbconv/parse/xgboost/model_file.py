@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from hbconv.containers import current_step
 from hbconv.errors import ConversionError, UnsupportedError
-from hbconv.model_formats import is_old_xgboost
+from hbconv.files import is_old_xgboost
 from hbconv.parse.checks.damage import counted, decode_json
 from hbconv.parse.common.struct_reader import StructReader
 from hbconv.parse.xgboost.trees import LINKS, XGBoostTrees, base_scores, margins, read_trees

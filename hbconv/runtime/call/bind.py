@@ -17,10 +17,8 @@ from hbconv.runtime.call.matrix_reader import MatrixReader
 from hbconv.runtime.call.memory import Buffers, Call, Scan, make_lasting_call
 from hbconv.runtime.call.page import CallContext, Method, answer_parts
 from hbconv.runtime.call.row_reader import CellReader
-from hbconv.runtime.inputs.arrays import numeric
-from hbconv.runtime.inputs.matrices import read_matrix
+from hbconv.runtime.inputs.arrays import numeric, read_matrix, reads_rows
 from hbconv.runtime.inputs.read import is_table, read_table
-from hbconv.runtime.inputs.reading import reads_rows
 from hbconv.runtime.inputs.records import is_nothing
 from hbconv.runtime.inputs.table import Table
 from hbconv.runtime.outputs.answers import answer, whole

@@ -14,9 +14,9 @@ from hbconv.containers import Graph, Output
 from hbconv.containers.schema import MOST_EXACT_INT
 from hbconv.lower import DENSE, FLAGGED, Feed
 from hbconv.runtime.call.memory import Call, Memory, Scan
+from hbconv.runtime.checks import long_dot
 from hbconv.runtime.inputs.places import unnamed_rows, warn
 from hbconv.runtime.inputs.table import Reads
-from hbconv.runtime.magnitudes import long_dot
 from hbconv.runtime.outputs.answers import answer, decoder, row_decoder
 from hbconv.runtime.outputs.dataframes import returns_rows
 from hbconv.runtime.program import Program

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from hbconv.backends.base import Artifact, Bound
 from hbconv.containers.analysis.guard import Guard
 from hbconv.lower import FLAGGED
-from hbconv.runtime.magnitudes import DOT_ENTRIES, long_dot
+from hbconv.runtime.checks import DOT_ENTRIES, long_dot
 
 __all__ = ["UNUSUAL", "Buffers", "Call", "Memory", "Scan", "make_lasting_call", "remember"]
 

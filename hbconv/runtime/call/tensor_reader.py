@@ -18,9 +18,9 @@ import numpy as np
 from hbconv.backends import find_backend
 from hbconv.containers import Graph
 from hbconv.lower import FLAGGED, Feed
+from hbconv.runtime.inputs.arrays import reads_rows
 from hbconv.runtime.inputs.places import unnamed_rows, warn
 from hbconv.runtime.inputs.read import read_table
-from hbconv.runtime.inputs.reading import reads_rows
 from hbconv.runtime.inputs.table import Reads, Table
 from hbconv.runtime.outputs.answers import join_chunks, part_decoder, whole
 from hbconv.runtime.outputs.tensors import as_tensors, from_array, on_host, typed

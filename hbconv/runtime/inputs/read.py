@@ -1,35 +1,64 @@
-"""What the user gives, whatever its form, becomes a Table."""
+"""What the user gives, whatever its form, becomes a Table.
+
+Rows of float16: programs read them as float32, as source models do that convert them.
+
+Codes: arrays of numbers for a model fitted on columns of categories, whose codes they are.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.containers import Entries
+from hbconv.containers import (
+    Cast,
+    CategoryNumbers,
+    Codes,
+    Columns,
+    Concat,
+    Entries,
+    Graph,
+    Node,
+    Select,
+    Together,
+    rewrite,
+    topological,
+)
 from hbconv.containers.schema import WEAK_INT
 from hbconv.errors import InputError
 from hbconv.lower import DENSE, WRITTEN
-from hbconv.runtime.inputs.arrays import dtype_name, numeric, only_numbers, refuse_texts
-from hbconv.runtime.inputs.arrow_columns import Data
+from hbconv.runtime.inputs.arrays import (
+    as_numbers,
+    dtype_name,
+    numeric,
+    only_numbers,
+    read_matrix,
+    reads_rows,
+    refuse_texts,
+)
+from hbconv.runtime.inputs.arrow_columns import Data, filled, find_na
 from hbconv.runtime.inputs.dataframes import Frame, plain_column, read_frame, read_sequence
 from hbconv.runtime.inputs.dates import Zoned
-from hbconv.runtime.inputs.half import is_converted
-from hbconv.runtime.inputs.matrices import as_numbers, read_matrix
-from hbconv.runtime.inputs.nulls import filled, find_na
 from hbconv.runtime.inputs.places import find_places, require_width, unnamed_rows, warn
-from hbconv.runtime.inputs.reading import reads_rows
-from hbconv.runtime.inputs.records import is_nothing, opened, read_records
-from hbconv.runtime.inputs.sequences import read_items
+from hbconv.runtime.inputs.records import is_nothing, opened, read_items, read_records
 from hbconv.runtime.inputs.table import Block, Reads, Table
 from hbconv.runtime.text.categories import Categories, Text
 from hbconv.runtime.text.sparse_rows import EntryRows
 from hbconv.runtime.text.vectorize import extract
 
-__all__ = ["category_columns", "count_columns", "is_table", "read_entries", "read_table"]
+__all__ = [
+    "category_columns",
+    "count_columns",
+    "is_table",
+    "over_arrays",
+    "read_entries",
+    "read_table",
+]
 
 Places = Mapping[int, int] | Sequence[int]
 """The position in a table of each column of the schema."""
@@ -308,3 +337,79 @@ def _small_or_own(given: npt.NDArray[Any], numbers: Any) -> str:
 
 def _array(data: Data) -> npt.NDArray[Any]:
     return data.objects() if isinstance(data, Text | Categories | Zoned) else data
+
+
+MOVES = (Columns, Select, Concat, Together, Cast)
+"""Containers that move or convert values, and compute nothing."""
+
+
+def is_converted(graph: Graph, dtypes: Sequence[str], half: frozenset[int]) -> bool:
+    """Return whether a source model converts float16 columns before it computes with them.
+
+    It does if its values have the same dtype for float32 and for float64 columns.
+    If the dtypes follow the columns', it computes in float16 with float16, each operation rounded.
+
+    Parameters
+    ----------
+    graph : Graph
+    dtypes : sequence of str
+        Of all columns.
+    half : frozenset of int
+        Which of them are float16.
+    """
+    narrow, wide = (_typed(graph, dtypes, half, dtype) for dtype in ("float32", "float64"))
+    computed = (
+        _alike(n, w)
+        for n, w in zip(topological(narrow.roots), topological(wide.roots), strict=True)
+    )
+    given = (n.type == w.type for n, w in zip(narrow.output_roots, wide.output_roots, strict=True))
+    return all(computed) and all(given)
+
+
+def _alike(narrow: Node, wide: Node) -> bool:
+    """Return whether a node computes in the same dtype of float32 and of float64, or moves it."""
+    if isinstance(narrow, MOVES):
+        return True
+    inputs = zip(narrow.inputs, wide.inputs, strict=True) if narrow.starts_as_x else ()
+    return narrow.type == wide.type and all(n.type == w.type for n, w in inputs)
+
+
+def _typed(graph: Graph, dtypes: Sequence[str], half: frozenset[int], dtype: str) -> Graph:
+    return graph.with_schema(
+        graph.schema.with_dtypes([dtype if i in half else own for i, own in enumerate(dtypes)])
+    )
+
+
+def over_arrays(graph: Graph) -> Graph | None:
+    """Return the graph of a model fitted on categories as it reads an array.
+
+    The numbers of the array are those by which the source model numbers its categories.
+
+    The graph does not check whether a category is known, because the source model does not for an
+    array. Returns None if a column is also read by its values, as by an encoder beside the model:
+    an array does not hold these.
+    """
+    plain = ["float64" if dtype == "string" else dtype for dtype in graph.schema.dtypes]
+    schema = replace(
+        graph.schema, conventions=replace(graph.schema.conventions, tables_only=False)
+    ).with_dtypes(plain)
+
+    def visit(node: Node) -> Node:
+        if isinstance(node, CategoryNumbers):
+            return node.of_array(schema)
+        return replace(node, schema=schema) if isinstance(node, Columns) else node
+
+    mapping = rewrite(graph.roots, visit)
+    known = {mapping[node.codes] for node in mapping if isinstance(node, CategoryNumbers)}
+    checks = tuple(
+        replace(c, node=mapping[c.node])
+        for c in graph.checks
+        if not known.intersection(topological((mapping[c.node],)))
+    )
+    outputs = {name: output.mapped(mapping) for name, output in graph.outputs.items()}
+    changed = replace(graph, schema=schema, outputs=outputs, checks=checks)
+    return (
+        None
+        if any(isinstance(node, Codes | Entries) for node in topological(changed.roots))
+        else changed
+    )

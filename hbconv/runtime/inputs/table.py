@@ -34,10 +34,9 @@ from hbconv.containers.dates import DateCodes, DatePart, DateReading
 from hbconv.containers.extractors import Extractor
 from hbconv.containers.moved_columns import find_columns_read, find_origin
 from hbconv.lower import DENSE, AnyFeed, CodesFeed, EntriesFeed, Feed, Padding
+from hbconv.runtime.inputs.arrays import reads_rows, written_out
 from hbconv.runtime.inputs.arrow_columns import Data
 from hbconv.runtime.inputs.dates import Zoned, read_parts
-from hbconv.runtime.inputs.matrices import written_out
-from hbconv.runtime.inputs.reading import reads_rows
 from hbconv.runtime.text.categories import Categories, Text, encode
 from hbconv.runtime.text.sparse_rows import EntryRows, groups
 from hbconv.runtime.text.text_hash import encode_hashed

@@ -1,4 +1,9 @@
-"""From a program's values to the answers of the estimator: shapes, dtypes, labels, sparsity."""
+"""From a program's values to the answers of the estimator: shapes, dtypes, labels, sparsity.
+
+Answers of ``radius_neighbors``: lists of neighbours, of another length for each row.
+
+Answers of ``inverse_transform`` that are no numbers: categories, and the names of columns.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +40,6 @@ from hbconv.containers import (
     Vector,
 )
 from hbconv.runtime.batching import chunks
-from hbconv.runtime.outputs.adjacency import list_adjacent
-from hbconv.runtime.outputs.inverted import look_up_categories, name_rows
 from hbconv.runtime.outputs.tensors import cast, concatenate, look_up, on_host, stack
 
 __all__ = [
@@ -276,3 +279,93 @@ def _paths(paths: Paths, leaves: npt.NDArray[Any]) -> Any:
         return matrix, paths.first_node.data.copy()
     matrix.indices, matrix.indptr = matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64)
     return matrix
+
+
+Lists = npt.NDArray[np.object_]
+
+
+def list_adjacent(form: AdjacencyLists, values: npt.NDArray[Any]) -> tuple[Lists, Lists]:
+    """Return the values of each row that are not below 0, and the positions of their columns.
+
+    Examples
+    --------
+    >>> from hbconv.array import Array
+    >>> form = AdjacencyLists(Array([2, 0, 1]))
+    >>> distances, positions = list_adjacent(form, np.array([[0.5, -1.0, 2.0], [-1.0, 3.0, -1.0]]))
+    >>> [row.tolist() for row in distances], [row.tolist() for row in positions]
+    ([[2.0, 0.5], [3.0]], [[2, 0], [1]])
+    """
+    order = form.order.data
+    listed = values[:, order]
+    adjacent = listed >= 0
+    ends = np.cumsum(adjacent.sum(axis=1))
+    positions = np.broadcast_to(order, adjacent.shape)[adjacent]
+    return _split(listed[adjacent], ends), _split(positions, ends)
+
+
+def _split(values: npt.NDArray[Any], ends: npt.NDArray[np.int64]) -> Lists:
+    """Cut values into an array for each row."""
+    lists = np.empty(len(ends), dtype=object)
+    for row, part in enumerate(np.split(values, ends)[:-1]):
+        lists[row] = part
+    return lists
+
+
+def look_up_categories(tables: tuple[Array, ...], codes: npt.NDArray[np.int32]) -> npt.NDArray[Any]:
+    """Return the category of each code, and None, in an array of objects, for codes beyond.
+
+    Examples
+    --------
+    >>> tables = Array(["a", "b"]), Array(["x", "y"])
+    >>> look_up_categories(tables, np.array([[0, 1]], np.int32)).tolist()
+    [['a', 'y']]
+    >>> look_up_categories(tables, np.array([[0, 2]], np.int32)).tolist()
+    [['a', None]]
+    """
+    sizes = np.array([len(table) for table in tables])
+    known = codes < sizes
+    columns = [table.data[np.where(known[:, j], codes[:, j], 0)] for j, table in enumerate(tables)]
+    values = np.stack(columns, axis=1)
+    if known.all():
+        return values
+    found = values.astype(object)
+    found[~known] = None
+    return found
+
+
+def name_rows(form: NameArrays | NameTuples | NamedValues, values: Any) -> npt.NDArray[np.object_]:
+    """Return an item for each row, made of the names of its columns that are not 0.
+
+    They stand in an array of shape (n_rows,), so that parts can be joined.
+
+    Examples
+    --------
+    >>> name_rows(NamedValues(("a", "b")), np.array([[0.0, 2.0]])).tolist()
+    [{'b': np.float64(2.0)}]
+    """
+    items = np.empty(values.shape[0], dtype=object)
+    for row in range(len(items)):
+        items[row] = _item(form, *_nonzeros(values, row))
+    return items
+
+
+def _item(
+    form: NameArrays | NameTuples | NamedValues, columns: npt.NDArray[Any], held: npt.NDArray[Any]
+) -> Any:
+    if isinstance(form, NamedValues):
+        return dict(zip((form.names[j] for j in columns), held, strict=True))
+    if isinstance(form, NameArrays):
+        return np.array([form.names[j] for j in columns.tolist()], form.dtype)
+    return tuple(form.names.data[columns])
+
+
+def _nonzeros(values: Any, row: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[Any]]:
+    """Return the columns of a row that are not 0, in order, and their values."""
+    if not hasattr(values, "tocsr"):
+        held = on_host(values[row])
+        columns = np.flatnonzero(held)
+        return columns, held[columns]
+    part = slice(values.indptr[row], values.indptr[row + 1])
+    order = np.argsort(values.indices[part], kind="stable")
+    columns, held = values.indices[part][order], values.data[part][order]
+    return columns[held != 0], held[held != 0]

@@ -6,6 +6,8 @@ in which no tag can end.
 Draw the graphs of a model, as text that stands in a page of its own or in a notebook.
 
 MethodKernel: what the kernel of a method reads and writes, and what its operators cost.
+
+Names of users and of files, as a page shows them: cut, and without what would act in it.
 """
 
 from __future__ import annotations
@@ -32,7 +34,6 @@ from hbconv.picture.scene import Scene, make_scene
 from hbconv.picture.svg import write_svg
 from hbconv.pipeline import Planned
 from hbconv.runtime.report.derivations import show_rewrite, tell_prediction
-from hbconv.runtime.report.names_shown import cut_name, shown, shown_lines
 from hbconv.target import Target
 from hbconv.tensor import Op, TensorProgram
 
@@ -298,3 +299,35 @@ class MethodKernel:
             "GHz: counted work at the prices measured on one machine"
         )
         return "\n".join([title, "-" * len(title), str(self.report), basis, *shown, *others])
+
+
+MOST_LETTERS = 2000
+"""Letters of one name or sentence on a page; a file may hold one of a gigabyte."""
+
+
+def cut_name(text: str, most: int = MOST_LETTERS) -> str:
+    r"""Return the beginning of a text, without control characters.
+
+    Examples
+    --------
+    >>> cut_name("age\x1b[2J" + "!" * 9, 8)
+    'age[2J!…'
+    """
+    begin = "".join(c for c in text[:most] if c.isprintable() or c in "\n\t")
+    return begin if len(text) <= most else f"{begin}…"
+
+
+def shown(text: str) -> str:
+    """Return the beginning of a text as HTML holds it.
+
+    Examples
+    --------
+    >>> shown("<b>")
+    '&lt;b&gt;'
+    """
+    return escape(cut_name(text))
+
+
+def shown_lines(text: str) -> str:
+    """Return a text as HTML holds it, of each line the beginning."""
+    return "\n".join(map(shown, text.split("\n")))

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hbconv.backends import find_backend
+from hbconv.backends.interface import argument_names
 from hbconv.containers import Graph, reads_tied_points
 from hbconv.errors import BackendError, OptionError
-from hbconv.interface import argument_names
 from hbconv.lower import find_choosing
 from hbconv.names import unknown
 from hbconv.runtime.inputs.table import Reads

@@ -23,7 +23,6 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.containers.extractors import Terms, Texts
-from hbconv.runtime.text.folding import codes_of, lengths_of
 from hbconv.runtime.text.runs import (
     SPACE,
     Grams,
@@ -36,7 +35,15 @@ from hbconv.runtime.text.runs import (
     whole_documents,
 )
 from hbconv.runtime.text.term_table import Slots, TermTable, utf8
-from hbconv.runtime.text.tokenize import SPACES, members, preparation, runs_of, single_spaces
+from hbconv.runtime.text.tokenize import (
+    SPACES,
+    codes_of,
+    lengths_of,
+    members,
+    preparation,
+    runs_of,
+    single_spaces,
+)
 
 __all__ = ["are_many", "find_character_grams", "find_grams", "find_places", "gram_table_of"]
 

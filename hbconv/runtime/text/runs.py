@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.containers.extractors import Terms, Texts
-from hbconv.runtime.text.folding import fold
 from hbconv.runtime.text.term_table import WINDOW, table_of
 from hbconv.runtime.text.text_hash import murmur_hash_of
+from hbconv.runtime.text.tokenize import fold
 
 __all__ = [
     "SPACE", "Grams", "Runs", "as_bytes", "documents_of", "find_runs", "padded", "spaced",

@@ -17,7 +17,7 @@ from hbconv.backends import find_backend
 from hbconv.cost_model import GROUPS, Factors, count_work, scaled_prices, settled
 from hbconv.cost_model.count import counted_operators
 from hbconv.optimize.program_cost import strategy_costs, tree_work
-from hbconv.runtime.timing.measure import Measure, measure
+from hbconv.runtime.timing.tune import Measure, measure
 from hbconv.target import Target
 from hbconv.tensor import Builder, Op, OpKind, TensorProgram, Value
 from hbconv.trees.forest import Forest

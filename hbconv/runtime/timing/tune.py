@@ -3,12 +3,15 @@
 Records of timing on disk, beside the compiled code, under the same rules of trust.
 
 Rows to time with: the caller's, or rows made from the graph itself.
+
+Time calls by turns, so that a machine that drifts slows all of them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -46,19 +49,68 @@ from hbconv.runtime.call.page import group_rows
 from hbconv.runtime.inputs.table import Table
 from hbconv.runtime.programs import Programs
 from hbconv.runtime.row_artifact import Variant
-from hbconv.runtime.timing.measure import Measure, measure
 from hbconv.trees.forest import Forest
 
 __all__ = [
     "DISTINCT_ROWS",
     "SECONDS",
+    "Measure",
     "RecordCache",
     "Tuner",
     "make_rows",
+    "measure",
     "read_tune",
     "repeated",
     "tune_programs",
 ]
+
+Calls = Mapping[str, Callable[[], object]]
+Clock = Callable[[], float]
+Measure = Callable[[Calls, float], dict[str, float]]
+"""Returns the least seconds of each call, by label, within about so many seconds in all."""
+
+SHORTEST = 1e-9
+"""Seconds, where a clock does not tell two moments apart."""
+HOPELESS = 3.0
+"""Ratio to the fastest from which a call is not timed again."""
+FIRST_ROUNDS = 4
+"""Times that each is called at first: TorchScript compiles in the first three."""
+
+
+def measure(calls: Calls, seconds: float, clock: Clock = time.perf_counter) -> dict[str, float]:
+    """Return the least time of each call: that with the least disturbance.
+
+    Parameters
+    ----------
+    calls : mapping of str to callable
+    seconds : float
+        About the time to spend on all calls together. It may take longer to call each a few times.
+    clock : callable
+
+    Examples
+    --------
+    >>> ticks = iter(range(100))
+    >>> measure({"a": lambda: None, "b": lambda: None}, 5, lambda: float(next(ticks)))
+    {'a': 1.0, 'b': 1.0}
+    """
+    end = clock() + seconds
+    least = dict.fromkeys(calls, math.inf)
+    for _ in range(FIRST_ROUNDS):
+        _turn(calls, least, clock)
+    fastest = min(least.values())
+    near = {label: call for label, call in calls.items() if least[label] <= HOPELESS * fastest}
+    while clock() < end:
+        _turn(near, least, clock)
+    return least
+
+
+def _turn(calls: Calls, least: dict[str, float], clock: Clock) -> None:
+    """Time each call once, and keep its least time."""
+    for label, call in calls.items():
+        began = clock()
+        call()
+        least[label] = min(least[label], max(clock() - began, SHORTEST))
+
 
 MEMBER = "times.json"
 

@@ -9,6 +9,7 @@ from importlib import resources
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from hbconv.backends.interface import FileInput, FileOutput, inputs_with_codes
 from hbconv.backends.tvm import BACKEND
 from hbconv.backends.tvm.c_library.export import (
     COMPILE,
@@ -23,7 +24,6 @@ from hbconv.backends.tvm.c_library.export import (
 from hbconv.backends.tvm.c_library.function import CFunction, compile_function
 from hbconv.backends.tvm.c_library.source import c_text, c_type, pointer_type, signature
 from hbconv.containers import Graph
-from hbconv.interface import FileInput, FileOutput, inputs_with_codes
 from hbconv.target import Target
 
 __all__ = ["OPERATOR", "Operator", "export_operator"]
