@@ -1,8 +1,7 @@
-"""Every exception hbconv raises, and how messages quote what came from elsewhere.
+"""What users are told: every exception of hbconv, and the lines of its logger.
 
+The logger ``hbconv`` reports how a conversion goes on, what compiles, and which rows are converted.
 This module imports nothing of hbconv.
-
-The logger ``hbconv``: how a conversion goes on, what compiles, which rows are converted.
 """
 
 from __future__ import annotations
