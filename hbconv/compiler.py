@@ -118,6 +118,7 @@ def convert(
         on_new_dtypes=on_new_dtypes,
     )
     model = tune_model(model, tune, sample)
+    # Without a sample nothing is compiled yet, but an impossible target is refused now.
     return model.compile(sample) if sample is not None else model.check()
 
 
@@ -144,6 +145,7 @@ def tune_model(model: Model, tune: Any, sample: Any = None) -> Model:
             f"strategy={model.target.strategy!r} leaves tune= nothing to choose. Leave one out."
         )
     seconds, rows = read_tune(tune, sample)
+    # Arrays of a model of categories are read by another model.
     reading = model if rows is None else model.reading(rows)
     table = None if rows is None else read_table(rows, reading.reads)
     tuning = tune_programs(reading.programs, reading.dtypes, table, seconds)

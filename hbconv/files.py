@@ -119,6 +119,7 @@ def _appearing(target: Path, take: Callable[[Path, Path], None]) -> Iterator[Pat
     with scratch(target.parent) as temporary:
         yield temporary
         _sync(temporary)
+        # The permissions that a plain ``open`` would give; the temporary had the owner's alone.
         temporary.chmod(0o666 & ~_umask())
         take(temporary, target)
     _sync_folder(target.parent)
@@ -137,6 +138,7 @@ def _temporary(folder: str | os.PathLike[str], undo: ExitStack) -> Path:
     What removes it stands before the file does: a signal may end the process right behind that.
     """
     while True:
+        # Random, so that nobody can lay a link under the name beforehand.
         name = PREFIX + "".join(secrets.choice(_LETTERS) for _ in range(8))
         temporary = Path(folder, name).absolute()
         undo.callback(temporary.unlink, missing_ok=True)
@@ -145,6 +147,7 @@ def _temporary(folder: str | os.PathLike[str], undo: ExitStack) -> Path:
             os.close(descriptor)
             return temporary
         undo.callback(os.close, descriptor)
+        # A sweep between opening and locking may have removed it.
         if _lock(descriptor) is not False and temporary.exists():
             return temporary
 
@@ -166,6 +169,7 @@ def _take(temporary: Path, target: Path) -> None:
     except FileExistsError:
         raise
     except OSError:
+        # ``O_EXCL`` lets one of several processes make the file.
         os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
         temporary.replace(target)
 
@@ -216,6 +220,7 @@ def _lock(descriptor: int) -> bool | None:
 
 
 def _umask() -> int:
+    # Python can only read the mask by setting it.
     current = os.umask(0)
     os.umask(current)
     return current
@@ -260,6 +265,7 @@ def read_json(data: bytes | str, **how: Any) -> Any:
     """
     text = data if isinstance(data, str) else data.decode(json.detect_encoding(data))
     found = json.loads(text, **how)
+    # A whole character may be written as two halves, so only what was read tells.
     if _HALF.search(text):
         require_whole(json.dumps(found, ensure_ascii=False, default=str))
     return found
@@ -418,6 +424,7 @@ def _unpressed(head: bytes, file: BinaryIO) -> bytes | None:
     """Return the first byte of what a compressed file holds; None where it is none."""
     with suppress(Exception):  # whatever a damaged stream raises, or a Python without the module
         if head.startswith(b"x"):
+            # One byte is enough, however much the stream would unpack to.
             return zlib.decompressobj().decompress(head, 1) or None
         for magic, module in _PRESSED.items():
             if head.startswith(magic):

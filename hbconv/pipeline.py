@@ -120,6 +120,7 @@ class Planned:
         """The plans of other numbers of rows, where they are worth programs of their own."""
         measured = self.tuned.records if self.tuned else {}
         predicted = plan_rows(self.optimized, self.target, self.problem.backend, self.plan)
+        # Times that were measured overrule predictions.
         chosen = [plan for plan in predicted if plan.bucket not in measured]
         return (*chosen, *(self.tuned.row_plans if self.tuned else ()))
 
@@ -222,6 +223,7 @@ def with_dtypes(parsed: Graph, dtypes: tuple[str, ...], *, sparse: bool = False)
     """
     graph = parsed.for_rows(sparse=sparse)
     typed = graph.with_schema(graph.schema.with_dtypes(dtypes))
+    # As infinity among ints: the dtype rules it out.
     return replace(typed, checks=tuple(check for check in typed.checks if not check.node.never))
 
 
@@ -247,6 +249,7 @@ def share_guarded(graph: Graph, guard: Guard, target: Target) -> tuple[Graph, tu
     """Return the graph with the codes that it shares with its flags, and these flags."""
     inside = simplify_exactly(graph, [check.node for check in guard.inside])
     inside = plan_like(graph, inside)
+    # Flags look codes up as outputs do: one look-up serves both.
     if "merge_codes" not in target.without:
         graph, inside = share_codes(graph, inside)
     return graph, (*inside, *guard.proofs)

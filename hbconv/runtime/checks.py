@@ -100,6 +100,7 @@ class Checker:
     def _is_ordinary(self, table: Table) -> bool:
         bound = self.guard.bound
         without_nan = self.guard.without_nan
+        # Magnitudes of odd rows overflow, which is what the scan looks for.
         with np.errstate(all="ignore"):
             for feed in (f for f in self.feeds if isinstance(f, Feed)):
                 for columns, x in table.lying(feed):
@@ -165,6 +166,7 @@ class _Conditions:
         )
         for name, check in self.checks.items():
             holds = values[name]
+            # Some sources refuse only where every value is at fault.
             if holds.any() and (holds.all() or not check.every):
                 yield name, holds
 
@@ -181,6 +183,7 @@ def long_dot(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> float:
     >>> long_dot(np.array([[1.0, 2.0], [3.0, 0.0]]), np.ones((2, 2)))
     6.0
     """
+    # In blocks that OpenBLAS leaves on the thread of the call.
     pairs = zip(_blocks(a.reshape(-1)), _blocks(b.reshape(-1)), strict=True)
     return sum((float(np.vdot(x, y)) for x, y in pairs), 0.0)
 
@@ -205,11 +208,13 @@ def are_within(x: npt.NDArray[np.floating], bound: float, strict: list[int]) -> 
     (True, False, False)
     """
     flat = x.reshape(-1)
+    # Each value is within the bound if the sum of all squares is within its square; NaN is not.
     square = bound * bound
     if all(np.vdot(block, block) <= square for block in _blocks(flat)):  # vdot does not warn
         return True
     if len(strict) == x.shape[1]:  # these pass NaN on, and no comparison holds for it
         return bool(-bound <= flat.min() and flat.max() <= bound)
+    # ``fmin`` and ``fmax`` pass over NaN, which is allowed in columns that are not strict.
     low = np.fmin.reduce(flat, initial=0.0)
     high = np.fmax.reduce(flat, initial=0.0)
     return bool(-bound <= low and high <= bound and not np.isnan(x[:, strict]).any())
@@ -244,6 +249,7 @@ def name_rows(graph: Graph, node: Node, table: Table, holds: npt.NDArray[np.bool
     holds : ndarray of bool, shape (n_rows, width)
         Where it holds, for one row or more.
     """
+    # The first row that holds: argmax finds the first True.
     row = int(np.argmax(holds.any(axis=1)))
     is_sparse = None in table.entries or hasattr(table.matrix, "tocsr")
     held = "" if is_sparse else _held(graph, node, table, holds, row)

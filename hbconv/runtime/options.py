@@ -141,6 +141,7 @@ def find_runnable(target: Target, *, stored: bool) -> Target:
     """
     try:
         backend = find_backend(target.backend)
+        # Stored programs of some backends run without the packages that compiled them.
         if not (stored and backend.runs_stored):
             backend.require_packages()
     except MissingPackageError as error:

@@ -89,6 +89,7 @@ class ChosenPrograms:
         """
         key = (methods, table.dtypes, table.padding)
         choice = self._choices.get(key)
+        # Not remembered: dtypes of no rows say nothing of the rows to come.
         if choice is None and not table.rows and self.on_new_dtypes != "compile":
             return table.converted(self._of_no_rows(key, list(known)))
         if choice is None:
@@ -115,14 +116,17 @@ class ChosenPrograms:
     def asked(self, table: Table, methods: tuple[str, ...]) -> Table:
         """Return rows in the dtypes of a program that may be compiled for them."""
         choice = self._widened((methods, table.dtypes, table.padding))
+        # A program that is about to be compiled may serve rows that were converted before.
         self._choices.clear()
         return table.converted(choice.dtypes)
 
     def _choose(self, key: Key, known: list[Key]) -> Conversion:
         methods, given, padding = key
+        # Rows that came as a sparse matrix may be computed otherwise by the source.
         alike = [(of, dtypes) for of, dtypes, form in known if form.written == padding.written]
         own = [dtypes for of, dtypes in alike if of == methods]
         others = [dtypes for of, dtypes in alike if of != methods]
+        # Programs of this method first: others have yet to be compiled for it.
         there = list(dict.fromkeys((*own, *others)))
         if given in own or (given in there and not own):
             return Conversion(given)

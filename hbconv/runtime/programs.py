@@ -111,6 +111,7 @@ class Programs:
         self._takes_entries: dict[tuple[tuple[str, ...], tuple[str, ...]], bool] = {}
         self._framings: dict[tuple[tuple[str, ...], str], Framing] = {}
         self._substitute: Programs | None = None
+        # Reentrant: ``planned`` and ``lowered`` take it again inside ``program``.
         self._lock = RLock()
         self._is_told = False
         self._tell(max((program.host.slowdown for program in self._stored.values()), default=1.0))
@@ -130,6 +131,7 @@ class Programs:
         with self._lock:
             try:
                 yield
+            # These say what is wrong; anything else comes from a graph that no parser made.
             except (HbconvError, MemoryError):
                 raise
             except Exception as error:
@@ -188,6 +190,7 @@ class Programs:
     def framing(self, dtypes: tuple[str, ...], library: str) -> Framing:
         """Return what the columns of frames are, of rows whose columns have these dtypes."""
         key = (dtypes, library)
+        # Types of a graph are inferred once for all rows of these dtypes.
         if key not in self._framings:
             typed = self.parsed.with_schema(self.parsed.schema.with_dtypes(dtypes))
             self._framings[key] = Framing.of(typed.outputs["transform"], library)
@@ -239,6 +242,7 @@ class Programs:
         with self.compiling():
             if (dtypes, sparse) not in self._planned:
                 planned = Planned(self.parsed, dtypes, self.target, sparse, self.tuning)
+                # Run under the lock, so that no two threads optimize one graph.
                 _ = planned.graph
                 self._planned[dtypes, sparse] = planned
             return self._planned[dtypes, sparse]
@@ -262,6 +266,7 @@ class Programs:
         key = (methods, dtypes, DENSE)
         with self.compiling():
             stages = self.compilation(*key)
+            # The program of calls has outputs that a module must not have.
             if stages.guard.flags_rows or stages.choosing:
                 return self._unguarded(stages)
             if key not in self._fitted and not self._read(key):
@@ -280,6 +285,7 @@ class Programs:
         try:
             return self._own(key)
         except MissingPackageError as error:
+            # A model converted here needs its backend; a loaded one may not find it.
             if not self._stored:
                 raise
             if self._substitute is None:
@@ -304,6 +310,7 @@ class Programs:
         None if there is none, it is of another graph, or this machine cannot run it.
         """
         stored = self._stored.get(key)
+        # A file may hold a program of another graph, by accident or by intent.
         if stored is None or stored.digest != digest_of(self.parsed, key[0]):
             return None
         backend = find_backend(self.target.backend)
@@ -337,6 +344,7 @@ class Programs:
         """Compile a variant for each other plan."""
         plans = {row_plan.bucket: row_plan.plan for row_plan in stages.planned.row_plans}
         distinct = {plan.strategies: plan for plan in plans.values()}
+        # Buckets of one plan share its compiled code.
         made = {name: self.variant(replace(stages, plan=p)) for name, p in distinct.items()}
         return {bucket: made[plan.strategies] for bucket, plan in plans.items()}
 
@@ -344,6 +352,7 @@ class Programs:
         """Compile a program with the plan of its stages."""
         fitted = Variant(stages.emitted(), self._chunk(stages.prepared))
         if TIED not in stages.lowered.program.outputs:
+            # Between two runs Python hears Ctrl-C.
             quick = rows_in_time(stages.lowered.program, self.target)
             return replace(fitted, chunk=min(fitted.chunk, quick))
         rest = self._rest(stages)

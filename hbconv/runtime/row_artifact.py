@@ -62,6 +62,7 @@ class RowArtifact(Artifact):
 
     def variant(self, rows: int) -> Variant:
         """Return the variant that runs so many rows."""
+        # ``bisect_left``: a bucket holds its own last number of rows.
         return self._variants[bisect_left(self._limits, rows)]
 
     def run(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
@@ -75,11 +76,13 @@ class RowArtifact(Artifact):
     def bind(self, rows: int) -> Bound | None:
         """Bind the variant for so many rows."""
         variant = self.variant(rows)
+        # Bound memory takes all rows at once, which more than a chunk must not be.
         return variant.artifact.bind(rows) if rows <= variant.chunk else None
 
     def files(self) -> dict[str, bytes]:
         """Return the files of all variants, those of other buckets in folders that name them."""
         found = dict(self.fitted.artifact.files())
+        # Buckets of one variant share its files.
         for variant in dict.fromkeys(self.others.values()):
             folder = self._folder(variant)
             found |= {f"{folder}/{name}": data for name, data in variant.artifact.files().items()}

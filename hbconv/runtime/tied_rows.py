@@ -106,10 +106,12 @@ class Round:
         known: Mapping[str, ChoosesNearest],
     ) -> None:
         self._stages, self._nodes, self._known = stages, nodes, known
+        # One program computes what all nodes of a round read, and shares what they have in common.
         read = {f"{part} of {name}": of for name, node in nodes.items() for part, of in _read(node)}
         self._program = self._lowered(read, known)
         self._searches: dict[tuple[tuple[str, ...], tuple[bool, ...]], _Search] = {}
         widest = max(node.entries.type.width for node in nodes.values())
+        # 8 bytes for each entry of float64.
         most = max(1, stages.target.memory // (8 * MATRICES * widest))
         self._size = min(most, rows_per_chunk(self._program, stages.target))
 
@@ -130,6 +132,7 @@ class Round:
         for name, node in self._nodes.items():
             own = {part: values[f"{part} of {name}"] for part, _ in _read(node)}
             formula = node.by_formula
+            # Written searches need the costly formula only where its rounding decides.
             if formula and (not _is_written(node) or formula.rounds(own["rows"])):
                 own["entries"] = by_formula.entries(formula, own["rows"])
             if _is_written(node):
@@ -174,6 +177,7 @@ class _Search:
         if not self._program.outputs:
             return {}
         self._rows += len(next(iter(inputs.values())))
+        # Compiling takes half a second, in which numpy searches a thousand rows.
         if self._rows < WORTH_COMPILING or self._artifact is None:
             return evaluate(self._program, inputs)
         return self._artifact.run({name: inputs[name] for name in self._names})
@@ -199,6 +203,7 @@ class _Entries:
 
     def entries(self, formula: Formula, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the entries of rows that outlive this."""
+        # By identity, as an array has no hash; the rows outlive this.
         key = (replace(formula, of=None), id(rows))
         if key not in self._known:
             self._known[key] = formula.entries(rows, self._batch)
@@ -211,6 +216,7 @@ def _partitioned(node: ChoosesNearest, values: Arrays) -> npt.NDArray[np.int32]:
     assert isinstance(node.by_dtype, PartitionSearch)  # noqa: S101
     entries = values["entries"]
     rows = np.flatnonzero(values["where"]) if node.where else np.arange(len(entries))
+    # In rows where no tie matters any choice will do, so position 0 stays.
     chosen = np.zeros((len(entries), node.count), np.int32)
     if len(rows):
         chosen[rows] = node.by_dtype.choose(entries[rows], node.count)

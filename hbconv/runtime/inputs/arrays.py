@@ -49,6 +49,7 @@ _HINTS = {
 }
 
 
+# dtypes of native byte order alone: others are equal to none of these.
 _NAMES = {np.dtype(name): name for name in ("float32", "float64", "int64")}
 
 
@@ -86,8 +87,10 @@ def numeric(values: npt.NDArray[Any], where: str) -> npt.NDArray[Any]:
             f"numbers. {_HINTS[kind]}"
         )
     if kind == "f":
+        # float16 and float32 become float32; float32 of the other byte order counts as wide.
         narrow = values.itemsize <= 4 and values.dtype.isnative
         return values.astype("float32" if narrow else "float64", copy=False)
+    # Larger ints would become negative.
     if values.dtype == np.uint64 and values.size and values.max() > np.iinfo(np.int64).max:
         raise InputError(
             f"{where} holds {values.max()}, which is beyond int64. Convert it to float64."
@@ -103,6 +106,7 @@ def object_numbers(values: npt.NDArray[Any], where: str) -> npt.NDArray[np.float
     try:
         return values.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
+        # numpy says what failed, and not which value.
         odd = next(v for v in values.flat if not _is_number(v))
         if isinstance(odd, str | bytes):
             message = (
@@ -201,6 +205,7 @@ def as_numbers(matrix: Any, schema: Schema) -> Any:
         and not isinstance(matrix, np.ndarray)
     ):
         return values.astype(np.float64)
+    # Some sources convert all arrays but floats to one dtype.
     if not schema.conventions.other_arrays or matrix.dtype in (np.float32, np.float64):
         return values
     with np.errstate(over="ignore"):
@@ -211,6 +216,7 @@ def written_out(matrix: Any, schema: Schema) -> npt.NDArray[Any]:
     """Return a sparse matrix as an array, zero or NaN where it has no entry."""
     if not schema.conventions.absent_missing:
         return np.asarray(matrix.toarray())
+    # Absent entries count as missing, and zeros that are stored as zeros.
     entries, out = matrix.tocoo(), np.full(matrix.shape, np.nan, matrix.dtype)
     out[entries.row, entries.col] = entries.data
     return out
@@ -219,12 +225,14 @@ def written_out(matrix: Any, schema: Schema) -> npt.NDArray[Any]:
 def _as_array(x: Any) -> npt.NDArray[Any]:
     if hasattr(x, "detach"):
         return _from_tensor(x)
+    # ``asarray`` would drop the mask, and give what is under it.
     if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
         raise InputError("X is a masked array with masked values. Pass X.filled(np.nan).")
     try:
         array = np.asarray(x)
         return (
             array
+            # Lists of numbers and texts become text in numpy, so that 1 would be "1".
             if array.dtype.kind not in "US" or isinstance(x, np.ndarray)
             else np.array(x, dtype=object)
         )
@@ -235,7 +243,9 @@ def _as_array(x: Any) -> npt.NDArray[Any]:
 
 
 def _from_tensor(x: Any) -> npt.NDArray[Any]:
+    # numpy has no lazy conjugate, and no lazy sign.
     x = x.detach().cpu().resolve_conj().resolve_neg()
+    # numpy has no bfloat16; float32 holds all of its values.
     if str(x.dtype) == "torch.bfloat16":
         x = x.float()
     return np.asarray((x.to_dense() if str(x.layout) != "torch.strided" else x).numpy())

@@ -85,6 +85,7 @@ def read_arrow(column: Any, null: Null = NULL, name: str = "") -> Data:
         )
     if types.is_null(kind):
         return np.full(len(column), None) if null == NULL else np.full(len(column), np.nan)
+    # No program computes with decimals.
     if types.is_decimal(kind):
         return np.asarray(column.cast("float64"))
     if types.is_nested(kind) or types.is_binary(kind) or types.is_large_binary(kind):
@@ -108,6 +109,7 @@ def _as_they_lie(column: Any) -> npt.NDArray[Any] | None:
     values = column.buffers()[1] if dtype is not None and not column.null_count else None
     if values is None:
         return None
+    # A slice of Arrow keeps the buffer of the whole column.
     return np.frombuffer(values, dtype, column.offset + len(column))[column.offset :]
 
 
@@ -168,6 +170,7 @@ def filled(column: Data, missing: Missing) -> Data:
         return replace(column, values=_settled(column.values, missing))
     if isinstance(column, Text):
         return _settled(column, missing)
+    # Columns of numbers hold NaN for what is missing already.
     if isinstance(column, Zoned) or column.dtype.kind != "O":
         return column
     values = column.tolist()
@@ -177,6 +180,7 @@ def filled(column: Data, missing: Missing) -> Data:
     nulls = {kind for kind in kinds if kind is NoneType or kind.__name__ == "NAType"}
     if not nulls:
         return column
+    # The user's column must stay as it is.
     found = column.copy()
     found[[type(value) in nulls for value in values]] = MISSING[missing]
     return found.astype(np.float64) if missing == "nan" and _are_numbers(kinds - nulls) else found
@@ -205,6 +209,7 @@ def _are_na(column: Data) -> npt.NDArray[np.bool_]:
         return np.array(values.is_null(), bool) if column.null == "na" else np.zeros(0, bool)
     if values.dtype.kind != "O" or "pandas" not in sys.modules:
         return np.zeros(0, bool)
+    # ``pandas.NA`` is a singleton, and a comparison with it gives NA again.
     return np.isin(addresses(values), id(sys.modules["pandas"].NA))
 
 

@@ -70,12 +70,14 @@ def read_parts(
     rate = PER_SECOND[np.datetime_data(dates.dtype)[0]]
     counts = dates.view(np.int64)
     missing = counts == MISSING
+    # Floor division: dates before 1970 have negative counts, and seconds from 0 on.
     day = counts // (DAY * rate)
     rest = counts - day * (DAY * rate)
     second = rest // rate
     below = (rest - second * rate) * (10**9 // rate)
     _require_taken(day, second, missing, reading, where)
     parts = zip(PARTS, (day, second, below), (NO_DATE, 0, 0), strict=True)
+    # int32 holds 5.8 million years of days, and the nanoseconds of a second.
     return {name: np.where(missing, none, part).astype(np.int32) for name, part, none in parts}
 
 
@@ -88,8 +90,10 @@ def _require_taken(
 ) -> None:
     first, last = reading.within or (-LAST_DAY * DAY, LAST_DAY * DAY)
     known = day[~missing] if missing.any() else day
+    # Nearly all columns are far from the ends, so most cost two passes.
     if not len(known) or (first // DAY < known.min() and known.max() < last // DAY):
         return
+    # Clipped, so that the product with the seconds of a day does not wrap around.
     seconds = np.clip(day, -LAST_DAY - 1, LAST_DAY + 1) * DAY + second
     beyond = ~missing & ((seconds < first) | (seconds > last))
     if beyond.any():
@@ -107,6 +111,7 @@ def _in_unit(dates: Dates, unit: str, where: str) -> Dates:
     wanted = PER_SECOND.get(unit, rate)
     if wanted == rate:
         return dates
+    # Counts beyond it would wrap around in the finer unit; numpy does not say so.
     most = np.iinfo(np.int64).max * rate // wanted
     counts = dates.view(np.int64)
     beyond = (counts != MISSING) & ((counts > most) | (counts < -most))

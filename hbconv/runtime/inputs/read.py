@@ -79,6 +79,7 @@ def count_columns(x: Any) -> int | None:
     """
     try:
         x = opened(x)
+        # A mapping of scalars is a record, and one of lists a table: records are asked first.
         frame = read_records(x) or read_frame(x)
     except InputError:  # What reads the rows tells what is wrong with them.
         return None
@@ -150,6 +151,7 @@ def read_table(x: Any, reads: Reads) -> Table:
     require_width(matrix.shape[1], reads)
     if reads.schema.named:
         warn(unnamed_rows(reads))
+    # Objects are read column by column, as each may hold another type.
     if matrix.dtype.kind in "OUTM" and (reads.text or matrix.dtype.kind == "O"):
         columns = Frame((), len(matrix), lambda i: matrix[:, i], none_is_value=x is given)
         return _read_columns(columns, range(matrix.shape[1]), reads)
@@ -193,12 +195,14 @@ def _read_frame(frame: Frame, reads: Reads) -> Table:
         _require_numbers(listed, reads)
     if reads.schema.conventions.tables_only:
         _require_categories(listed, reads)
+    # A matrix of one dtype is read at once if all of its columns are.
     if frame.matrix is None or reads.text or len(place) < len(reads.schema.columns):
         return _read_columns(frame, place, reads)
     order = [place[i] for i in range(len(place))]
     values = numeric(frame.matrix, "X")
     return _whole(
         reads,
+        # In the order of fitting a matrix needs no copy.
         values if order == list(range(values.shape[1])) else values[:, order],
         frame.matrix.dtype,
     )
@@ -279,6 +283,7 @@ def _read_columns(frame: Frame, place: Places, reads: Reads) -> Table:
     columns = given | {i: numeric(array, reads.where(i)) for i, array in arrays.items()}
     dtypes |= {i: _small_or_own(array, columns[i]) for i, array in arrays.items()}
     dtypes |= _moved_dtypes(frame, place, reads)
+    # Small ints matter beside float32 alone, which they leave as it is.
     if "float32" not in dtypes.values():
         dtypes = {i: "int64" if dtype == WEAK_INT else dtype for i, dtype in dtypes.items()}
     given_as = {
@@ -331,6 +336,7 @@ def _small_or_own(given: npt.NDArray[Any], numbers: Any) -> str:
 
     In numpy these leave a float32 column beside them float32.
     """
+    # numpy promotes int16 and float32 to float32, int32 and float32 to float64.
     small = given.dtype.kind in "bui" and given.dtype.itemsize <= 2
     return WEAK_INT if small else dtype_name(numbers.dtype)
 
@@ -357,6 +363,7 @@ def is_converted(graph: Graph, dtypes: Sequence[str], half: frozenset[int]) -> b
     half : frozenset of int
         Which of them are float16.
     """
+    # No graph has float16, so two other dtypes tell whether dtypes follow the columns'.
     narrow, wide = (_typed(graph, dtypes, half, dtype) for dtype in ("float32", "float64"))
     computed = (
         _alike(n, w)
@@ -389,6 +396,7 @@ def over_arrays(graph: Graph) -> Graph | None:
     array. Returns None if a column is also read by its values, as by an encoder beside the model:
     an array does not hold these.
     """
+    # Arrays hold the codes of categories as numbers.
     plain = ["float64" if dtype == "string" else dtype for dtype in graph.schema.dtypes]
     schema = replace(
         graph.schema, conventions=replace(graph.schema.conventions, tables_only=False)

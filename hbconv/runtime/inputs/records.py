@@ -40,11 +40,13 @@ def opened(x: Any) -> Any:
     """
     if not isinstance(x, str | bytes | bytearray | memoryview):
         return x
+    # ``json`` reads bytes and bytearrays, but no memoryview.
     text = bytes(x) if isinstance(x, memoryview) else x
     try:
         found = json.loads(text, object_pairs_hook=_without_repeats)
     except InputError:
         raise
+    # Brackets nested a thousand deep exhaust the parser's recursion.
     except (ValueError, RecursionError) as error:
         raise InputError(
             f"X is text, and not JSON of rows ({str(error).rstrip('.'):.200}). Give one record, "
@@ -109,6 +111,7 @@ def _frame(records: Sequence[Record]) -> Frame:
                 f"Record {number} is {shown(record)} of type {type(record).__name__}, where the "
                 "others are mappings of names to values."
             )
+    # In the order of first appearance, as pandas has it.
     names = tuple(dict.fromkeys(name for record in records for name in record))
 
     def read(position: int) -> npt.NDArray[Any]:
@@ -129,6 +132,7 @@ def _column(records: Sequence[Record], name: Any) -> npt.NDArray[Any]:
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    # A dict keeps the last of two equal keys, so that the first would be lost in silence.
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
@@ -157,6 +161,7 @@ def _joined(split: Mapping[str, Any]) -> list[dict[Any, Any]] | dict[Any, Any]:
                 "in a row."
             )
     if not rows:
+        # Without rows no record would keep the names.
         return {name: [] for name in names}
     return [dict(zip(names, row, strict=True)) for row in rows]
 

@@ -208,6 +208,7 @@ class Block:
 
     def of(self, columns: tuple[int, ...]) -> npt.NDArray[Any] | None:
         """Return some of the columns; None where it has not all of them."""
+        # The whole block needs no copy.
         if columns == self.columns:
             return self.values
         place = {column: i for i, column in enumerate(self.columns)}
@@ -303,6 +304,7 @@ class Table:
             return [(None, self)]
         matrix = None if sparse else self.matrix
         sizes = [rows.sizes for rows in entries.values()]
+        # A row is padded to the most entries that any of its columns has.
         made = list(groups(sizes[0] if len(sizes) == 1 else np.max(sizes, axis=0)))
         if len(made) == 1:
             padding = Padding(made[0][1], sparse)
@@ -325,6 +327,7 @@ class Table:
     def beyond(self, columns: Iterable[int], bound: int) -> int | None:
         """Return the first of some columns of ints that holds one beyond a bound."""
         if hasattr(self.matrix, "tocsr"):
+            # Zeros that are not stored are within any bound.
             written = self.matrix.tocoo()
             outside = (written.data < -bound) | (written.data > bound)
             return min({*columns}.intersection(written.col[outside].tolist()), default=None)
@@ -407,6 +410,7 @@ class Table:
         for found in (block.of(feed.columns) for block in self.blocks):
             if found is not None:
                 return np.asarray(found, feed.dtype)
+        # Columns stay columns in memory, so that each is written side by side.
         out = np.empty((self.rows, len(feed.columns)), feed.dtype, order="F")
         for place, position in enumerate(feed.columns):
             out[:, place] = self.column(position)

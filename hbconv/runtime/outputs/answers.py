@@ -97,6 +97,7 @@ def decoder(output: Output) -> Callable[[npt.NDArray[Any]], Any]:
     if isinstance(form, Vector):
         return lambda values: values[:, 0].astype(dtype or values.dtype)
     if isinstance(form, Matrix):
+        # Always a copy: the next call writes over the values.
         return np.ndarray.copy if dtype is None else lambda values: values.astype(dtype)
     return lambda values: whole(output, answer(output, values.copy()))
 
@@ -117,9 +118,11 @@ def row_decoder(output: Output) -> Callable[[npt.NDArray[Any]], Any]:
     """
     form = output.for_rows(sparse=False).form
     if isinstance(form, Labels) and form.vector:
+        # One array for each class, made beforehand: a call copies one of them.
         labels = list(cast(form.classes.data, output.dtype)[:, np.newaxis])
         return lambda values: labels[values.item()].copy()
     if isinstance(form, Vector) and output.dtype is None:
+        # ``flatten`` copies, and is one call in C.
         return np.ndarray.flatten
     return decoder(output)
 
@@ -154,6 +157,7 @@ def in_order(answers: Any, rows: npt.NDArray[np.integer[Any]]) -> Any:
     if isinstance(answers, list | tuple | Iterator):
         blocks = [in_order(block, rows) for block in answers]
         return iter(blocks) if isinstance(answers, Iterator) else type(answers)(blocks)
+    # ``rows`` is a permutation, whose order of sorting is its inverse.
     return answers[np.argsort(rows)]
 
 
@@ -265,7 +269,9 @@ def _paths(paths: Paths, leaves: npt.NDArray[Any]) -> Any:
     """
     from scipy.sparse import csr_matrix
 
+    # The -1 at the end is the parent of index -1.
     parent, climb = np.append(paths.parent.data, -1), [leaves.ravel()]
+    # All leaves climb at once; a root's parent is -1, and stays so.
     while np.any(climb[-1] >= 0):
         climb.append(parent[climb[-1]])
     nodes = np.stack(climb[::-1], axis=1)
@@ -277,6 +283,7 @@ def _paths(paths: Paths, leaves: npt.NDArray[Any]) -> Any:
     )
     if paths.first_node is not None:
         return matrix, paths.first_node.data.copy()
+    # scipy chooses int32 where it can, and a single tree of scikit-learn gives int64.
     matrix.indices, matrix.indptr = matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64)
     return matrix
 
@@ -343,6 +350,7 @@ def name_rows(form: NameArrays | NameTuples | NamedValues, values: Any) -> npt.N
     >>> name_rows(NamedValues(("a", "b")), np.array([[0.0, 2.0]])).tolist()
     [{'b': np.float64(2.0)}]
     """
+    # ``np.array`` of items would make a matrix of those of one length.
     items = np.empty(values.shape[0], dtype=object)
     for row in range(len(items)):
         items[row] = _item(form, *_nonzeros(values, row))

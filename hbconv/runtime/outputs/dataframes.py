@@ -96,6 +96,7 @@ class Framing:
         """Return where the frame x has the columns that each block passes; [] where none."""
         if type(x).__module__.partition(".")[0] != self.library or not hasattr(x, "columns"):
             return [[] for _ in self.blocks]
+        # Reversed, so that the first of two columns of one name is taken.
         places = {name: i for i, name in reversed(list(enumerate(_names(x))))}
         return [[places.get(name, i) for name, i in block.passing] for block in self.blocks]
 
@@ -180,6 +181,7 @@ def _taken(x: Any, positions: list[int], library: str) -> Any:
 def _values(block: _Block, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return values of the answer in memory of their own."""
     own = values[:, block.start : block.end].astype(block.dtype, copy=False)
+    # Constants of a program are read only, and users write to frames.
     return own if own.flags.writeable else own.copy()
 
 
@@ -207,6 +209,7 @@ def _pandas(framing: Framing, values: npt.NDArray[Any], x: Any) -> Any:
         ]
         if not all(same) and _stay(framing, found, x):
             return _changed(framing, found, values, x)
+        # Where a passing column has the dtype of the values, these hold the same bits.
         found = [[] if is_same else places for is_same, places in zip(same, found, strict=True)]
     return _side_by_side(_parts(framing, found), values, x)
 
@@ -224,6 +227,7 @@ def _changed(framing: Framing, found: Sequence[list[int]], values: npt.NDArray[A
     frame = _taken(x, list(range(x.shape[1])), "pandas")
     for block, places in zip(framing.blocks, found, strict=True):
         for place in range(block.start, block.end) if not places else ():
+            # By position: names may stand twice.
             frame.isetitem(place, values[:, place].astype(block.dtype))
     return frame
 
@@ -256,6 +260,7 @@ def _pandas_names(names: tuple[str, ...]) -> Any:
     """Return an Index, of which a frame takes a view: whoever names the view names it alone."""
     import pandas as pd
 
+    # Names that are tuples must not become levels.
     return pd.Index(list(names), tupleize_cols=False)
 
 

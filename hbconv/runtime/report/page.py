@@ -89,6 +89,7 @@ def write_page(told: Told) -> str:
         "boxes": _data({"after": after, "before": before}),
     }
     page = resources.files("hbconv.runtime.report").joinpath("page.html").read_text("utf-8")
+    # One pass: what is put in is not searched for marks, which users may write.
     return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], page)
 
 
@@ -142,6 +143,7 @@ def _plan(planned: Planned) -> str:
 
 def _choice(choice: Choice) -> str:
     """Draw the predicted time of each strategy as a bar, the one taken first."""
+    # False sorts before True, so that the strategy taken is first.
     costs = sorted(choice.costs.items(), key=lambda cost: (cost[0] != choice.strategy, cost[1]))
     most = max(choice.costs.values(), default=0.0)
     bars = [
@@ -192,6 +194,7 @@ def _data(scenes: dict[str, Scene]) -> str:
         name: [_told(box.title, box.facts.items()) for box in scene.boxes]
         for name, scene in scenes.items()
     }
+    # Escapes of JSON: a script must not meet "</script>" in a name.
     text = json.dumps(told)
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
@@ -313,6 +316,7 @@ def cut_name(text: str, most: int = MOST_LETTERS) -> str:
     >>> cut_name("age\x1b[2J" + "!" * 9, 8)
     'age[2J!…'
     """
+    # Controls could reorder the text of a page, or end it for some readers.
     begin = "".join(c for c in text[:most] if c.isprintable() or c in "\n\t")
     return begin if len(text) <= most else f"{begin}…"
 

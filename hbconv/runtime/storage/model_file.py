@@ -98,6 +98,7 @@ def pack(stored: Stored) -> bytes:
     }
     written = json.dumps(manifest, allow_nan=False)
     try:
+        # Half a character in a name would make a file that nobody can read.
         read_json(written)
     except ValueError as error:
         raise StoreError(
@@ -123,6 +124,7 @@ def unpack(data: bytes, *, trusted: bool = False) -> Stored:
     for name, digest in manifest["sha256"].items():
         if name not in members:
             raise StoreError(f"The model file is damaged: {name} is missing. Save the model again.")
+        # The checksum finds damage, not malice: whoever writes the file writes it too.
         if hashlib.sha256(members[name]).hexdigest() != digest:
             raise StoreError(
                 f"The model file is damaged: {name} is not what was written (its checksum "
@@ -149,6 +151,7 @@ def _zip(members: Mapping[str, bytes]) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
         for name, data in members.items():
+            # Without the time of writing, equal models are equal bytes.
             archive.writestr(zipfile.ZipInfo(name, _ORDINARY_TIME), data)
     return out.getvalue()
 
@@ -166,8 +169,10 @@ def _unzip(data: bytes) -> dict[str, bytes]:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             infos = archive.infolist()
+            # A small compressed member may unpack to gigabytes.
             if any(i.compress_type != zipfile.ZIP_STORED for i in infos):
                 raise StoreError("This is not a model file of hbconv: its members are compressed.")
+            # Members that share bytes hold more than the file: a zip bomb without compression.
             if len({i.filename for i in infos}) < len(infos) or sum(
                 i.file_size for i in infos
             ) > len(data):
@@ -218,6 +223,7 @@ def _stored(manifest: dict[str, Any], members: Mapping[str, bytes], *, trusted: 
     ):
         raise StoreError("The model file holds something else than a graph, a target and dtypes.")
     _verify(stored)
+    # Formats before 3 have programs without what the host does around them.
     if not trusted or "hosts" not in manifest:
         return stored
     if not _can_read(manifest["versions"], stored.target.backend):

@@ -41,6 +41,7 @@ class Text:
     def objects(self) -> npt.NDArray[np.object_]:
         """Return the values, nulls as None."""
         values = self.values if isinstance(self.values, np.ndarray) else self.values.to_pylist()
+        # Nulls of pandas may be None, NaN or NA.
         return np.array([v if isinstance(v, str) else None for v in values], dtype=object)
 
     def part(self, rows: slice | npt.NDArray[np.integer[Any]]) -> Text:
@@ -98,6 +99,7 @@ def encode(
         null = np.int32(_null_code(column.values.null, vocabulary))
         codes = encode(column.values, vocabulary, where)
         _refuse_blank(column.values, codes, vocabulary, where)
+        # The null's code lies last, where code -1 finds it.
         return np.take(np.append(codes, null), column.codes)
     values = column.values if isinstance(column, Text) else column
     if not isinstance(values, np.ndarray):
@@ -113,6 +115,7 @@ def encode(
         and vocabulary.blank == UNKNOWN
     ):
         return _encode_fixed(values, vocabulary)
+    # Without Arrow, or where blanks count, texts are looked up one by one.
     if values.dtype.kind in "OUST":
         return _encode_objects(values.astype(object, copy=False), vocabulary, where)
     return _encode_numbers(values, vocabulary, where)
@@ -142,6 +145,7 @@ def _encode_objects(
     values: npt.NDArray[Any], vocabulary: Vocabulary, where: str
 ) -> npt.NDArray[np.int32]:
     try:
+        # pandas is used where the caller has imported it, and never imported for this.
         if len(values) >= MANY and "pandas" in sys.modules:
             return _encode_distinct(values, vocabulary)
         return _looked_up(values, vocabulary)
@@ -167,6 +171,7 @@ def _looked_up(values: npt.NDArray[Any], vocabulary: Vocabulary) -> npt.NDArray[
 
 def _encode_distinct(values: npt.NDArray[Any], vocabulary: Vocabulary) -> npt.NDArray[np.int32]:
     """Look each distinct object up once: pandas finds them quickly, by their addresses."""
+    # Equal texts at two addresses are looked up twice, which is right all the same.
     places, distinct = sys.modules["pandas"].factorize(addresses(values))
     one_of = np.empty(len(distinct), np.intp)
     one_of[places] = np.arange(len(values))
@@ -177,14 +182,18 @@ def _encode_distinct(values: npt.NDArray[Any], vocabulary: Vocabulary) -> npt.ND
 def addresses(values: npt.NDArray[np.object_]) -> npt.NDArray[np.intp]:
     """Return the address of each object: comparing these is quick."""
     lying = np.ascontiguousarray(values)
+    # numpy lets nobody view objects as numbers, so ctypes reads the pointers.
     held = (ctypes.c_ssize_t * len(lying)).from_address(lying.ctypes.data)
+    # A copy, as the memory belongs to an array that may die.
     return np.ctypeslib.as_array(held).copy()
 
 
 def _encode_fixed(values: npt.NDArray[Any], vocabulary: Vocabulary) -> npt.NDArray[np.int32]:
     """Compare numpy's text of one width as the bytes it is; such text ends in no null character."""
     texts, codes = vocabulary.texts
+    # numpy holds a character of text in four bytes.
     width = values.dtype.itemsize // 4
+    # A longer text equals no value, and numpy would cut it to one that may.
     fits = np.array([len(text) <= width and not text.endswith("\0") for text in texts], bool)
     known = np.array(texts, object)[fits].astype(f"U{width}")
     return _found(_as_bytes(values.astype(known.dtype, copy=False)), _as_bytes(known), codes[fits])
@@ -208,6 +217,7 @@ def _encode_arrow(values: Any, vocabulary: Vocabulary, null: int) -> npt.NDArray
     found = _found(values, pa.array(map(_valid, texts), values.type), codes)
     if vocabulary.blank != UNKNOWN:
         found = _with_blank(values, vocabulary, found)
+    # Null characters at the end of a spelled text do not count.
     if vocabulary.spelled and (found == UNKNOWN).any():
         trimmed = pc.utf8_rtrim(values, characters="\0")
         found = _found(trimmed, pa.array(map(_valid, texts), values.type), codes)
@@ -252,6 +262,7 @@ def _found(values: Any, known: Any, codes: npt.NDArray[np.int32]) -> npt.NDArray
     found = np.asarray(places, dtype=np.int32)
     return (
         found
+        # Positions are the codes of most vocabularies: no second look-up.
         if np.array_equal(codes, np.arange(len(codes)))
         else np.append(codes, np.int32(UNKNOWN))[found]
     )
@@ -269,5 +280,6 @@ def _encode_numbers(
             f"{where} holds {held} (dtype {values.dtype}), where the model was fitted on text. "
             "Pass text, as in fitting."
         )
+    # Each distinct number is looked up once.
     distinct, places = np.unique(values, return_inverse=True)
     return _looked_up(distinct, vocabulary)[places]

@@ -76,6 +76,7 @@ def find_places(documents: Sequence[str], texts: Texts, terms: Terms) -> tuple[I
     (1000, [0, 1])
     """
     runs = runs_of(texts.pattern) if texts.unit == "word" else None
+    # Words are joined by spaces, so none of them may hold one.
     if runs is None or members(runs[0])[SPACE]:
         return None
     table = gram_table_of(terms, texts)
@@ -135,9 +136,11 @@ def _word_grams(words: Runs, texts: Texts) -> tuple[Ints, Grams]:
         return words.rows, as_bytes(words.codes, words.starts, words.lengths)
     words = spaced(words)
     starts, lengths, rows = [], [], []
+    # No document has n-grams of more words than the longest one has.
     most = int(np.bincount(words.rows).max(initial=0))
     for size in texts.sizes(most):
         last = slice(size - 1, None)
+        # First and last word must be of one document: an n-gram never joins two.
         first = np.flatnonzero(words.rows[last] == words.rows[: max(0, len(words.rows) - size + 1)])
         starts.append(words.starts[first])
         final = first + size - 1
@@ -229,6 +232,7 @@ def _cut(runs: Runs, texts: Texts) -> tuple[Ints, Grams]:
     first = int(runs.starts[0]) if len(runs.starts) else 0
     steps = np.empty_like(runs.starts)
     steps[:-1] = runs.starts[1:] - runs.starts[:-1]
+    # Words share the space between them, so that the last character begins no n-gram.
     steps[-1:] = len(runs.codes) - in_words - runs.starts[-1:]
     room = np.repeat(ends - first, steps)
     room -= np.arange(len(room))  # 1
@@ -243,6 +247,7 @@ def _cut(runs: Runs, texts: Texts) -> tuple[Ints, Grams]:
         rows = np.concatenate([rows, runs.rows[short]])
         starts = np.concatenate([starts, runs.starts[short]])
         lengths = np.concatenate([lengths, runs.lengths[short]])
+    # The space after a word is an n-gram of it, and stands where the next word begins.
     if in_words and texts.shortest == 1:
         rows = np.concatenate([rows, runs.rows])
         starts = np.concatenate([starts, ends - 1])
@@ -271,6 +276,7 @@ class Letters:
 
     def __init__(self, letters: Sequence[str], inside: npt.NDArray[np.bool_]) -> None:
         codes = list(map(ord, letters))
+        # An unknown letter keeps its word apart from all terms, but must not cut it in two.
         self._bytes = np.where(inside, OTHER_INSIDE, OTHER).astype(np.uint8)
         self._bytes[:ASCII] = np.arange(ASCII)
         self._bytes[codes] = ASCII + np.arange(len(codes))
@@ -307,7 +313,9 @@ class GramTable:
         numbers = {word: number for number, word in enumerate(texts.stop_words)}
         self._number(numbers, terms, texts)
         runs = runs_of(texts.pattern)
+        # Sorted, as the order of a set changes from run to run.
         letters = sorted(set(chain.from_iterable(numbers)) - set(map(chr, range(ASCII))))
+        # A byte tells 126 letters beyond ASCII; two values stand for all others.
         known = runs is not None and len(letters) <= OTHER_INSIDE - ASCII
         self.letters = Letters(letters, members(runs[0])) if runs and known else None
         encode = self.letters.encode if self.letters else utf8
@@ -329,6 +337,7 @@ class GramTable:
             columns[len(others)][number] = column
         self.count = len(numbers)
         self.columns = _filled(columns[0], self.count)
+        # A stop word is looked up so that n-grams can skip it, but is no term.
         self.columns[: self.stopped] = -1
         self.levels = [
             _Level(_slots(level, self.count), _filled(found, len(level)))
@@ -354,7 +363,9 @@ class GramTable:
         for size, level in enumerate(self.levels, 2):
             first, last = numbers[: len(words) - size + 1], words[size - 1 :]
             same = rows[: len(last)] == rows[size - 1 :]
+            # An n-gram of an unknown part is no term: it needs no look-up.
             at = np.flatnonzero((first >= 0) & (last >= 0) & same)
+            # One more, because ``Slots`` leaves out keys that are 0.
             keys = (first[at] * self.count + last[at] + 1).astype(np.uint64)
             numbers = np.full(len(last), -1)
             numbers[at] = level.slots.find(keys)
@@ -376,6 +387,7 @@ def _slots(level: dict[tuple[int, int], int], count: int) -> Slots:
     return Slots((pairs[:, 0] * count + pairs[:, 1] + 1).astype(np.uint64))
 
 
+# Weak, so that tables die with the model that they were made for.
 _TABLES: WeakKeyDictionary[Terms, dict[Texts, GramTable]] = WeakKeyDictionary()
 
 

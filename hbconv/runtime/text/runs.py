@@ -84,7 +84,9 @@ def find_runs(whole: Runs, kind: npt.NDArray[np.bool_], least: int) -> Runs:
     inside = np.zeros(len(whole.codes) + 1, bool)
     inside[1:] = kind.take(whole.codes)
     ends = whole.starts + whole.lengths
+    # Else a word at the end of a document would go on in the next one.
     inside[ends + 1] = False  # between documents
+    # Edges come in pairs: a run begins, and ends.
     edges = np.flatnonzero(inside[1:] != inside[:-1])
     starts = edges[::2]
     lengths = edges[1::2] - starts
@@ -92,6 +94,7 @@ def find_runs(whole: Runs, kind: npt.NDArray[np.bool_], least: int) -> Runs:
         kept = np.flatnonzero(lengths >= least)
         starts = starts[kept]
         lengths = lengths[kept]
+    # Runs ascend as documents do, so a search counts those of each.
     counts = np.diff(np.searchsorted(starts, ends), prepend=0)
     return Runs(whole.codes, starts, lengths, np.repeat(whole.rows, counts))
 
@@ -104,7 +107,9 @@ def spaced(words: Runs) -> Runs:
     ends = words.starts + words.lengths
     steps = np.zeros(len(words.codes) + 1, np.int8)
     steps[words.starts] = 1
+    # Subtracted, because the next word may begin right there.
     steps[ends + 1] -= 1
+    # The sum is 0 or 1, which a bool is in memory.
     kept = steps.cumsum(dtype=np.int8)[:-1].view(bool)
     codes = words.codes.copy()
     codes[ends] = SPACE
@@ -120,11 +125,13 @@ def padded(codes: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
 
 def as_bytes(codes: npt.NDArray[Any], starts: Ints, lengths: Ints) -> Grams:
     """Return parts of characters as parts of bytes."""
+    # Characters of ASCII are their own bytes in UTF-8.
     if codes.dtype == np.uint8:
         return Grams(padded(codes), starts, lengths)
     encoding = "utf-16-le" if codes.dtype == np.uint16 else "utf-32-le"
     text = codes.tobytes().decode(encoding).encode() + bytes(WINDOW)
     data = np.frombuffer(text, np.uint8)
+    # Later bytes of a character are 0x80 to 0xBF: below -64 as signed numbers.
     places = np.flatnonzero(data.view(np.int8) >= -64)  # first bytes of characters, and the end
     begins = places[starts]
     return Grams(data, begins, places[starts + lengths] - begins)

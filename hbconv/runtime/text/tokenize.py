@@ -56,6 +56,7 @@ def decoded(documents: Sequence[Any], texts: Texts) -> Sequence[str]:
     >>> decoded(["a", "é".encode()], Texts())
     ['a', 'é']
     """
+    # Documents that are text already need no copy.
     if set(map(type, documents)) == {str}:
         return documents
 
@@ -86,6 +87,7 @@ def folded(documents: Sequence[str], letters: str) -> Sequence[str]:
     if not letters:
         return documents
     table = _ASCII_LETTERS if letters == "ascii" else _letters()
+    # ``lower`` is as good as the table for ASCII, and faster.
     return [text.lower() if text.isascii() else text.translate(table) for text in documents]
 
 
@@ -95,6 +97,7 @@ _ASCII_LETTERS = {code: chr(code + 32) for code in range(ord("A"), ord("Z") + 1)
 @cache
 def _letters() -> dict[int, str]:
     """Lower case of each letter alone; of the dotted capital I the letter without its dot."""
+    # Lower case of the dotted capital I is two characters: a letter, and a combining dot.
     lower = {code: chr(code).lower()[0] for code in range(sys.maxunicode + 1)}
     return {code: letter for code, letter in lower.items() if letter != chr(code)}
 
@@ -137,10 +140,12 @@ def _to_ascii(document: str) -> str:
 def _without_accents(document: str) -> str:
     if document.isascii():
         return document
+    # Half of a surrogate pair passes through, as it does in the source.
     codes = np.frombuffer(unicodedata.normalize("NFKD", document).encode(*_CODES), np.uint32)
     return codes[~combining()[codes]].tobytes().decode(*_CODES)
 
 
+# One number of 32 bits for each character, so that positions in bytes are positions in text.
 _CODES = ("utf-32-le", "surrogatepass")
 
 
@@ -171,6 +176,7 @@ def _spaced(one: re.Pattern[str]) -> bytes | None:
     None where a space, or what splits text like one, may be in a word.
     """
     inside = [one.fullmatch(chr(code)) is not None for code in range(ASCII)]
+    # ``split`` would cut a word at a space that belongs to it.
     if any(inside[code] and chr(code).isspace() for code in range(ASCII)):
         return None
     return bytes(code if inside[code] else SPACE for code in range(ASCII)) + bytes(ASCII)
@@ -181,6 +187,7 @@ ASCII, SPACE = 128, ord(" ")
 
 def _split_words(spaced: bytes, least: int, find: Tokenizer) -> Tokenizer:
     def words(document: str) -> Sequence[str]:
+        # ``translate`` of bytes sees parts of a character beyond ASCII.
         if not document.isascii():
             return find(document)
         found = document.encode().translate(spaced).decode().split()
@@ -231,6 +238,7 @@ def _characters_of_words(texts: Texts) -> Tokenizer:
     return grams
 
 
+# One space alone stays as it is, a tab or a newline too: so does scikit-learn.
 _SPACES = re.compile(r"\s\s+")
 
 
@@ -290,8 +298,10 @@ def members(one: str) -> Class:
     [True, False]
     """
     inside = np.zeros(sys.maxunicode + 1, bool)
+    # ``re`` judges its own classes: a million characters as a few hundred runs.
     for run in re.finditer(f"{one}+", all_characters()):
         inside[run.start() : run.end()] = True
+    # All callers share the array, which is cached.
     inside.flags.writeable = False
     return inside
 
@@ -333,10 +343,12 @@ def fold(documents: Sequence[str], texts: Texts) -> tuple[Codes, Ints]:
     ('ou\nfi\n', [2, 2])
     """
     joined = BETWEEN.join([*documents, ""])
+    # ASCII has no accents, and lower case of one length.
     if joined.isascii():
         lowered = joined.lower() if texts.lowercase else joined
         return np.frombuffer(lowered.encode(), np.uint8), lengths_of(documents)
     lowercase = texts.lowercase
+    # Lower case of a capital sigma depends on its neighbours, so Python's own rule decides.
     if lowercase and SIGMA in joined:
         documents = list(map(str.lower, documents))
         joined = BETWEEN.join([*documents, ""])
@@ -344,6 +356,7 @@ def fold(documents: Sequence[str], texts: Texts) -> tuple[Codes, Ints]:
     codes, lengths = codes_of(joined), lengths_of(documents)
     if lowercase or texts.accents:
         codes, lengths = _table(lowercase, texts.accents)(codes, lengths)
+    # Bytes are read in a quarter of the memory of 32 bits.
     return codes.astype(np.uint8) if codes.max() < 128 else codes, lengths
 
 
@@ -356,6 +369,7 @@ def codes_of(text: str) -> Codes:
     """Return the characters of a text, or raise UnicodeEncodeError for half a surrogate pair."""
     if text.isascii():
         return np.frombuffer(text.encode(), np.uint8)
+    # As many halves as characters: no character lies beyond 16 bits.
     short = np.frombuffer(text.encode("utf-16-le"), np.uint16)
     return short if len(short) == len(text) else np.frombuffer(text.encode("utf-32-le"), np.uint32)
 
@@ -370,15 +384,18 @@ class _Folding:
         # The newline itself becomes one more newline than others do.
         ends = np.delete(np.flatnonzero(self.changed == ord(BETWEEN)), ord(BETWEEN))
         self.starts = np.append(0, ends[:-1] + 1).astype(np.int32)
+        # No character becomes more than 18 others, so a byte holds the count.
         self.counts = (ends - self.starts).astype(np.uint8)
         self.single = np.where(self.counts == 1, self.changed[self.starts], 0).astype(np.uint32)
         """The one other; 0 where it is not one."""
+        # Text of 16 bits is looked up in a table of half the bytes.
         short = self.single[:SHORT]
         self.short = np.where(short < SHORT, short, 0).astype(np.uint16)
 
     def __call__(self, codes: Codes, lengths: Ints) -> tuple[Codes, Ints]:
         """Return the changed text, and the length of each document."""
         folded = (self.short if codes.dtype == np.uint16 else self.single).take(codes)
+        # A 0 marks a character that becomes none or several others.
         return (folded, lengths) if folded.all() else self._anew(codes, lengths)
 
     def _anew(self, codes: Codes, lengths: Ints) -> tuple[Codes, Ints]:

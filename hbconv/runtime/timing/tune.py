@@ -93,6 +93,7 @@ def measure(calls: Calls, seconds: float, clock: Clock = time.perf_counter) -> d
     >>> measure({"a": lambda: None, "b": lambda: None}, 5, lambda: float(next(ticks)))
     {'a': 1.0, 'b': 1.0}
     """
+    # Calls take turns, so that a slow moment of the machine falls on all of them.
     end = clock() + seconds
     least = dict.fromkeys(calls, math.inf)
     for _ in range(FIRST_ROUNDS):
@@ -109,6 +110,7 @@ def _turn(calls: Calls, least: dict[str, float], clock: Clock) -> None:
     for label, call in calls.items():
         began = clock()
         call()
+        # Disturbances only add time, so the least is nearest to the truth.
         least[label] = min(least[label], max(clock() - began, SHORTEST))
 
 
@@ -262,6 +264,7 @@ class Tuner:
         seconds = self.measure(calls, self.seconds / len(BUCKETS))
         first = contenders[0].label
         best = min(seconds, key=seconds.__getitem__)
+        # A tie goes to the prediction, so that noise changes no program.
         chosen = best if seconds[first] >= least_gain * seconds[best] else first
         count = len(next(iter(given[first].values())))
         return TuningRecord(key, chosen, seconds, count, datetime.now(UTC).date().isoformat())
@@ -270,6 +273,7 @@ class Tuner:
         """Compile a contender once, whatever the rows, and make its inputs."""
         stages = self._stages(contender)
         kind = stages.graph.output_roots
+        # Buckets share what is compiled for the same graph.
         if kind not in self._compiled:
             self._compiled[kind] = self.programs.variant(stages), self._sample(stages)
         return self._compiled[kind]
@@ -353,6 +357,7 @@ def _matrix(
 ) -> npt.NDArray[Any]:
     columns = [_values(edges.get(column), rng) for column in feed.columns]
     matrix = np.stack(columns, axis=1) if columns else np.empty((DISTINCT_ROWS, 0))
+    # Values beyond a dtype would become infinite, or wrap around.
     limit = np.finfo(feed.dtype).max if feed.dtype.startswith("float") else 1 << 30
     return np.clip(matrix, -limit, limit).astype(feed.dtype)
 
@@ -361,6 +366,7 @@ def _values(edges: npt.NDArray[Any] | None, rng: np.random.Generator) -> npt.NDA
     if edges is None:
         return rng.standard_normal(DISTINCT_ROWS)
     spread = max(float(edges[-1] - edges[0]), 1.0) / 10
+    # Values beyond the outer thresholds reach the outermost leaves.
     ends = np.concatenate([[edges[0] - spread], edges, [edges[-1] + spread]])
     place = rng.integers(len(ends) - 1, size=DISTINCT_ROWS)
     within = rng.random(DISTINCT_ROWS)
@@ -393,6 +399,7 @@ def _by_column(
 ) -> Iterator[tuple[int, npt.NDArray[np.float64]]]:
     """Yield the thresholds of each column, without those that stand for infinity."""
     thresholds = forest.threshold.data.astype(np.float64)
+    # Thresholds from the largest float32 on stand for infinity.
     finite = np.abs(thresholds) < np.finfo(np.float32).max
     for place, column in enumerate(columns):
         yield column, thresholds[finite & (forest.feature.data == place)]
