@@ -177,12 +177,12 @@ def _parse(estimator: object, sample: Any, iterations: tuple[int, int] | None) -
 def _choose(backend: str, device: str) -> str:
     if backend != "auto":
         return backend
-    found = find_installed(device)
-    if found == "reference":
+    name = find_installed(device)
+    if name == "reference":
         warnings.warn(
             "Neither TVM nor torch is installed, so the model runs on backend 'reference', which "
             "is slow. Install with: pip install 'hbconv[tvm]' or 'hbconv[torch]'.",
             UserWarning,
             stacklevel=3,
         )
-    return found
+    return name

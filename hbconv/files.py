@@ -191,8 +191,8 @@ def sweep(folder: str | os.PathLike[str]) -> None:
     [True]
     """
     with suppress(OSError), os.scandir(folder) as entries:
-        found = [entry.path for entry in entries if LEFTOVER.fullmatch(entry.name)]
-        for path in found:
+        paths = [entry.path for entry in entries if LEFTOVER.fullmatch(entry.name)]
+        for path in paths:
             with suppress(OSError):
                 _sweep(path)
 
@@ -264,11 +264,11 @@ def read_json(data: bytes | str, **how: Any) -> Any:
     ValueError: a text holds half a character, the lone surrogate '\ud83d'
     """
     text = data if isinstance(data, str) else data.decode(json.detect_encoding(data))
-    found = json.loads(text, **how)
+    value = json.loads(text, **how)
     # A whole character may be written as two halves, so only what was read tells.
     if _HALF.search(text):
-        require_whole(json.dumps(found, ensure_ascii=False, default=str))
-    return found
+        require_whole(json.dumps(value, ensure_ascii=False, default=str))
+    return value
 
 
 def require_whole(text: str) -> None:
@@ -378,9 +378,9 @@ def find_format(file: BinaryIO) -> ModelFormat | None:
     head = file.read(HEAD_BYTES)
     if is_old_xgboost(head):
         return ModelFormat.XGBOOST_OLD
-    for found, first in _FIRST_BYTES.items():
+    for kind, first in _FIRST_BYTES.items():
         if re.match(first, head, re.DOTALL):
-            return found
+            return kind
     if head.startswith(b"PK\3\4"):
         return _in_archive(file)
     if head.lstrip().startswith(b"{"):
@@ -416,7 +416,7 @@ def _in_json(file: BinaryIO) -> ModelFormat | None:
     file.seek(0)
     data = file.read()
     return next(
-        (found for found, keys in _JSON_KEYS.items() if all(key in data for key in keys)), None
+        (kind for kind, keys in _JSON_KEYS.items() if all(key in data for key in keys)), None
     )
 
 

@@ -281,14 +281,14 @@ def _lower(
 
 def _require_as_inferred(b: Builder, node: Node, value: Written) -> None:
     """Raise VerificationError where a node has another type than it inferred."""
-    found = (
+    lowered = (
         (value.width, value.weights.dtype)
         if isinstance(value, SparseRows)
         else (*value.shape, value.dtype)
     )
-    if found != (node.type.width, b.dtype(node.type.dtype)):
+    if lowered != (node.type.width, b.dtype(node.type.dtype)):
         raise VerificationError(
-            f"{node.name} of step {node.step!r}: {found} where {node.type} is inferred"
+            f"{node.name} of step {node.step!r}: {lowered} where {node.type} is inferred"
         )
 
 

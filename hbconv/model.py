@@ -305,8 +305,8 @@ class Model(SklearnEstimator):
         table = read_table(sample, self.reads)
         self.dtypes = self.parsed.schema.with_dtypes(table.dtypes).dtypes
         for method in self.parsed.exported:
-            asked = self.programs.asked((method,), table)
-            for _, part in group_rows(self.programs, (method,), asked):
+            converted = self.programs.asked((method,), table)
+            for _, part in group_rows(self.programs, (method,), converted):
                 self.programs.program((method,), part.dtypes, part.padding)
         self._methods = {}
         return self
@@ -531,16 +531,16 @@ class Model(SklearnEstimator):
 
     def __reduce__(self) -> tuple[Callable[..., Model], tuple[bytes]]:
         # A pickle is trusted already.
-        made = partial(_from_bytes, trusted=True, on_new_dtypes=self.on_new_dtypes)
-        return made, (self._bytes(),)
+        load = partial(_from_bytes, trusted=True, on_new_dtypes=self.on_new_dtypes)
+        return load, (self._bytes(),)
 
     def __getstate__(self) -> dict[str, Any]:
         # skops writes this, and its files are read as saved models are: no stored code runs.
         return {"file": self._bytes(), "on_new_dtypes": self.on_new_dtypes}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        made = _from_bytes(state["file"], on_new_dtypes=state["on_new_dtypes"])
-        vars(self).update(vars(made))
+        model = _from_bytes(state["file"], on_new_dtypes=state["on_new_dtypes"])
+        vars(self).update(vars(model))
 
 
 def load(

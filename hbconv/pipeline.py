@@ -86,10 +86,10 @@ class Planned:
         """What the rules make of the graph by prediction."""
         backend = find_backend(self.target.backend)
         began = perf_counter()
-        found = optimize(self.typed, self.target)
+        optimized = optimize(self.typed, self.target)
         seconds = perf_counter() - began
-        log_optimized(len(self.typed.nodes()), len(found.graph.nodes()), seconds)
-        return Problem(self.typed, self.target, backend, found)
+        log_optimized(len(self.typed.nodes()), len(optimized.graph.nodes()), seconds)
+        return Problem(self.typed, self.target, backend, optimized)
 
     @cached_property
     def tuned(self) -> Tuned | None:
@@ -240,8 +240,8 @@ def guard_rows(graph: Graph, target: Target, padding: Padding = DENSE) -> Guard:
     Conditions on what costly members of the model compute are asked of the program's own values on
     every backend: numpy took 200 times as long for the distances of a stacked KNeighborsClassifier.
     """
-    asked = find_backend(target.backend).tiled or target.device != "cpu"
-    flags = asked and target.precision == "exact" and padding == DENSE
+    guards = find_backend(target.backend).tiled or target.device != "cpu"
+    flags = guards and target.precision == "exact" and padding == DENSE
     return find_guard(graph, flags=flags, is_costly=partial(is_costly, graph, padding=padding))
 
 

@@ -143,8 +143,8 @@ class _Conditions:
     def require(self, table: Table) -> None:
         """Raise InputError with the message of the first that holds."""
         for name, holds in self._found(table):
-            told = name_rows(self._graph, self._nodes[name], table, holds)
-            raise InputError(f"{self.checks[name].message} {told}".rstrip())
+            sentence = name_rows(self._graph, self._nodes[name], table, holds)
+            raise InputError(f"{self.checks[name].message} {sentence}".rstrip())
 
     def warn(self, table: Table) -> None:
         """Warn with the message of each that holds."""
@@ -269,12 +269,12 @@ def _held(graph: Graph, node: Node, table: Table, holds: npt.NDArray[np.bool_], 
     looked_at = _looked_at(node)
     if looked_at is node or looked_at.type.dtype == "string" or table.entries:
         return ""
-    found = _computed(graph, looked_at, table.part(slice(row, row + 1)))
-    place = _place(node, found, holds[row])
+    values = _computed(graph, looked_at, table.part(slice(row, row + 1)))
+    place = _place(node, values, holds[row])
     if place is None:
         return ""
     where = _where(table, looked_at.columns[place]) if isinstance(looked_at, Columns) else ""
-    return f"{shown(found[place].item())}{where}"
+    return f"{shown(values[place].item())}{where}"
 
 
 def _leaves(node: Node) -> list[Columns | Codes | Entries]:
@@ -301,8 +301,8 @@ def _computed(graph: Graph, node: Node, row: Table) -> npt.NDArray[Any]:
     from hbconv.backends.reference import evaluate
 
     lowered = lower_nodes(graph, {"held": node})
-    found: npt.NDArray[Any] = evaluate(lowered.program, row.inputs(lowered.feeds))["held"][0]
-    return found
+    values: npt.NDArray[Any] = evaluate(lowered.program, row.inputs(lowered.feeds))["held"][0]
+    return values
 
 
 def _place(node: Node, values: npt.NDArray[Any], holds: npt.NDArray[np.bool_]) -> int | None:
@@ -316,12 +316,12 @@ def _place(node: Node, values: npt.NDArray[Any], holds: npt.NDArray[np.bool_]) -
 
 def _values(held: Any, rows: npt.NDArray[np.integer[Any]]) -> list[str]:
     """Return the first values that the rows hold in a column, each once."""
-    found: dict[str, None] = {}
+    texts: dict[str, None] = {}
     for row in rows[:_LOOKED_AT].tolist():
-        found.setdefault(shown(_value(held, row)))
-        if len(found) > _LISTED:
+        texts.setdefault(shown(_value(held, row)))
+        if len(texts) > _LISTED:
             break
-    return list(found)
+    return list(texts)
 
 
 def _value(held: Any, row: int) -> object:

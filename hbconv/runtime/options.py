@@ -74,14 +74,14 @@ def check_values(target: Target) -> Target:
 
 
 def take_options(
-    kind: str, options: Mapping[str, Any], known: tuple[str, ...]
+    kind: str, options: Mapping[str, Any], names: tuple[str, ...]
 ) -> Mapping[str, Any]:
     """Return the options of an export, or raise OptionError where one is not of its kind."""
     for name in options:
-        if name not in known:
-            takes = f"It takes {', '.join(known)}." if known else "It takes none."
+        if name not in names:
+            takes = f"It takes {', '.join(names)}." if names else "It takes none."
             raise OptionError(
-                f"An export to {kind!r} has no option {name!r}.{guess(name, known)} {takes}"
+                f"An export to {kind!r} has no option {name!r}.{guess(name, names)} {takes}"
             )
     return options
 
@@ -94,9 +94,9 @@ def take_flag(options: dict[str, Any], name: str) -> bool:
     return value
 
 
-def _require_known(option: str, value: object, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise unknown(option, value, known)
+def _require_known(option: str, value: object, values: tuple[str, ...]) -> None:
+    if value not in values:
+        raise unknown(option, value, values)
 
 
 def _require_positive(option: str, value: object) -> None:

@@ -145,9 +145,9 @@ class Programs:
     ) -> Program:
         """Return a program, compiling it the first time."""
         key = (methods, dtypes, padding)
-        found = self.compiled.get(key)
-        if found is not None:
-            return found
+        compiled = self.compiled.get(key)
+        if compiled is not None:
+            return compiled
         with self.compiling():
             if key not in self.compiled:
                 self.compiled[key] = self._compile(key)
@@ -295,9 +295,9 @@ class Programs:
 
     def _own(self, key: Key) -> Program:
         """Read a stored program back, or compile it."""
-        found = self._read(key)
-        if found is not None:
-            return found
+        program = self._read(key)
+        if program is not None:
+            return program
         stages = self.compilation(*key)
         fitted = self._fitted.setdefault(key, self.variant(stages))
         whole = RowArtifact(fitted, self._other_variants(stages))
@@ -345,8 +345,8 @@ class Programs:
         plans = {row_plan.bucket: row_plan.plan for row_plan in stages.planned.row_plans}
         distinct = {plan.strategies: plan for plan in plans.values()}
         # Buckets of one plan share its compiled code.
-        made = {name: self.variant(replace(stages, plan=p)) for name, p in distinct.items()}
-        return {bucket: made[plan.strategies] for bucket, plan in plans.items()}
+        variants = {name: self.variant(replace(stages, plan=p)) for name, p in distinct.items()}
+        return {bucket: variants[plan.strategies] for bucket, plan in plans.items()}
 
     def variant(self, stages: Compilation) -> Variant:
         """Compile a program with the plan of its stages."""

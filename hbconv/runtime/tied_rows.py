@@ -70,21 +70,23 @@ class Finisher:
     @staticmethod
     def of(stages: Compilation, rest: Variant) -> Finisher:
         """Write what finds the choices, beside a variant of ``rest_program``."""
-        known: dict[str, ChoosesNearest] = {}
+        chosen: dict[str, ChoosesNearest] = {}
         rounds = []
         for nodes in _by_depth(stages.choosing):
-            rounds.append(Round(stages, nodes, dict(known)))
-            known |= nodes
+            rounds.append(Round(stages, nodes, dict(chosen)))
+            chosen |= nodes
         inputs = rest_program(stages).types.inputs
         return Finisher(rounds, rest, {name: kind.dtype for name, kind in inputs.items()})
 
     def __call__(self, inputs: Arrays, batch: int) -> dict[str, npt.NDArray[Any]]:
         """Answer rows of a call of so many."""
-        known = dict(inputs)
+        values = dict(inputs)
         for each in self.rounds:
-            known |= each.chosen(known, batch)
-        given = {name: known[name].astype(dtype, copy=False) for name, dtype in self.dtypes.items()}
-        return self.rest.run(given)
+            values |= each.chosen(values, batch)
+        rest_inputs = {
+            name: values[name].astype(dtype, copy=False) for name, dtype in self.dtypes.items()
+        }
+        return self.rest.run(rest_inputs)
 
 
 class Round:
@@ -127,21 +129,23 @@ class Round:
     def _chosen(self, inputs: Arrays, batch: int) -> dict[str, npt.NDArray[Any]]:
         values = evaluate(self._program, inputs)
         by_formula = _Entries(batch)
-        known: dict[str, npt.NDArray[Any]] = {}
-        found: dict[str, npt.NDArray[Any]] = {}
+        entries_of: dict[str, npt.NDArray[Any]] = {}
+        choices: dict[str, npt.NDArray[Any]] = {}
         for name, node in self._nodes.items():
-            own = {part: values[f"{part} of {name}"] for part, _ in _read(node)}
+            parts = {part: values[f"{part} of {name}"] for part, _ in _read(node)}
             formula = node.by_formula
             # Written searches need the costly formula only where its rounding decides.
-            if formula and (not _is_written(node) or formula.rounds(own["rows"])):
-                own["entries"] = by_formula.entries(formula, own["rows"])
+            if formula and (not _is_written(node) or formula.rounds(parts["rows"])):
+                parts["entries"] = by_formula.entries(formula, parts["rows"])
             if _is_written(node):
-                known |= {name: own["entries"].astype(np.float64)} if "entries" in own else {}
+                entries_of |= (
+                    {name: parts["entries"].astype(np.float64)} if "entries" in parts else {}
+                )
                 continue
-            found[name] = _partitioned(node, own)
-            found[_near(name)] = np.take_along_axis(own["entries"], found[name], axis=1)
-        given = {f"entries of {name}": array for name, array in known.items()}
-        return found | self._search(tuple(known), batch)({**inputs, **given})
+            choices[name] = _partitioned(node, parts)
+            choices[_near(name)] = np.take_along_axis(parts["entries"], choices[name], axis=1)
+        searched = {f"entries of {name}": array for name, array in entries_of.items()}
+        return choices | self._search(tuple(entries_of), batch)({**inputs, **searched})
 
     def _search(self, given: tuple[str, ...], batch: int) -> _Search:
         """Return what searches where some entries are given, in a call of so many rows."""

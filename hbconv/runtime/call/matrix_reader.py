@@ -81,11 +81,11 @@ class MatrixReader:
 
     def fill(self, bound: Bound, rows: int) -> Matrix | Sequence[Call]:
         """Return the input in a memory, or what writes the columns that are read to it."""
-        given = bound.inputs[self.feed.name][:rows]
+        matrix = bound.inputs[self.feed.name][:rows]
         columns = self.columns
         if columns is None:
-            return given
-        return (lambda x: np.copyto(given, x[:, columns], "unsafe"),)
+            return matrix
+        return (lambda x: np.copyto(matrix, x[:, columns], "unsafe"),)
 
     def bind(self, memory: Memory, kind: MatrixKind) -> Call | None:
         """Return what answers matrices of a shape in this thread; None if this reader does not."""
@@ -167,8 +167,8 @@ def plan_matrices(
     width = len(graph.schema.columns)
     if method == "transform" and _returns_matrices(graph, dtype):
         return RowsThemselves(width)
-    given = (dtype,) * width
-    conversion = programs.choices.remembered((method,), given, DENSE)
+    dtypes = (dtype,) * width
+    conversion = programs.choices.remembered((method,), dtypes, DENSE)
     if conversion is None:  # as of ints that are read as floats
         return None
     program = programs.compiled.get(((method,), conversion.dtypes, DENSE))
@@ -176,7 +176,7 @@ def plan_matrices(
     if reader is None or reader.program.guard.needs_host or not reader.program.artifact.sizes:
         return None
     warning = unnamed_rows(Reads.of(graph)) if graph.schema.named else ""
-    converts = conversion.dtypes != given
+    converts = conversion.dtypes != dtypes
     return replace(reader, converts=converts, small=bool(conversion.small), warning=warning)
 
 

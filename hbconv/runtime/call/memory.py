@@ -124,16 +124,16 @@ class Buffers:
 
 
 def make_lasting_call(
-    bound: Bound, given: npt.NDArray[Any], answer: npt.NDArray[Any], otherwise: Call
+    bound: Bound, rows: npt.NDArray[Any], answer: npt.NDArray[Any], otherwise: Call
 ) -> Call:
     """Return a call that copies matrices to an input, and returns the same array each time.
 
     ``otherwise`` answers what is no matrix of the shape and dtype of the input.
     """
     run = bound.run
-    record = bound.record(len(given))
-    shape = given.shape
-    dtype = np.dtype(given.dtype.name)  # the object that numpy gives to new arrays
+    record = bound.record(len(rows))
+    shape = rows.shape
+    dtype = np.dtype(rows.dtype.name)  # the object that numpy gives to new arrays
     ndarray = np.ndarray
     turn = 0
 
@@ -144,7 +144,7 @@ def make_lasting_call(
             return otherwise(x)
         while True:
             turn = own_turn = turn + 1
-            given[...] = x
+            rows[...] = x
             run(record)
             if turn == own_turn:
                 return answer
@@ -169,8 +169,8 @@ class Memory(threading.local):
         return self.buffers[key]
 
 
-def remember(known: dict[Any, Any], kind: Hashable, value: Any) -> None:
+def remember(memo: dict[Any, Any], kind: Hashable, value: Any) -> None:
     """Keep a value for rows of a kind, among few."""
-    if len(known) >= MOST_KINDS:
-        known.clear()
-    known[kind] = value
+    if len(memo) >= MOST_KINDS:
+        memo.clear()
+    memo[kind] = value

@@ -170,15 +170,15 @@ class TensorReader:
         if _dtype_of(x) not in DTYPES:
             return None
         method = (self._method,)
-        given = self._table(x)
-        table = self._programs.converted(method, given)
+        rows = self._table(x)
+        table = self._programs.converted(method, rows)
         program = self._programs.program(method, table.dtypes, table.padding)
         inputs = tuple(self._input(feed, x) for feed in program.host.feeds)
         guard = program.guard
         places = (guard.needs_host, guard.looks_at_rows, guard.flags_rows)
         like = replace(table, matrix=None)
         route = _Route(like, table.matrix.dtype, program, inputs, *places)
-        choice = self._programs.choices.remembered(method, given.dtypes, given.padding)
+        choice = self._programs.choices.remembered(method, rows.dtypes, rows.padding)
         if choice is not None and not choice.small:
             self._routes[x.dtype, x.shape[1], x.device] = route
         return route

@@ -144,9 +144,9 @@ def only_numbers(values: npt.NDArray[Any], stranger: float | None, where: str) -
         return values
     if stranger is None:
         odd = objects[is_odd.index(True)]
-        told = f"{where} holds {shown(odd)} among numbers"
+        sentence = f"{where} holds {shown(odd)} among numbers"
         raise InputError(
-            f"{told}, and the model reads such objects as they are. "
+            f"{sentence}, and the model reads such objects as they are. "
             "Give numbers, and NaN for what is missing."
         )
     numbers = values.copy()
@@ -162,8 +162,10 @@ def refuse_texts(values: npt.NDArray[Any], where: str) -> None:
     """Refuse texts in a column of objects, whose numbers the source model reads in its own way."""
     odd = [v for v in _objects(values) if isinstance(v, str | bytes)]
     if odd:
-        told = f"{where} holds the text {shown(odd[0])}, which the source may read in its own way."
-        raise InputError(f"{told} Convert them to numbers.")
+        sentence = (
+            f"{where} holds the text {shown(odd[0])}, which the source may read in its own way."
+        )
+        raise InputError(f"{sentence} Convert them to numbers.")
 
 
 def _objects(values: npt.NDArray[Any]) -> list[Any]:
@@ -298,9 +300,9 @@ def reads_rows(read: Callable[P, T]) -> Callable[P, T]:
         except (HbconvError, MemoryError, Warning):  # a warning that the user made an error
             raise
         except Exception as error:
-            told = f"{type(error).__name__}: {error!s:.200}".rstrip(": .")
+            reason = f"{type(error).__name__}: {error!s:.200}".rstrip(": .")
             raise InputError(
-                f"The rows cannot be read ({told}). Give a numpy array or a DataFrame."
+                f"The rows cannot be read ({reason}). Give a numpy array or a DataFrame."
             ) from error
 
     return reading

@@ -181,9 +181,11 @@ def filled(column: Data, missing: Missing) -> Data:
     if not nulls:
         return column
     # The user's column must stay as it is.
-    found = column.copy()
-    found[[type(value) in nulls for value in values]] = MISSING[missing]
-    return found.astype(np.float64) if missing == "nan" and _are_numbers(kinds - nulls) else found
+    objects = column.copy()
+    objects[[type(value) in nulls for value in values]] = MISSING[missing]
+    return (
+        objects.astype(np.float64) if missing == "nan" and _are_numbers(kinds - nulls) else objects
+    )
 
 
 def find_na(column: Data) -> int | None:
@@ -219,9 +221,9 @@ def _settled(text: Text, missing: Missing) -> Text:
 
 def _dates(column: npt.NDArray[np.object_], values: list[Any]) -> npt.NDArray[Any]:
     """Return dates of no time zone, and what is missing among them, as pandas infers them."""
-    known = [None if _is_missing(value) else value for value in values]
-    are_local = all(v is None or (type(v) is datetime and v.tzinfo is None) for v in known)
-    return np.array(known, "datetime64[us]") if are_local else column
+    dates = [None if _is_missing(value) else value for value in values]
+    are_local = all(v is None or (type(v) is datetime and v.tzinfo is None) for v in dates)
+    return np.array(dates, "datetime64[us]") if are_local else column
 
 
 def _is_missing(value: Any) -> bool:

@@ -196,13 +196,13 @@ def pandas_dtypes(x: Any) -> list[Any]:
 
 
 def _pandas_column_at(x: Any, position: int) -> Data:
-    found = _lying_at(x, position)
-    return _pandas_column(x.iloc[:, position]) if found is None else found
+    column = _lying_at(x, position)
+    return _pandas_column(x.iloc[:, position]) if column is None else column
 
 
 def _pandas_values_at(x: Any, position: int) -> Data:
-    found = _lying_at(x, position)
-    return _pandas_values(x.iloc[:, position]) if found is None else found
+    column = _lying_at(x, position)
+    return _pandas_values(x.iloc[:, position]) if column is None else column
 
 
 def _lying_at(x: Any, position: int) -> Data | None:
@@ -335,9 +335,9 @@ def _from_arrow(x: Any) -> Frame:
 
 def _with_nulls(column: Any, read: Callable[[Any], Data]) -> Data:
     """Read a column of which None is to be told from NaN: numbers with nulls as objects."""
-    found = read(column)
-    if column.null_count and isinstance(found, np.ndarray) and found.dtype.kind == "f":
+    data = read(column)
+    if column.null_count and isinstance(data, np.ndarray) and data.dtype.kind == "f":
         values = column.to_list() if hasattr(column, "to_list") else column.to_pylist()
         # With a None at the end numpy makes an array of objects, not of floats.
         return np.array([*values, None], object)[:-1]
-    return found
+    return data

@@ -89,23 +89,23 @@ def _require_taken(
     where: str,
 ) -> None:
     first, last = reading.within or (-LAST_DAY * DAY, LAST_DAY * DAY)
-    known = day[~missing] if missing.any() else day
+    days = day[~missing] if missing.any() else day
     # Nearly all columns are far from the ends, so most cost two passes.
-    if not len(known) or (first // DAY < known.min() and known.max() < last // DAY):
+    if not len(days) or (first // DAY < days.min() and days.max() < last // DAY):
         return
     # Clipped, so that the product with the seconds of a day does not wrap around.
     seconds = np.clip(day, -LAST_DAY - 1, LAST_DAY + 1) * DAY + second
     beyond = ~missing & ((seconds < first) | (seconds > last))
     if beyond.any():
         year = 1970 + seconds[beyond][0] // (DAY * 365.2425)
-        told = f"{where} holds a date of the year {year:.0f}"
-        raise InputError(f"{told}, which the source model refuses in its unit or time zone.")
+        sentence = f"{where} holds a date of the year {year:.0f}"
+        raise InputError(f"{sentence}, which the source model refuses in its unit or time zone.")
 
 
 def _in_unit(dates: Dates, unit: str, where: str) -> Dates:
     """Round dates down to a unit, as pandas does; a finer one must hold them."""
-    own = np.datetime_data(dates.dtype)
-    if own[0] not in PER_SECOND or own[1] != 1:
+    current = np.datetime_data(dates.dtype)
+    if current[0] not in PER_SECOND or current[1] != 1:
         dates = dates.astype("datetime64[s]")
     rate = PER_SECOND[np.datetime_data(dates.dtype)[0]]
     wanted = PER_SECOND.get(unit, rate)
@@ -116,17 +116,19 @@ def _in_unit(dates: Dates, unit: str, where: str) -> Dates:
     counts = dates.view(np.int64)
     beyond = (counts != MISSING) & ((counts > most) | (counts < -most))
     if wanted > rate and beyond.any():
-        told = f"{where} holds {dates[beyond][0]}, which is beyond the dates of unit {unit}"
-        raise InputError(f"{told} that the source model makes of them.")
+        sentence = f"{where} holds {dates[beyond][0]}, which is beyond the dates of unit {unit}"
+        raise InputError(f"{sentence} that the source model makes of them.")
     return dates.astype(f"datetime64[{unit}]")
 
 
 def _instants(column: Data | Zoned, reading: DateReading, where: str) -> Dates:
     if isinstance(column, Zoned):
         if not reading.parses and column.zone != "UTC":
-            told = f"{where} has the time zone {column.zone}, whose clock the source model shows"
+            sentence = (
+                f"{where} has the time zone {column.zone}, whose clock the source model shows"
+            )
             hint = "Fit make_pipeline(ToDatetime(), DatetimeEncoder()) for it, or give local times"
-            raise InputError(f"{told}. {hint}: column.dt.tz_localize(None).")
+            raise InputError(f"{sentence}. {hint}: column.dt.tz_localize(None).")
         return column.values
     values: npt.NDArray[Any] = column.objects() if isinstance(column, Text | Categories) else column
     if values.dtype.kind == "M":
@@ -134,11 +136,11 @@ def _instants(column: Data | Zoned, reading: DateReading, where: str) -> Dates:
     if _holds_none(values):
         return np.full(len(values), "NaT", "datetime64[s]")
     if values.dtype.kind not in "OUT":
-        told = f"{where} holds numbers (dtype {values.dtype}), where the model reads dates"
-        raise InputError(f"{told}. Give datetime64, or texts as in fitting.")
+        sentence = f"{where} holds numbers (dtype {values.dtype}), where the model reads dates"
+        raise InputError(f"{sentence}. Give datetime64, or texts as in fitting.")
     if not reading.parses:
-        told = f"{where} holds objects, where the model reads dates"
-        raise InputError(f"{told}. Give datetime64: pandas.to_datetime(rows[...]).")
+        sentence = f"{where} holds objects, where the model reads dates"
+        raise InputError(f"{sentence}. Give datetime64: pandas.to_datetime(rows[...]).")
     if isinstance(column, Categories):
         reading = replace(reading, nulls=())  # the source looks for them among texts alone
     return _parsed(values.astype(object), reading, where)
@@ -161,16 +163,16 @@ def _parsed(values: npt.NDArray[np.object_], reading: DateReading, where: str) -
     try:
         import pandas as pd
     except ImportError as error:
-        told = f"{where} holds texts, which pandas parses. Install with: pip install pandas"
-        raise MissingPackageError(told) from error
+        sentence = f"{where} holds texts, which pandas parses. Install with: pip install pandas"
+        raise MissingPackageError(sentence) from error
     nulls = frozenset(reading.nulls)
     kept = [None if isinstance(v, str) and v in nulls else v for v in values.tolist()]
     utc = reading.format is None or "%z" in reading.format
     series = pd.Series(kept, dtype=object)
     dates = pd.to_datetime(series, format=reading.format, errors="coerce", utc=utc)
     if not pd.api.types.is_datetime64_any_dtype(dates):
-        told = f"{where} mixes dates of several time zones, which the source model refuses"
-        raise InputError(f"{told}. Give them all in UTC.")
+        sentence = f"{where} mixes dates of several time zones, which the source model refuses"
+        raise InputError(f"{sentence}. Give them all in UTC.")
     zoned = dates.dt.tz is not None
-    found: Dates = np.asarray(dates.dt.tz_convert(None) if zoned else dates)
-    return found
+    instants: Dates = np.asarray(dates.dt.tz_convert(None) if zoned else dates)
+    return instants

@@ -145,8 +145,8 @@ def _require_order(names: Sequence[str], reads: Reads) -> None:
 
 def _require_known(names: Sequence[str], reads: Reads, wanted: Sequence[str]) -> None:
     """Refuse columns besides those fitted on, and those that are wanted and missing."""
-    known = set(reads.schema.names)
-    besides = [name for name in names if name not in known]
+    fitted_names = set(reads.schema.names)
+    besides = [name for name in names if name not in fitted_names]
     missing = [name for name in wanted if name not in names]
     if missing:
         unexpected = f" Not fitted on: {_some(besides)}." if besides else ""

@@ -129,7 +129,7 @@ def read_table(x: Any, reads: Reads) -> Table:
         The width, names, dimensions or dtypes do not fit, or numbers are read where text stands.
     """
     conventions = reads.schema.conventions
-    given, x = x, x if conventions.takes_column else opened(x)
+    original, x = x, x if conventions.takes_column else opened(x)
     frame = _frame_of(x, reads)
     if frame is not None:
         return _read_frame(frame, reads)
@@ -153,7 +153,7 @@ def read_table(x: Any, reads: Reads) -> Table:
         warn(unnamed_rows(reads))
     # Objects are read column by column, as each may hold another type.
     if matrix.dtype.kind in "OUTM" and (reads.text or matrix.dtype.kind == "O"):
-        columns = Frame((), len(matrix), lambda i: matrix[:, i], none_is_value=x is given)
+        columns = Frame((), len(matrix), lambda i: matrix[:, i], none_is_value=x is original)
         return _read_columns(columns, range(matrix.shape[1]), reads)
     return _whole(reads, as_numbers(matrix, reads.schema), matrix.dtype)
 
@@ -163,8 +163,8 @@ def read_entries(x: Any, leaf: Entries, reads: Reads) -> EntryRows:
     """Read the items of any iterable as the sparse rows of a leaf, without a table around them."""
     column = _given(read_items(x), 0, leaf.column, reads)
     items = column.objects() if isinstance(column, Zoned) else column
-    made = extract(items, leaf.extractor, reads.where(leaf.column))
-    return EntryRows(*made, leaf.extractor.width)
+    entries = extract(items, leaf.extractor, reads.where(leaf.column))
+    return EntryRows(*entries, leaf.extractor.width)
 
 
 def _frame_of(x: Any, reads: Reads) -> Frame | None:
@@ -234,19 +234,19 @@ def _require_categories(listed: frozenset[int], reads: Reads) -> None:
         )
 
 
-def _whole(reads: Reads, values: Any, given: np.dtype[Any]) -> Table:
+def _whole(reads: Reads, values: Any, dtype: np.dtype[Any]) -> Table:
     dtypes = (dtype_name(values.dtype),) * values.shape[1]
     _require_converted(
-        reads, dtypes, frozenset(range(len(dtypes))) if given == np.float16 else frozenset()
+        reads, dtypes, frozenset(range(len(dtypes))) if dtype == np.float16 else frozenset()
     )
-    _refuse_bools(reads, frozenset(range(len(dtypes))) if given.kind == "b" else frozenset())
+    _refuse_bools(reads, frozenset(range(len(dtypes))) if dtype.kind == "b" else frozenset())
     padding = WRITTEN if reads.by_form and hasattr(values, "tocsr") else DENSE
     return Table(reads, values.shape[0], dtypes, values, padding=padding)
 
 
-def _refuse_bools(reads: Reads, found: frozenset[int]) -> None:
+def _refuse_bools(reads: Reads, bools: frozenset[int]) -> None:
     """Refuse columns of bools where the source model makes one array of them alone."""
-    message = next((told for columns, told in reads.bools if columns and columns <= found), None)
+    message = next((text for columns, text in reads.bools if columns and columns <= bools), None)
     if message is not None:
         raise InputError(message)
 
@@ -255,11 +255,11 @@ def _require_converted(reads: Reads, dtypes: tuple[str, ...], half: frozenset[in
     """Refuse float16 if the source model computes in it: programs compute in float32."""
     if half and reads.graph is not None and not is_converted(reads.graph, dtypes, half):
         where = reads.where(min(half)) if len(half) < len(dtypes) else "X"
-        told = (
+        reason = (
             f"{where} is float16. {reads.owner} computes in the dtype of its rows, hbconv in no "
             "float16."
         )
-        raise InputError(f"{told} Give both of them float32: X.astype('float32').")
+        raise InputError(f"{reason} Give both of them float32: X.astype('float32').")
 
 
 def _read_columns(frame: Frame, place: Places, reads: Reads) -> Table:
@@ -272,15 +272,15 @@ def _read_columns(frame: Frame, place: Places, reads: Reads) -> Table:
     dtypes: dict[int, str] = {}
     for (group, values), block in zip(alike, blocks, strict=True):
         dtypes |= dict.fromkeys(group, _small_or_own(values, block.values))
-    given = {i: _given(frame, place[i], i, reads) for i in sorted(reads.needed - dtypes.keys())}
+    data = {i: _given(frame, place[i], i, reads) for i in sorted(reads.needed - dtypes.keys())}
     if frame.none_is_value:
-        _refuse_na(frame, place, given, reads)
-    arrays = {i: _array(given[i]) for i in reads.numbers - dtypes.keys()}
+        _refuse_na(frame, place, data, reads)
+    arrays = {i: _array(data[i]) for i in reads.numbers - dtypes.keys()}
     for i in reads.objects & arrays.keys():
         arrays[i] = only_numbers(arrays[i], reads.strangers.get(i), reads.where(i))
     for i in reads.textless & arrays.keys():
         refuse_texts(arrays[i], reads.where(i))
-    columns = given | {i: numeric(array, reads.where(i)) for i, array in arrays.items()}
+    columns = data | {i: numeric(array, reads.where(i)) for i, array in arrays.items()}
     dtypes |= {i: _small_or_own(array, columns[i]) for i, array in arrays.items()}
     dtypes |= _moved_dtypes(frame, place, reads)
     # Small ints matter beside float32 alone, which they leave as it is.
@@ -304,14 +304,14 @@ def _given(frame: Frame, position: int, column: int, reads: Reads) -> Data:
     """Read a column as it was given, and its nulls as what the model was fitted on."""
     is_number = column in reads.numbers
     read = frame.read if is_number or frame.read_values is None else frame.read_values
-    found = _array(read(position)) if is_number else read(position)
-    return found if frame.none_is_value else filled(found, reads.missing[column])
+    data = _array(read(position)) if is_number else read(position)
+    return data if frame.none_is_value else filled(data, reads.missing[column])
 
 
-def _refuse_na(frame: Frame, place: Places, given: Mapping[int, Data], reads: Reads) -> None:
+def _refuse_na(frame: Frame, place: Places, data: Mapping[int, Data], reads: Reads) -> None:
     """Refuse ``pandas.NA`` where the source model raises at it, in columns read or not."""
     for i in _there(reads.without_na, place):
-        row = find_na(given[i] if i in given else frame.read(place[i]))
+        row = find_na(data[i] if i in data else frame.read(place[i]))
         if row is not None:
             raise InputError(
                 f"{reads.where(i)} holds <NA> in row {row}. {reads.without_na[i]} Give NaN or "
@@ -326,18 +326,18 @@ def _there(columns: Iterable[int], place: Places) -> list[int]:
 
 def _moved_dtypes(frame: Frame, place: Places, reads: Reads) -> dict[int, str]:
     """Return the dtypes of columns of numbers that are only moved; others may hold anything."""
-    given = {i: _array(frame.read(place[i])) for i in _there(reads.moved, place)}
-    plain = {i: array for i, array in given.items() if array.dtype.kind in "biuf"}
+    moved = {i: _array(frame.read(place[i])) for i in _there(reads.moved, place)}
+    plain = {i: array for i, array in moved.items() if array.dtype.kind in "biuf"}
     return {i: _small_or_own(a, numeric(a[:0], reads.where(i))) for i, a in plain.items()}
 
 
-def _small_or_own(given: npt.NDArray[Any], numbers: Any) -> str:
+def _small_or_own(array: npt.NDArray[Any], numbers: Any) -> str:
     """Return the dtype of a column; ``WEAK_INT`` for bools and ints of up to 16 bits.
 
     In numpy these leave a float32 column beside them float32.
     """
     # numpy promotes int16 and float32 to float32, int32 and float32 to float64.
-    small = given.dtype.kind in "bui" and given.dtype.itemsize <= 2
+    small = array.dtype.kind in "bui" and array.dtype.itemsize <= 2
     return WEAK_INT if small else dtype_name(numbers.dtype)
 
 
@@ -369,8 +369,10 @@ def is_converted(graph: Graph, dtypes: Sequence[str], half: frozenset[int]) -> b
         _alike(n, w)
         for n, w in zip(topological(narrow.roots), topological(wide.roots), strict=True)
     )
-    given = (n.type == w.type for n, w in zip(narrow.output_roots, wide.output_roots, strict=True))
-    return all(computed) and all(given)
+    outputs = (
+        n.type == w.type for n, w in zip(narrow.output_roots, wide.output_roots, strict=True)
+    )
+    return all(computed) and all(outputs)
 
 
 def _alike(narrow: Node, wide: Node) -> bool:
@@ -383,7 +385,9 @@ def _alike(narrow: Node, wide: Node) -> bool:
 
 def _typed(graph: Graph, dtypes: Sequence[str], half: frozenset[int], dtype: str) -> Graph:
     return graph.with_schema(
-        graph.schema.with_dtypes([dtype if i in half else own for i, own in enumerate(dtypes)])
+        graph.schema.with_dtypes(
+            [dtype if i in half else column_dtype for i, column_dtype in enumerate(dtypes)]
+        )
     )
 
 
@@ -408,11 +412,11 @@ def over_arrays(graph: Graph) -> Graph | None:
         return replace(node, schema=schema) if isinstance(node, Columns) else node
 
     mapping = rewrite(graph.roots, visit)
-    known = {mapping[node.codes] for node in mapping if isinstance(node, CategoryNumbers)}
+    numbered = {mapping[node.codes] for node in mapping if isinstance(node, CategoryNumbers)}
     checks = tuple(
         replace(c, node=mapping[c.node])
         for c in graph.checks
-        if not known.intersection(topological((mapping[c.node],)))
+        if not numbered.intersection(topological((mapping[c.node],)))
     )
     outputs = {name: output.mapped(mapping) for name, output in graph.outputs.items()}
     changed = replace(graph, schema=schema, outputs=outputs, checks=checks)

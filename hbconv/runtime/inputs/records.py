@@ -43,7 +43,7 @@ def opened(x: Any) -> Any:
     # ``json`` reads bytes and bytearrays, but no memoryview.
     text = bytes(x) if isinstance(x, memoryview) else x
     try:
-        found = json.loads(text, object_pairs_hook=_without_repeats)
+        value = json.loads(text, object_pairs_hook=_without_repeats)
     except InputError:
         raise
     # Brackets nested a thousand deep exhaust the parser's recursion.
@@ -52,7 +52,7 @@ def opened(x: Any) -> Any:
             f"X is text, and not JSON of rows ({str(error).rstrip('.'):.200}). Give one record, "
             'such as {"age": 30}, a list of them, or a table.'
         ) from error
-    return _joined(found) if _is_split(found) else found
+    return _joined(value) if _is_split(value) else value
 
 
 def is_nothing(x: Any) -> bool:
@@ -133,19 +133,19 @@ def _column(records: Sequence[Record], name: Any) -> npt.NDArray[Any]:
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     # A dict keeps the last of two equal keys, so that the first would be lost in silence.
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    record = dict(pairs)
+    if len(record) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError(f"The JSON text gives {shown(twice)} twice. Rename or drop one of them.")
-    return found
+    return record
 
 
-def _is_split(found: Any) -> bool:
+def _is_split(value: Any) -> bool:
     """Whether it is a table as pandas splits it: names, and lists of values."""
-    if not isinstance(found, dict) or not {"columns", "data"} <= found.keys():
+    if not isinstance(value, dict) or not {"columns", "data"} <= value.keys():
         return False
-    return found.keys() <= {"columns", "data", "index"}
+    return value.keys() <= {"columns", "data", "index"}
 
 
 def _joined(split: Mapping[str, Any]) -> list[dict[Any, Any]] | dict[Any, Any]:

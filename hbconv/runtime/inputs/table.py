@@ -150,27 +150,27 @@ class Reads:
     @cached_property
     def missing(self) -> Mapping[int, Missing]:
         """What a null stands for in each column that is read."""
-        known: dict[int, list[Vocabulary]] = {i: [] for i in self.needed}
+        vocabularies_of: dict[int, list[Vocabulary]] = {i: [] for i in self.needed}
         for node in topological(self.graph.roots) if self.graph else ():
             if isinstance(node, Codes) and isinstance(node.vocabulary, Vocabulary):
-                known[node.column].append(node.vocabulary)
-        return {i: missing_of(vocabularies) for i, vocabularies in known.items()}
+                vocabularies_of[node.column].append(node.vocabulary)
+        return {i: missing_of(vocabularies) for i, vocabularies in vocabularies_of.items()}
 
     @cached_property
     def strangers(self) -> Mapping[int, float]:
         """A number that is unknown, for each column whose objects the source looks up alone."""
-        known: dict[int, set[float]] = {}
+        values_of: dict[int, set[float]] = {}
         computed: set[int] = set()
         for node in topological(self.graph.roots) if self.graph else ():
             for x in (x for x in node.inputs if isinstance(x, Columns)):
                 if isinstance(node, FindCode) and node.among_objects:
                     for i, values in zip(x.columns, node.values, strict=True):
-                        known.setdefault(i, set()).update(values.data.tolist())
+                        values_of.setdefault(i, set()).update(values.data.tolist())
                 elif not isinstance(node, IsNonFinite):
                     computed.update(x.columns)
         return {
             i: next(float(k) for k in count() if k not in values)
-            for i, values in known.items()
+            for i, values in values_of.items()
             if i not in computed
         }
 
@@ -345,7 +345,7 @@ class Table:
         }
         blocks, entries = (
             tuple(block.part(rows) for block in self.blocks),
-            {key: made.part(rows) for key, made in self.entries.items()},
+            {key: entry_rows.part(rows) for key, entry_rows in self.entries.items()},
         )
         places = np.arange(*rows.indices(self.rows)) if isinstance(rows, slice) else rows
         at = places if self.at is None else self.at[places]
@@ -367,14 +367,14 @@ class Table:
 
     def inputs(self, feeds: Iterable[AnyFeed]) -> dict[str, npt.NDArray[Any]]:
         """Return the inputs of a program by name."""
-        found: dict[str, npt.NDArray[Any]] = {}
+        arrays: dict[str, npt.NDArray[Any]] = {}
         for feed in feeds:
-            found |= (
+            arrays |= (
                 zip(feed.names, self.padded(feed), strict=True)
                 if isinstance(feed, EntriesFeed)
                 else ((feed.name, self.feed(feed)),)
             )
-        return found
+        return arrays
 
     @reads_rows
     def feed(self, feed: Feed | CodesFeed) -> npt.NDArray[Any]:
@@ -407,9 +407,9 @@ class Table:
             whole = feed.columns == tuple(range(self.matrix.shape[1]))
             rows = self.matrix if whole else self.matrix[:, list(feed.columns)]
             return np.asarray(rows, feed.dtype)
-        for found in (block.of(feed.columns) for block in self.blocks):
-            if found is not None:
-                return np.asarray(found, feed.dtype)
+        for values in (block.of(feed.columns) for block in self.blocks):
+            if values is not None:
+                return np.asarray(values, feed.dtype)
         # Columns stay columns in memory, so that each is written side by side.
         out = np.empty((self.rows, len(feed.columns)), feed.dtype, order="F")
         for place, position in enumerate(feed.columns):
@@ -424,16 +424,16 @@ class Table:
 
     def _encoded(self, leaf: Codes) -> npt.NDArray[np.int32]:
         where = self.reads.where(leaf.column)
-        known = leaf.vocabulary
-        if isinstance(known, DateCodes):
-            key = (leaf.column, known.reading)
+        vocabulary = leaf.vocabulary
+        if isinstance(vocabulary, DateCodes):
+            key = (leaf.column, vocabulary.reading)
             if key not in self._dates:
-                self._dates[key] = read_parts(self.column(leaf.column), known.reading, where)
-            return self._dates[key][known.part]
+                self._dates[key] = read_parts(self.column(leaf.column), vocabulary.reading, where)
+            return self._dates[key][vocabulary.part]
         texts = self._texts(leaf.column)
-        if isinstance(known, Hashed):
-            return encode_hashed(texts, known, where)
-        return encode(texts, known, where)
+        if isinstance(vocabulary, Hashed):
+            return encode_hashed(texts, vocabulary, where)
+        return encode(texts, vocabulary, where)
 
     def _texts(self, position: int) -> Text | Categories | npt.NDArray[Any]:
         column = self.column(position)

@@ -161,7 +161,7 @@ def in_order(answers: Any, rows: npt.NDArray[np.integer[Any]]) -> Any:
     return answers[np.argsort(rows)]
 
 
-def whole(output: Output, found: Any) -> Any:
+def whole(output: Output, outputs: Any) -> Any:
     """Return the answers of all parts of the rows, joined, as the source answers the whole.
 
     That is a list of items, one row that is flat, or the source's own shape for no rows.
@@ -174,36 +174,36 @@ def whole(output: Output, found: Any) -> Any:
     ((3,), (2, 3))
     """
     if isinstance(output.form, RowItems):
-        return found.tolist()
-    if isinstance(output.form, FlatRow) and len(found) == 1:
-        return found.reshape(-1)
-    if output.of_no_rows is None or len(found):
-        return found
+        return outputs.tolist()
+    if isinstance(output.form, FlatRow) and len(outputs) == 1:
+        return outputs.reshape(-1)
+    if output.of_no_rows is None or len(outputs):
+        return outputs
     empty = output.of_no_rows.data
-    return cast(found, empty.dtype).reshape(empty.shape)
+    return cast(outputs, empty.dtype).reshape(empty.shape)
 
 
-def in_form(found: Any, output: Output, x: Any) -> Any:
+def in_form(outputs: Any, output: Output, x: Any) -> Any:
     """Return a sparse answer in the class and layout that the source model returns for x."""
     import scipy.sparse
 
-    given = x if scipy.sparse.issparse(x) else None
+    sparse_rows = x if scipy.sparse.issparse(x) else None
     form = output.form.when_sparse or Sparse()
-    layout = _layout(form.layout, given)
+    layout = _layout(form.layout, sparse_rows)
     is_array = (
-        isinstance(given, scipy.sparse.sparray)
-        if form.arrays and given is not None
+        isinstance(sparse_rows, scipy.sparse.sparray)
+        if form.arrays and sparse_rows is not None
         else _prefers_arrays()
     )
-    if found.format == layout and isinstance(found, scipy.sparse.sparray) == is_array:
-        return found
-    return getattr(scipy.sparse, f"{layout}_{'array' if is_array else 'matrix'}")(found)
+    if outputs.format == layout and isinstance(outputs, scipy.sparse.sparray) == is_array:
+        return outputs
+    return getattr(scipy.sparse, f"{layout}_{'array' if is_array else 'matrix'}")(outputs)
 
 
-def _layout(layout: str, given: Any) -> str:
-    if layout in ("csr", "csc") or given is None:
+def _layout(layout: str, sparse_rows: Any) -> str:
+    if layout in ("csr", "csc") or sparse_rows is None:
         return layout if layout == "csc" else "csr"
-    return str(given.format) if layout == "kept" or given.format == "csc" else "csr"
+    return str(sparse_rows.format) if layout == "kept" or sparse_rows.format == "csc" else "csr"
 
 
 def _prefers_arrays() -> bool:
@@ -330,14 +330,16 @@ def look_up_categories(tables: tuple[Array, ...], codes: npt.NDArray[np.int32]) 
     [['a', None]]
     """
     sizes = np.array([len(table) for table in tables])
-    known = codes < sizes
-    columns = [table.data[np.where(known[:, j], codes[:, j], 0)] for j, table in enumerate(tables)]
+    is_category = codes < sizes
+    columns = [
+        table.data[np.where(is_category[:, j], codes[:, j], 0)] for j, table in enumerate(tables)
+    ]
     values = np.stack(columns, axis=1)
-    if known.all():
+    if is_category.all():
         return values
-    found = values.astype(object)
-    found[~known] = None
-    return found
+    objects = values.astype(object)
+    objects[~is_category] = None
+    return objects
 
 
 def name_rows(form: NameArrays | NameTuples | NamedValues, values: Any) -> npt.NDArray[np.object_]:

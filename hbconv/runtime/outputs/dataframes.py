@@ -37,8 +37,8 @@ def library_of(frame_format: FrameFormat | None, x: Any) -> str:
     if frame_format is None:
         return ""
     if frame_format.library in ("given", "rows"):
-        own = type(x).__module__.partition(".")[0]
-        return own if own in ("pandas", "polars") and hasattr(x, "columns") else ""
+        library = type(x).__module__.partition(".")[0]
+        return library if library in ("pandas", "polars") and hasattr(x, "columns") else ""
     sklearn = sys.modules.get("sklearn")
     chosen = frame_format.library or (
         sklearn.get_config()["transform_output"] if sklearn is not None else "default"
@@ -84,8 +84,8 @@ class Framing:
         dtypes = [dtype or node.type.dtype for node, dtype in output.blocks]
         ends = np.cumsum([0, *(node.type.width for node in nodes)]).tolist()
         passing = [_passing(node, library) for node in nodes]
-        made = zip(ends[:-1], ends[1:], dtypes, passing, strict=True)
-        return Framing(library, tuple(_Block(*block) for block in made))
+        blocks = zip(ends[:-1], ends[1:], dtypes, passing, strict=True)
+        return Framing(library, tuple(_Block(*block) for block in blocks))
 
     @property
     def width(self) -> int:
@@ -105,10 +105,10 @@ class Framing:
 
         No columns do not pass: taken from a frame of polars, they would lose the number of rows.
         """
-        found = self.find_passed(x)
-        if not found or not all(found):
+        places = self.find_passed(x)
+        if not places or not all(places):
             return None
-        positions = [place for block in found for place in block]
+        positions = [place for block in places for place in block]
         return _named(_taken(x, positions, self.library), frame_format, self.library)
 
 
@@ -151,10 +151,10 @@ def _names(x: Any) -> list[Any]:
     return x.columns.tolist() if hasattr(x.columns, "tolist") else list(x.columns)
 
 
-def _parts(framing: Framing, found: Sequence[list[int]]) -> list[Part]:
+def _parts(framing: Framing, places: Sequence[list[int]]) -> list[Part]:
     """Return what the columns are, of which some are found in the rows."""
     parts: list[Part] = []
-    for block, positions in zip(framing.blocks, found, strict=True):
+    for block, positions in zip(framing.blocks, places, strict=True):
         part: Part = positions or block
         parts[-1:] = _joined(parts[-1], part) if parts else [part]
     return parts
@@ -180,9 +180,9 @@ def _taken(x: Any, positions: list[int], library: str) -> Any:
 
 def _values(block: _Block, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return values of the answer in memory of their own."""
-    own = values[:, block.start : block.end].astype(block.dtype, copy=False)
+    part = values[:, block.start : block.end].astype(block.dtype, copy=False)
     # Constants of a program are read only, and users write to frames.
-    return own if own.flags.writeable else own.copy()
+    return part if part.flags.writeable else part.copy()
 
 
 def _passing(node: Node, library: str) -> tuple[tuple[Any, int], ...]:
@@ -214,18 +214,20 @@ def _pandas(framing: Framing, values: npt.NDArray[Any], x: Any) -> Any:
     return _side_by_side(_parts(framing, found), values, x)
 
 
-def _stay(framing: Framing, found: Sequence[list[int]], x: Any) -> bool:
+def _stay(framing: Framing, positions: Sequence[list[int]], x: Any) -> bool:
     """Whether nearly all columns of x pass, and none moves."""
-    pairs = list(zip(framing.blocks, found, strict=True))
+    pairs = list(zip(framing.blocks, positions, strict=True))
     computed = sum(block.end - block.start for block, places in pairs if not places)
     stay = all(places in ([], list(range(block.start, block.end))) for block, places in pairs)
     return stay and computed <= MOST_SET and framing.width == x.shape[1]
 
 
-def _changed(framing: Framing, found: Sequence[list[int]], values: npt.NDArray[Any], x: Any) -> Any:
+def _changed(
+    framing: Framing, positions: Sequence[list[int]], values: npt.NDArray[Any], x: Any
+) -> Any:
     """Return the frame x with the columns of values in their places."""
     frame = _taken(x, list(range(x.shape[1])), "pandas")
-    for block, places in zip(framing.blocks, found, strict=True):
+    for block, places in zip(framing.blocks, positions, strict=True):
         for place in range(block.start, block.end) if not places else ():
             # By position: names may stand twice.
             frame.isetitem(place, values[:, place].astype(block.dtype))

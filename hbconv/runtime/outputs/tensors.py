@@ -36,8 +36,8 @@ def as_tensors(answer: Any, x: Any) -> Any:
     if hasattr(answer, "detach"):
         return answer.contiguous().to(x.device)
     if isinstance(answer, list | tuple | Iterator):
-        made = [as_tensors(block, x) for block in answer]
-        return iter(made) if isinstance(answer, Iterator) else type(answer)(made)
+        tensors = [as_tensors(block, x) for block in answer]
+        return iter(tensors) if isinstance(answer, Iterator) else type(answer)(tensors)
     return answer
 
 

@@ -132,9 +132,9 @@ def find_effective_rules(planned: Planned, method: str) -> tuple[str, ...]:
     """
     without = planned.target.without
     whole = _optimized(planned, without, method)
-    asked = [name for name in rule_names() if name not in without]
+    names = [name for name in rule_names() if name not in without]
     # Each rule is left out alone: what two do together may hide either.
-    return tuple(n for n in asked if _optimized(planned, (*without, n), method) != whole)
+    return tuple(n for n in names if _optimized(planned, (*without, n), method) != whole)
 
 
 def _optimized(planned: Planned, without: tuple[str, ...], method: str) -> tuple[Node, ...]:

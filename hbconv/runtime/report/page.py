@@ -180,22 +180,22 @@ def _kernel(kernel: MethodKernel) -> str:
     return f'<div class="card">{head}{"".join(bars)}{report}</div>'
 
 
-def _bar(name: str, told: str, value: float, most: float, *, best: bool = False) -> str:
+def _bar(name: str, figure: str, value: float, most: float, *, best: bool = False) -> str:
     share = 100 * min(value / most, 1.0) if most else 0.0
     return (
         f'<div class="bar{" best" if best else ""}"><b>{shown(name)}</b>'
-        f'<span>{shown(told)}</span><i style="width:{share:.1f}%"></i></div>'
+        f'<span>{shown(figure)}</span><i style="width:{share:.1f}%"></i></div>'
     )
 
 
 def _data(scenes: dict[str, Scene]) -> str:
     """Return what the script tells of boxes: JSON without any character that markup begins with."""
-    told = {
+    boxes = {
         name: [_told(box.title, box.facts.items()) for box in scene.boxes]
         for name, scene in scenes.items()
     }
     # Escapes of JSON: a script must not meet "</script>" in a name.
-    text = json.dumps(told)
+    text = json.dumps(boxes)
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
@@ -233,9 +233,9 @@ def scene_of(planned: Planned, stage: str, applied: Sequence[Applied] = ()) -> S
     return make_scene(planned.typed if parsed else planned.graph, planned.target, remarks)
 
 
-def embed(told: str, picture: str) -> str:
+def embed(facts: str, picture: str) -> str:
     """Return a picture and a text above it for a notebook; wide pictures scroll."""
-    text = shown_lines(told)
+    text = shown_lines(facts)
     return (
         '<div style="overflow-x:auto;max-width:100%">'
         f'<pre style="margin:0 0 8px;white-space:pre-wrap">{text}</pre>{picture}</div>'

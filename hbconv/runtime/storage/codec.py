@@ -81,7 +81,7 @@ def _classes() -> dict[str, type]:
         importlib.import_module(m.name)
         for m in pkgutil.walk_packages(hbconv.containers.__path__, "hbconv.containers.")
     ]
-    found: dict[str, type] = {
+    classes: dict[str, type] = {
         "HostSide": HostSide,
         "ProgramTypes": ProgramTypes,
         "TensorType": TensorType,
@@ -98,7 +98,7 @@ def _classes() -> dict[str, type]:
         "TuningRecord": TuningRecord,
     }
     for module in modules:
-        found |= {
+        classes |= {
             name: cls
             for name, cls in vars(module).items()
             if isinstance(cls, type)
@@ -106,7 +106,7 @@ def _classes() -> dict[str, type]:
             and cls.__module__ == module.__name__
             and not name.startswith("_")
         }
-    return found
+    return classes
 
 
 class _Encoder:
@@ -270,15 +270,15 @@ class Decoder:
                 f"The model file holds a {name!r}, which this hbconv does not know. Upgrade it, or "
                 "install the package that adds that."
             )
-        made = cls(**{key: self.value(v) for key, v in fields.items()})
+        value = cls(**{key: self.value(v) for key, v in fields.items()})
         for field, hint in fields_of(cls).items():
             # A file may hold anything, and an annotation alone keeps nothing out.
-            if not fits(found := getattr(made, field), hint):
+            if not fits(item := getattr(value, field), hint):
                 raise StoreError(
-                    f"The model file holds a {name} whose {field} is a {type(found).__name__}, or "
+                    f"The model file holds a {name} whose {field} is a {type(item).__name__}, or "
                     "holds what it may not."
                 )
-        return check_forest(made) if isinstance(made, Forest) else made
+        return check_forest(value) if isinstance(value, Forest) else value
 
     def _columns(self, fields: dict[str, Any]) -> tuple[Column, ...]:
         hints = fields_of(Column)

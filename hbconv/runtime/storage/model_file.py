@@ -158,11 +158,11 @@ def _zip(members: Mapping[str, bytes]) -> bytes:
 
 def _unzip(data: bytes) -> dict[str, bytes]:
     """Read all members. A damaged zip raises nearly anything, so that all is caught."""
-    found = find_format(io.BytesIO(data))
-    if found is not None and found is not ModelFormat.SAVED:
+    kind = find_format(io.BytesIO(data))
+    if kind is not None and kind is not ModelFormat.SAVED:
         raise StoreError(
-            f"This is not a model file of hbconv, but {found.value}. "
-            f"{REFUSED.get(found, 'Call hbconv.convert with it.')}"
+            f"This is not a model file of hbconv, but {kind.value}. "
+            f"{REFUSED.get(kind, 'Call hbconv.convert with it.')}"
         )
     if not data.startswith(b"PK"):
         raise StoreError("This is not a model file of hbconv: it is no zip archive.")
@@ -237,12 +237,12 @@ def _programs(
 ) -> dict[Key, StoredProgram]:
     if not fits(hosts, tuple[HostSide, ...]):
         raise StoreError("The model file holds something else than what surrounds its programs.")
-    found = {}
+    by_key = {}
     for entry, host in zip(entries, hosts, strict=True):
         key = tuple(entry["methods"]), tuple(entry["dtypes"]), Padding(*entry["padding"])
         files = {name: members[member] for name, member in entry["files"].items()}
-        found[key] = StoredProgram(host, entry["digest"], files)
-    return found
+        by_key[key] = StoredProgram(host, entry["digest"], files)
+    return by_key
 
 
 def _verify(stored: Stored) -> None:
@@ -256,8 +256,8 @@ def _verify(stored: Stored) -> None:
     if len(stored.dtypes) != len(graph.schema.columns):
         raise StoreError("The model file holds dtypes of other columns.")
     session = graph.traits.session
-    own = () if session is None else (port.method for port in session.computed)
-    if strange := sorted(set(graph.outputs) - {*METHODS, *ARGUMENT_METHODS, INVERSE, *own}):
+    methods = () if session is None else (port.method for port in session.computed)
+    if strange := sorted(set(graph.outputs) - {*METHODS, *ARGUMENT_METHODS, INVERSE, *methods}):
         raise StoreError(f"The model file holds {strange[0]!r:.50}, which is no method.")
     if stored.target.threads > _MOST_THREADS:
         raise StoreError(f"The model file asks for {stored.target.threads} threads.")
@@ -284,20 +284,20 @@ def _can_read(written: Mapping[str, str], backend: str) -> bool:
         packages = find_backend(backend).stored_with
     except MissingPackageError:
         return False
-    found = _versions(packages)
-    return all(written.get(name) == found.get(name) for name in (*packages, *found))
+    versions = _versions(packages)
+    return all(written.get(name) == versions.get(name) for name in (*packages, *versions))
 
 
 def _versions(packages: Iterable[str] = _PACKAGES) -> dict[str, str]:
     from hbconv import __version__
 
-    found = {"hbconv": __version__, "machine": f"{platform.system()} {platform.machine()}"}
+    versions = {"hbconv": __version__, "machine": f"{platform.system()} {platform.machine()}"}
     for package in packages:
         try:
-            found[package] = metadata.version(package)
+            versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 FORMAT = 5

@@ -195,8 +195,8 @@ def _encode_fixed(values: npt.NDArray[Any], vocabulary: Vocabulary) -> npt.NDArr
     width = values.dtype.itemsize // 4
     # A longer text equals no value, and numpy would cut it to one that may.
     fits = np.array([len(text) <= width and not text.endswith("\0") for text in texts], bool)
-    known = np.array(texts, object)[fits].astype(f"U{width}")
-    return _found(_as_bytes(values.astype(known.dtype, copy=False)), _as_bytes(known), codes[fits])
+    terms = np.array(texts, object)[fits].astype(f"U{width}")
+    return _found(_as_bytes(values.astype(terms.dtype, copy=False)), _as_bytes(terms), codes[fits])
 
 
 def _as_bytes(values: npt.NDArray[Any]) -> Any:
@@ -214,16 +214,16 @@ def _encode_arrow(values: Any, vocabulary: Vocabulary, null: int) -> npt.NDArray
     import pyarrow.compute as pc
 
     texts, codes = vocabulary.texts
-    found = _found(values, pa.array(map(_valid, texts), values.type), codes)
+    found_codes = _found(values, pa.array(map(_valid, texts), values.type), codes)
     if vocabulary.blank != UNKNOWN:
-        found = _with_blank(values, vocabulary, found)
+        found_codes = _with_blank(values, vocabulary, found_codes)
     # Null characters at the end of a spelled text do not count.
-    if vocabulary.spelled and (found == UNKNOWN).any():
+    if vocabulary.spelled and (found_codes == UNKNOWN).any():
         trimmed = pc.utf8_rtrim(values, characters="\0")
-        found = _found(trimmed, pa.array(map(_valid, texts), values.type), codes)
+        found_codes = _found(trimmed, pa.array(map(_valid, texts), values.type), codes)
     if values.null_count == 0 or null == UNKNOWN:
-        return found
-    return np.where(np.asarray(pc.is_null(values)), np.int32(null), found)
+        return found_codes
+    return np.where(np.asarray(pc.is_null(values)), np.int32(null), found_codes)
 
 
 def _with_blank(
@@ -259,12 +259,12 @@ def _found(values: Any, known: Any, codes: npt.NDArray[np.int32]) -> npt.NDArray
     places = pc.index_in(values, value_set=known, skip_nulls=True)
     places = places.combine_chunks() if isinstance(places, pa.ChunkedArray) else places
     places = places.fill_null(UNKNOWN) if places.null_count else places
-    found = np.asarray(places, dtype=np.int32)
+    positions = np.asarray(places, dtype=np.int32)
     return (
-        found
+        positions
         # Positions are the codes of most vocabularies: no second look-up.
         if np.array_equal(codes, np.arange(len(codes)))
-        else np.append(codes, np.int32(UNKNOWN))[found]
+        else np.append(codes, np.int32(UNKNOWN))[positions]
     )
 
 

@@ -176,8 +176,10 @@ def _require_names(names: Sequence[Any], kind: TypedMappings, where: str) -> Non
     if kind.names == "position" and not odd:
         odd = [name for name in names if name < 0]
     if odd:
-        told = f"{where}: the model reads mappings of a {kind.names} to a number, and got the name"
-        raise InputError(f"{told} {_shown(odd[0])}.")
+        reason = (
+            f"{where}: the model reads mappings of a {kind.names} to a number, and got the name"
+        )
+        raise InputError(f"{reason} {_shown(odd[0])}.")
 
 
 @read_features.register

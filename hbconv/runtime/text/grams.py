@@ -237,10 +237,10 @@ def _cut(runs: Runs, texts: Texts) -> tuple[Ints, Grams]:
     room = np.repeat(ends - first, steps)
     room -= np.arange(len(room))  # 1
     sizes = texts.sizes(int(room.max(initial=0)))
-    found = [(room >= size).nonzero()[0] for size in sizes]  # 2
-    at = np.concatenate(found)
+    firsts = [(room >= size).nonzero()[0] for size in sizes]  # 2
+    at = np.concatenate(firsts)
     rows = np.repeat(runs.rows, steps)[at]
-    lengths = np.repeat(np.array(sizes), list(map(len, found)))
+    lengths = np.repeat(np.array(sizes), list(map(len, firsts)))
     starts = at + first
     if in_words:
         short = runs.lengths < texts.shortest
@@ -316,8 +316,8 @@ class GramTable:
         # Sorted, as the order of a set changes from run to run.
         letters = sorted(set(chain.from_iterable(numbers)) - set(map(chr, range(ASCII))))
         # A byte tells 126 letters beyond ASCII; two values stand for all others.
-        known = runs is not None and len(letters) <= OTHER_INSIDE - ASCII
-        self.letters = Letters(letters, members(runs[0])) if runs and known else None
+        fits = runs is not None and len(letters) <= OTHER_INSIDE - ASCII
+        self.letters = Letters(letters, members(runs[0])) if runs and fits else None
         encode = self.letters.encode if self.letters else utf8
         self.words = TermTable(list(map(encode, numbers)))
         self.is_exact = self.words.is_exact
@@ -340,8 +340,8 @@ class GramTable:
         # A stop word is looked up so that n-grams can skip it, but is no term.
         self.columns[: self.stopped] = -1
         self.levels = [
-            _Level(_slots(level, self.count), _filled(found, len(level)))
-            for level, found in zip(grams, columns[1:], strict=True)
+            _Level(_slots(level, self.count), _filled(level_columns, len(level)))
+            for level, level_columns in zip(grams, columns[1:], strict=True)
         ]
 
     def find(self, data: Bytes, starts: Ints, lengths: Ints, rows: Ints) -> tuple[Ints, Ints]:
@@ -358,7 +358,7 @@ class GramTable:
         if self.stopped and self.levels:
             kept = np.flatnonzero((words < 0) | (words >= self.stopped))
             words, rows = words[kept], rows[kept]
-        found = [(rows, self.columns[words])] if self.shortest == 1 else []
+        pairs = [(rows, self.columns[words])] if self.shortest == 1 else []
         numbers = words
         for size, level in enumerate(self.levels, 2):
             first, last = numbers[: len(words) - size + 1], words[size - 1 :]
@@ -370,10 +370,10 @@ class GramTable:
             numbers = np.full(len(last), -1)
             numbers[at] = level.slots.find(keys)
             if size >= self.shortest:
-                found.append((rows[: len(last)], level.columns[numbers]))
-        every, columns = map(np.concatenate, zip(*found, strict=True))
-        known = np.flatnonzero(columns >= 0)
-        return every[known], columns[known]
+                pairs.append((rows[: len(last)], level.columns[numbers]))
+        every, columns = map(np.concatenate, zip(*pairs, strict=True))
+        are_terms = np.flatnonzero(columns >= 0)
+        return every[are_terms], columns[are_terms]
 
 
 def _filled(columns: dict[int, int], count: int) -> Ints:

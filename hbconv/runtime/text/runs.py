@@ -47,8 +47,8 @@ class Grams:
         table = table_of(terms)
         if table.is_exact:
             return table.find(self.data, self.starts, self.lengths)
-        found = (terms.places.get(name, -1) for name in self._names())
-        return np.fromiter(found, np.int64, len(self))
+        columns = (terms.places.get(name, -1) for name in self._names())
+        return np.fromiter(columns, np.int64, len(self))
 
     def _names(self) -> Iterator[str]:
         data = self.data.tobytes()

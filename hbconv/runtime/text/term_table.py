@@ -62,14 +62,14 @@ class Slots:
     def find(self, keys: Keys) -> Ints:
         """Return the position of each key, -1 where it is none of these."""
         at = self._home(keys)
-        found = self.keys[at]
-        lost = ((found != keys) & (found > 0)).nonzero()[0]
+        slot_keys = self.keys[at]
+        lost = ((slot_keys != keys) & (slot_keys > 0)).nonzero()[0]
         while len(lost) > FEW:
             at[lost] = self._next(at[lost])
-            found[lost] = self.keys[at[lost]]
-            lost = lost[(found[lost] != keys[lost]) & (found[lost] > 0)]
+            slot_keys[lost] = self.keys[at[lost]]
+            lost = lost[(slot_keys[lost] != keys[lost]) & (slot_keys[lost] > 0)]
         positions: Ints = self.positions[at]
-        positions[found != keys] = -1
+        positions[slot_keys != keys] = -1
         if len(lost):
             self._find_near(keys[lost], at[lost], positions, lost)
         return positions
@@ -81,9 +81,9 @@ class Slots:
             slots = self._next(at)[:, None] + _AFTER & (len(self.keys) - 1)
             near = self.keys[slots]
             same = near == keys[:, None]
-            found = same.reshape(-1).nonzero()[0]
+            matches = same.reshape(-1).nonzero()[0]
             # Eight slots a key: the position over 8 is the key's.
-            positions[places[found >> 3]] = self.positions[slots.reshape(-1)[found]]
+            positions[places[matches >> 3]] = self.positions[slots.reshape(-1)[matches]]
             same |= near == 0
             left = (same.view(np.uint64).reshape(-1) == 0).nonzero()[0]  # eight bools as one number
             keys = keys[left]

@@ -93,15 +93,15 @@ def _codes(texts: Iterable[str], hashes: Hashed) -> npt.NDArray[np.int32]:
 def _hashes(texts: Sequence[bytes]) -> npt.NDArray[np.int64]:
     """Hash texts as signed numbers of 32 bits, all those of one length at once."""
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
-    found = np.zeros(len(texts), np.int64)
+    hashes = np.zeros(len(texts), np.int64)
     for length in np.unique(lengths).tolist():
         rows = np.flatnonzero(lengths == length)
         # The steps of CityHash depend on the length, so texts of one length go together.
         table = np.frombuffer(b"".join(texts[row] for row in rows.tolist()), np.uint8).reshape(
             len(rows), length
         )
-        found[rows] = city_hash(table).astype(np.uint32).view(np.int32)
-    return found
+        hashes[rows] = city_hash(table).astype(np.uint32).view(np.int32)
+    return hashes
 
 
 def city_hash(texts: npt.NDArray[np.uint8]) -> Words:

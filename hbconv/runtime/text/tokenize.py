@@ -190,8 +190,8 @@ def _split_words(spaced: bytes, least: int, find: Tokenizer) -> Tokenizer:
         # ``translate`` of bytes sees parts of a character beyond ASCII.
         if not document.isascii():
             return find(document)
-        found = document.encode().translate(spaced).decode().split()
-        return found if least == 1 else [word for word in found if len(word) >= least]
+        cut = document.encode().translate(spaced).decode().split()
+        return cut if least == 1 else [word for word in cut if len(word) >= least]
 
     return words
 
@@ -227,13 +227,13 @@ def _characters_of_words(texts: Texts) -> Tokenizer:
     """Cut each word, padded with spaces; a short word counts whole, once for all sizes."""
 
     def grams(document: str) -> list[str]:
-        found: list[str] = []
+        parts: list[str] = []
         for word in document.split():
             padded = f" {word} "
-            found += _runs(padded, texts)
+            parts += _runs(padded, texts)
             if len(padded) < texts.shortest:
-                found.append(padded)
-        return found
+                parts.append(padded)
+        return parts
 
     return grams
 
@@ -276,11 +276,11 @@ def runs_of(pattern: str) -> tuple[str, int] | None:
     >>> runs_of(r"(?u)\b\w\w+\b"), runs_of("[a-z]{3,}"), runs_of("[a-z]+ly")
     (('(?u)\\w', 2), ('[a-z]', 3), None)
     """
-    found = _RUNS.fullmatch(pattern)
-    if found is None or ((found["opens"] or found["closes"]) and found["one"] != r"\w"):
+    match = _RUNS.fullmatch(pattern)
+    if match is None or ((match["opens"] or match["closes"]) and match["one"] != r"\w"):
         return None
-    least = int(found["least"] or 1) + len(found["more"]) // len(found["one"])
-    return (found["flags"] + found["one"], least) if least else None
+    least = int(match["least"] or 1) + len(match["more"]) // len(match["one"])
+    return (match["flags"] + match["one"], least) if least else None
 
 
 @cache

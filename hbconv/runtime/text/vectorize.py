@@ -88,10 +88,12 @@ def _filled_rows(
 ) -> list[Any]:
     """Return the documents, with the empty one for each that is missing or counts as empty."""
     if isinstance(column, Categories):
-        given = _filled_rows(column.values, replace(texts, empty=(), blank_is_empty=False), where)
-        _refuse_emptied(given, texts, where)
+        categories = _filled_rows(
+            column.values, replace(texts, empty=(), blank_is_empty=False), where
+        )
+        _refuse_emptied(categories, texts, where)
         # The empty document lies last, where code -1 finds it.
-        distinct = [*given, ""]
+        distinct = [*categories, ""]
         return [distinct[code] for code in column.codes.tolist()]
     values = column.values if isinstance(column, Text) else column
     if isinstance(values, np.ndarray):
@@ -187,8 +189,8 @@ def _remainders(sizes: npt.NDArray[np.uint32], width: int) -> npt.NDArray[np.uin
 
 
 def _looked_up(names: Sequence[Any], terms: Terms) -> npt.NDArray[np.int64]:
-    found: map[int] = map(terms.places.get, names, repeat(-1))
-    return np.fromiter(found, np.int64, len(names))
+    columns: map[int] = map(terms.places.get, names, repeat(-1))
+    return np.fromiter(columns, np.int64, len(names))
 
 
 def _converted(values: npt.NDArray[Any], dtype: str, where: str) -> npt.NDArray[Any]:
@@ -239,8 +241,8 @@ def count_columns(
 
 def _known(columns: npt.NDArray[Any], *arrays: npt.NDArray[Any]) -> Sequence[npt.NDArray[Any]]:
     """Return what arrays hold of the features that have a column."""
-    known = columns >= 0
-    return arrays if known.all() else [array[known] for array in arrays]
+    has_column = columns >= 0
+    return arrays if has_column.all() else [array[has_column] for array in arrays]
 
 
 def _count_few(
@@ -257,11 +259,13 @@ def _count_few(
     places = keys >> 1
     firsts = _firsts(places)
     sums = _sums(keys, firsts, is_negative is not None)
-    found = places[firsts]
+    entries = places[firsts]
     sizes = (
-        np.array([len(found)]) if count == 1 else np.bincount(found >> (ROW - 1), minlength=count)
+        np.array([len(entries)])
+        if count == 1
+        else np.bincount(entries >> (ROW - 1), minlength=count)
     )
-    return sizes, (found & COLUMN).astype(np.int32), sums
+    return sizes, (entries & COLUMN).astype(np.int32), sums
 
 
 def _count_by_rows(
@@ -280,12 +284,12 @@ def _count_by_rows(
     bounds = np.searchsorted(rows, np.arange(count + 1))
     for first, last in pairwise(bounds.tolist()):
         keys[first:last].sort()
-    found = keys >> np.uint32(1)
+    entries = keys >> np.uint32(1)
     # Cut to the number of keys, which may be none.
-    differs = np.append(True, (found[1:] != found[:-1]) | (rows[1:] != rows[:-1]))[: len(keys)]
+    differs = np.append(True, (entries[1:] != entries[:-1]) | (rows[1:] != rows[:-1]))[: len(keys)]
     firsts = np.flatnonzero(differs)
     sums = _sums(keys, firsts, is_negative is not None)
-    return np.diff(np.searchsorted(firsts, bounds)), found[firsts].astype(np.int32), sums
+    return np.diff(np.searchsorted(firsts, bounds)), entries[firsts].astype(np.int32), sums
 
 
 def _firsts(keys: npt.NDArray[Any]) -> Ints:
@@ -336,5 +340,5 @@ def sum_columns(
         later = are_later.nonzero()[0]
         # ``add.at`` adds one after another, as the source does.
         np.add.at(sums, np.searchsorted(firsts, later) - 1, values[later])
-    found = keys[firsts]
-    return np.bincount(found >> HALF, minlength=count), (found & COLUMN).astype(np.int32), sums
+    entries = keys[firsts]
+    return np.bincount(entries >> HALF, minlength=count), (entries & COLUMN).astype(np.int32), sums

@@ -217,13 +217,15 @@ class Tuner:
         """Return the records of all buckets in which there is something to choose."""
         if not self.programs.parsed.exported:
             return Tuning(remark="no method of this model runs as one program")
-        own = find_bucket(self.problem.target.rows)
-        fitted = self._choose(self.problem, own, None)
+        bucket_of_target = find_bucket(self.problem.target.rows)
+        fitted = self._choose(self.problem, bucket_of_target, None)
         chosen, _ = fitted
         within = replace(self.problem, optimization=chosen.optimization)
-        others = [self._choose(within, bucket, chosen) for bucket in BUCKETS if bucket != own]
-        found = tuple(record for _, record in (fitted, *others) if record)
-        return Tuning(found, "" if found else self._why_none())
+        others = [
+            self._choose(within, bucket, chosen) for bucket in BUCKETS if bucket != bucket_of_target
+        ]
+        records = tuple(record for _, record in (fitted, *others) if record)
+        return Tuning(records, "" if records else self._why_none())
 
     @property
     def problem(self) -> Problem:
@@ -259,14 +261,14 @@ class Tuner:
     ) -> TuningRecord:
         """Time contenders. The first is kept unless another is clearly faster."""
         compiled = {c.label: self._compile(c) for c in contenders}
-        given = {label: repeated(inputs, rows) for label, (_, inputs) in compiled.items()}
-        calls = {label: partial(v.run, given[label]) for label, (v, _) in compiled.items()}
+        inputs_of = {label: repeated(inputs, rows) for label, (_, inputs) in compiled.items()}
+        calls = {label: partial(v.run, inputs_of[label]) for label, (v, _) in compiled.items()}
         seconds = self.measure(calls, self.seconds / len(BUCKETS))
         first = contenders[0].label
         best = min(seconds, key=seconds.__getitem__)
         # A tie goes to the prediction, so that noise changes no program.
         chosen = best if seconds[first] >= least_gain * seconds[best] else first
-        count = len(next(iter(given[first].values())))
+        count = len(next(iter(inputs_of[first].values())))
         return TuningRecord(key, chosen, seconds, count, datetime.now(UTC).date().isoformat())
 
     def _compile(self, contender: Contender) -> tuple[Variant, Inputs]:
@@ -375,12 +377,12 @@ def _values(edges: npt.NDArray[Any] | None, rng: np.random.Generator) -> npt.NDA
 
 def _find_thresholds(graph: Graph) -> dict[int, npt.NDArray[Any]]:
     """Return the distinct thresholds of the trees that read a column as it is, or cast."""
-    found: dict[int, list[npt.NDArray[Any]]] = {}
+    by_column: dict[int, list[npt.NDArray[Any]]] = {}
     for node in graph.nodes():
         if isinstance(node, TreeEnsemble | TreeLeaves):
             for column, thresholds in _by_column(node.forest, _columns_read(node.x)):
-                found.setdefault(column, []).append(thresholds)
-    edges = {column: np.unique(np.concatenate(parts)) for column, parts in found.items()}
+                by_column.setdefault(column, []).append(thresholds)
+    edges = {column: np.unique(np.concatenate(parts)) for column, parts in by_column.items()}
     return {column: values for column, values in edges.items() if len(values)}
 
 
