@@ -30,7 +30,7 @@ from hbconv.runtime.call.tensor_reader import TensorReader, as_given, is_tensor,
 from hbconv.runtime.inputs.read import read_entries, read_table
 from hbconv.runtime.inputs.table import Groups, Reads, Table
 from hbconv.runtime.outputs.answers import answer, in_form, in_order, join, join_chunks, whole
-from hbconv.runtime.outputs.dataframes import framed, library_of, returns_rows
+from hbconv.runtime.outputs.dataframes import library_of, returns_rows, to_frame
 from hbconv.runtime.outputs.tensors import as_tensors
 from hbconv.runtime.program import Program
 from hbconv.runtime.programs import Programs
@@ -141,7 +141,7 @@ class Method:
         passed = framing.passed(self._frames, x)
         if passed is None:
             (outputs,) = answer_parts(parts, {self._name: output})
-            return framed(outputs, framing, self._frames, x)
+            return to_frame(outputs, framing, self._frames, x)
         # Columns that pass need no program, but its checks may refuse the rows.
         if any(program.guard.refuses_rows for _, program, _ in parts):
             answer_parts(parts, {self._name: output})

@@ -26,7 +26,7 @@ __all__ = [
     "read_matrix",
     "reads_rows",
     "refuse_texts",
-    "written_out",
+    "write_dense",
 ]
 
 _REFUSED = {
@@ -214,7 +214,7 @@ def as_numbers(matrix: Any, schema: Schema) -> Any:
         return matrix.astype(schema.conventions.other_arrays)
 
 
-def written_out(matrix: Any, schema: Schema) -> npt.NDArray[Any]:
+def write_dense(matrix: Any, schema: Schema) -> npt.NDArray[Any]:
     """Return a sparse matrix as an array, zero or NaN where it has no entry."""
     if not schema.conventions.absent_missing:
         return np.asarray(matrix.toarray())

@@ -24,7 +24,7 @@ from hbconv.errors import InputError
 from hbconv.runtime.inputs.dates import Zoned
 from hbconv.runtime.text.categories import NULL, Categories, Null, Text, addresses
 
-__all__ = ["PLAIN", "Data", "filled", "find_na", "read_arrow"]
+__all__ = ["PLAIN", "Data", "fill_nulls", "find_na", "read_arrow"]
 
 Data = npt.NDArray[Any] | Text | Categories | Zoned
 PLAIN = frozenset(
@@ -151,7 +151,7 @@ class NAType:
 MISSING: dict[Missing, object] = {"none": None, "nan": np.nan, "na": NAType()}
 
 
-def filled(column: Data, missing: Missing) -> Data:
+def fill_nulls(column: Data, missing: Missing) -> Data:
     """Return a column whose nulls are the missing value that the model knows.
 
     Parameters
@@ -161,15 +161,15 @@ def filled(column: Data, missing: Missing) -> Data:
 
     Examples
     --------
-    >>> filled(np.array(["a", None], object), "nan").tolist()
+    >>> fill_nulls(np.array(["a", None], object), "nan").tolist()
     ['a', nan]
-    >>> filled(np.array([1, None], object), "nan").dtype
+    >>> fill_nulls(np.array([1, None], object), "nan").dtype
     dtype('float64')
     """
     if isinstance(column, Categories):
-        return replace(column, values=_settled(column.values, missing))
+        return replace(column, values=_settle_null(column.values, missing))
     if isinstance(column, Text):
-        return _settled(column, missing)
+        return _settle_null(column, missing)
     # Columns of numbers hold NaN for what is missing already.
     if isinstance(column, Zoned) or column.dtype.kind != "O":
         return column
@@ -215,7 +215,7 @@ def _are_na(column: Data) -> npt.NDArray[np.bool_]:
     return np.isin(addresses(values), id(sys.modules["pandas"].NA))
 
 
-def _settled(text: Text, missing: Missing) -> Text:
+def _settle_null(text: Text, missing: Missing) -> Text:
     return replace(text, null=missing) if text.null == NULL else text
 
 

@@ -143,7 +143,7 @@ def _instants(column: Data | Zoned, reading: DateReading, where: str) -> Dates:
         raise InputError(f"{sentence}. Give datetime64: pandas.to_datetime(rows[...]).")
     if isinstance(column, Categories):
         reading = replace(reading, nulls=())  # the source looks for them among texts alone
-    return _parsed(values.astype(object), reading, where)
+    return _parse_texts(values.astype(object), reading, where)
 
 
 def _holds_none(values: npt.NDArray[Any]) -> bool:
@@ -158,7 +158,7 @@ def _holds_none(values: npt.NDArray[Any]) -> bool:
     )
 
 
-def _parsed(values: npt.NDArray[np.object_], reading: DateReading, where: str) -> Dates:
+def _parse_texts(values: npt.NDArray[np.object_], reading: DateReading, where: str) -> Dates:
     """Parse texts and objects by pandas, as the source does: what does not fit is missing."""
     try:
         import pandas as pd

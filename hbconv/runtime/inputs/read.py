@@ -41,11 +41,11 @@ from hbconv.runtime.inputs.arrays import (
     reads_rows,
     refuse_texts,
 )
-from hbconv.runtime.inputs.arrow_columns import Data, filled, find_na
+from hbconv.runtime.inputs.arrow_columns import Data, fill_nulls, find_na
 from hbconv.runtime.inputs.dataframes import Frame, plain_column, read_frame, read_sequence
 from hbconv.runtime.inputs.dates import Zoned
 from hbconv.runtime.inputs.places import find_places, require_width, unnamed_rows, warn
-from hbconv.runtime.inputs.records import is_nothing, opened, read_items, read_records
+from hbconv.runtime.inputs.records import is_nothing, parse_json, read_items, read_records
 from hbconv.runtime.inputs.table import Block, Reads, Table
 from hbconv.runtime.text.categories import Categories, Text
 from hbconv.runtime.text.sparse_rows import EntryRows
@@ -67,7 +67,7 @@ Places = Mapping[int, int] | Sequence[int]
 @reads_rows
 def is_table(x: Any) -> bool:
     """Whether rows come as a table or as records, which have columns by name."""
-    x = opened(x)
+    x = parse_json(x)
     return is_nothing(x) or (read_records(x) or read_frame(x)) is not None
 
 
@@ -78,7 +78,7 @@ def count_columns(x: Any) -> int | None:
     These may be mappings of differing keys, which are records to most models, but not to all.
     """
     try:
-        x = opened(x)
+        x = parse_json(x)
         # A mapping of scalars is a record, and one of lists a table: records are asked first.
         frame = read_records(x) or read_frame(x)
     except InputError:  # What reads the rows tells what is wrong with them.
@@ -129,7 +129,7 @@ def read_table(x: Any, reads: Reads) -> Table:
         The width, names, dimensions or dtypes do not fit, or numbers are read where text stands.
     """
     conventions = reads.schema.conventions
-    original, x = x, x if conventions.takes_column else opened(x)
+    original, x = x, x if conventions.takes_column else parse_json(x)
     frame = _frame_of(x, reads)
     if frame is not None:
         return _read_frame(frame, reads)
@@ -161,7 +161,7 @@ def read_table(x: Any, reads: Reads) -> Table:
 @reads_rows
 def read_entries(x: Any, leaf: Entries, reads: Reads) -> EntryRows:
     """Read the items of any iterable as the sparse rows of a leaf, without a table around them."""
-    column = _given(read_items(x), 0, leaf.column, reads)
+    column = _read_column(read_items(x), 0, leaf.column, reads)
     items = column.objects() if isinstance(column, Zoned) else column
     entries = extract(items, leaf.extractor, reads.where(leaf.column))
     return EntryRows(*entries, leaf.extractor.width)
@@ -272,7 +272,9 @@ def _read_columns(frame: Frame, place: Places, reads: Reads) -> Table:
     dtypes: dict[int, str] = {}
     for (group, values), block in zip(alike, blocks, strict=True):
         dtypes |= dict.fromkeys(group, _small_or_own(values, block.values))
-    data = {i: _given(frame, place[i], i, reads) for i in sorted(reads.needed - dtypes.keys())}
+    data = {
+        i: _read_column(frame, place[i], i, reads) for i in sorted(reads.needed - dtypes.keys())
+    }
     if frame.none_is_value:
         _refuse_na(frame, place, data, reads)
     arrays = {i: _array(data[i]) for i in reads.numbers - dtypes.keys()}
@@ -300,12 +302,12 @@ def _read_columns(frame: Frame, place: Places, reads: Reads) -> Table:
     return Table(reads, frame.rows, every, columns=columns, blocks=blocks)
 
 
-def _given(frame: Frame, position: int, column: int, reads: Reads) -> Data:
+def _read_column(frame: Frame, position: int, column: int, reads: Reads) -> Data:
     """Read a column as it was given, and its nulls as what the model was fitted on."""
     is_number = column in reads.numbers
     read = frame.read if is_number or frame.read_values is None else frame.read_values
     data = _array(read(position)) if is_number else read(position)
-    return data if frame.none_is_value else filled(data, reads.missing[column])
+    return data if frame.none_is_value else fill_nulls(data, reads.missing[column])
 
 
 def _refuse_na(frame: Frame, place: Places, data: Mapping[int, Data], reads: Reads) -> None:

@@ -15,12 +15,12 @@ import numpy.typing as npt
 from hbconv.errors import InputError, shown
 from hbconv.runtime.inputs.dataframes import Frame, plain_column, read_sequence
 
-__all__ = ["is_nothing", "opened", "read_items", "read_records"]
+__all__ = ["is_nothing", "parse_json", "read_items", "read_records"]
 
 Record = Mapping[Any, Any]
 
 
-def opened(x: Any) -> Any:
+def parse_json(x: Any) -> Any:
     """Return what JSON text holds, and everything else as it is.
 
     Text holds a record, a list of records, a list of lists, columns by name, or a table as pandas
@@ -33,9 +33,9 @@ def opened(x: Any) -> Any:
 
     Examples
     --------
-    >>> opened('[{"age": 30}]')
+    >>> parse_json('[{"age": 30}]')
     [{'age': 30}]
-    >>> opened('{"columns": ["age"], "data": [[30], [31]]}')
+    >>> parse_json('{"columns": ["age"], "data": [[30], [31]]}')
     [{'age': 30}, {'age': 31}]
     """
     if not isinstance(x, str | bytes | bytearray | memoryview):
@@ -52,7 +52,7 @@ def opened(x: Any) -> Any:
             f"X is text, and not JSON of rows ({str(error).rstrip('.'):.200}). Give one record, "
             'such as {"age": 30}, a list of them, or a table.'
         ) from error
-    return _joined(value) if _is_split(value) else value
+    return _join_split(value) if _is_split(value) else value
 
 
 def is_nothing(x: Any) -> bool:
@@ -148,7 +148,7 @@ def _is_split(value: Any) -> bool:
     return value.keys() <= {"columns", "data", "index"}
 
 
-def _joined(split: Mapping[str, Any]) -> list[dict[Any, Any]] | dict[Any, Any]:
+def _join_split(split: Mapping[str, Any]) -> list[dict[Any, Any]] | dict[Any, Any]:
     names, rows = split["columns"], split["data"]
     if not isinstance(names, list) or not isinstance(rows, list):
         return dict(split)

@@ -34,7 +34,7 @@ from hbconv.containers.dates import DateCodes, DatePart, DateReading
 from hbconv.containers.extractors import Extractor
 from hbconv.containers.moved_columns import find_columns_read, find_origin
 from hbconv.lower import DENSE, AnyFeed, CodesFeed, EntriesFeed, Feed, Padding
-from hbconv.runtime.inputs.arrays import reads_rows, written_out
+from hbconv.runtime.inputs.arrays import reads_rows, write_dense
 from hbconv.runtime.inputs.arrow_columns import Data
 from hbconv.runtime.inputs.dates import Zoned, read_parts
 from hbconv.runtime.text.categories import Categories, Text, encode
@@ -276,7 +276,7 @@ class Table:
         matrix = (
             None
             if self.matrix is None
-            else written_out(self.matrix[rows], self.reads.schema)
+            else write_dense(self.matrix[rows], self.reads.schema)
             if sparse
             else self.matrix[rows]
         )

@@ -16,7 +16,7 @@ from hbconv.containers import Columns, FrameFormat, Node, Output, Select
 from hbconv.errors import InputError
 from hbconv.runtime.inputs.dataframes import pandas_dtypes
 
-__all__ = ["Framing", "framed", "library_of", "returns_rows"]
+__all__ = ["Framing", "library_of", "returns_rows", "to_frame"]
 
 MOST_SET = 4
 """Columns up to which pandas sets them one by one, in 40 us each, sooner than it joins frames."""
@@ -109,10 +109,10 @@ class Framing:
         if not places or not all(places):
             return None
         positions = [place for block in places for place in block]
-        return _named(_taken(x, positions, self.library), frame_format, self.library)
+        return _name_columns(_take(x, positions, self.library), frame_format, self.library)
 
 
-def framed(values: Any, framing: Framing, frame_format: FrameFormat, x: Any) -> Any:
+def to_frame(values: Any, framing: Framing, frame_format: FrameFormat, x: Any) -> Any:
     """Return the answer of ``transform`` as a frame.
 
     Parameters
@@ -143,7 +143,7 @@ def framed(values: Any, framing: Framing, frame_format: FrameFormat, x: Any) -> 
     frame = _pandas(framing, values, x)
     if frame_format.names is None:
         frame.columns = x.columns
-    return _named(frame, frame_format, library)
+    return _name_columns(frame, frame_format, library)
 
 
 def _names(x: Any) -> list[Any]:
@@ -156,11 +156,11 @@ def _parts(framing: Framing, places: Sequence[list[int]]) -> list[Part]:
     parts: list[Part] = []
     for block, positions in zip(framing.blocks, places, strict=True):
         part: Part = positions or block
-        parts[-1:] = _joined(parts[-1], part) if parts else [part]
+        parts[-1:] = _join(parts[-1], part) if parts else [part]
     return parts
 
 
-def _joined(before: Part, part: Part) -> list[Part]:
+def _join(before: Part, part: Part) -> list[Part]:
     """Join neighbours of one kind: many columns take the time of one."""
     if isinstance(before, list) and isinstance(part, list):
         return [before + part]
@@ -169,7 +169,7 @@ def _joined(before: Part, part: Part) -> list[Part]:
     return [before, part]
 
 
-def _taken(x: Any, positions: list[int], library: str) -> Any:
+def _take(x: Any, positions: list[int], library: str) -> Any:
     """Return columns of the frame x by their positions: a frame that no change of x changes."""
     if library == "polars":
         return x[:, positions]
@@ -208,7 +208,7 @@ def _pandas(framing: Framing, values: npt.NDArray[Any], x: Any) -> Any:
             for block, places in zip(framing.blocks, found, strict=True)
         ]
         if not all(same) and _stay(framing, found, x):
-            return _changed(framing, found, values, x)
+            return _set_columns(framing, found, values, x)
         # Where a passing column has the dtype of the values, these hold the same bits.
         found = [[] if is_same else places for is_same, places in zip(same, found, strict=True)]
     return _side_by_side(_parts(framing, found), values, x)
@@ -222,11 +222,11 @@ def _stay(framing: Framing, positions: Sequence[list[int]], x: Any) -> bool:
     return stay and computed <= MOST_SET and framing.width == x.shape[1]
 
 
-def _changed(
+def _set_columns(
     framing: Framing, positions: Sequence[list[int]], values: npt.NDArray[Any], x: Any
 ) -> Any:
     """Return the frame x with the columns of values in their places."""
-    frame = _taken(x, list(range(x.shape[1])), "pandas")
+    frame = _take(x, list(range(x.shape[1])), "pandas")
     for block, places in zip(framing.blocks, positions, strict=True):
         for place in range(block.start, block.end) if not places else ():
             # By position: names may stand twice.
@@ -238,9 +238,9 @@ def _side_by_side(parts: Sequence[Part], values: npt.NDArray[Any], x: Any) -> An
     import pandas as pd
 
     index = x.index if isinstance(x, pd.DataFrame | pd.Series) else None
-    numbered = _numbered(x) if any(isinstance(part, list) for part in parts) else x
+    numbered = _number_columns(x) if any(isinstance(part, list) for part in parts) else x
     frames = [
-        _taken(numbered, part, "pandas")
+        _take(numbered, part, "pandas")
         if isinstance(part, list)
         else pd.DataFrame(_values(part, values), index=index, copy=False)
         for part in parts
@@ -248,7 +248,7 @@ def _side_by_side(parts: Sequence[Part], values: npt.NDArray[Any], x: Any) -> An
     return frames[0] if len(frames) == 1 else pd.concat(frames, axis=1, ignore_index=True)
 
 
-def _numbered(x: Any) -> Any:
+def _number_columns(x: Any) -> Any:
     """Return a frame of pandas with numbers for names: names take two thirds of the time of all."""
     import pandas as pd
 
@@ -279,7 +279,7 @@ def _polars(parts: Sequence[Part], values: npt.NDArray[Any], names: Sequence[str
     return pl.DataFrame([column.alias(name) for column, name in zip(columns, names, strict=True)])
 
 
-def _named(frame: Any, frame_format: FrameFormat, library: str) -> Any:
+def _name_columns(frame: Any, frame_format: FrameFormat, library: str) -> Any:
     """Return a frame under the names of a format; None are those that it has."""
     names = frame_format.names
     if names is None or (not frame_format.renames and _names(frame) == list(names)):

@@ -213,7 +213,7 @@ def _manifest(members: Mapping[str, bytes]) -> dict[str, Any]:
 def _stored(manifest: dict[str, Any], members: Mapping[str, bytes], *, trusted: bool) -> Stored:
     from safetensors.numpy import load
 
-    document = upgraded(manifest["model"], int(manifest["format"]))
+    document = upgrade(manifest["model"], int(manifest["format"]))
     decoder = Decoder(load(members[_ARRAYS]))
     stored = Stored(**decoder.read(document))
     if not all(
@@ -328,7 +328,7 @@ _FIELDS = {
 """Fields of format 1 by class, and their names today."""
 
 
-def upgraded(value: Any, written: int) -> Any:
+def upgrade(value: Any, written: int) -> Any:
     """Return a document of an older format as one of today's format.
 
     Parameters
@@ -341,10 +341,10 @@ def upgraded(value: Any, written: int) -> Any:
     if written >= GRAPHS:
         return value
     if isinstance(value, list):
-        return [upgraded(item, written) for item in value]
+        return [upgrade(item, written) for item in value]
     if not isinstance(value, dict):
         return value
-    entry = {key: upgraded(item, written) for key, item in value.items()}
+    entry = {key: upgrade(item, written) for key, item in value.items()}
     if not isinstance(entry.get("is"), str):
         return entry
     if entry["is"] == "Output":
@@ -405,7 +405,7 @@ def _matrix(entry: Entry) -> Entry:
 
 
 def _blocks(output: Entry) -> list[Entry]:
-    """Return node and dtype of each block of an output that is upgraded already."""
+    """Return node and dtype of each block of an output that is upgrade already."""
     form = output["form"].get("dense", output["form"])
     if form["is"] == "Blocks":
         return list(form["parts"]["tuple"])

@@ -148,7 +148,7 @@ def _encode_objects(
         # pandas is used where the caller has imported it, and never imported for this.
         if len(values) >= MANY and "pandas" in sys.modules:
             return _encode_distinct(values, vocabulary)
-        return _looked_up(values, vocabulary)
+        return _look_up(values, vocabulary)
     except TypeError as error:
         odd = next(v for v in values.tolist() if _is_refused(v, vocabulary))
         raise InputError(
@@ -165,7 +165,7 @@ def _is_refused(value: object, vocabulary: Vocabulary) -> bool:
     return False
 
 
-def _looked_up(values: npt.NDArray[Any], vocabulary: Vocabulary) -> npt.NDArray[np.int32]:
+def _look_up(values: npt.NDArray[Any], vocabulary: Vocabulary) -> npt.NDArray[np.int32]:
     return np.fromiter(map(vocabulary.codes.__getitem__, values.tolist()), np.int32, len(values))
 
 
@@ -175,7 +175,7 @@ def _encode_distinct(values: npt.NDArray[Any], vocabulary: Vocabulary) -> npt.ND
     places, distinct = sys.modules["pandas"].factorize(addresses(values))
     one_of = np.empty(len(distinct), np.intp)
     one_of[places] = np.arange(len(values))
-    codes: npt.NDArray[np.int32] = _looked_up(values[one_of], vocabulary)[places]
+    codes: npt.NDArray[np.int32] = _look_up(values[one_of], vocabulary)[places]
     return codes
 
 
@@ -196,7 +196,9 @@ def _encode_fixed(values: npt.NDArray[Any], vocabulary: Vocabulary) -> npt.NDArr
     # A longer text equals no value, and numpy would cut it to one that may.
     fits = np.array([len(text) <= width and not text.endswith("\0") for text in texts], bool)
     terms = np.array(texts, object)[fits].astype(f"U{width}")
-    return _found(_as_bytes(values.astype(terms.dtype, copy=False)), _as_bytes(terms), codes[fits])
+    return _find_codes(
+        _as_bytes(values.astype(terms.dtype, copy=False)), _as_bytes(terms), codes[fits]
+    )
 
 
 def _as_bytes(values: npt.NDArray[Any]) -> Any:
@@ -214,13 +216,13 @@ def _encode_arrow(values: Any, vocabulary: Vocabulary, null: int) -> npt.NDArray
     import pyarrow.compute as pc
 
     texts, codes = vocabulary.texts
-    found_codes = _found(values, pa.array(map(_valid, texts), values.type), codes)
+    found_codes = _find_codes(values, pa.array(map(_valid, texts), values.type), codes)
     if vocabulary.blank != UNKNOWN:
         found_codes = _with_blank(values, vocabulary, found_codes)
     # Null characters at the end of a spelled text do not count.
     if vocabulary.spelled and (found_codes == UNKNOWN).any():
         trimmed = pc.utf8_rtrim(values, characters="\0")
-        found_codes = _found(trimmed, pa.array(map(_valid, texts), values.type), codes)
+        found_codes = _find_codes(trimmed, pa.array(map(_valid, texts), values.type), codes)
     if values.null_count == 0 or null == UNKNOWN:
         return found_codes
     return np.where(np.asarray(pc.is_null(values)), np.int32(null), found_codes)
@@ -251,7 +253,7 @@ def _valid(text: str) -> str | None:
     )
 
 
-def _found(values: Any, known: Any, codes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+def _find_codes(values: Any, known: Any, codes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     """Return the code of each value of an Arrow array, given those of the known ones."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -282,4 +284,4 @@ def _encode_numbers(
         )
     # Each distinct number is looked up once.
     distinct, places = np.unique(values, return_inverse=True)
-    return _looked_up(distinct, vocabulary)[places]
+    return _look_up(distinct, vocabulary)[places]

@@ -30,8 +30,8 @@ from hbconv.runtime.text.runs import (
     as_bytes,
     documents_of,
     find_runs,
-    padded,
-    spaced,
+    pad_bytes,
+    space_words,
     whole_documents,
 )
 from hbconv.runtime.text.term_table import Slots, TermTable, utf8
@@ -89,7 +89,7 @@ def find_places(documents: Sequence[str], texts: Texts, terms: Terms) -> tuple[I
         return table.find(grams.data, grams.starts, grams.lengths, words.rows)
     written = replace(whole, codes=table.letters.write(whole.codes))
     words = find_runs(written, table.letters.inside, runs[1])
-    return table.find(padded(words.codes), words.starts, words.lengths, words.rows)
+    return table.find(pad_bytes(words.codes), words.starts, words.lengths, words.rows)
 
 
 def find_grams(documents: Sequence[str], texts: Texts) -> tuple[Ints, Grams] | None:
@@ -134,7 +134,7 @@ def _stop_table(stop_words: tuple[str, ...]) -> TermTable:
 def _word_grams(words: Runs, texts: Texts) -> tuple[Ints, Grams]:
     if texts.longest == 1:
         return words.rows, as_bytes(words.codes, words.starts, words.lengths)
-    words = spaced(words)
+    words = space_words(words)
     starts, lengths, rows = [], [], []
     # No document has n-grams of more words than the longest one has.
     most = int(np.bincount(words.rows).max(initial=0))
@@ -196,7 +196,7 @@ def _many_documents(documents: Sequence[str], texts: Texts) -> Runs:
 
 
 def _many_words(documents: Sequence[str], texts: Texts) -> Runs:
-    words = spaced(find_runs(whole_documents(documents, texts), ~members(SPACES), 1))
+    words = space_words(find_runs(whole_documents(documents, texts), ~members(SPACES), 1))
     return replace(words, starts=words.starts - 1, lengths=words.lengths + 2)
 
 

@@ -15,7 +15,7 @@ from hbconv.runtime.text.text_hash import murmur_hash_of
 from hbconv.runtime.text.tokenize import fold
 
 __all__ = [
-    "SPACE", "Grams", "Runs", "as_bytes", "documents_of", "find_runs", "padded", "spaced",
+    "SPACE", "Grams", "Runs", "as_bytes", "documents_of", "find_runs", "pad_bytes", "space_words",
     "whole_documents",
 ]  # fmt: skip
 
@@ -99,7 +99,7 @@ def find_runs(whole: Runs, kind: npt.NDArray[np.bool_], least: int) -> Runs:
     return Runs(whole.codes, starts, lengths, np.repeat(whole.rows, counts))
 
 
-def spaced(words: Runs) -> Runs:
+def space_words(words: Runs) -> Runs:
     """Write words anew, with a space before the first, and one after each.
 
     A word and the character after it are kept, which is none of a word, and becomes a space.
@@ -114,11 +114,11 @@ def spaced(words: Runs) -> Runs:
     codes = words.codes.copy()
     codes[ends] = SPACE
     wide = words.lengths + 1
-    spaced = np.append(np.array([SPACE], codes.dtype), codes[kept])
-    return replace(words, codes=spaced, starts=1 + np.cumsum(wide) - wide)
+    space_words = np.append(np.array([SPACE], codes.dtype), codes[kept])
+    return replace(words, codes=space_words, starts=1 + np.cumsum(wide) - wide)
 
 
-def padded(codes: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+def pad_bytes(codes: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     """Return bytes with eight more at their end."""
     return np.append(codes, np.zeros(WINDOW, np.uint8))
 
@@ -127,7 +127,7 @@ def as_bytes(codes: npt.NDArray[Any], starts: Ints, lengths: Ints) -> Grams:
     """Return parts of characters as parts of bytes."""
     # Characters of ASCII are their own bytes in UTF-8.
     if codes.dtype == np.uint8:
-        return Grams(padded(codes), starts, lengths)
+        return Grams(pad_bytes(codes), starts, lengths)
     encoding = "utf-16-le" if codes.dtype == np.uint16 else "utf-32-le"
     text = codes.tobytes().decode(encoding).encode() + bytes(WINDOW)
     data = np.frombuffer(text, np.uint8)

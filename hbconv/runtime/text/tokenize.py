@@ -26,9 +26,9 @@ __all__ = [
     "SPACES",
     "all_characters",
     "codes_of",
-    "decoded",
+    "decode_documents",
     "fold",
-    "folded",
+    "fold_letters",
     "lengths_of",
     "members",
     "preparation",
@@ -41,7 +41,7 @@ Tokenizer = Callable[[str], Sequence[str]]
 Change = Callable[[str], str]
 
 
-def decoded(documents: Sequence[Any], texts: Texts) -> Sequence[str]:
+def decode_documents(documents: Sequence[Any], texts: Texts) -> Sequence[str]:
     """Return documents, text or bytes, as text.
 
     Raises
@@ -53,7 +53,7 @@ def decoded(documents: Sequence[Any], texts: Texts) -> Sequence[str]:
 
     Examples
     --------
-    >>> decoded(["a", "é".encode()], Texts())
+    >>> decode_documents(["a", "é".encode()], Texts())
     ['a', 'é']
     """
     # Documents that are text already need no copy.
@@ -70,7 +70,7 @@ def decoded(documents: Sequence[Any], texts: Texts) -> Sequence[str]:
     return list(map(decode, documents))
 
 
-def folded(documents: Sequence[str], letters: str) -> Sequence[str]:
+def fold_letters(documents: Sequence[str], letters: str) -> Sequence[str]:
     """Return documents with each upper case letter as one lower case letter.
 
     Parameters
@@ -81,7 +81,7 @@ def folded(documents: Sequence[str], letters: str) -> Sequence[str]:
 
     Examples
     --------
-    >>> folded(["ÉTÉ"], "characters"), folded(["ÉTÉ"], "ascii")
+    >>> fold_letters(["ÉTÉ"], "characters"), fold_letters(["ÉTÉ"], "ascii")
     (['été'], ['ÉtÉ'])
     """
     if not letters:
@@ -150,12 +150,12 @@ _CODES = ("utf-32-le", "surrogatepass")
 
 
 def _words(texts: Texts) -> Tokenizer:
-    words = _found_words(texts.pattern)
+    words = _find_words(texts.pattern)
     stopped = _without(words, frozenset(texts.stop_words)) if texts.stop_words else words
-    return stopped if texts.longest == 1 else lambda document: _joined(stopped(document), texts)
+    return stopped if texts.longest == 1 else lambda document: _join_words(stopped(document), texts)
 
 
-def _found_words(pattern: str) -> Tokenizer:
+def _find_words(pattern: str) -> Tokenizer:
     """Find words; those that are the longest runs of a class, as nearly all are, in less time.
 
     What a pattern asks beside a run is true of the longest ones. In ASCII they are found by
@@ -200,7 +200,7 @@ def _without(words: Tokenizer, stop_words: frozenset[str]) -> Tokenizer:
     return lambda document: [word for word in words(document) if word not in stop_words]
 
 
-def _joined(words: Sequence[str], texts: Texts) -> list[str]:
+def _join_words(words: Sequence[str], texts: Texts) -> list[str]:
     grams: list[str] = []
     for size in texts.sizes(len(words)):
         grams += (
@@ -394,9 +394,9 @@ class _Folding:
 
     def __call__(self, codes: Codes, lengths: Ints) -> tuple[Codes, Ints]:
         """Return the changed text, and the length of each document."""
-        folded = (self.short if codes.dtype == np.uint16 else self.single).take(codes)
+        fold_letters = (self.short if codes.dtype == np.uint16 else self.single).take(codes)
         # A 0 marks a character that becomes none or several others.
-        return (folded, lengths) if folded.all() else self._anew(codes, lengths)
+        return (fold_letters, lengths) if fold_letters.all() else self._anew(codes, lengths)
 
     def _anew(self, codes: Codes, lengths: Ints) -> tuple[Codes, Ints]:
         counts = self.counts[codes].astype(np.int64)

@@ -155,7 +155,7 @@ def _extract_block(rows: Sequence[Any], extractor: Extractor, where: str) -> Ent
         if is_negative is not None:
             # ``values`` is an array of this block alone, so it may be written over.
             np.negative(values, out=values, where=is_negative)
-        values = _converted(values, extractor.dtype, where)
+        values = _convert(values, extractor.dtype, where)
         counts, places, sums = sum_columns(features.rows, columns, values, len(rows))
     sums = np.ones_like(sums) if extractor.binary else sums
     return counts, places, sums.astype(extractor.dtype, copy=False)
@@ -172,7 +172,7 @@ def _place(
         return names, None
     try:
         if isinstance(columns, Terms):
-            return names.places(columns) if isinstance(names, Grams) else _looked_up(
+            return names.places(columns) if isinstance(names, Grams) else _look_up(
                 names, columns
             ), None
         hashes = names.hashes() if isinstance(names, Grams) else murmur_hash(names)
@@ -188,12 +188,12 @@ def _remainders(sizes: npt.NDArray[np.uint32], width: int) -> npt.NDArray[np.uin
     return sizes & np.uint32(width - 1) if width & (width - 1) == 0 else sizes % np.uint32(width)
 
 
-def _looked_up(names: Sequence[Any], terms: Terms) -> npt.NDArray[np.int64]:
+def _look_up(names: Sequence[Any], terms: Terms) -> npt.NDArray[np.int64]:
     columns: map[int] = map(terms.places.get, names, repeat(-1))
     return np.fromiter(columns, np.int64, len(names))
 
 
-def _converted(values: npt.NDArray[Any], dtype: str, where: str) -> npt.NDArray[Any]:
+def _convert(values: npt.NDArray[Any], dtype: str, where: str) -> npt.NDArray[Any]:
     """Return values in the dtype of the sums: towards zero where that is an int."""
     if values.dtype == dtype:
         return values
@@ -233,13 +233,13 @@ def count_columns(
         Number of rows.
     """
     # A term that the model does not know is no entry.
-    rows, columns = _known(columns, rows, columns)
+    rows, columns = _keep_known(columns, rows, columns)
     if len(rows) <= FEW:
         return _count_few(rows, columns, is_negative, count)
     return _count_by_rows(rows, columns, is_negative, count)
 
 
-def _known(columns: npt.NDArray[Any], *arrays: npt.NDArray[Any]) -> Sequence[npt.NDArray[Any]]:
+def _keep_known(columns: npt.NDArray[Any], *arrays: npt.NDArray[Any]) -> Sequence[npt.NDArray[Any]]:
     """Return what arrays hold of the features that have a column."""
     has_column = columns >= 0
     return arrays if has_column.all() else [array[has_column] for array in arrays]
@@ -325,7 +325,7 @@ def sum_columns(
     count : int
         Number of rows.
     """
-    rows, columns, values = _known(columns, rows, columns, values)
+    rows, columns, values = _keep_known(columns, rows, columns, values)
     keys = rows << HALF
     keys |= columns
     # Stable, because floats are added in the order in which the source adds them.

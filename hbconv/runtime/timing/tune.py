@@ -60,7 +60,7 @@ __all__ = [
     "make_rows",
     "measure",
     "read_tune",
-    "repeated",
+    "repeat_rows",
     "tune_programs",
 ]
 
@@ -261,7 +261,7 @@ class Tuner:
     ) -> TuningRecord:
         """Time contenders. The first is kept unless another is clearly faster."""
         compiled = {c.label: self._compile(c) for c in contenders}
-        inputs_of = {label: repeated(inputs, rows) for label, (_, inputs) in compiled.items()}
+        inputs_of = {label: repeat_rows(inputs, rows) for label, (_, inputs) in compiled.items()}
         calls = {label: partial(v.run, inputs_of[label]) for label, (v, _) in compiled.items()}
         seconds = self.measure(calls, self.seconds / len(BUCKETS))
         first = contenders[0].label
@@ -337,12 +337,12 @@ def make_rows(graph: Graph, feeds: Sequence[AnyFeed], seed: int = 0) -> dict[str
     return {feed.name: _matrix(feed, edges, rng) for feed in numbers}
 
 
-def repeated(inputs: Inputs, rows: int) -> dict[str, npt.NDArray[Any]]:
+def repeat_rows(inputs: Inputs, rows: int) -> dict[str, npt.NDArray[Any]]:
     """Repeat inputs up to a number of rows, or to fewer where those would take too much memory.
 
     Examples
     --------
-    >>> repeated({"x": np.array([[1.0], [2.0]])}, 3)["x"].ravel()
+    >>> repeat_rows({"x": np.array([[1.0], [2.0]])}, 3)["x"].ravel()
     array([1., 2., 1.])
     """
     row_bytes = sum(array[:1].nbytes for array in inputs.values())
