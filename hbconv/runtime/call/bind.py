@@ -91,9 +91,9 @@ def _bind_matrices(reader: MatrixReader, rows: int | None, tables: Call | None) 
     width = reader.width
 
     def otherwise(x: Any) -> Any:
-        return (
-            tables(x) if tables is not None and is_table(x) else call(_fit(x, rows, width, dtype))
-        )
+        if tables is not None and is_table(x):
+            return tables(x)
+        return call(_fit(x, rows, width, dtype))
 
     def fitting(x: Any) -> Any:
         fits = type(x) is np.ndarray and x.dtype is dtype and x.ndim == 2 and x.shape[1] == width
@@ -118,7 +118,7 @@ def _bind_matrices(reader: MatrixReader, rows: int | None, tables: Call | None) 
 
 @reads_rows
 def _fit(x: Any, rows: int | None, width: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Return a copy of x in this shape and dtype, which holds its numbers, or raise InputError.
+    """Return x in this shape and dtype, which holds its numbers, or raise InputError.
 
     Otherwise numpy would repeat rows, or cut numbers off.
     """
@@ -132,8 +132,8 @@ def _fit(x: Any, rows: int | None, width: int, dtype: np.dtype[Any]) -> npt.NDAr
         )
     numbers = numeric(matrix, "X")
     _require_holds(numbers.dtype.name, dtype.name, "X")
-    # Always a copy: an unpickled array may have an equal dtype that is another object.
-    return numbers.astype(dtype)
+    # An unpickled array has an equal dtype that is another object; a view has this one.
+    return numbers.astype(dtype, copy=False).view(dtype)
 
 
 def _require_holds(dtype: str, bound: str, where: str) -> None:
