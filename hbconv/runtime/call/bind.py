@@ -179,6 +179,7 @@ class UncheckedMethod(Method):
             raise InputError(f"X has {table.rows} rows; this call was bound for {self._rows}.")
         if hasattr(table.matrix, "tocsr"):
             raise InputError(NO_SPARSE)
+        # No rows may have any dtypes, as an empty list has.
         for column in sorted(self._reads.numbers) if table.rows else ():
             _require_holds(table.dtypes[column], self._dtypes[column], self._reads.where(column))
         return self._program, table.converted(self._dtypes)

@@ -85,6 +85,7 @@ class MatrixReader:
         columns = self.columns
         if columns is None:
             return matrix
+        # Unsafe, as an assignment is: ``_fit`` and conversions have judged the dtypes.
         return (lambda x: np.copyto(matrix, x[:, columns], "unsafe"),)
 
     def bind(self, memory: Memory, kind: MatrixKind) -> Call | None:
@@ -103,6 +104,7 @@ class MatrixReader:
     def _in_place(self, memory: Memory, rows: int) -> Call:
         """Return a call in the memory that serves the smallest size these rows fit in."""
         program = self.program
+        # Numbers of rows up to one size share its memory, so that few memories are bound.
         size = next(size for size in program.artifact.sizes if rows <= size)
         buffers = memory.bind(program.artifact, size)
         scan = Scan.of_matrix(program.guard, buffers.flags(program.guard, rows), rows * self.width)

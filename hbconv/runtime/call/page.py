@@ -88,8 +88,10 @@ class Method:
             if row is not None:
                 kind, cells = row.kind, row.values
         library = "" if self._frames is None else library_of(self._frames, x)
+        # Frames are made on the host, and many rows of a table have no kind.
         if library or kind is None:
             return self.ordinary(x, library)
+        # Plans are shared by all threads, calls and their memory are not.
         call = self._memory.calls.get(kind) or self._bind(kind, cells)
         outputs = None if call is None else call(cells)
         if outputs is None:
@@ -185,6 +187,7 @@ class Method:
             plan = self._row.plan(row, lambda: self.find_program(read_table(x, self._reads)))
         except UNUSUAL:  # Another row of this kind may do.
             return
+        # Texts of any size are read as tables where those of one size must be.
         remember(self._plans, kind if plan else row.without_entries.kind, plan)
 
     def _plan_matrices(self, dtype: np.dtype[Any]) -> MatrixReader | RowsThemselves | None:

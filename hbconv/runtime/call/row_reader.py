@@ -200,6 +200,7 @@ def read_cells(x: Any) -> RowCells | None:
     if type(x) is list and len(x) == 1 and type(x[0]) is dict:
         x = x[0]
     if type(x) is dict:
+        # Of several columns the first tells whether they are lists, arrays or values.
         cells = tuple(x.values())
         columns = _COLUMNS.get(type(cells[0])) if cells else None
         return RowCells(tuple(x), (), cells) if columns is None else columns(tuple(x), cells)
@@ -448,6 +449,7 @@ def _lookup(leaf: Codes, kind: type, code: int, reads: Reads) -> Lookup | None:
 
     ``code`` is that of the value at hand.
     """
+    # None has the code that the table gave it, whatever the vocabulary calls missing.
     if kind is NoneType:
         return {None: code}.__getitem__
     vocabulary = leaf.vocabulary

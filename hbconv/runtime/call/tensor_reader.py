@@ -179,6 +179,7 @@ class TensorReader:
         like = replace(table, matrix=None)
         route = _Route(like, table.matrix.dtype, program, inputs, *places)
         choice = self._programs.choices.remembered(method, rows.dtypes, rows.padding)
+        # Ints that must be small are looked at in each call, so their route is not kept.
         if choice is not None and not choice.small:
             self._routes[x.dtype, x.shape[1], x.device] = route
         return route
@@ -212,6 +213,7 @@ class TensorReader:
 
     def _are_flagged(self, values: Mapping[str, Tensor]) -> bool:
         """Ask the device whether a check may refuse any row."""
+        # The one bool that the host waits for.
         return bool(values[FLAGGED].any())
 
     def _are_ordinary(self, program: Program, matrix: Tensor) -> bool:
@@ -229,6 +231,7 @@ class TensorReader:
             if any(may_miss):
                 within |= values.isnan() & self._constant(may_miss, values.device)
             odd.append(~within.all())
+        # All answers in one bool: each waits for the device.
         return not odd or not bool(torch.stack(odd).any())
 
     def _constant(self, values: tuple[Any, ...], device: Any) -> Tensor:
