@@ -3,7 +3,7 @@
 It holds compiled code, times and prices. Code is run, so an entry is trusted only if nobody else
 can write to it or its folder.
 
-Caches: the sizes of the data caches of a machine, and how much of a table lies beyond each.
+Caches: the sizes of the data caches of a machine, and how much of a table each cannot hold.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class UnsupportedError(ConversionError):
     estimator : str
         Class name of the estimator.
     step : str
-        Where it stands in the pipeline, such as ``"prep/num/StandardScaler"``.
+        Where it is in the pipeline, such as ``"prep/num/StandardScaler"``.
     parameter : str or None
         The parameter or fitted attribute that is not handled; None: the estimator as a whole.
     value : object

@@ -1,6 +1,6 @@
 """Files that appear under their name complete and on the disk, or not at all.
 
-What is written stands under a name of its own until then, and is locked. A process that is killed
+What is written has a name of its own until then, and is locked. A process that is killed
 loses its locks, so `sweep` can tell what it left from what others are writing.
 
 JSON of files: its texts hold whole characters, so that they can be printed and written.
@@ -70,7 +70,7 @@ LEFTOVER = re.compile(re.escape(PREFIX) + r"\w{8}")
 def appearing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Give a temporary file, which replaces the path when the block ends without an error.
 
-    The temporary stands in the same folder under a random name. An error, an interruption or a
+    The temporary is in the same folder under a random name. An error, an interruption or a
     termination removes it and leaves the file under the path as it was.
 
     Parameters
@@ -108,7 +108,7 @@ def appearing_new(path: str | os.PathLike[str]) -> Iterator[Path]:
     Raises
     ------
     FileExistsError
-        Something stands under the path when the block ends: a file, or a link to nothing.
+        Something has the path when the block ends: a file, or a link to nothing.
     """
     with _appearing(Path(path), _take) as temporary:
         yield temporary
@@ -135,7 +135,7 @@ def scratch(folder: str | os.PathLike[str] | None = None) -> Iterator[Path]:
 def _temporary(folder: str | os.PathLike[str], undo: ExitStack) -> Path:
     """Make a file and lock it. One that was swept before it was locked is made again.
 
-    What removes it stands before the file does: a signal may end the process right behind that.
+    What removes it is set up before the file is made: a signal may end the process right behind that.
     """
     while True:
         # Random, so that nobody can lay a link under the name beforehand.

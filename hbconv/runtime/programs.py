@@ -57,7 +57,7 @@ class CompiledProgram:
     rows : tuple of str
         Numbers of rows that have a variant of their own.
     loaded : bool
-        It is ready to run. Else it lies in the file that the model came from, and is read when it
+        It is ready to run. Else it is in the file that the model came from, and is read when it
         is first called.
     """
 

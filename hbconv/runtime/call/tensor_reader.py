@@ -39,7 +39,7 @@ DTYPES = ("float32", "float64", "float16", "int64", "int32", "int16", "int8", "u
 
 
 def is_tensor(x: Any) -> bool:
-    """Whether rows are a tensor of torch, or an array that lies on a CUDA device."""
+    """Whether rows are a tensor of torch, or an array on a CUDA device."""
     kind = type(x)
     if hasattr(kind, "detach"):
         return kind.__module__.partition(".")[0] == "torch" or _is_torch(x)

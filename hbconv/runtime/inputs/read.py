@@ -126,7 +126,7 @@ def read_table(x: Any, reads: Reads) -> Table:
     Raises
     ------
     InputError
-        The width, names, dimensions or dtypes do not fit, or numbers are read where text stands.
+        The width, names, dimensions or dtypes do not fit, or text is where numbers are read.
     """
     conventions = reads.schema.conventions
     original, x = x, x if conventions.takes_column else parse_json(x)

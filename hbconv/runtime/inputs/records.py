@@ -69,7 +69,7 @@ def read_records(x: Any) -> Frame | None:
     Raises
     ------
     InputError
-        Something else stands among records.
+        Something else is among the records.
 
     Examples
     --------

@@ -255,7 +255,7 @@ class Table:
     entries: Mapping[tuple[int, Extractor] | None, EntryRows] = field(default_factory=dict)
     padding: Padding = DENSE
     at: npt.NDArray[np.integer[Any]] | None = None
-    # What programs were given, made once for each table: one that is made from another begins anew.
+    # Inputs of programs, made once for each table; a table made from another one begins empty.
     _fed: dict[Feed | CodesFeed, npt.NDArray[Any]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )

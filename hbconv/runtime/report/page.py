@@ -3,7 +3,7 @@
 Names of columns and steps come from users: all text is escaped, and the data for the script is JSON
 in which no tag can end.
 
-Draw the graphs of a model, as text that stands in a page of its own or in a notebook.
+Draw the graphs of a model, for a page of its own or for a notebook.
 
 MethodKernel: what the kernel of a method reads and writes, and what its operators cost.
 

@@ -148,7 +148,7 @@ def _write_native(
         Of backend ``tvm``.
     dtypes : tuple of str
     path : Path
-        Its suffix is ``.pt`` or ``.pt2``; the library lies beside it.
+        Its suffix is ``.pt`` or ``.pt2``; the library is next to it.
     target : str, optional
         Instruction set of the processors that will run it. By default this machine's.
     """

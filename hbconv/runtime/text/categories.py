@@ -99,7 +99,7 @@ def encode(
         null = np.int32(_null_code(column.values.null, vocabulary))
         codes = encode(column.values, vocabulary, where)
         _refuse_blank(column.values, codes, vocabulary, where)
-        # The null's code lies last, where code -1 finds it.
+        # The null's code is last, where code -1 finds it.
         return np.take(np.append(codes, null), column.codes)
     values = column.values if isinstance(column, Text) else column
     if not isinstance(values, np.ndarray):

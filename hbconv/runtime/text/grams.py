@@ -1,6 +1,7 @@
 """N-grams of many documents at once, as parts of one text: no n-gram becomes a Python object.
 
-A text is written anew so that each n-gram lies side by side in it: words with one space between.
+A text is rewritten so that the parts of each n-gram are next to each other: words with one space
+between them.
 What this way cannot cut is left to ``hbconv.runtime.text.tokenize``.
 
 N-grams of characters, of documents or within words, as parts of one text.
@@ -152,7 +153,7 @@ def _word_grams(words: Runs, texts: Texts) -> tuple[Ints, Grams]:
 
 
 FEW = 4000
-"""Characters up to which text is written anew by Python, not by numpy."""
+"""Characters up to which text is rewritten by Python, not by numpy."""
 
 
 def find_character_grams(documents: Sequence[str], texts: Texts) -> tuple[Ints, Grams]:
@@ -247,7 +248,7 @@ def _cut(runs: Runs, texts: Texts) -> tuple[Ints, Grams]:
         rows = np.concatenate([rows, runs.rows[short]])
         starts = np.concatenate([starts, runs.starts[short]])
         lengths = np.concatenate([lengths, runs.lengths[short]])
-    # The space after a word is an n-gram of it, and stands where the next word begins.
+    # The space after a word is an n-gram of it, and is where the next word begins.
     if in_words and texts.shortest == 1:
         rows = np.concatenate([rows, runs.rows])
         starts = np.concatenate([starts, ends - 1])

@@ -100,7 +100,7 @@ def find_runs(whole: Runs, kind: npt.NDArray[np.bool_], least: int) -> Runs:
 
 
 def space_words(words: Runs) -> Runs:
-    """Write words anew, with a space before the first, and one after each.
+    """Write words again, with a space before the first, and one after each.
 
     A word and the character after it are kept, which is none of a word, and becomes a space.
     """

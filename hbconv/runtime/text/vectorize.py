@@ -92,7 +92,7 @@ def _filled_rows(
             column.values, replace(texts, empty=(), blank_is_empty=False), where
         )
         _refuse_emptied(categories, texts, where)
-        # The empty document lies last, where code -1 finds it.
+        # The empty document is last, where code -1 finds it.
         distinct = [*categories, ""]
         return [distinct[code] for code in column.codes.tolist()]
     values = column.values if isinstance(column, Text) else column
