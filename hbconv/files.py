@@ -135,7 +135,7 @@ def scratch(folder: str | os.PathLike[str] | None = None) -> Iterator[Path]:
 def _temporary(folder: str | os.PathLike[str], undo: ExitStack) -> Path:
     """Make a file and lock it. One that was swept before it was locked is made again.
 
-    What removes it is set up before the file is made: a signal may end the process right behind that.
+    What removes it is set up first: a signal may end the process right after the file is made.
     """
     while True:
         # Random, so that nobody can lay a link under the name beforehand.

@@ -206,7 +206,7 @@ def _pandas_values_at(x: Any, position: int) -> Data:
 
 
 def _lying_at(x: Any, position: int) -> Data | None:
-    """Read a plain column or one of texts as it is stored: pandas has no public way that is as fast."""
+    """Read plain columns and texts as they are stored: pandas has no public way as fast."""
     array_at = getattr(x, "_get_column_array", None)
     array = None if array_at is None else array_at(position)
     if array is None or type(array) is np.ndarray:
