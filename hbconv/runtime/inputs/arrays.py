@@ -2,7 +2,7 @@
 
 Matrices of every kind, dense and sparse, as numbers that programs take.
 
-Reading: what goes wrong while rows are read is wrong with the rows, and is told so.
+Reading: what goes wrong while rows are read is wrong with the rows, and is reported so.
 """
 
 from __future__ import annotations
