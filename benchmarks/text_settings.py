@@ -24,7 +24,7 @@ from timing import interleaved, machine
 
 from hbconv.containers import Entries, topological
 from hbconv.parse import parse
-from hbconv.runtime.inputs.sequences import read_items
+from hbconv.runtime.inputs.records import read_items
 from hbconv.runtime.text.vectorize import extract
 from hbconv_datasets import texts
 

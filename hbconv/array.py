@@ -29,6 +29,7 @@ class Array:
     __slots__ = ("__dict__", "data")
 
     def __init__(self, data: npt.ArrayLike) -> None:
+        # C order, so that equal content gives equal bytes.
         array = np.array(data, order="C")
         array.setflags(write=False)
         self.data: npt.NDArray[Any] = array
@@ -37,6 +38,7 @@ class Array:
     def key(self) -> str:
         """Digest of dtype, shape and content."""
         body = (
+            # Bytes of objects are addresses, so their values are written out.
             repr(self.data.tolist()).encode() if self.data.dtype.hasobject else self.data.tobytes()
         )
         return hashlib.sha256(f"{self.data.dtype.str}{self.data.shape}".encode() + body).hexdigest()
@@ -88,6 +90,7 @@ class Array:
         return hash(self.key)
 
     def __reduce__(self) -> tuple[type["Array"], tuple[npt.NDArray[Any]]]:
+        # Not the cached key: an unpickled array is judged by its own content.
         return Array, (self.data,)
 
     def __repr__(self) -> str:
@@ -122,6 +125,7 @@ def numbers(values: Any, dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]
     """
     array = np.asarray(values)
     wanted = array.dtype if dtype is None else np.dtype(dtype)
+    # ``astype`` would read texts as numbers, and None as NaN.
     if wanted.kind in "biuf" and array.size and array.dtype.kind not in "biuf":
         raise TypeError(f"{str(values)[:40]} is no array of numbers")
     return array.astype(wanted, copy=False)

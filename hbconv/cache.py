@@ -3,7 +3,7 @@
 It holds compiled code, times and prices. Code is run, so an entry is trusted only if nobody else
 can write to it or its folder.
 
-Caches: the sizes of the data caches of a machine, and how much of a table lies beyond each.
+Caches: the sizes of the data caches of a machine, and how much of a table each cannot hold.
 """
 
 from __future__ import annotations
@@ -72,10 +72,12 @@ class Cache:
         path = self.folder / key
         try:
             with path.open("rb") as file:
+                # The open file is asked, as another could take its name meanwhile.
                 if not (_is_own(os.fstat(file.fileno())) and _is_own(self.folder.stat())):
                     return None
                 archive = zipfile.ZipFile(io.BytesIO(file.read()))
             files = {name: archive.read(name) for name in archive.namelist()}
+            # Reading counts as use: eviction deletes what was used longest ago.
             os.utime(path)
         except (OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error):
             return None
@@ -83,9 +85,11 @@ class Cache:
 
     def write(self, key: str, files: Mapping[str, bytes]) -> None:
         """Store files under a key; readers see all of them or none."""
+        # One entry must not drive out all others.
         if self.folder is None or not files or sum(map(len, files.values())) > self.limit // 4:
             return
         with suppress(OSError):
+            # The owner's alone: code of the cache is run.
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             _write_archive(self.folder / key, files)
             self._evict(self.folder, (self.folder / key).stat().st_size)
@@ -105,6 +109,7 @@ class Cache:
         _unlisted[folder] = _unlisted.get(folder, 0) - written
         if _unlisted[folder] > 0:
             return
+        # The newest first, so that what is beyond the limit is the oldest.
         total = 0
         for status, path in sorted(_entries(folder), key=lambda pair: -pair[0].st_mtime):
             total += status.st_size
@@ -204,6 +209,7 @@ def read_caches(folder: Path) -> Caches:
             kind, level, size = (
                 (index / name).read_text().strip() for name in ("type", "level", "size")
             )
+            # Tables are data, which caches of instructions do not hold.
             if kind != "Instruction" and size.endswith("K"):
                 sizes[int(level)] = int(size[:-1]) << 10
         except (OSError, ValueError):

@@ -10,8 +10,7 @@ from typing import Any, Literal
 
 from hbconv.backends import find_installed
 from hbconv.containers import Graph
-from hbconv.errors import OptionError
-from hbconv.log import log_parsed
+from hbconv.errors import OptionError, log_parsed
 from hbconv.model import Model
 from hbconv.parse import parse
 from hbconv.parse.onnx.graph import is_onnx_model, parse_onnx
@@ -119,6 +118,7 @@ def convert(
         on_new_dtypes=on_new_dtypes,
     )
     model = tune_model(model, tune, sample)
+    # Without a sample nothing is compiled yet, but an impossible target is refused now.
     return model.compile(sample) if sample is not None else model.check()
 
 
@@ -145,6 +145,7 @@ def tune_model(model: Model, tune: Any, sample: Any = None) -> Model:
             f"strategy={model.target.strategy!r} leaves tune= nothing to choose. Leave one out."
         )
     seconds, rows = read_tune(tune, sample)
+    # Arrays of a model of categories are read by another model.
     reading = model if rows is None else model.reading(rows)
     table = None if rows is None else read_table(rows, reading.reads)
     tuning = tune_programs(reading.programs, reading.dtypes, table, seconds)
@@ -176,12 +177,12 @@ def _parse(estimator: object, sample: Any, iterations: tuple[int, int] | None) -
 def _choose(backend: str, device: str) -> str:
     if backend != "auto":
         return backend
-    found = find_installed(device)
-    if found == "reference":
+    name = find_installed(device)
+    if name == "reference":
         warnings.warn(
             "Neither TVM nor torch is installed, so the model runs on backend 'reference', which "
             "is slow. Install with: pip install 'hbconv[tvm]' or 'hbconv[torch]'.",
             UserWarning,
             stacklevel=3,
         )
-    return found
+    return name

@@ -1,9 +1,17 @@
-"""Every exception hbconv raises, and how messages quote what came from elsewhere.
+"""What users are told: every exception of hbconv, and the lines of its logger.
 
+The logger ``hbconv`` reports how a conversion goes on, what compiles, and which rows are converted.
 This module imports nothing of hbconv.
 """
 
+from __future__ import annotations
+
 import reprlib
+from collections import Counter
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hbconv.target import Target
 
 __all__ = [
     "ArgumentError",
@@ -17,6 +25,14 @@ __all__ = [
     "StoreError",
     "UnsupportedError",
     "VerificationError",
+    "log_compiled",
+    "log_converted",
+    "log_export",
+    "log_no_graph",
+    "log_optimized",
+    "log_parsed",
+    "log_search",
+    "log_slower",
     "shown",
 ]
 
@@ -57,7 +73,7 @@ class UnsupportedError(ConversionError):
     estimator : str
         Class name of the estimator.
     step : str
-        Where it stands in the pipeline, such as ``"prep/num/StandardScaler"``.
+        Where it is in the pipeline, such as ``"prep/num/StandardScaler"``.
     parameter : str or None
         The parameter or fitted attribute that is not handled; None: the estimator as a whole.
     value : object
@@ -110,3 +126,104 @@ class StoreError(HbconvError, ValueError):
 
 class VerificationError(HbconvError, AssertionError):
     """An intermediate form breaks its own rules: a defect of hbconv, please report it."""
+
+
+def log_compiled(
+    methods: tuple[str, ...], dtypes: tuple[str, ...], backend: str, seconds: float
+) -> None:
+    """Log at level INFO what was compiled, for which columns, and how long it took.
+
+    Examples
+    --------
+    >>> import logging, sys
+    >>> logger = logging.getLogger("hbconv")
+    >>> handler = logging.StreamHandler(sys.stdout)
+    >>> logger.addHandler(handler)
+    >>> logger.setLevel(logging.INFO)
+    >>> log_compiled(("predict",), ("float64", "float64", "string"), "tvm", 1.5)
+    compiled predict for 3 columns (2 float64, 1 string) on tvm in 1.50 s
+    >>> logger.removeHandler(handler)
+    >>> logger.setLevel(logging.NOTSET)
+    """
+    import logging  # takes longer to import than a stored program to load
+
+    counts = ", ".join(f"{count} {dtype}" for dtype, count in Counter(dtypes).items())
+    logging.getLogger("hbconv").info(
+        "compiled %s for %d columns (%s) on %s in %.2f s",
+        ", ".join(methods),
+        len(dtypes),
+        counts,
+        backend,
+        seconds,
+    )
+
+
+def log_parsed(estimator: str, nodes: int, seconds: float) -> None:
+    """Log at level INFO that an estimator was read, and how long it took."""
+    import logging
+
+    logging.getLogger("hbconv").info("read %s as %d nodes in %.2f s", estimator, nodes, seconds)
+
+
+def log_optimized(before: int, after: int, seconds: float) -> None:
+    """Log at level INFO how many nodes the optimizer left, and how long it took."""
+    import logging
+
+    logging.getLogger("hbconv").info("optimized %d nodes to %d in %.2f s", before, after, seconds)
+
+
+def log_converted(owner: str, given: str, wider: str) -> None:
+    """Warn that rows are converted which the source model may answer otherwise."""
+    import logging
+
+    logging.getLogger("hbconv").warning(
+        "%s: rows of %s are converted to %s. The source model may answer them otherwise, within "
+        "the rounding of float32.",
+        owner,
+        given,
+        wider,
+    )
+
+
+def log_slower(estimator: str, target: Target, slowdown: float) -> None:
+    """Warn that a model is predicted slower than its source."""
+    import logging
+
+    way_out = "Use backend='tvm'" if target.backend != "tvm" else "Use precision='fast'"
+    logging.getLogger("hbconv").warning(
+        "%d rows are predicted to take %.1f times as long on %s as by %s itself. "
+        "%s, or the source.",
+        target.rows,
+        slowdown,
+        target.backend,
+        estimator or "the source model",
+        way_out,
+    )
+
+
+def log_export(inputs: str) -> None:
+    """Log at level INFO which dtypes an export takes."""
+    import logging
+
+    logging.getLogger("hbconv").info(
+        "the inputs of the export are %s; compile(sample) chooses others", inputs
+    )
+
+
+def log_no_graph(rows: int, reason: str) -> None:
+    """Log at level INFO that calls of so many rows are captured in no CUDA graph."""
+    import logging
+
+    logging.getLogger("hbconv").info(
+        "calls of up to %d rows run without a CUDA graph: %s", rows, reason
+    )
+
+
+def log_search(error: Exception) -> None:
+    """Warn that tied rows are searched by numpy, as TVM fails to compile their search."""
+    import logging
+
+    logging.getLogger("hbconv").warning(
+        "numpy searches the neighbours of tied rows, which is slower: TVM cannot compile it: %s",
+        error,
+    )

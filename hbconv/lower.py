@@ -208,6 +208,7 @@ def _outputs(
 
 def _any(b: Builder, conditions: list[Value]) -> Value:
     marks = b.concat(conditions)
+    # One condition needs no reduction, but has to lose its axis.
     return b.reduce("reduce_any", marks) if marks.shape != (1,) else b.reshape(marks)
 
 
@@ -269,6 +270,7 @@ def _lower(
         for name, node in given.items()
     }
     for node in nodes:
+        # Nodes that are given are inputs, so nothing behind them is written.
         if node in values:
             continue
         b.source = node.step
@@ -279,14 +281,14 @@ def _lower(
 
 def _require_as_inferred(b: Builder, node: Node, value: Written) -> None:
     """Raise VerificationError where a node has another type than it inferred."""
-    found = (
+    lowered = (
         (value.width, value.weights.dtype)
         if isinstance(value, SparseRows)
         else (*value.shape, value.dtype)
     )
-    if found != (node.type.width, b.dtype(node.type.dtype)):
+    if lowered != (node.type.width, b.dtype(node.type.dtype)):
         raise VerificationError(
-            f"{node.name} of step {node.step!r}: {found} where {node.type} is inferred"
+            f"{node.name} of step {node.step!r}: {lowered} where {node.type} is inferred"
         )
 
 
@@ -358,6 +360,7 @@ def _lower_columns(
     }
     runs: list[tuple[str, list[int]]] = []
     for name, position in (place[c] for c in node.columns):
+        # Neighbours of one matrix are one ``take``.
         if runs and runs[-1][0] == name:
             runs[-1][1].append(position)
         else:
@@ -380,6 +383,7 @@ def _lower_sparse_columns(b: Builder, node: Columns, matrix: SparseRows) -> Writ
     rows = matrix.with_weights(b.cast(matrix.weights, node.type.dtype))
     if node.columns == tuple(range(matrix.width)):
         return rows
+    # Where columns cannot be selected among nonzeros, the rows become dense.
     return rows.selected(b, node.indices.data) or b.take(rows.written_out(b), node.columns)
 
 
@@ -410,6 +414,7 @@ def _feeds(graph: Graph, nodes: list[Node], padding: Padding) -> tuple[AnyFeed, 
     if len(set(dtypes)) == 1 and dtypes[0] != "string" and (used or not (codes or leaves)):
         used = tuple(range(len(dtypes)))
     fed = {c: dtypes[c] for c in used if dtypes[c] != "string"}
+    # Sorted, so that equal models have equal programs and one key in the cache.
     planes = sorted(set(fed.values()))
     feeds: list[AnyFeed] = []
     for dtype in planes:

@@ -103,8 +103,8 @@ def log_model(model: Model, name: str, **options: Any) -> Any:
     """
     from mlflow.models import Model as Description
 
-    own = sys.modules[__name__]
-    return Description.log(artifact_path=None, name=name, flavor=own, model=model, **options)
+    module = sys.modules[__name__]
+    return Description.log(artifact_path=None, name=name, flavor=module, model=model, **options)
 
 
 def load_model(uri: str | os.PathLike[str], *, trusted: bool = False) -> Model:
@@ -167,8 +167,8 @@ def _load_pyfunc(path: str) -> MlflowModel:
     from mlflow.models import Model as Description
 
     data = Path(path)
-    found = Description.load(str(data.parent)).flavors[FLAVOR]
-    return MlflowModel(data, found["method"])
+    settings = Description.load(str(data.parent)).flavors[FLAVOR]
+    return MlflowModel(data, settings["method"])
 
 
 def _frame(data: Any, score: Scorer) -> pd.DataFrame:
@@ -184,11 +184,11 @@ def _signature(score: Scorer, example: Any) -> Any:
     from mlflow.models import ModelSignature
     from mlflow.types import ParamSchema, ParamSpec
 
-    given = _given(score, example)
-    answers = score.schema(given)
+    columns = _given(score, example)
+    answers = score.schema(columns)
     single = len(answers) == 1
     return ModelSignature(
-        inputs=_matrix(score.model) or _columns(given),
+        inputs=_matrix(score.model) or _columns(columns),
         outputs=_columns(answers, named=not single),
         params=ParamSchema([ParamSpec("method", "string", score.methods[0])]),
     )
@@ -201,8 +201,8 @@ def _given(score: Scorer, example: Any) -> Any:
 
     if not isinstance(example, pd.DataFrame):
         return score.inputs()
-    found = pa.Schema.from_pandas(example, preserve_index=False)
-    return pa.schema([found.field(name) for name in score.needed(found.names)])
+    schema = pa.Schema.from_pandas(example, preserve_index=False)
+    return pa.schema([schema.field(name) for name in score.needed(schema.names)])
 
 
 def _matrix(model: Model) -> Any:
@@ -253,8 +253,8 @@ def _save_example(described: Any, example: Any, folder: Path) -> None:
 
 def _requirements(model: Model) -> list[str]:
     extra = EXTRAS.get(model.backend)
-    own = f"hbconv[{extra}]" if extra else "hbconv"
-    return [f"{own}=={hbconv.__version__}", "pandas", "pyarrow"]
+    package = f"hbconv[{extra}]" if extra else "hbconv"
+    return [f"{package}=={hbconv.__version__}", "pandas", "pyarrow"]
 
 
 def _save_environment(folder: Path, requirements: list[str]) -> None:

@@ -3,39 +3,32 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-import numpy as np
-import numpy.typing as npt
-
-from hbconv.array import Array
-from hbconv.containers import FrameFormat, Graph, NamesOut, Schema
+from hbconv.containers import FrameFormat, Graph, Schema
 from hbconv.cost_model.tuning_record import Tuning
 from hbconv.errors import BackendError, OptionError, StoreError
-from hbconv.log import log_export
 from hbconv.names import INVERSE, unknown
 from hbconv.runtime.call.bind import bind_method
 from hbconv.runtime.call.page import Method, group_rows
 from hbconv.runtime.call.session import run_session
-from hbconv.runtime.inputs.category_codes import over_arrays
-from hbconv.runtime.inputs.read import is_table, read_table
+from hbconv.runtime.inputs.read import is_table, over_arrays, read_table
 from hbconv.runtime.inputs.table import Reads
 from hbconv.runtime.options import (
     change_target,
     check_options,
     check_values,
-    take_flag,
+    find_runnable,
     take_options,
 )
 from hbconv.runtime.program import Key, StoredProgram
-from hbconv.runtime.program_choice import OnNewDtypes, check_on_new_dtypes, name_dtypes
+from hbconv.runtime.program_choice import OnNewDtypes, check_on_new_dtypes
 from hbconv.runtime.programs import CompiledProgram, Programs
 from hbconv.runtime.storage import model_file as store
-from hbconv.runtime.substitute import find_runnable
 from hbconv.sources.arguments import find_answers
 from hbconv.sources.sklearn_estimator import (
     SCORES,
@@ -53,8 +46,6 @@ if TYPE_CHECKING:
 __all__ = ["Model", "load"]
 
 REPOSITORY_OPTIONS = ("name", "file", "device")
-LIBRARY_OPTIONS = ("target",)
-TORCH_OPTIONS = {".pt": ("device",), ".pt2": ("device", "compiled")}
 
 
 class Model(SklearnEstimator):
@@ -103,15 +94,15 @@ class Model(SklearnEstimator):
     def _compile_for(
         self, target: Target, stored: Mapping[Key, StoredProgram] | None = None
     ) -> None:
-        """Begin anew with the programs of a target."""
+        """Begin again with the programs of a target."""
         stored = stored or {}
-        own = {key: stored[key] for key in stored if self.parsed.outputs.keys() >= {*key[0]}}
+        of_outputs = {k: stored[k] for k in stored if self.parsed.outputs.keys() >= {*k[0]}}
         self.target = target
-        self.programs = Programs(self.parsed, target, own, self.tuning, self.on_new_dtypes)
+        self.programs = Programs(self.parsed, target, of_outputs, self.tuning, self.on_new_dtypes)
         self._methods: dict[str, Method] = {}
         self._over_arrays: Model | None = None
         self._inverse: Model | None = None
-        self._stored_inverse = {key: stored[key] for key in stored.keys() - own.keys()}
+        self._stored_inverse = {key: stored[key] for key in stored.keys() - of_outputs.keys()}
 
     # What it is.
 
@@ -160,30 +151,6 @@ class Model(SklearnEstimator):
     def backend(self) -> str:
         """Name of the backend it is compiled for."""
         return self.target.backend
-
-    @property
-    def n_features_in_(self) -> int:
-        """Number of input columns."""
-        return len(self.schema.columns)
-
-    @property
-    def feature_names_in_(self) -> npt.NDArray[np.object_]:
-        """Names of the input columns, if the source model was fitted on named ones."""
-        if not self.schema.named:
-            raise AttributeError("feature_names_in_")
-        return np.array(self.schema.names, dtype=object)
-
-    @property
-    def classes_(self) -> npt.NDArray[Any] | list[npt.NDArray[Any]]:
-        """Class labels of a classifier; of one with several targets, a list."""
-        if self.parsed.traits.classes is None:
-            raise AttributeError("classes_")
-        classes = self.parsed.traits.classes
-        return (
-            classes.data.copy()
-            if isinstance(classes, Array)
-            else [labels.data.copy() for labels in classes]
-        )
 
     @overload
     def explain(self, stage: None = None) -> Explanation: ...
@@ -236,15 +203,16 @@ class Model(SklearnEstimator):
 
         def __getattr__(self, name: str) -> Callable[..., Any]:
             graph: Graph | None = self.__dict__.get("parsed")
-            if graph is None:  # as while a copy is made
+            # ``copy`` and ``pickle`` ask a model for methods before it has any attribute.
+            if graph is None:
                 raise AttributeError(name)
             if name in graph.outputs:
                 self.__dict__[name] = method = self._method(name)
                 return method
-            found = self._beside_outputs().get(name)
-            if found is None:
+            method = self._beside_outputs().get(name)
+            if method is None:
                 raise AttributeError(explain_absence(self, name))
-            return found
+            return method
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self.methods, *self._beside_outputs()})
@@ -252,26 +220,29 @@ class Model(SklearnEstimator):
     def _beside_outputs(self) -> dict[str, Callable[..., Any]]:
         """Return the methods of the source model that the graph has no output for."""
         traits = self.parsed.traits
-        found: dict[str, Callable[..., Any]] = {}
+        methods: dict[str, Callable[..., Any]] = {}
         if traits.names_out is not None:
-            found["get_feature_names_out"] = partial(self._feature_names_out, traits.names_out)
+            methods["get_feature_names_out"] = partial(self._feature_names_out, traits.names_out)
         if traits.frame_format is not None and traits.frame_format.names is not None:
-            found["set_output"] = partial(self._set_output, traits.frame_format)
+            methods["set_output"] = partial(self._set_output, traits.frame_format)
         if traits.session is not None:
-            found["run"] = partial(run_session, self.parsed, self.programs, self.reads)
+            methods["run"] = partial(run_session, self.parsed, self.programs, self.reads)
         if traits.metric in SCORES:
-            found["score"] = partial(compute_score, self)
+            methods["score"] = partial(compute_score, self)
         if self.inverse is not None:
-            found[INVERSE] = self.inverse.inverse_transform
-        return found
+            methods[INVERSE] = self.inverse.inverse_transform
+        return methods
 
     def _method(self, name: str) -> Callable[..., Any]:
-        def method(X: Any, *given: Any, **named: Any) -> Any:  # noqa: N803
-            if given or named:
-                names = find_answers(self.parsed, name, given, named)
-                answers = tuple(getattr(self, answering)(X) for answering in names)
+        def method(X: Any, *arguments: Any, **named: Any) -> Any:  # noqa: N803
+            if arguments or named:
+                names = find_answers(self.parsed, name, arguments, named)
+                answers = tuple(getattr(self, each)(X) for each in names)
                 return answers if len(answers) > 1 else answers[0]
-            return (self._methods.get(name) or self._prepare(name)).answer(X)
+            answering = self._methods.get(name)
+            if answering is None:
+                self._methods[name] = answering = Method(self, name)
+            return answering.answer(X)
 
         method.__name__, method.__qualname__ = name, f"Model.{name}"
         method.__doc__ = (
@@ -279,10 +250,6 @@ class Model(SklearnEstimator):
             f"X has shape (n_rows, {self.n_features_in_}). Arguments of the source are answered, "
             "or refused by the name of what to use instead."
         )
-        return method
-
-    def _prepare(self, name: str) -> Method:
-        self._methods[name] = method = Method(self, name)
         return method
 
     def reading(self, x: Any) -> Model:
@@ -298,18 +265,9 @@ class Model(SklearnEstimator):
             return self
         if self._over_arrays is None:
             parsed = over_arrays(self.parsed)
-            self._over_arrays = (
-                self
-                if parsed is None
-                else Model(parsed, self.target, None, None, self.tuning, self.on_new_dtypes)
-            )
+            options = (None, None, self.tuning, self.on_new_dtypes)
+            self._over_arrays = self if parsed is None else Model(parsed, self.target, *options)
         return self._over_arrays
-
-    def _feature_names_out(
-        self, names: NamesOut, input_features: Sequence[str] | None = None
-    ) -> npt.NDArray[np.object_]:
-        """Return the names of the columns that ``transform`` returns."""
-        return np.array(names.of(input_features, self.schema), dtype=object)
 
     def _set_output(self, frame_format: FrameFormat, *, transform: str | None = None) -> Model:
         """Choose what ``transform`` returns: ``"default"``, ``"pandas"`` or ``"polars"``.
@@ -321,14 +279,13 @@ class Model(SklearnEstimator):
                 f"transform={transform!r} is no output that hbconv knows. Choose 'default', "
                 "'pandas' or 'polars'."
             )
-        if transform is not None:
-            chosen = replace(
-                self.parsed.traits,
-                frame_format=replace(frame_format, library=transform, renames=True),
-            )
-            self.parsed = replace(self.parsed, traits=chosen)
-            self._methods = {}
-            self._over_arrays = None
+        if transform is None:
+            return self
+        frames = replace(frame_format, library=transform, renames=True)
+        traits = replace(self.parsed.traits, frame_format=frames)
+        self.parsed = replace(self.parsed, traits=traits)
+        self._methods = {}
+        self._over_arrays = None
         return self
 
     def compile(self, sample: Any) -> Model:
@@ -348,8 +305,8 @@ class Model(SklearnEstimator):
         table = read_table(sample, self.reads)
         self.dtypes = self.parsed.schema.with_dtypes(table.dtypes).dtypes
         for method in self.parsed.exported:
-            asked = self.programs.asked((method,), table)
-            for _, part in group_rows(self.programs, method, asked):
+            converted = self.programs.asked((method,), table)
+            for _, part in group_rows(self.programs, (method,), converted):
                 self.programs.program((method,), part.dtypes, part.padding)
         self._methods = {}
         return self
@@ -432,17 +389,13 @@ class Model(SklearnEstimator):
         BackendError
             The backend is not torch or torchscript.
         """
-        artifact = (
-            self.programs.fitted(self.parsed.exported, self.dtypes)
-            if self.backend in ("torch", "torchscript")
-            else None
-        )
-        if artifact is None:
+        if self.backend not in ("torch", "torchscript"):
             raise BackendError(
                 f"Backend {self.backend!r} has no torch module. Convert with backend='torch', or "
                 "use model.for_target(backend='torch').module."
             )
-        return artifact.module  # type: ignore[attr-defined]
+        artifact: Any = self.programs.fitted(self.parsed.exported, self.dtypes)
+        return artifact.module
 
     def to(self, device: str) -> Model:
         """Move to a device; returns the model itself."""
@@ -515,25 +468,17 @@ class Model(SklearnEstimator):
         if methods is not None:
             self._only(methods).export(path, format, **options)
             return
-        from hbconv.runtime.storage.export import write_library, write_native
+        if format is None:
+            from hbconv.runtime.storage.export import export_file
 
-        path = Path(path)
-        kind = format or path.suffix
-        if kind == "triton":
-            from hbconv.triton.export import export_repository
-
-            export_repository(self, path, **take_options("triton", options, REPOSITORY_OPTIONS))
-        elif format is not None:
+            export_file(self, Path(path), options)
+            return
+        if format != "triton":
             raise unknown("format", format, ("triton",))
-        elif kind == ".so":
-            chosen = take_options(".so", options, LIBRARY_OPTIONS)
-            write_library(self._exported_by("tvm"), self.dtypes, path, **chosen)
-        elif kind in (".pt", ".pt2") and take_flag(options, "native"):
-            chosen = take_options(kind, options, LIBRARY_OPTIONS)
-            write_native(self._exported_by("tvm"), self.dtypes, path, **chosen)
-        else:
-            known = TORCH_OPTIONS.get(kind, ())
-            store.write(path, self.to_bytes(kind, **take_options(kind, options, known)))
+        from hbconv.triton.export import export_repository
+
+        chosen = take_options("triton", options, REPOSITORY_OPTIONS)
+        export_repository(self, Path(path), **chosen)
 
     def to_bytes(
         self, suffix: str = ".hbc", device: str | None = None, *, compiled: bool = False
@@ -557,24 +502,9 @@ class Model(SklearnEstimator):
         """
         if suffix == ".hbc":
             return self._bytes()
-        from hbconv.runtime.storage.export import find_writer
+        from hbconv.runtime.storage.export import export_bytes
 
-        writer = find_writer(f"model{suffix}", take_flag({"compiled": compiled}, "compiled"))
-        programs = self._exported_by(writer.backend)
-        own = self.target.device if suffix in (".pt", ".pt2") else "cpu"
-        device = str(device or own)
-        if device.partition(":")[0] not in ("cpu", "cuda"):
-            raise unknown("device", device, ("cpu", "cuda"))
-        target = programs.target.replace(device=device)
-        return writer.write(Programs(self.parsed, target, tuning=self.tuning), self.dtypes)
-
-    def _exported_by(self, backend: str) -> Programs:
-        """Return the programs of a backend, or raise BackendError where no file can hold them."""
-        from hbconv.runtime.storage.export import require_exportable
-
-        require_exportable(self.parsed, self.reads)
-        log_export(name_dtypes(self.dtypes, range(self.n_features_in_)))
-        return self.for_target(backend=backend, device="cpu").programs
+        return export_bytes(self, suffix, device, compiled=compiled)
 
     def _only(self, methods: Iterable[str]) -> Model:
         """Return the model with some of its methods, or raise OptionError."""
@@ -601,16 +531,16 @@ class Model(SklearnEstimator):
 
     def __reduce__(self) -> tuple[Callable[..., Model], tuple[bytes]]:
         # A pickle is trusted already.
-        made = partial(_from_bytes, trusted=True, on_new_dtypes=self.on_new_dtypes)
-        return made, (self._bytes(),)
+        load = partial(_from_bytes, trusted=True, on_new_dtypes=self.on_new_dtypes)
+        return load, (self._bytes(),)
 
     def __getstate__(self) -> dict[str, Any]:
         # skops writes this, and its files are read as saved models are: no stored code runs.
         return {"file": self._bytes(), "on_new_dtypes": self.on_new_dtypes}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        made = _from_bytes(state["file"], on_new_dtypes=state["on_new_dtypes"])
-        vars(self).update(vars(made))
+        model = _from_bytes(state["file"], on_new_dtypes=state["on_new_dtypes"])
+        vars(self).update(vars(model))
 
 
 def load(
@@ -657,11 +587,8 @@ def _from_bytes(
     on_new_dtypes: OnNewDtypes | None = None,
 ) -> Model:
     stored = store.unpack(data, trusted=trusted)
-    changes = {
-        k: v
-        for k, v in {"backend": backend, "device": device}.items()
-        if v is not None and v != getattr(stored.target, k)
-    }
+    options = {"backend": backend, "device": device}
+    changes = {k: v for k, v in options.items() if v not in (None, getattr(stored.target, k))}
     if changes:
         stored = replace(stored, programs={})
     target = stored.target.replace(**changes)

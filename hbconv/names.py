@@ -74,7 +74,7 @@ def printable(text: str) -> str:
     r"""Return text as a terminal shows it: controls of a file's names and values are escaped.
 
     Ends of lines and tabs stay. Other controls move the cursor, set the title of the window, or
-    hide what stands before. Half a surrogate pair cannot be printed at all.
+    hide what is before. Half a surrogate pair cannot be printed at all.
 
     Examples
     --------

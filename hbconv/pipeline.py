@@ -27,7 +27,7 @@ from hbconv.backends import Artifact, find_backend
 from hbconv.containers import ChoosesNearest, Graph, Node
 from hbconv.containers.guard import Guard, find_guard
 from hbconv.cost_model.tuning_record import Tuning
-from hbconv.log import log_compiled, log_optimized
+from hbconv.errors import log_compiled, log_optimized
 from hbconv.lower import DENSE, Lowered, Padding, find_choosing, is_costly, lower
 from hbconv.optimize import optimize, simplify_exactly
 from hbconv.optimize.contender import Contender, Problem, Tuned, find_tuned
@@ -85,10 +85,10 @@ class Planned:
         """What the rules make of the graph by prediction."""
         backend = find_backend(self.target.backend)
         began = perf_counter()
-        found = optimize(self.typed, self.target)
+        optimized = optimize(self.typed, self.target)
         seconds = perf_counter() - began
-        log_optimized(len(self.typed.nodes()), len(found.graph.nodes()), seconds)
-        return Problem(self.typed, self.target, backend, found)
+        log_optimized(len(self.typed.nodes()), len(optimized.graph.nodes()), seconds)
+        return Problem(self.typed, self.target, backend, optimized)
 
     @cached_property
     def tuned(self) -> Tuned | None:
@@ -119,6 +119,7 @@ class Planned:
         """The plans of other numbers of rows, where they are worth programs of their own."""
         measured = self.tuned.records if self.tuned else {}
         predicted = plan_rows(self.optimized, self.target, self.problem.backend, self.plan)
+        # Times that were measured overrule predictions.
         chosen = [plan for plan in predicted if plan.bucket not in measured]
         return (*chosen, *(self.tuned.row_plans if self.tuned else ()))
 
@@ -221,6 +222,7 @@ def with_dtypes(parsed: Graph, dtypes: tuple[str, ...], *, sparse: bool = False)
     """
     graph = parsed.for_rows(sparse=sparse)
     typed = graph.with_schema(graph.schema.with_dtypes(dtypes))
+    # As infinity among ints: the dtype rules it out.
     return replace(typed, checks=tuple(check for check in typed.checks if not check.node.never))
 
 
@@ -237,8 +239,8 @@ def guard_rows(graph: Graph, target: Target, padding: Padding = DENSE) -> Guard:
     Conditions on what costly members of the model compute are asked of the program's own values on
     every backend: numpy took 200 times as long for the distances of a stacked KNeighborsClassifier.
     """
-    asked = find_backend(target.backend).tiled or target.device != "cpu"
-    flags = asked and target.precision == "exact" and padding == DENSE
+    guards = find_backend(target.backend).tiled or target.device != "cpu"
+    flags = guards and target.precision == "exact" and padding == DENSE
     return find_guard(graph, flags=flags, is_costly=partial(is_costly, graph, padding=padding))
 
 
@@ -246,6 +248,7 @@ def share_guarded(graph: Graph, guard: Guard, target: Target) -> tuple[Graph, tu
     """Return the graph with the codes that it shares with its flags, and these flags."""
     inside = simplify_exactly(graph, [check.node for check in guard.inside])
     inside = plan_like(graph, inside)
+    # Flags look codes up as outputs do: one look-up serves both.
     if "merge_codes" not in target.without:
         graph, inside = share_codes(graph, inside)
     return graph, (*inside, *guard.proofs)

@@ -10,7 +10,7 @@ Precision = Literal["exact", "fast"]
 _CACHE = 32 << 20
 """Bytes of temporaries that one core works on fastest.
 
-Fewer make more calls of operators. More are mapped anew at each call, as glibc keeps no larger
+Fewer make more calls of operators. More are mapped again at each call, as glibc keeps no larger
 block of memory.
 """
 _LEAST_ROWS = 64

@@ -13,8 +13,8 @@ __all__ = ["Artifact", "Backend", "backend_names", "find_backend", "find_install
 
 FASTEST_FIRST = ("tvm", "torch", "reference")
 """Backends that serve where none is named."""
-SHARED = ("base", "cuda")
-"""What backends are made of: their protocol, and the CUDA kernels of ``torch`` and ``tvm``."""
+SHARED = ("base", "cuda", "interface")
+"""What backends share: their protocol, CUDA kernels, and the interface of files."""
 
 
 @cache

@@ -79,6 +79,7 @@ def bytes_alive(program: TensorProgram, device: str = "cpu") -> int:
     >>> bytes_alive(b.program({"y": -(-(x + x))}))
     48
     """
+    # A value lives until its last use, so the peak is below the sum of all.
     last = last_uses(program)
     alive = most = 0
     ending: dict[int, int] = {}
@@ -125,6 +126,7 @@ def rows_in_time(program: TensorProgram, target: Target) -> int:
 
 def chunks(rows: int, size: int) -> Iterator[slice]:
     """Slices that cover the rows; one empty slice where there are none."""
+    # No rows are one empty chunk, so that a program gives outputs of the right shape.
     yield slice(0, min(rows, size))
     for start in range(size, rows, size):
         yield slice(start, min(start + size, rows))
@@ -141,6 +143,7 @@ def run_in_chunks(
     {'y': array([ 0, -1, -2, -3, -4])}
     """
     rows = len(next(iter(inputs.values()), ()))
+    # One run needs no slices, and no join.
     if rows <= size:
         return run(inputs)
     parts = [

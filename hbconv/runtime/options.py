@@ -1,17 +1,29 @@
-"""Check the options of a conversion before any work is done."""
+"""Check the options of a conversion before any work is done.
+
+Substitutes: an installed backend for a loaded model, where its own is not installed.
+"""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, get_args
 
-from hbconv.backends import Backend, find_backend
-from hbconv.errors import BackendError, OptionError
+from hbconv.backends import Backend, find_backend, find_installed
+from hbconv.errors import BackendError, MissingPackageError, OptionError
 from hbconv.names import guess, unknown
 from hbconv.target import Precision, Target
 
-__all__ = ["change_target", "check_options", "check_values", "take_flag", "take_options"]
+__all__ = [
+    "change_target",
+    "check_options",
+    "check_values",
+    "find_runnable",
+    "find_substitute",
+    "take_flag",
+    "take_options",
+]
 
 _TREE_OPS = ("native", "core")
 
@@ -62,14 +74,14 @@ def check_values(target: Target) -> Target:
 
 
 def take_options(
-    kind: str, options: Mapping[str, Any], known: tuple[str, ...]
+    kind: str, options: Mapping[str, Any], names: tuple[str, ...]
 ) -> Mapping[str, Any]:
     """Return the options of an export, or raise OptionError where one is not of its kind."""
     for name in options:
-        if name not in known:
-            takes = f"It takes {', '.join(known)}." if known else "It takes none."
+        if name not in names:
+            takes = f"It takes {', '.join(names)}." if names else "It takes none."
             raise OptionError(
-                f"An export to {kind!r} has no option {name!r}.{guess(name, known)} {takes}"
+                f"An export to {kind!r} has no option {name!r}.{guess(name, names)} {takes}"
             )
     return options
 
@@ -82,9 +94,9 @@ def take_flag(options: dict[str, Any], name: str) -> bool:
     return value
 
 
-def _require_known(option: str, value: object, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise unknown(option, value, known)
+def _require_known(option: str, value: object, values: tuple[str, ...]) -> None:
+    if value not in values:
+        raise unknown(option, value, values)
 
 
 def _require_positive(option: str, value: object) -> None:
@@ -116,3 +128,35 @@ def _require_cuda(number: int, backend: Backend) -> None:
             f"Device 'cuda:{number}' is not available: {who} sees {count} CUDA devices. Use "
             f"device='cpu', or install {way}."
         )
+
+
+def find_runnable(target: Target, *, stored: bool) -> Target:
+    """Return the target that a file was saved for, or a substitute.
+
+    Parameters
+    ----------
+    target : Target
+    stored : bool
+        The file holds compiled programs.
+    """
+    try:
+        backend = find_backend(target.backend)
+        # Stored programs of some backends run without the packages that compiled them.
+        if not (stored and backend.runs_stored):
+            backend.require_packages()
+    except MissingPackageError as error:
+        return find_substitute(target, error)
+    return target
+
+
+def find_substitute(target: Target, error: MissingPackageError) -> Target:
+    """Return the target for the fastest backend that is installed, and warn that it is slower."""
+    name = find_installed(target.device)
+    warnings.warn(
+        f"{error}. Until then backend {name!r} computes what is not compiled yet, more slowly. Or "
+        "call model.compile(sample) with rows of these dtypes where it is installed, save the "
+        "model, and load it with trusted=True.",
+        UserWarning,
+        stacklevel=2,
+    )
+    return target.replace(backend=name, strategy=None)

@@ -117,6 +117,7 @@ class Program:
 
     def unchecked(self) -> Program:
         """Return the same program without its checks: rows that they refuse get some answer."""
+        # An empty guard: nothing is scanned, flagged or evaluated.
         host = replace(self.host, guard=Guard())
         return replace(self, host=host, check=Checker(host.schema, host.guard, host.padding))
 
@@ -124,6 +125,7 @@ class Program:
         """Compute the methods' values, or raise InputError where a check refuses the rows."""
         self.check(table)
         values = self.run(table)
+        # Flags are no answer, so they leave the values here.
         if self.guard.flags_rows and values.pop(FLAGGED).any():
             self.check.flagged(table)
         return values
@@ -141,6 +143,7 @@ class Program:
 def digest_of(parsed: Graph, methods: tuple[str, ...]) -> str:
     """Return a digest of some methods of a graph and its checks: others have other programs."""
     graph = parsed.only(*methods)
+    # Forms too: they decide which outputs a program has.
     keys = [f"{name} {output.form!r}" for name, output in graph.outputs.items()]
     keys += [node.key for node in graph.output_roots]
     keys += [check.node.key for check in (*graph.checks, *graph.warnings)]

@@ -13,8 +13,7 @@ from typing import Literal, get_args
 
 from hbconv.containers import Graph
 from hbconv.containers.schema import MOST_EXACT_INT, WEAK_INT, WIDER
-from hbconv.errors import InputError
-from hbconv.log import log_converted
+from hbconv.errors import InputError, log_converted
 from hbconv.lower import Padding
 from hbconv.names import unknown
 from hbconv.runtime.inputs.table import Reads, Table
@@ -73,14 +72,14 @@ class ChosenPrograms:
         self.on_new_dtypes = on_new_dtypes
         self._choices: dict[Key, Conversion] = {}
 
-    def converted(self, table: Table, methods: tuple[str, ...], known: Iterable[Key]) -> Table:
+    def converted(self, table: Table, methods: tuple[str, ...], there: Iterable[Key]) -> Table:
         """Return rows in the dtypes of the program that answers them.
 
         Parameters
         ----------
         table : Table
         methods : tuple of str
-        known : iterable of Key
+        there : iterable of Key
             Programs that are there.
 
         Raises
@@ -90,10 +89,11 @@ class ChosenPrograms:
         """
         key = (methods, table.dtypes, table.padding)
         choice = self._choices.get(key)
+        # Not remembered: dtypes of no rows say nothing of the rows to come.
         if choice is None and not table.rows and self.on_new_dtypes != "compile":
-            return table.converted(self._of_no_rows(key, list(known)))
+            return table.converted(self._of_no_rows(key, list(there)))
         if choice is None:
-            choice = self._choose(key, list(known))
+            choice = self._choose(key, list(there))
             self._choices[key] = choice
         if choice.dtypes == table.dtypes:
             return table
@@ -116,43 +116,46 @@ class ChosenPrograms:
     def asked(self, table: Table, methods: tuple[str, ...]) -> Table:
         """Return rows in the dtypes of a program that may be compiled for them."""
         choice = self._widened((methods, table.dtypes, table.padding))
+        # A program that is about to be compiled may serve rows that were converted before.
         self._choices.clear()
         return table.converted(choice.dtypes)
 
-    def _choose(self, key: Key, known: list[Key]) -> Conversion:
-        methods, given, padding = key
-        alike = [(of, dtypes) for of, dtypes, form in known if form.written == padding.written]
-        own = [dtypes for of, dtypes in alike if of == methods]
+    def _choose(self, key: Key, keys: list[Key]) -> Conversion:
+        methods, wanted, padding = key
+        # Rows that came as a sparse matrix may be computed otherwise by the source.
+        alike = [(of, dtypes) for of, dtypes, form in keys if form.written == padding.written]
+        of_method = [dtypes for of, dtypes in alike if of == methods]
         others = [dtypes for of, dtypes in alike if of != methods]
-        there = list(dict.fromkeys((*own, *others)))
-        if given in own or (given in there and not own):
-            return Conversion(given)
+        # Programs of this method first: others have yet to be compiled for it.
+        there = list(dict.fromkeys((*of_method, *others)))
+        if wanted in of_method or (wanted in there and not of_method):
+            return Conversion(wanted)
         for dtypes in there:
-            found = self._conversion(key, dtypes)
-            if found is not None:
-                return found
+            conversion = self._conversion(key, dtypes)
+            if conversion is not None:
+                return conversion
         if self.on_new_dtypes == "compile" or not there:
             return self._widened(key)
-        wider = next((dtypes for dtypes in there if self._holds(dtypes, given)), None)
+        wider = next((dtypes for dtypes in there if self._holds(dtypes, wanted)), None)
         if self.on_new_dtypes == "convert" and wider is not None:
-            log_converted(self.reads.owner, self._named(given), self._named(wider))
-            return Conversion(wider, self._ints(given, wider))
+            log_converted(self.reads.owner, self._named(wanted), self._named(wider))
+            return Conversion(wider, self._ints(wanted, wider))
         compiled = " and for ".join(map(self._named, there))
         raise InputError(
-            f"The rows are of {self._named(given)}, and this model was compiled for {compiled}. "
+            f"The rows are of {self._named(wanted)}, and this model was compiled for {compiled}. "
             f"{self.reads.owner} may answer such rows otherwise. {_REMEDY}"
         )
 
-    def _of_no_rows(self, key: Key, known: list[Key]) -> Dtypes:
+    def _of_no_rows(self, key: Key, there: list[Key]) -> Dtypes:
         """Choose for no rows, whose dtypes may be those of an empty list: any program will do."""
         try:
-            return self._choose(key, known).dtypes
+            return self._choose(key, there).dtypes
         except InputError:
-            return next(dtypes for _, dtypes, _ in known)
+            return next(dtypes for _, dtypes, _ in there)
 
     def _holds(self, dtypes: Dtypes, given: Dtypes) -> bool:
         pairs = zip(self._read(given, dtypes), dtypes, strict=True)
-        return all(own == wide or wide in WIDER.get(own, ()) for own, wide in pairs)
+        return all(narrow == wide or wide in WIDER.get(narrow, ()) for narrow, wide in pairs)
 
     def _conversion(self, key: Key, dtypes: Dtypes) -> Conversion | None:
         """Return the conversion to other dtypes that changes no answer."""

@@ -18,17 +18,16 @@ from typing import TYPE_CHECKING
 from hbconv.backends import Artifact, find_backend
 from hbconv.containers import Graph
 from hbconv.cost_model.tuning_record import BUCKETS, Bucket, Tuning
-from hbconv.errors import BackendError, HbconvError, MissingPackageError
-from hbconv.log import log_slower
+from hbconv.errors import BackendError, HbconvError, MissingPackageError, log_slower
 from hbconv.lower import DENSE, TIED, Lowered, Padding
 from hbconv.runtime.batching import bytes_given, rows_in_time, rows_per_chunk
 from hbconv.runtime.checks import Checker
 from hbconv.runtime.inputs.table import Table
+from hbconv.runtime.options import find_substitute
 from hbconv.runtime.outputs.dataframes import Framing
 from hbconv.runtime.program import HostSide, Key, Program, StoredProgram, digest_of
 from hbconv.runtime.program_choice import ChosenPrograms, OnNewDtypes, name_dtypes
 from hbconv.runtime.row_artifact import FITTED, RowArtifact, Variant, other_files, own_files
-from hbconv.runtime.substitute import find_substitute
 from hbconv.runtime.tied_rows import Finisher, TiedRows, first_files, rest_files, rest_program
 from hbconv.target import Target
 from hbconv.tensor import TensorProgram
@@ -57,7 +56,7 @@ class CompiledProgram:
     rows : tuple of str
         Numbers of rows that have a variant of their own.
     loaded : bool
-        It is ready to run. Else it lies in the file that the model came from, and is read when it
+        It is ready to run. Else it is in the file that the model came from, and is read when it
         is first called.
     """
 
@@ -111,6 +110,7 @@ class Programs:
         self._takes_entries: dict[tuple[tuple[str, ...], tuple[str, ...]], bool] = {}
         self._framings: dict[tuple[tuple[str, ...], str], Framing] = {}
         self._substitute: Programs | None = None
+        # Reentrant: ``planned`` and ``lowered`` take it again inside ``program``.
         self._lock = RLock()
         self._is_told = False
         self._tell(max((program.host.slowdown for program in self._stored.values()), default=1.0))
@@ -130,6 +130,7 @@ class Programs:
         with self._lock:
             try:
                 yield
+            # These say what is wrong; anything else comes from a graph that no parser made.
             except (HbconvError, MemoryError):
                 raise
             except Exception as error:
@@ -143,9 +144,9 @@ class Programs:
     ) -> Program:
         """Return a program, compiling it the first time."""
         key = (methods, dtypes, padding)
-        found = self.compiled.get(key)
-        if found is not None:
-            return found
+        compiled = self.compiled.get(key)
+        if compiled is not None:
+            return compiled
         with self.compiling():
             if key not in self.compiled:
                 self.compiled[key] = self._compile(key)
@@ -188,6 +189,7 @@ class Programs:
     def framing(self, dtypes: tuple[str, ...], library: str) -> Framing:
         """Return what the columns of frames are, of rows whose columns have these dtypes."""
         key = (dtypes, library)
+        # Types of a graph are inferred once for all rows of these dtypes.
         if key not in self._framings:
             typed = self.parsed.with_schema(self.parsed.schema.with_dtypes(dtypes))
             self._framings[key] = Framing.of(typed.outputs["transform"], library)
@@ -239,6 +241,7 @@ class Programs:
         with self.compiling():
             if (dtypes, sparse) not in self._planned:
                 planned = Planned(self.parsed, dtypes, self.target, sparse, self.tuning)
+                # Run under the lock, so that no two threads optimize one graph.
                 _ = planned.graph
                 self._planned[dtypes, sparse] = planned
             return self._planned[dtypes, sparse]
@@ -262,6 +265,7 @@ class Programs:
         key = (methods, dtypes, DENSE)
         with self.compiling():
             stages = self.compilation(*key)
+            # The program of calls has outputs that a module must not have.
             if stages.guard.flags_rows or stages.choosing:
                 return self._unguarded(stages)
             if key not in self._fitted and not self._read(key):
@@ -280,6 +284,7 @@ class Programs:
         try:
             return self._own(key)
         except MissingPackageError as error:
+            # A model converted here needs its backend; a loaded one may not find it.
             if not self._stored:
                 raise
             if self._substitute is None:
@@ -289,9 +294,9 @@ class Programs:
 
     def _own(self, key: Key) -> Program:
         """Read a stored program back, or compile it."""
-        found = self._read(key)
-        if found is not None:
-            return found
+        program = self._read(key)
+        if program is not None:
+            return program
         stages = self.compilation(*key)
         fitted = self._fitted.setdefault(key, self.variant(stages))
         whole = RowArtifact(fitted, self._other_variants(stages))
@@ -304,6 +309,7 @@ class Programs:
         None if there is none, it is of another graph, or this machine cannot run it.
         """
         stored = self._stored.get(key)
+        # A file may hold a program of another graph, by accident or by intent.
         if stored is None or stored.digest != digest_of(self.parsed, key[0]):
             return None
         backend = find_backend(self.target.backend)
@@ -337,13 +343,15 @@ class Programs:
         """Compile a variant for each other plan."""
         plans = {row_plan.bucket: row_plan.plan for row_plan in stages.planned.row_plans}
         distinct = {plan.strategies: plan for plan in plans.values()}
-        made = {name: self.variant(replace(stages, plan=p)) for name, p in distinct.items()}
-        return {bucket: made[plan.strategies] for bucket, plan in plans.items()}
+        # Buckets of one plan share its compiled code.
+        variants = {name: self.variant(replace(stages, plan=p)) for name, p in distinct.items()}
+        return {bucket: variants[plan.strategies] for bucket, plan in plans.items()}
 
     def variant(self, stages: Compilation) -> Variant:
         """Compile a program with the plan of its stages."""
         fitted = Variant(stages.emitted(), self._chunk(stages.prepared))
         if TIED not in stages.lowered.program.outputs:
+            # Between two runs Python hears Ctrl-C.
             quick = rows_in_time(stages.lowered.program, self.target)
             return replace(fitted, chunk=min(fitted.chunk, quick))
         rest = self._rest(stages)

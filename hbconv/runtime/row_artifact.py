@@ -62,6 +62,7 @@ class RowArtifact(Artifact):
 
     def variant(self, rows: int) -> Variant:
         """Return the variant that runs so many rows."""
+        # ``bisect_left``: a bucket holds its own last number of rows.
         return self._variants[bisect_left(self._limits, rows)]
 
     def run(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
@@ -75,15 +76,19 @@ class RowArtifact(Artifact):
     def bind(self, rows: int) -> Bound | None:
         """Bind the variant for so many rows."""
         variant = self.variant(rows)
+        # Bound memory takes all rows at once, which more than a chunk must not be.
         return variant.artifact.bind(rows) if rows <= variant.chunk else None
 
     def files(self) -> dict[str, bytes]:
         """Return the files of all variants, those of other buckets in folders that name them."""
-        found = dict(self.fitted.artifact.files())
+        all_files = dict(self.fitted.artifact.files())
+        # Buckets of one variant share its files.
         for variant in dict.fromkeys(self.others.values()):
             folder = self._folder(variant)
-            found |= {f"{folder}/{name}": data for name, data in variant.artifact.files().items()}
-        return found
+            all_files |= {
+                f"{folder}/{name}": data for name, data in variant.artifact.files().items()
+            }
+        return all_files
 
     def chunks(self) -> dict[str, int]:
         """Return the rows that each variant takes at once, by the folder of its files."""
@@ -122,12 +127,12 @@ def other_files(
     >>> [(folder, [str(b) for b in of], files) for folder, of, files in other_files(stored)]
     [('rows-1-17', ['1 row', '17 to 1,000 rows'], {'model.pt': b'few'})]
     """
-    found: dict[str, dict[str, bytes]] = {}
+    by_folder: dict[str, dict[str, bytes]] = {}
     for path, data in files.items():
         folder, _, name = path.rpartition("/")
         if _buckets(folder):
-            found.setdefault(folder, {})[name] = data
-    return [(folder, _buckets(folder), of) for folder, of in found.items()]
+            by_folder.setdefault(folder, {})[name] = data
+    return [(folder, _buckets(folder), of) for folder, of in by_folder.items()]
 
 
 def _folder(buckets: Iterable[Bucket]) -> str:

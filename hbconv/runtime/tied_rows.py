@@ -27,8 +27,7 @@ from hbconv.containers import (
     WrittenSearch,
     topological,
 )
-from hbconv.errors import MissingPackageError
-from hbconv.log import log_search
+from hbconv.errors import MissingPackageError, log_search
 from hbconv.lower import TIED, lower_given, lower_nodes
 from hbconv.runtime.batching import rows_per_chunk, run_in_chunks
 from hbconv.runtime.outputs.tensors import from_array, on_host
@@ -71,21 +70,23 @@ class Finisher:
     @staticmethod
     def of(stages: Compilation, rest: Variant) -> Finisher:
         """Write what finds the choices, beside a variant of ``rest_program``."""
-        known: dict[str, ChoosesNearest] = {}
+        chosen: dict[str, ChoosesNearest] = {}
         rounds = []
         for nodes in _by_depth(stages.choosing):
-            rounds.append(Round(stages, nodes, dict(known)))
-            known |= nodes
+            rounds.append(Round(stages, nodes, dict(chosen)))
+            chosen |= nodes
         inputs = rest_program(stages).types.inputs
         return Finisher(rounds, rest, {name: kind.dtype for name, kind in inputs.items()})
 
     def __call__(self, inputs: Arrays, batch: int) -> dict[str, npt.NDArray[Any]]:
         """Answer rows of a call of so many."""
-        known = dict(inputs)
+        values = dict(inputs)
         for each in self.rounds:
-            known |= each.chosen(known, batch)
-        given = {name: known[name].astype(dtype, copy=False) for name, dtype in self.dtypes.items()}
-        return self.rest.run(given)
+            values |= each.chosen(values, batch)
+        rest_inputs = {
+            name: values[name].astype(dtype, copy=False) for name, dtype in self.dtypes.items()
+        }
+        return self.rest.run(rest_inputs)
 
 
 class Round:
@@ -107,10 +108,12 @@ class Round:
         known: Mapping[str, ChoosesNearest],
     ) -> None:
         self._stages, self._nodes, self._known = stages, nodes, known
+        # One program computes what all nodes of a round read, and shares what they have in common.
         read = {f"{part} of {name}": of for name, node in nodes.items() for part, of in _read(node)}
         self._program = self._lowered(read, known)
         self._searches: dict[tuple[tuple[str, ...], tuple[bool, ...]], _Search] = {}
         widest = max(node.entries.type.width for node in nodes.values())
+        # 8 bytes for each entry of float64.
         most = max(1, stages.target.memory // (8 * MATRICES * widest))
         self._size = min(most, rows_per_chunk(self._program, stages.target))
 
@@ -126,20 +129,23 @@ class Round:
     def _chosen(self, inputs: Arrays, batch: int) -> dict[str, npt.NDArray[Any]]:
         values = evaluate(self._program, inputs)
         by_formula = _Entries(batch)
-        known: dict[str, npt.NDArray[Any]] = {}
-        found: dict[str, npt.NDArray[Any]] = {}
+        entries_of: dict[str, npt.NDArray[Any]] = {}
+        choices: dict[str, npt.NDArray[Any]] = {}
         for name, node in self._nodes.items():
-            own = {part: values[f"{part} of {name}"] for part, _ in _read(node)}
+            parts = {part: values[f"{part} of {name}"] for part, _ in _read(node)}
             formula = node.by_formula
-            if formula and (not _is_written(node) or formula.rounds(own["rows"])):
-                own["entries"] = by_formula.entries(formula, own["rows"])
+            # Written searches need the costly formula only where its rounding decides.
+            if formula and (not _is_written(node) or formula.rounds(parts["rows"])):
+                parts["entries"] = by_formula.entries(formula, parts["rows"])
             if _is_written(node):
-                known |= {name: own["entries"].astype(np.float64)} if "entries" in own else {}
+                entries_of |= (
+                    {name: parts["entries"].astype(np.float64)} if "entries" in parts else {}
+                )
                 continue
-            found[name] = _partitioned(node, own)
-            found[_near(name)] = np.take_along_axis(own["entries"], found[name], axis=1)
-        given = {f"entries of {name}": array for name, array in known.items()}
-        return found | self._search(tuple(known), batch)({**inputs, **given})
+            choices[name] = _partitioned(node, parts)
+            choices[_near(name)] = np.take_along_axis(parts["entries"], choices[name], axis=1)
+        searched = {f"entries of {name}": array for name, array in entries_of.items()}
+        return choices | self._search(tuple(entries_of), batch)({**inputs, **searched})
 
     def _search(self, given: tuple[str, ...], batch: int) -> _Search:
         """Return what searches where some entries are given, in a call of so many rows."""
@@ -175,6 +181,7 @@ class _Search:
         if not self._program.outputs:
             return {}
         self._rows += len(next(iter(inputs.values())))
+        # Compiling takes half a second, in which numpy searches a thousand rows.
         if self._rows < WORTH_COMPILING or self._artifact is None:
             return evaluate(self._program, inputs)
         return self._artifact.run({name: inputs[name] for name in self._names})
@@ -200,6 +207,7 @@ class _Entries:
 
     def entries(self, formula: Formula, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the entries of rows that outlive this."""
+        # By identity, as an array has no hash; the rows outlive this.
         key = (replace(formula, of=None), id(rows))
         if key not in self._known:
             self._known[key] = formula.entries(rows, self._batch)
@@ -212,6 +220,7 @@ def _partitioned(node: ChoosesNearest, values: Arrays) -> npt.NDArray[np.int32]:
     assert isinstance(node.by_dtype, PartitionSearch)  # noqa: S101
     entries = values["entries"]
     rows = np.flatnonzero(values["where"]) if node.where else np.arange(len(entries))
+    # In rows where no tie matters any choice will do, so position 0 stays.
     chosen = np.zeros((len(entries), node.count), np.int32)
     if len(rows):
         chosen[rows] = node.by_dtype.choose(entries[rows], node.count)

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
 import numpy.typing as npt
 
+from hbconv.array import Array
 from hbconv.errors import HbconvError, MissingPackageError, OptionError
 from hbconv.names import EXPLANATIONS, guess
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hbconv.containers import Graph
+    from hbconv.containers import Graph, NamesOut
 
 __all__ = ["SCORES", "SklearnEstimator", "SourceMethods", "compute_score", "explain_absence"]
 
@@ -118,6 +120,34 @@ class SklearnEstimator(SourceMethods):
     """What scikit-learn asks of an estimator that is fitted and never fitted again."""
 
     parsed: Graph
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of input columns."""
+        return len(self.parsed.schema.columns)
+
+    @property
+    def feature_names_in_(self) -> npt.NDArray[np.object_]:
+        """Names of the input columns, if the source model was fitted on named ones."""
+        if not self.parsed.schema.named:
+            raise AttributeError("feature_names_in_")
+        return np.array(self.parsed.schema.names, dtype=object)
+
+    @property
+    def classes_(self) -> npt.NDArray[Any] | list[npt.NDArray[Any]]:
+        """Class labels of a classifier; of one with several targets, a list."""
+        if self.parsed.traits.classes is None:
+            raise AttributeError("classes_")
+        classes = self.parsed.traits.classes
+        if isinstance(classes, Array):
+            return classes.data.copy()
+        return [labels.data.copy() for labels in classes]
+
+    def _feature_names_out(
+        self, names: NamesOut, input_features: Sequence[str] | None = None
+    ) -> npt.NDArray[np.object_]:
+        """Return the names of the columns that ``transform`` returns."""
+        return np.array(names.of(input_features, self.parsed.schema), dtype=object)
 
     def fit(self, *_: object, **__: object) -> Self:
         """Refuse: a compiled model is not fitted again."""

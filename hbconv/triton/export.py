@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hbconv.backends import find_backend
+from hbconv.backends.interface import Interface, lower_with_checks
 from hbconv.errors import OptionError, StoreError
-from hbconv.interface import Interface, lower_with_checks
 from hbconv.names import unknown
 from hbconv.triton.rows import Exportable, ModelConfig, RowReader, TritonTensor
 
 if TYPE_CHECKING:
-    from hbconv.interface import FileOutput
+    from hbconv.backends.interface import FileOutput
 
 __all__ = ["export_repository"]
 

@@ -13,10 +13,10 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from hbconv.backends.interface import require_one_meaning, text_codes
 from hbconv.containers import Codes, Entries, Graph, Schema, Vocabulary, topological
 from hbconv.containers.extractors import Texts
 from hbconv.errors import BackendError
-from hbconv.interface import require_one_meaning, text_codes
 from hbconv.runtime.programs import Programs
 from hbconv.target import Target
 

@@ -10,7 +10,7 @@ import numpy as np
 from hbconv.containers import Entries, topological
 from hbconv.containers.extractors import Extractor
 from hbconv.parse import parse
-from hbconv.runtime.inputs.sequences import read_items
+from hbconv.runtime.inputs.records import read_items
 from hbconv.runtime.text import grams, term_table, vectorize
 from hbconv.runtime.text.vectorize import extract
 

@@ -9,11 +9,11 @@ import numpy as np
 import onnx
 
 from hbconv import __version__
+from hbconv.backends.interface import labels, text_codes
 from hbconv.backends.onnx.emit import emit_program
 from hbconv.backends.onnx.writer import GraphWriter, Tensor
 from hbconv.containers import Cube
 from hbconv.errors import BackendError
-from hbconv.interface.interface import labels, text_codes
 from hbconv.lower import CodesFeed, EntriesFeed, Feed, Lowered, lower, lower_nodes
 
 if TYPE_CHECKING:

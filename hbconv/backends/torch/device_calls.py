@@ -21,8 +21,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from hbconv.errors import BackendError
-from hbconv.log import log_no_graph
+from hbconv.errors import BackendError, log_no_graph
 
 __all__ = ["DIRECT_OPERATORS", "Call", "Cuda", "DeviceCalls", "Graphs", "Streams"]
 

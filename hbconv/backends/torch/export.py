@@ -14,14 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from hbconv.backends.torch import BACKEND, export_module
-from hbconv.backends.torch.jit import load, save, trace
-from hbconv.backends.torch.module import TensorModule
-from hbconv.backends.torch.nearest import forms_for
-from hbconv.backends.torch.script_wrapper import wrap_program
-from hbconv.backends.torch.tracing import script_children
-from hbconv.containers import Output
-from hbconv.interface import (
+from hbconv.backends.interface import (
     FileOutput,
     Interface,
     inputs_with_codes,
@@ -30,12 +23,19 @@ from hbconv.interface import (
     lower_with_checks,
     text_columns,
 )
+from hbconv.backends.torch import BACKEND, export_module
+from hbconv.backends.torch.jit import load, save, trace
+from hbconv.backends.torch.module import TensorModule
+from hbconv.backends.torch.nearest import forms_for
+from hbconv.backends.torch.script_wrapper import wrap_program
+from hbconv.backends.torch.tracing import script_children
+from hbconv.containers import Output
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from hbconv.backends.interface import FileInput
     from hbconv.containers import Graph
-    from hbconv.interface import FileInput
     from hbconv.lower import Lowered
     from hbconv.target import Target
 

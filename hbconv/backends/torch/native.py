@@ -14,15 +14,20 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 from torch import Tensor, nn
 
+from hbconv.backends.interface import (
+    Interface,
+    inputs_with_codes,
+    inputs_with_text,
+    lower_with_checks,
+)
 from hbconv.backends.torch import export_module
 from hbconv.backends.torch.export import CheckedModule, CodeBounds, save_exported, save_torchscript
 from hbconv.backends.torch.jit import trace
 from hbconv.errors import MissingPackageError
-from hbconv.interface import Interface, inputs_with_codes, inputs_with_text, lower_with_checks
 
 if TYPE_CHECKING:
+    from hbconv.backends.interface import FileInput, FileOutput
     from hbconv.containers import Graph
-    from hbconv.interface import FileInput, FileOutput
     from hbconv.target import Target
 
 __all__ = ["NativeOperator", "export_native", "torch_headers"]

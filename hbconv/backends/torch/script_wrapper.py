@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
+from hbconv.backends.interface import FileInput, Interface
 from hbconv.backends.torch.jit import script
-from hbconv.interface import FileInput, Interface
 
 __all__ = ["wrap_program"]
 

@@ -14,26 +14,31 @@ read a table, choose programs, check and compute chunk by chunk, and form the an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
-from hbconv.containers import Entries, Graph, Matrix, Sparse
-from hbconv.runtime.call.cells import Kind, RowCells
-from hbconv.runtime.call.matrix_reader import MatrixPlan, RowsThemselves, plan_matrices
+from hbconv.containers import Entries, Graph, Matrix, Output, Sparse
+from hbconv.errors import BackendError
+from hbconv.runtime.call.matrix_reader import MatrixReader, RowsThemselves, plan_matrices
 from hbconv.runtime.call.memory import UNUSUAL, Call, Memory, remember
-from hbconv.runtime.call.output import Part, answer_parts, form_answer
-from hbconv.runtime.call.row_reader import CellPlan, CellReader
+from hbconv.runtime.call.row_reader import CellPlan, CellReader, Kind, RowCells
 from hbconv.runtime.call.tensor_reader import TensorReader, as_given, is_tensor, read_tensor
 from hbconv.runtime.inputs.read import read_entries, read_table
 from hbconv.runtime.inputs.table import Groups, Reads, Table
-from hbconv.runtime.outputs.answers import in_form
-from hbconv.runtime.outputs.dataframes import framed, library_of, returns_rows
+from hbconv.runtime.outputs.answers import answer, in_form, in_order, join, join_chunks, whole
+from hbconv.runtime.outputs.dataframes import library_of, returns_rows, to_frame
+from hbconv.runtime.outputs.tensors import as_tensors
 from hbconv.runtime.program import Program
 from hbconv.runtime.programs import Programs
 
-__all__ = ["CallContext", "Method", "group_rows"]
+__all__ = ["CallContext", "Method", "Part", "answer_parts", "find_parts", "group_rows"]
+
+Part = tuple[npt.NDArray[np.integer[Any]] | None, Program, Table]
+"""Rows that a program answers: their places among all (None: all), the program, and the rows."""
 
 
 class CallContext(Protocol):
@@ -65,7 +70,9 @@ class Method:
         self._reads = model.reads
         self._output = graph.outputs[name]
         self._frames = graph.traits.frame_format if name == "transform" else None
-        self._plans: dict[Kind | np.dtype[Any], MatrixPlan | RowsThemselves | CellPlan | None] = {}
+        self._plans: dict[
+            Kind | np.dtype[Any], MatrixReader | RowsThemselves | CellPlan | None
+        ] = {}
         self._memory = Memory()
         self._row = self._find_row_reader()
 
@@ -81,14 +88,16 @@ class Method:
             if row is not None:
                 kind, cells = row.kind, row.values
         library = "" if self._frames is None else library_of(self._frames, x)
+        # Frames are made on the host, and many rows of a table have no kind.
         if library or kind is None:
             return self.ordinary(x, library)
+        # Plans are shared by all threads, calls and their memory are not.
         call = self._memory.calls.get(kind) or self._bind(kind, cells)
-        answer = None if call is None else call(cells)
-        if answer is None:
-            answer = self.ordinary(x, library)
+        outputs = None if call is None else call(cells)
+        if outputs is None:
+            outputs = self.ordinary(x, library)
             self._learn(kind, cells, x)
-        return answer
+        return outputs
 
     def ordinary(self, x: Any, library: str = "") -> Any:
         """Answer rows of which nothing is known: as a frame of a library, or else as an array."""
@@ -98,53 +107,49 @@ class Method:
         if not is_tensor(x):
             return self._answer_table(x, library)
         rows = read_tensor(x)
-        answer = None if library else self._tensors(rows)
-        if answer is None:
-            answer = self._answer_table(rows, library)
-        return as_given(answer, x)
+        outputs = None if library else self._tensors(rows)
+        if outputs is None:
+            outputs = self._answer_table(rows, library)
+        return as_given(outputs, x)
 
     def find_program(self, table: Table) -> tuple[Program, Table]:
         """Return the program that answers a table of dense rows, and the table in its dtypes."""
-        ((_, program, part),) = self._parts(table)
+        ((_, program, part),) = find_parts(self._programs, (self._name,), table)
         return program, part
 
     def _answer_table(self, x: Any, library: str) -> Any:
         """Answer rows that the host reads: by their entries, themselves, or a program."""
-        if not library and (extracted := self._extracted(x)) is not None:
+        if not library and (extracted := self._extract(x)) is not None:
             return extracted
         table = read_table(x, self._reads)
         if returns_rows(self._frames, x):
             return x
-        parts = self._parts(table)
-        if library:
-            return self._answer_frame(x, table, parts, library)
+        parts = find_parts(self._programs, (self._name,), table)
         output = self._output.for_rows(sparse=hasattr(table.matrix, "tocsr"))
-        (answer,) = answer_parts(parts, {self._name: output})
-        return form_answer(answer, output, x)
+        if library:
+            return self._answer_frame(x, table, parts, output, library)
+        (outputs,) = answer_parts(parts, {self._name: output})
+        if hasattr(outputs, "tocsr"):
+            return in_form(outputs, output, x)
+        outputs = whole(output, outputs)
+        return as_tensors(outputs, x) if hasattr(x, "detach") else outputs
 
-    def _answer_frame(self, x: Any, table: Table, parts: list[Part], library: str) -> Any:
+    def _answer_frame(
+        self, x: Any, table: Table, parts: list[Part], output: Output, library: str
+    ) -> Any:
         """Answer by a frame, whose columns are those of frame x where all pass unchanged."""
         assert self._frames is not None  # noqa: S101  (they have the library)
-        output = self._output.for_rows(sparse=hasattr(table.matrix, "tocsr"))
         framing = self._programs.framing(table.dtypes, library)
         passed = framing.passed(self._frames, x)
         if passed is None:
-            (answer,) = answer_parts(parts, {self._name: output})
-            return framed(answer, framing, self._frames, x)
+            (outputs,) = answer_parts(parts, {self._name: output})
+            return to_frame(outputs, framing, self._frames, x)
+        # Columns that pass need no program, but its checks may refuse the rows.
         if any(program.guard.refuses_rows for _, program, _ in parts):
             answer_parts(parts, {self._name: output})
         return passed
 
-    def _parts(self, table: Table) -> list[Part]:
-        """Return the programs that answer a table, and the rows of each in its dtypes."""
-        method = (self._name,)
-        groups = group_rows(self._programs, self._name, self._programs.converted(method, table))
-        return [
-            (rows, self._programs.program(method, part.dtypes, part.padding), part)
-            for rows, part in groups
-        ]
-
-    def _extracted(self, x: Any) -> Any:
+    def _extract(self, x: Any) -> Any:
         """Return the rows that the host extracts where they are the answer; else None.
 
         No program adds to them, and one for each size of rows would take longer than they do.
@@ -182,9 +187,10 @@ class Method:
             plan = self._row.plan(row, lambda: self.find_program(read_table(x, self._reads)))
         except UNUSUAL:  # Another row of this kind may do.
             return
+        # Texts of any size are read as tables where those of one size must be.
         remember(self._plans, kind if plan else row.without_entries.kind, plan)
 
-    def _plan_matrices(self, dtype: np.dtype[Any]) -> MatrixPlan | RowsThemselves | None:
+    def _plan_matrices(self, dtype: np.dtype[Any]) -> MatrixReader | RowsThemselves | None:
         return plan_matrices(self._graph, self._programs, self._reads, self._name, dtype.name)
 
     def _find_row_reader(self) -> CellReader | None:
@@ -195,11 +201,51 @@ class Method:
         return CellReader(self._reads, self._name, self._output)
 
 
-def group_rows(programs: Programs, method: str, table: Table) -> Groups:
+def group_rows(programs: Programs, methods: tuple[str, ...], table: Table) -> Groups:
     """Return groups of rows that one program takes: all, or rows of similar sparse sizes."""
     return table.groups(
-        sparse=hasattr(table.matrix, "tocsr") and programs.takes_entries((method,), table.dtypes)
+        sparse=hasattr(table.matrix, "tocsr") and programs.takes_entries(methods, table.dtypes)
     )
+
+
+def find_parts(programs: Programs, methods: tuple[str, ...], table: Table) -> list[Part]:
+    """Return the programs that answer a table, and the rows of each in its dtypes."""
+    return [
+        (rows, programs.program(methods, part.dtypes, part.padding), part)
+        for rows, part in group_rows(programs, methods, programs.converted(methods, table))
+    ]
+
+
+def answer_parts(parts: Sequence[Part], outputs: dict[str, Output]) -> list[Any]:
+    """Answer rows by their programs, in the order of the rows: a list of one answer a method.
+
+    Raises
+    ------
+    BackendError
+        A damaged model reads beyond the end of a table.
+    """
+    answers = [_answer_part(program, table, outputs) for _, program, table in parts]
+    if len(parts) == 1:
+        return answers[0]
+    joined: list[Any] = in_order(join(answers), np.concatenate([rows for rows, _, _ in parts]))
+    return joined
+
+
+def _answer_part(program: Program, table: Table, outputs: dict[str, Output]) -> list[Any]:
+    in_parts = {method: output.in_parts for method, output in outputs.items()}
+
+    def answer_chunk(rows: slice) -> list[Any]:
+        values = program.checked(table.part(rows))
+        return [answer(output, values[method]) for method, output in in_parts.items()]
+
+    try:
+        answers: list[Any] = join_chunks(table.rows, program.chunk, answer_chunk)
+    except IndexError as error:
+        raise BackendError(
+            f"The model reads one of its tables beyond the end ({error}). Convert it again. If "
+            "that does not help, please report this as a defect of hbconv."
+        ) from error
+    return answers
 
 
 def _layout(kind: Any, cells: Any) -> Any:

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.containers import Graph, InputPort, OutputPort, PassedPort, Session
+from hbconv.containers import Graph, InputPort, Output, OutputPort, PassedPort, Session
 from hbconv.errors import InputError, shown
 from hbconv.names import guess, unknown
-from hbconv.runtime.call.output import answer_parts
+from hbconv.runtime.call.page import answer_parts, find_parts
 from hbconv.runtime.inputs.read import read_table
-from hbconv.runtime.inputs.table import Reads, Table
+from hbconv.runtime.inputs.table import Reads
 from hbconv.runtime.outputs.answers import whole
 from hbconv.runtime.programs import Programs
 
@@ -55,56 +55,37 @@ def run_session(
         An input is missing or unknown, or has another shape.
     """
     session = graph.traits.session or Session((), ())
-    ports = [_find(session, name) for name in names] if names is not None else session.outputs
+    ports = [_find_port(session, name) for name in names] if names is not None else session.outputs
     computed = [port for port in ports if isinstance(port, OutputPort)]
-    methods = tuple(dict.fromkeys(port.method for port in computed))
-    rows = _rows(session, feeds, reads)
-    found = _answer(graph, programs, methods, read_table(rows, reads)) if methods else {}
+    outputs = {port.method: graph.outputs[port.method] for port in computed}
+    rows = _join_feeds(session, feeds, reads)
+    answers: dict[str, Any] = {}
+    if outputs:  # one program computes all of them
+        parts = find_parts(programs, tuple(outputs), read_table(rows, reads))
+        answers = dict(zip(outputs, answer_parts(parts, outputs), strict=True))
     return [
-        _passed(feeds[port.source])
+        _pass(feeds[port.source])
         if isinstance(port, PassedPort)
-        else _shaped(found[port.method], port)
+        else _reshape(answers[port.method], outputs[port.method], port)
         for port in ports
     ]
 
 
-def _passed(fed: Any) -> npt.NDArray[Any]:
-    """Return a fed array as it is; texts as objects."""
-    array = np.asarray(fed)
-    return array.astype(object) if array.dtype.kind in "UT" else array
-
-
-def _find(session: Session, name: str) -> OutputPort | PassedPort:
+def _find_port(session: Session, name: str) -> OutputPort | PassedPort:
     for port in session.outputs:
         if port.name == name:
             return port
     raise unknown("output", name, [port.name for port in session.outputs])
 
 
-def _answer(
-    graph: Graph, programs: Programs, methods: tuple[str, ...], table: Table
-) -> dict[str, Any]:
-    """Run one program for all methods, by groups of similar sparse rows."""
-    parts = [
-        (rows, programs.program(methods, part.dtypes, part.padding), part)
-        for rows, part in programs.converted(methods, table).groups(sparse=False)
-    ]
-    outputs = {method: graph.outputs[method] for method in methods}
-    answers = zip(outputs.items(), answer_parts(parts, outputs), strict=True)
-    return {
-        method: answer if hasattr(answer, "tocsr") else whole(output, answer)
-        for (method, output), answer in answers
-    }
-
-
-def _rows(session: Session, feeds: Mapping[str, Any], reads: Reads) -> Any:
+def _join_feeds(session: Session, feeds: Mapping[str, Any], reads: Reads) -> Any:
     """Return the feeds as one matrix, as columns by name, or as mappings."""
-    known = [port.name for port in session.inputs]
+    names = [port.name for port in session.inputs]
     for name in feeds:
-        if name not in known:
-            raise InputError(f"There is no input {shown(name)}.{guess(name, known)}")
+        if name not in names:
+            raise InputError(f"There is no input {shown(name)}.{guess(name, names)}")
     if reads.schema.conventions.items:
-        return _fed(session.inputs[0], feeds)
+        return _find_feed(session.inputs[0], feeds)
     arrays = [_array(port, feeds) for port in session.inputs]
     if len({len(array) for array in arrays}) > 1:
         raise InputError("The inputs have different numbers of rows.")
@@ -117,29 +98,35 @@ def _rows(session: Session, feeds: Mapping[str, Any], reads: Reads) -> Any:
     }
 
 
-def _fed(port: InputPort, feeds: Mapping[str, Any]) -> Any:
+def _find_feed(port: InputPort, feeds: Mapping[str, Any]) -> Any:
     if port.name not in feeds:
         raise InputError(f"Input {port.name!r} is missing.")
     return feeds[port.name]
 
 
 def _array(port: InputPort, feeds: Mapping[str, Any]) -> npt.NDArray[Any]:
-    array = np.asarray(_fed(port, feeds))
+    array = np.asarray(_find_feed(port, feeds))
     if array.ndim == 0 or array.shape[1:] != port.shape:
         shape = ", ".join(map(str, ("rows", *port.shape)))
         raise InputError(f"Input {port.name!r} has shape {array.shape}; it must be ({shape}).")
     return array.reshape(len(array), len(port.columns))
 
 
-def _shaped(values: Any, port: OutputPort) -> Any:
+def _pass(fed: Any) -> npt.NDArray[Any]:
+    """Return a fed array as it is; texts as objects."""
+    array = np.asarray(fed)
+    return array.astype(object) if array.dtype.kind in "UT" else array
+
+
+def _reshape(values: Any, output: Output, port: OutputPort) -> Any:
+    """Return the answer of a method in the shape of its port: its rows may be another axis."""
+    values = values if hasattr(values, "tocsr") else whole(output, values)
     if isinstance(values, list):
         return values
-    if port.keys is None:
-        rows = port.shape.index(-1)
-        whole = np.asarray(values)
-        shape = [len(whole) if size == -1 else size for size in port.shape]
-        return np.moveaxis(
-            whole.reshape(len(whole), *(n for i, n in enumerate(shape) if i != rows)), 0, rows
-        )
-    keys = port.keys.data.tolist()
-    return [dict(zip(keys, row, strict=True)) for row in np.asarray(values).tolist()]
+    if port.keys is not None:
+        keys = port.keys.data.tolist()
+        return [dict(zip(keys, row, strict=True)) for row in np.asarray(values).tolist()]
+    rows = port.shape.index(-1)
+    array = np.asarray(values)
+    sizes = [len(array) if size == -1 else size for i, size in enumerate(port.shape) if i != rows]
+    return np.moveaxis(array.reshape(len(array), *sizes), 0, rows)

@@ -18,12 +18,11 @@ import numpy as np
 from hbconv.backends import find_backend
 from hbconv.containers import Graph
 from hbconv.lower import FLAGGED, Feed
-from hbconv.runtime.call.output import join_chunks
+from hbconv.runtime.inputs.arrays import reads_rows
 from hbconv.runtime.inputs.places import unnamed_rows, warn
 from hbconv.runtime.inputs.read import read_table
-from hbconv.runtime.inputs.reading import reads_rows
 from hbconv.runtime.inputs.table import Reads, Table
-from hbconv.runtime.outputs.answers import part_decoder, whole
+from hbconv.runtime.outputs.answers import join_chunks, part_decoder, whole
 from hbconv.runtime.outputs.tensors import as_tensors, from_array, on_host, typed
 from hbconv.runtime.program import Program
 from hbconv.runtime.programs import Programs
@@ -40,7 +39,7 @@ DTYPES = ("float32", "float64", "float16", "int64", "int32", "int16", "int8", "u
 
 
 def is_tensor(x: Any) -> bool:
-    """Whether rows are a tensor of torch, or an array that lies on a CUDA device."""
+    """Whether rows are a tensor of torch, or an array on a CUDA device."""
     kind = type(x)
     if hasattr(kind, "detach"):
         return kind.__module__.partition(".")[0] == "torch" or _is_torch(x)
@@ -57,24 +56,26 @@ def read_tensor(x: Any) -> Tensor:
     """Return rows for which ``is_tensor`` holds as a tensor over the same memory."""
     import torch
 
-    found: Tensor = x.detach() if isinstance(x, torch.Tensor) else torch.utils.dlpack.from_dlpack(x)
-    return found
+    if isinstance(x, torch.Tensor):
+        return x.detach()
+    tensor: Tensor = torch.utils.dlpack.from_dlpack(x)
+    return tensor
 
 
-def as_given(found: Any, x: Any) -> Any:
+def as_given(answer: Any, x: Any) -> Any:
     """Return the tensors of an answer as arrays of the library of x, if it says how.
 
     The array API and ``from_dlpack`` of its package say so. Else they stay tensors.
     """
     if _is_torch(x):
-        return found
-    if isinstance(found, list | tuple):
-        return type(found)(as_given(part, x) for part in found)
-    if not _is_torch(found):
-        return found
+        return answer
+    if isinstance(answer, list | tuple):
+        return type(answer)(as_given(part, x) for part in answer)
+    if not _is_torch(answer):
+        return answer
     package = sys.modules.get(type(x).__module__.partition(".")[0])
     library: Any = x.__array_namespace__() if hasattr(x, "__array_namespace__") else package
-    return library.from_dlpack(found) if hasattr(library, "from_dlpack") else found
+    return library.from_dlpack(answer) if hasattr(library, "from_dlpack") else answer
 
 
 @dataclass(frozen=True)
@@ -91,44 +92,19 @@ class _TensorTable(Table):
 
 
 @dataclass(frozen=True)
-class _Input:
-    """An input of a program: its name, its columns on the device (None for all), its dtype."""
-
-    name: str
-    columns: Tensor | None
-    dtype: Any
-
-    def of(self, matrix: Tensor) -> Tensor:
-        """Return the input for some rows."""
-        if self.columns is not None:
-            matrix = matrix.index_select(1, self.columns)
-        found: Tensor = typed(matrix, self.dtype).contiguous()
-        return found
-
-
-@dataclass(frozen=True)
 class _Route:
-    """How rows of one dtype and width are answered. To find out takes 30 us, so it is kept.
-
-    Parameters
-    ----------
-    table : Table
-        Rows like them, as the program reads them.
-    dtype : torch.dtype
-        That rows are read in.
-    program : Program
-    inputs : tuple of _Input
-    for_host, looks, flags : bool
-        The host evaluates checks, asks for ordinary rows, or reads the program's flags.
-    """
+    """How rows of one dtype and width are answered. To find out takes 30 us, so it is kept."""
 
     table: Table
+    """Rows like them, as the program reads them."""
     dtype: Any
+    """That rows are read in."""
     program: Program
-    inputs: tuple[_Input, ...]
-    for_host: bool
-    looks: bool
-    flags: bool
+    inputs: tuple[tuple[str, Tensor | None, Any], ...]
+    """Name of each input, its columns on the device (None: all), and its dtype."""
+    needs_host: bool
+    looks_at_rows: bool
+    flags_rows: bool
 
     def on_host(self, matrix: Tensor) -> Table:
         """Return a copy of some rows, for checks."""
@@ -155,6 +131,8 @@ class TensorReader:
         self._output = graph.outputs[method].for_rows(sparse=False)
         self._decode = part_decoder(self._output)
         self._warning = unnamed_rows(reads) if reads.schema.named else ""
+        is_read = reads.schema.conventions.takes_matrices and not (reads.text or reads.entries)
+        self._takes_matrices = is_read and not self._output.returns_sparse
         self._routes: dict[Any, _Route] = {}
         self._constants: dict[Any, Tensor] = {}
 
@@ -164,7 +142,7 @@ class TensorReader:
         It must for other devices than the program's, dtypes that numpy does not have, subclasses
         of tensors, and texts.
         """
-        if not (self._reads_matrices() and _is_plain(x)):
+        if not (self._takes_matrices and _is_plain(x)):
             return None
         route = self._routes.get((x.dtype, x.shape[1], x.device))
         if route is not None and self._warning:
@@ -173,103 +151,87 @@ class TensorReader:
         if route is None:
             return None
         matrix = typed(x, route.dtype)
-        rows = x.shape[0]
-        if rows <= route.program.chunk:
-            found = self._decode(self._values(route, matrix))
-        else:
-            found = join_chunks(
-                rows,
-                route.program.chunk,
-                lambda part: self._decode(self._values(route, matrix[part])),
-            )
-        return as_tensors(whole(self._output, found), x)
+        rows, most = x.shape[0], route.program.chunk
 
-    def _reads_matrices(self) -> bool:
-        """Whether the method reads a matrix, and returns nothing sparse."""
-        if not self._graph.schema.conventions.takes_matrices:
-            return False
-        return not (self._reads.text or self._reads.entries or self._output.returns_sparse)
+        def answer_chunk(part: slice) -> Any:
+            return self._decode(self._values(route, matrix if rows <= most else matrix[part]))
+
+        return as_tensors(whole(self._output, join_chunks(rows, most, answer_chunk)), x)
 
     def _find_route(self, x: Tensor) -> _Route | None:
         """Choose the program for rows; None where it does not read them where they lie.
 
         The route is that of all such rows if no value has a say in it.
         """
-        if not (_dtype_of(x) in DTYPES and self._takes(x)):
+        target = self._programs.target
+        is_here = x.device.type == target.device.partition(":")[0]
+        if not is_here or not find_backend(target.backend).takes_tensors(target):
+            return None
+        if _dtype_of(x) not in DTYPES:
             return None
         method = (self._method,)
-        given = self._table(x)
-        table = self._programs.converted(method, given)
+        rows = self._table(x)
+        table = self._programs.converted(method, rows)
         program = self._programs.program(method, table.dtypes, table.padding)
-        guard = program.guard
         inputs = tuple(self._input(feed, x) for feed in program.host.feeds)
-        route = _Route(
-            replace(table, matrix=None),
-            table.matrix.dtype,
-            program,
-            inputs,
-            guard.needs_host,
-            guard.looks_at_rows,
-            guard.flags_rows,
-        )
-        choice = self._programs.choices.remembered(method, given.dtypes, given.padding)
+        guard = program.guard
+        places = (guard.needs_host, guard.looks_at_rows, guard.flags_rows)
+        like = replace(table, matrix=None)
+        route = _Route(like, table.matrix.dtype, program, inputs, *places)
+        choice = self._programs.choices.remembered(method, rows.dtypes, rows.padding)
+        # Ints that must be small are looked at in each call, so their route is not kept.
         if choice is not None and not choice.small:
             self._routes[x.dtype, x.shape[1], x.device] = route
         return route
 
-    def _takes(self, x: Tensor) -> bool:
-        """Whether a program can read rows on this device."""
-        target = self._programs.target
-        here = x.device.type == target.device.partition(":")[0]
-        return here and find_backend(target.backend).takes_tensors(target)
-
     def _table(self, x: Tensor) -> _TensorTable:
         """Return the rows in the dtype that an empty matrix like them would be read in."""
         empty = np.empty((0, x.shape[1]), _dtype_of(x))
-        read = read_table(empty, self._reads)
-        like: Tensor = from_array(read.matrix, "cpu")
-        return _TensorTable(
-            self._reads, len(x), read.dtypes, x.to(like.dtype), padding=read.padding
-        )
+        like = read_table(empty, self._reads)
+        dtype = from_array(like.matrix, "cpu").dtype
+        return _TensorTable(self._reads, len(x), like.dtypes, x.to(dtype), padding=like.padding)
 
-    def _input(self, feed: Any, x: Tensor) -> _Input:
-        """Return a program's input of rows like x."""
+    def _input(self, feed: Any, x: Tensor) -> tuple[str, Tensor | None, Any]:
+        """Return the name of an input, its columns of rows like x, and its dtype."""
         import torch
 
-        whole = feed.columns == tuple(range(x.shape[1]))
-        columns = None if whole else self._constant(feed.columns, x.device)
-        return _Input(feed.name, columns, getattr(torch, feed.dtype))
+        reads_all = feed.columns == tuple(range(x.shape[1]))
+        columns = None if reads_all else self._constant(feed.columns, x.device)
+        return feed.name, columns, getattr(torch, feed.dtype)
 
     def _values(self, route: _Route, matrix: Tensor) -> Tensor:
         """Compute the values of some rows, and let the host see those that a check may refuse."""
         program = route.program
-        if route.for_host or (route.looks and not self._are_ordinary(program, matrix)):
+        if route.needs_host or (route.looks_at_rows and not self._are_ordinary(program, matrix)):
             program.check(route.on_host(matrix))
-        inputs = {each.name: each.of(matrix) for each in route.inputs}
+        inputs = {name: _cut(matrix, columns, dtype) for name, columns, dtype in route.inputs}
         artifact: Any = program.artifact.for_rows(matrix.shape[0])
         values: dict[str, Tensor] = artifact.compute(inputs)
-        if route.flags and self._are_flagged(values):
+        if route.flags_rows and self._are_flagged(values):
             program.check.flagged(route.on_host(matrix))
         return values[self._method]
 
     def _are_flagged(self, values: Mapping[str, Tensor]) -> bool:
         """Ask the device whether a check may refuse any row."""
+        # The one bool that the host waits for.
         return bool(values[FLAGGED].any())
 
     def _are_ordinary(self, program: Program, matrix: Tensor) -> bool:
-        """Ask the device whether all values are within the guard's bound, and none NaN amiss."""
+        """Ask the device whether all values are within the guard's bound, and no NaN refused."""
         import torch
 
         guard = program.guard
         odd = []
         for feed in program.check.feeds:
             assert isinstance(feed, Feed)  # noqa: S101  (rows are dense)
-            values = self._input(feed, matrix).of(matrix)
+            _, columns, dtype = self._input(feed, matrix)
+            values = _cut(matrix, columns, dtype)
             within = values.abs() <= guard.bound
             may_miss = tuple(column not in guard.without_nan for column in feed.columns)
             if any(may_miss):
                 within |= values.isnan() & self._constant(may_miss, values.device)
             odd.append(~within.all())
+        # All answers in one bool: each waits for the device.
         return not odd or not bool(torch.stack(odd).any())
 
     def _constant(self, values: tuple[Any, ...], device: Any) -> Tensor:
@@ -278,6 +240,13 @@ class TensorReader:
         if key not in self._constants:
             self._constants[key] = from_array(np.array(values), device)
         return self._constants[key]
+
+
+def _cut(matrix: Tensor, columns: Tensor | None, dtype: Any) -> Tensor:
+    """Return some columns of a matrix as a program reads them."""
+    rows = matrix if columns is None else matrix.index_select(1, columns)
+    values: Tensor = typed(rows, dtype).contiguous()
+    return values
 
 
 def _is_plain(x: Tensor) -> bool:

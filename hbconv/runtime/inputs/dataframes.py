@@ -173,6 +173,7 @@ def plain_column(name: Any, values: Any) -> npt.NDArray[Any]:
         It has not one dimension.
     """
     starts_with_text = isinstance(values, list) and bool(values) and isinstance(values[0], str)
+    # numpy would pad all texts to the longest, and write numbers among them as text.
     array = np.array(values, dtype=object) if starts_with_text else np.asarray(values)
     if array.dtype.kind in "US" and not isinstance(values, np.ndarray):
         array = np.array(values, dtype=object)
@@ -187,6 +188,7 @@ def plain_column(name: Any, values: Any) -> npt.NDArray[Any]:
 def pandas_dtypes(x: Any) -> list[Any]:
     """Return the dtypes of the columns; of few, those of their arrays take less time."""
     array_at = getattr(x, "_get_column_array", None)
+    # A private method, which a later pandas may not have.
     if array_at is None or x.shape[1] > MOST_ONE_BY_ONE:
         dtypes: list[Any] = x.dtypes.tolist()
         return dtypes
@@ -194,17 +196,17 @@ def pandas_dtypes(x: Any) -> list[Any]:
 
 
 def _pandas_column_at(x: Any, position: int) -> Data:
-    found = _lying_at(x, position)
-    return _pandas_column(x.iloc[:, position]) if found is None else found
+    column = _lying_at(x, position)
+    return _pandas_column(x.iloc[:, position]) if column is None else column
 
 
 def _pandas_values_at(x: Any, position: int) -> Data:
-    found = _lying_at(x, position)
-    return _pandas_values(x.iloc[:, position]) if found is None else found
+    column = _lying_at(x, position)
+    return _pandas_values(x.iloc[:, position]) if column is None else column
 
 
 def _lying_at(x: Any, position: int) -> Data | None:
-    """Read a plain column or one of texts as it lies: pandas has no public way that is as fast."""
+    """Read plain columns and texts as they are stored: pandas has no public way as fast."""
     array_at = getattr(x, "_get_column_array", None)
     array = None if array_at is None else array_at(position)
     if array is None or type(array) is np.ndarray:
@@ -222,6 +224,7 @@ def _pandas_column(series: Any) -> Data:
         return _pandas_text(series.array)
     if type(dtype).__name__ == "DatetimeTZDtype":
         return Zoned(np.asarray(series.dt.tz_convert(None)), str(dtype.tz))
+    # Nullable numbers: what is missing becomes NaN, as in the source.
     if dtype.kind in "iufb":
         return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
     if type(dtype).__name__ == "ArrowDtype":
@@ -256,8 +259,10 @@ def _pandas_columns(x: Any, group: list[int]) -> npt.NDArray[Any]:
     Few values are copied: pandas takes 80 to 120 us to choose columns.
     """
     array_at = getattr(x, "_get_column_array", None)
+    # Above that copying takes longer than the choice of columns.
     if array_at is not None and len(x) * len(group) < FEW_VALUES:
         return np.stack([array_at(i) for i in group], axis=1)
+    # A slice of columns is a view where pandas keeps them in one block.
     neighbours = group == list(range(group[0], group[0] + len(group)))
     values: npt.NDArray[Any] = x.iloc[
         :, slice(group[0], group[-1] + 1) if neighbours else group
@@ -300,8 +305,10 @@ def _polars_categories(series: Any) -> Categories:
     polars numbers categories over all columns.
     """
     physical = series.to_physical()
+    # Unsigned codes have no room for a null.
     codes = (physical.cast(int).fill_null(-1) if series.null_count() else physical).to_numpy()
     row = np.full(int(codes.max()) + 2 if len(codes) else 1, -1)
+    # The last row of each code: any row of it has the value.
     row[codes] = np.arange(len(codes))
     used = np.flatnonzero(row[:-1] >= 0)
     values = np.full(len(row) - 1, None, dtype=object)
@@ -328,8 +335,9 @@ def _from_arrow(x: Any) -> Frame:
 
 def _with_nulls(column: Any, read: Callable[[Any], Data]) -> Data:
     """Read a column of which None is to be told from NaN: numbers with nulls as objects."""
-    found = read(column)
-    if column.null_count and isinstance(found, np.ndarray) and found.dtype.kind == "f":
+    data = read(column)
+    if column.null_count and isinstance(data, np.ndarray) and data.dtype.kind == "f":
         values = column.to_list() if hasattr(column, "to_list") else column.to_pylist()
+        # With a None at the end numpy makes an array of objects, not of floats.
         return np.array([*values, None], object)[:-1]
-    return found
+    return data

@@ -70,12 +70,14 @@ def read_parts(
     rate = PER_SECOND[np.datetime_data(dates.dtype)[0]]
     counts = dates.view(np.int64)
     missing = counts == MISSING
+    # Floor division: dates before 1970 have negative counts, and seconds from 0 on.
     day = counts // (DAY * rate)
     rest = counts - day * (DAY * rate)
     second = rest // rate
     below = (rest - second * rate) * (10**9 // rate)
     _require_taken(day, second, missing, reading, where)
     parts = zip(PARTS, (day, second, below), (NO_DATE, 0, 0), strict=True)
+    # int32 holds 5.8 million years of days, and the nanoseconds of a second.
     return {name: np.where(missing, none, part).astype(np.int32) for name, part, none in parts}
 
 
@@ -87,41 +89,46 @@ def _require_taken(
     where: str,
 ) -> None:
     first, last = reading.within or (-LAST_DAY * DAY, LAST_DAY * DAY)
-    known = day[~missing] if missing.any() else day
-    if not len(known) or (first // DAY < known.min() and known.max() < last // DAY):
+    days = day[~missing] if missing.any() else day
+    # Nearly all columns are far from the ends, so most cost two passes.
+    if not len(days) or (first // DAY < days.min() and days.max() < last // DAY):
         return
+    # Clipped, so that the product with the seconds of a day does not wrap around.
     seconds = np.clip(day, -LAST_DAY - 1, LAST_DAY + 1) * DAY + second
     beyond = ~missing & ((seconds < first) | (seconds > last))
     if beyond.any():
         year = 1970 + seconds[beyond][0] // (DAY * 365.2425)
-        told = f"{where} holds a date of the year {year:.0f}"
-        raise InputError(f"{told}, which the source model refuses in its unit or time zone.")
+        sentence = f"{where} holds a date of the year {year:.0f}"
+        raise InputError(f"{sentence}, which the source model refuses in its unit or time zone.")
 
 
 def _in_unit(dates: Dates, unit: str, where: str) -> Dates:
     """Round dates down to a unit, as pandas does; a finer one must hold them."""
-    own = np.datetime_data(dates.dtype)
-    if own[0] not in PER_SECOND or own[1] != 1:
+    current = np.datetime_data(dates.dtype)
+    if current[0] not in PER_SECOND or current[1] != 1:
         dates = dates.astype("datetime64[s]")
     rate = PER_SECOND[np.datetime_data(dates.dtype)[0]]
     wanted = PER_SECOND.get(unit, rate)
     if wanted == rate:
         return dates
+    # Counts beyond it would wrap around in the finer unit; numpy does not say so.
     most = np.iinfo(np.int64).max * rate // wanted
     counts = dates.view(np.int64)
     beyond = (counts != MISSING) & ((counts > most) | (counts < -most))
     if wanted > rate and beyond.any():
-        told = f"{where} holds {dates[beyond][0]}, which is beyond the dates of unit {unit}"
-        raise InputError(f"{told} that the source model makes of them.")
+        sentence = f"{where} holds {dates[beyond][0]}, which is beyond the dates of unit {unit}"
+        raise InputError(f"{sentence} that the source model makes of them.")
     return dates.astype(f"datetime64[{unit}]")
 
 
 def _instants(column: Data | Zoned, reading: DateReading, where: str) -> Dates:
     if isinstance(column, Zoned):
         if not reading.parses and column.zone != "UTC":
-            told = f"{where} has the time zone {column.zone}, whose clock the source model shows"
+            sentence = (
+                f"{where} has the time zone {column.zone}, whose clock the source model shows"
+            )
             hint = "Fit make_pipeline(ToDatetime(), DatetimeEncoder()) for it, or give local times"
-            raise InputError(f"{told}. {hint}: column.dt.tz_localize(None).")
+            raise InputError(f"{sentence}. {hint}: column.dt.tz_localize(None).")
         return column.values
     values: npt.NDArray[Any] = column.objects() if isinstance(column, Text | Categories) else column
     if values.dtype.kind == "M":
@@ -129,14 +136,14 @@ def _instants(column: Data | Zoned, reading: DateReading, where: str) -> Dates:
     if _holds_none(values):
         return np.full(len(values), "NaT", "datetime64[s]")
     if values.dtype.kind not in "OUT":
-        told = f"{where} holds numbers (dtype {values.dtype}), where the model reads dates"
-        raise InputError(f"{told}. Give datetime64, or texts as in fitting.")
+        sentence = f"{where} holds numbers (dtype {values.dtype}), where the model reads dates"
+        raise InputError(f"{sentence}. Give datetime64, or texts as in fitting.")
     if not reading.parses:
-        told = f"{where} holds objects, where the model reads dates"
-        raise InputError(f"{told}. Give datetime64: pandas.to_datetime(rows[...]).")
+        sentence = f"{where} holds objects, where the model reads dates"
+        raise InputError(f"{sentence}. Give datetime64: pandas.to_datetime(rows[...]).")
     if isinstance(column, Categories):
         reading = replace(reading, nulls=())  # the source looks for them among texts alone
-    return _parsed(values.astype(object), reading, where)
+    return _parse_texts(values.astype(object), reading, where)
 
 
 def _holds_none(values: npt.NDArray[Any]) -> bool:
@@ -151,21 +158,21 @@ def _holds_none(values: npt.NDArray[Any]) -> bool:
     )
 
 
-def _parsed(values: npt.NDArray[np.object_], reading: DateReading, where: str) -> Dates:
+def _parse_texts(values: npt.NDArray[np.object_], reading: DateReading, where: str) -> Dates:
     """Parse texts and objects by pandas, as the source does: what does not fit is missing."""
     try:
         import pandas as pd
     except ImportError as error:
-        told = f"{where} holds texts, which pandas parses. Install with: pip install pandas"
-        raise MissingPackageError(told) from error
+        sentence = f"{where} holds texts, which pandas parses. Install with: pip install pandas"
+        raise MissingPackageError(sentence) from error
     nulls = frozenset(reading.nulls)
     kept = [None if isinstance(v, str) and v in nulls else v for v in values.tolist()]
     utc = reading.format is None or "%z" in reading.format
     series = pd.Series(kept, dtype=object)
     dates = pd.to_datetime(series, format=reading.format, errors="coerce", utc=utc)
     if not pd.api.types.is_datetime64_any_dtype(dates):
-        told = f"{where} mixes dates of several time zones, which the source model refuses"
-        raise InputError(f"{told}. Give them all in UTC.")
+        sentence = f"{where} mixes dates of several time zones, which the source model refuses"
+        raise InputError(f"{sentence}. Give them all in UTC.")
     zoned = dates.dt.tz is not None
-    found: Dates = np.asarray(dates.dt.tz_convert(None) if zoned else dates)
-    return found
+    instants: Dates = np.asarray(dates.dt.tz_convert(None) if zoned else dates)
+    return instants

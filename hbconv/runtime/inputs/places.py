@@ -74,6 +74,7 @@ def _names(frame: Named, schema: Schema) -> tuple[str, ...] | None:
     """
     texts = [isinstance(name, str) for name in frame.names]
     if not schema.conventions.names_as_text and not all(texts):
+        # scikit-learn refuses mixed names too.
         if any(texts):
             raise InputError(
                 "Column names mix text and other types. Make them all text: X.columns = "
@@ -116,6 +117,7 @@ def _require_places(names: Sequence[str], reads: Reads) -> None:
     A source model that ignores names would take it for another column.
     """
     fitted = {name: i for i, name in enumerate(reads.schema.names)}
+    # An unknown name counts as renamed; a known one elsewhere as moved.
     wrong = next(((i, name) for i, name in enumerate(names) if fitted.get(name, i) != i), None)
     if wrong is not None:
         stands = (
@@ -143,8 +145,8 @@ def _require_order(names: Sequence[str], reads: Reads) -> None:
 
 def _require_known(names: Sequence[str], reads: Reads, wanted: Sequence[str]) -> None:
     """Refuse columns besides those fitted on, and those that are wanted and missing."""
-    known = set(reads.schema.names)
-    besides = [name for name in names if name not in known]
+    fitted_names = set(reads.schema.names)
+    besides = [name for name in names if name not in fitted_names]
     missing = [name for name in wanted if name not in names]
     if missing:
         unexpected = f" Not fitted on: {_some(besides)}." if besides else ""

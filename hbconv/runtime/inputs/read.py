@@ -1,35 +1,64 @@
-"""What the user gives, whatever its form, becomes a Table."""
+"""What the user gives, whatever its form, becomes a Table.
+
+Rows of float16: programs read them as float32, as source models do that convert them.
+
+Codes: arrays of numbers for a model fitted on columns of categories, whose codes they are.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.containers import Entries
+from hbconv.containers import (
+    Cast,
+    CategoryNumbers,
+    Codes,
+    Columns,
+    Concat,
+    Entries,
+    Graph,
+    Node,
+    Select,
+    Together,
+    rewrite,
+    topological,
+)
 from hbconv.containers.schema import WEAK_INT
 from hbconv.errors import InputError
 from hbconv.lower import DENSE, WRITTEN
-from hbconv.runtime.inputs.arrays import dtype_name, numeric, only_numbers, refuse_texts
-from hbconv.runtime.inputs.arrow_columns import Data
+from hbconv.runtime.inputs.arrays import (
+    as_numbers,
+    dtype_name,
+    numeric,
+    only_numbers,
+    read_matrix,
+    reads_rows,
+    refuse_texts,
+)
+from hbconv.runtime.inputs.arrow_columns import Data, fill_nulls, find_na
 from hbconv.runtime.inputs.dataframes import Frame, plain_column, read_frame, read_sequence
 from hbconv.runtime.inputs.dates import Zoned
-from hbconv.runtime.inputs.half import is_converted
-from hbconv.runtime.inputs.matrices import as_numbers, read_matrix
-from hbconv.runtime.inputs.nulls import filled, find_na
 from hbconv.runtime.inputs.places import find_places, require_width, unnamed_rows, warn
-from hbconv.runtime.inputs.reading import reads_rows
-from hbconv.runtime.inputs.records import is_nothing, opened, read_records
-from hbconv.runtime.inputs.sequences import read_items
+from hbconv.runtime.inputs.records import is_nothing, parse_json, read_items, read_records
 from hbconv.runtime.inputs.table import Block, Reads, Table
 from hbconv.runtime.text.categories import Categories, Text
 from hbconv.runtime.text.sparse_rows import EntryRows
 from hbconv.runtime.text.vectorize import extract
 
-__all__ = ["category_columns", "count_columns", "is_table", "read_entries", "read_table"]
+__all__ = [
+    "category_columns",
+    "count_columns",
+    "is_table",
+    "over_arrays",
+    "read_entries",
+    "read_table",
+]
 
 Places = Mapping[int, int] | Sequence[int]
 """The position in a table of each column of the schema."""
@@ -38,7 +67,7 @@ Places = Mapping[int, int] | Sequence[int]
 @reads_rows
 def is_table(x: Any) -> bool:
     """Whether rows come as a table or as records, which have columns by name."""
-    x = opened(x)
+    x = parse_json(x)
     return is_nothing(x) or (read_records(x) or read_frame(x)) is not None
 
 
@@ -49,7 +78,8 @@ def count_columns(x: Any) -> int | None:
     These may be mappings of differing keys, which are records to most models, but not to all.
     """
     try:
-        x = opened(x)
+        x = parse_json(x)
+        # A mapping of scalars is a record, and one of lists a table: records are asked first.
         frame = read_records(x) or read_frame(x)
     except InputError:  # What reads the rows tells what is wrong with them.
         return None
@@ -96,10 +126,10 @@ def read_table(x: Any, reads: Reads) -> Table:
     Raises
     ------
     InputError
-        The width, names, dimensions or dtypes do not fit, or numbers are read where text stands.
+        The width, names, dimensions or dtypes do not fit, or text is where numbers are read.
     """
     conventions = reads.schema.conventions
-    given, x = x, x if conventions.takes_column else opened(x)
+    original, x = x, x if conventions.takes_column else parse_json(x)
     frame = _frame_of(x, reads)
     if frame is not None:
         return _read_frame(frame, reads)
@@ -121,8 +151,9 @@ def read_table(x: Any, reads: Reads) -> Table:
     require_width(matrix.shape[1], reads)
     if reads.schema.named:
         warn(unnamed_rows(reads))
+    # Objects are read column by column, as each may hold another type.
     if matrix.dtype.kind in "OUTM" and (reads.text or matrix.dtype.kind == "O"):
-        columns = Frame((), len(matrix), lambda i: matrix[:, i], none_is_value=x is given)
+        columns = Frame((), len(matrix), lambda i: matrix[:, i], none_is_value=x is original)
         return _read_columns(columns, range(matrix.shape[1]), reads)
     return _whole(reads, as_numbers(matrix, reads.schema), matrix.dtype)
 
@@ -130,10 +161,10 @@ def read_table(x: Any, reads: Reads) -> Table:
 @reads_rows
 def read_entries(x: Any, leaf: Entries, reads: Reads) -> EntryRows:
     """Read the items of any iterable as the sparse rows of a leaf, without a table around them."""
-    column = _given(read_items(x), 0, leaf.column, reads)
+    column = _read_column(read_items(x), 0, leaf.column, reads)
     items = column.objects() if isinstance(column, Zoned) else column
-    made = extract(items, leaf.extractor, reads.where(leaf.column))
-    return EntryRows(*made, leaf.extractor.width)
+    entries = extract(items, leaf.extractor, reads.where(leaf.column))
+    return EntryRows(*entries, leaf.extractor.width)
 
 
 def _frame_of(x: Any, reads: Reads) -> Frame | None:
@@ -164,12 +195,14 @@ def _read_frame(frame: Frame, reads: Reads) -> Table:
         _require_numbers(listed, reads)
     if reads.schema.conventions.tables_only:
         _require_categories(listed, reads)
+    # A matrix of one dtype is read at once if all of its columns are.
     if frame.matrix is None or reads.text or len(place) < len(reads.schema.columns):
         return _read_columns(frame, place, reads)
     order = [place[i] for i in range(len(place))]
     values = numeric(frame.matrix, "X")
     return _whole(
         reads,
+        # In the order of fitting a matrix needs no copy.
         values if order == list(range(values.shape[1])) else values[:, order],
         frame.matrix.dtype,
     )
@@ -201,19 +234,19 @@ def _require_categories(listed: frozenset[int], reads: Reads) -> None:
         )
 
 
-def _whole(reads: Reads, values: Any, given: np.dtype[Any]) -> Table:
+def _whole(reads: Reads, values: Any, dtype: np.dtype[Any]) -> Table:
     dtypes = (dtype_name(values.dtype),) * values.shape[1]
     _require_converted(
-        reads, dtypes, frozenset(range(len(dtypes))) if given == np.float16 else frozenset()
+        reads, dtypes, frozenset(range(len(dtypes))) if dtype == np.float16 else frozenset()
     )
-    _refuse_bools(reads, frozenset(range(len(dtypes))) if given.kind == "b" else frozenset())
+    _refuse_bools(reads, frozenset(range(len(dtypes))) if dtype.kind == "b" else frozenset())
     padding = WRITTEN if reads.by_form and hasattr(values, "tocsr") else DENSE
     return Table(reads, values.shape[0], dtypes, values, padding=padding)
 
 
-def _refuse_bools(reads: Reads, found: frozenset[int]) -> None:
+def _refuse_bools(reads: Reads, bools: frozenset[int]) -> None:
     """Refuse columns of bools where the source model makes one array of them alone."""
-    message = next((told for columns, told in reads.bools if columns and columns <= found), None)
+    message = next((text for columns, text in reads.bools if columns and columns <= bools), None)
     if message is not None:
         raise InputError(message)
 
@@ -222,11 +255,11 @@ def _require_converted(reads: Reads, dtypes: tuple[str, ...], half: frozenset[in
     """Refuse float16 if the source model computes in it: programs compute in float32."""
     if half and reads.graph is not None and not is_converted(reads.graph, dtypes, half):
         where = reads.where(min(half)) if len(half) < len(dtypes) else "X"
-        told = (
+        reason = (
             f"{where} is float16. {reads.owner} computes in the dtype of its rows, hbconv in no "
             "float16."
         )
-        raise InputError(f"{told} Give both of them float32: X.astype('float32').")
+        raise InputError(f"{reason} Give both of them float32: X.astype('float32').")
 
 
 def _read_columns(frame: Frame, place: Places, reads: Reads) -> Table:
@@ -239,17 +272,20 @@ def _read_columns(frame: Frame, place: Places, reads: Reads) -> Table:
     dtypes: dict[int, str] = {}
     for (group, values), block in zip(alike, blocks, strict=True):
         dtypes |= dict.fromkeys(group, _small_or_own(values, block.values))
-    given = {i: _given(frame, place[i], i, reads) for i in sorted(reads.needed - dtypes.keys())}
+    data = {
+        i: _read_column(frame, place[i], i, reads) for i in sorted(reads.needed - dtypes.keys())
+    }
     if frame.none_is_value:
-        _refuse_na(frame, place, given, reads)
-    arrays = {i: _array(given[i]) for i in reads.numbers - dtypes.keys()}
+        _refuse_na(frame, place, data, reads)
+    arrays = {i: _array(data[i]) for i in reads.numbers - dtypes.keys()}
     for i in reads.objects & arrays.keys():
         arrays[i] = only_numbers(arrays[i], reads.strangers.get(i), reads.where(i))
     for i in reads.textless & arrays.keys():
         refuse_texts(arrays[i], reads.where(i))
-    columns = given | {i: numeric(array, reads.where(i)) for i, array in arrays.items()}
+    columns = data | {i: numeric(array, reads.where(i)) for i, array in arrays.items()}
     dtypes |= {i: _small_or_own(array, columns[i]) for i, array in arrays.items()}
     dtypes |= _moved_dtypes(frame, place, reads)
+    # Small ints matter beside float32 alone, which they leave as it is.
     if "float32" not in dtypes.values():
         dtypes = {i: "int64" if dtype == WEAK_INT else dtype for i, dtype in dtypes.items()}
     given_as = {
@@ -266,18 +302,18 @@ def _read_columns(frame: Frame, place: Places, reads: Reads) -> Table:
     return Table(reads, frame.rows, every, columns=columns, blocks=blocks)
 
 
-def _given(frame: Frame, position: int, column: int, reads: Reads) -> Data:
+def _read_column(frame: Frame, position: int, column: int, reads: Reads) -> Data:
     """Read a column as it was given, and its nulls as what the model was fitted on."""
     is_number = column in reads.numbers
     read = frame.read if is_number or frame.read_values is None else frame.read_values
-    found = _array(read(position)) if is_number else read(position)
-    return found if frame.none_is_value else filled(found, reads.missing[column])
+    data = _array(read(position)) if is_number else read(position)
+    return data if frame.none_is_value else fill_nulls(data, reads.missing[column])
 
 
-def _refuse_na(frame: Frame, place: Places, given: Mapping[int, Data], reads: Reads) -> None:
+def _refuse_na(frame: Frame, place: Places, data: Mapping[int, Data], reads: Reads) -> None:
     """Refuse ``pandas.NA`` where the source model raises at it, in columns read or not."""
     for i in _there(reads.without_na, place):
-        row = find_na(given[i] if i in given else frame.read(place[i]))
+        row = find_na(data[i] if i in data else frame.read(place[i]))
         if row is not None:
             raise InputError(
                 f"{reads.where(i)} holds <NA> in row {row}. {reads.without_na[i]} Give NaN or "
@@ -292,19 +328,102 @@ def _there(columns: Iterable[int], place: Places) -> list[int]:
 
 def _moved_dtypes(frame: Frame, place: Places, reads: Reads) -> dict[int, str]:
     """Return the dtypes of columns of numbers that are only moved; others may hold anything."""
-    given = {i: _array(frame.read(place[i])) for i in _there(reads.moved, place)}
-    plain = {i: array for i, array in given.items() if array.dtype.kind in "biuf"}
+    moved = {i: _array(frame.read(place[i])) for i in _there(reads.moved, place)}
+    plain = {i: array for i, array in moved.items() if array.dtype.kind in "biuf"}
     return {i: _small_or_own(a, numeric(a[:0], reads.where(i))) for i, a in plain.items()}
 
 
-def _small_or_own(given: npt.NDArray[Any], numbers: Any) -> str:
+def _small_or_own(array: npt.NDArray[Any], numbers: Any) -> str:
     """Return the dtype of a column; ``WEAK_INT`` for bools and ints of up to 16 bits.
 
     In numpy these leave a float32 column beside them float32.
     """
-    small = given.dtype.kind in "bui" and given.dtype.itemsize <= 2
+    # numpy promotes int16 and float32 to float32, int32 and float32 to float64.
+    small = array.dtype.kind in "bui" and array.dtype.itemsize <= 2
     return WEAK_INT if small else dtype_name(numbers.dtype)
 
 
 def _array(data: Data) -> npt.NDArray[Any]:
     return data.objects() if isinstance(data, Text | Categories | Zoned) else data
+
+
+MOVES = (Columns, Select, Concat, Together, Cast)
+"""Containers that move or convert values, and compute nothing."""
+
+
+def is_converted(graph: Graph, dtypes: Sequence[str], half: frozenset[int]) -> bool:
+    """Return whether a source model converts float16 columns before it computes with them.
+
+    It does if its values have the same dtype for float32 and for float64 columns.
+    If the dtypes follow the columns', it computes in float16 with float16, each operation rounded.
+
+    Parameters
+    ----------
+    graph : Graph
+    dtypes : sequence of str
+        Of all columns.
+    half : frozenset of int
+        Which of them are float16.
+    """
+    # No graph has float16, so two other dtypes tell whether dtypes follow the columns'.
+    narrow, wide = (_typed(graph, dtypes, half, dtype) for dtype in ("float32", "float64"))
+    computed = (
+        _alike(n, w)
+        for n, w in zip(topological(narrow.roots), topological(wide.roots), strict=True)
+    )
+    outputs = (
+        n.type == w.type for n, w in zip(narrow.output_roots, wide.output_roots, strict=True)
+    )
+    return all(computed) and all(outputs)
+
+
+def _alike(narrow: Node, wide: Node) -> bool:
+    """Return whether a node computes in the same dtype of float32 and of float64, or moves it."""
+    if isinstance(narrow, MOVES):
+        return True
+    inputs = zip(narrow.inputs, wide.inputs, strict=True) if narrow.starts_as_x else ()
+    return narrow.type == wide.type and all(n.type == w.type for n, w in inputs)
+
+
+def _typed(graph: Graph, dtypes: Sequence[str], half: frozenset[int], dtype: str) -> Graph:
+    return graph.with_schema(
+        graph.schema.with_dtypes(
+            [dtype if i in half else column_dtype for i, column_dtype in enumerate(dtypes)]
+        )
+    )
+
+
+def over_arrays(graph: Graph) -> Graph | None:
+    """Return the graph of a model fitted on categories as it reads an array.
+
+    The numbers of the array are those by which the source model numbers its categories.
+
+    The graph does not check whether a category is known, because the source model does not for an
+    array. Returns None if a column is also read by its values, as by an encoder beside the model:
+    an array does not hold these.
+    """
+    # Arrays hold the codes of categories as numbers.
+    plain = ["float64" if dtype == "string" else dtype for dtype in graph.schema.dtypes]
+    schema = replace(
+        graph.schema, conventions=replace(graph.schema.conventions, tables_only=False)
+    ).with_dtypes(plain)
+
+    def visit(node: Node) -> Node:
+        if isinstance(node, CategoryNumbers):
+            return node.of_array(schema)
+        return replace(node, schema=schema) if isinstance(node, Columns) else node
+
+    mapping = rewrite(graph.roots, visit)
+    numbered = {mapping[node.codes] for node in mapping if isinstance(node, CategoryNumbers)}
+    checks = tuple(
+        replace(c, node=mapping[c.node])
+        for c in graph.checks
+        if not numbered.intersection(topological((mapping[c.node],)))
+    )
+    outputs = {name: output.mapped(mapping) for name, output in graph.outputs.items()}
+    changed = replace(graph, schema=schema, outputs=outputs, checks=checks)
+    return (
+        None
+        if any(isinstance(node, Codes | Entries) for node in topological(changed.roots))
+        else changed
+    )

@@ -1,4 +1,7 @@
-"""Records: rows as requests have them, from a dict of scalars to JSON text, as a Frame."""
+"""Records: rows as requests have them, from a dict of scalars to JSON text, as a Frame.
+
+Iterables of texts, mappings or sequences, one a row, as a table of one column.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,18 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from hbconv.errors import InputError, shown
-from hbconv.runtime.inputs.dataframes import Frame, plain_column
+from hbconv.runtime.inputs.dataframes import Frame, plain_column, read_sequence
 
-__all__ = ["is_nothing", "opened", "read_records"]
+__all__ = ["is_nothing", "parse_json", "read_items", "read_records"]
 
 Record = Mapping[Any, Any]
 
 
-def opened(x: Any) -> Any:
+def parse_json(x: Any) -> Any:
     """Return what JSON text holds, and everything else as it is.
 
     Text holds a record, a list of records, a list of lists, columns by name, or a table as pandas
@@ -29,24 +33,26 @@ def opened(x: Any) -> Any:
 
     Examples
     --------
-    >>> opened('[{"age": 30}]')
+    >>> parse_json('[{"age": 30}]')
     [{'age': 30}]
-    >>> opened('{"columns": ["age"], "data": [[30], [31]]}')
+    >>> parse_json('{"columns": ["age"], "data": [[30], [31]]}')
     [{'age': 30}, {'age': 31}]
     """
     if not isinstance(x, str | bytes | bytearray | memoryview):
         return x
+    # ``json`` reads bytes and bytearrays, but no memoryview.
     text = bytes(x) if isinstance(x, memoryview) else x
     try:
-        found = json.loads(text, object_pairs_hook=_without_repeats)
+        value = json.loads(text, object_pairs_hook=_without_repeats)
     except InputError:
         raise
+    # Brackets nested a thousand deep exhaust the parser's recursion.
     except (ValueError, RecursionError) as error:
         raise InputError(
             f"X is text, and not JSON of rows ({str(error).rstrip('.'):.200}). Give one record, "
             'such as {"age": 30}, a list of them, or a table.'
         ) from error
-    return _joined(found) if _is_split(found) else found
+    return _join_split(value) if _is_split(value) else value
 
 
 def is_nothing(x: Any) -> bool:
@@ -63,7 +69,7 @@ def read_records(x: Any) -> Frame | None:
     Raises
     ------
     InputError
-        Something else stands among records.
+        Something else is among the records.
 
     Examples
     --------
@@ -105,6 +111,7 @@ def _frame(records: Sequence[Record]) -> Frame:
                 f"Record {number} is {shown(record)} of type {type(record).__name__}, where the "
                 "others are mappings of names to values."
             )
+    # In the order of first appearance, as pandas has it.
     names = tuple(dict.fromkeys(name for record in records for name in record))
 
     def read(position: int) -> npt.NDArray[Any]:
@@ -125,22 +132,23 @@ def _column(records: Sequence[Record], name: Any) -> npt.NDArray[Any]:
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    # A dict keeps the last of two equal keys, so that the first would be lost in silence.
+    record = dict(pairs)
+    if len(record) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError(f"The JSON text gives {shown(twice)} twice. Rename or drop one of them.")
-    return found
+    return record
 
 
-def _is_split(found: Any) -> bool:
+def _is_split(value: Any) -> bool:
     """Whether it is a table as pandas splits it: names, and lists of values."""
-    if not isinstance(found, dict) or not {"columns", "data"} <= found.keys():
+    if not isinstance(value, dict) or not {"columns", "data"} <= value.keys():
         return False
-    return found.keys() <= {"columns", "data", "index"}
+    return value.keys() <= {"columns", "data", "index"}
 
 
-def _joined(split: Mapping[str, Any]) -> list[dict[Any, Any]] | dict[Any, Any]:
+def _join_split(split: Mapping[str, Any]) -> list[dict[Any, Any]] | dict[Any, Any]:
     names, rows = split["columns"], split["data"]
     if not isinstance(names, list) or not isinstance(rows, list):
         return dict(split)
@@ -153,5 +161,54 @@ def _joined(split: Mapping[str, Any]) -> list[dict[Any, Any]] | dict[Any, Any]:
                 "in a row."
             )
     if not rows:
+        # Without rows no record would keep the names.
         return {name: [] for name in names}
     return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def read_items(x: Any) -> Frame:
+    """Return the items of any iterable as a Frame of one column without a name.
+
+    A mapping is one item.
+
+    Raises
+    ------
+    InputError
+        A single text, a table (its items are its names), or what cannot be iterated.
+
+    Examples
+    --------
+    >>> read_items([{"a": 1}, {"b": 2}]).read(0).tolist()
+    [{'a': 1}, {'b': 2}]
+    """
+    if isinstance(x, str | bytes):
+        raise InputError(
+            "Iterable over raw text documents expected, string object received. Give a list of one "
+            "text."
+        )
+    if isinstance(x, Mapping):
+        return read_items([x])
+    if hasattr(x, "columns") or hasattr(x, "column_names"):
+        raise InputError(
+            f"Expected texts, mappings or sequences, got a {type(x).__name__}, whose items are its "
+            "names. Give one of its columns."
+        )
+    frame = read_sequence(x) if _is_column(x) else None
+    if frame is not None:
+        return frame
+    try:
+        rows = list(x)
+    except TypeError as error:
+        raise InputError(
+            f"Expected an iterable of texts, mappings or sequences, got {shown(x)} of type "
+            f"{type(x).__name__}."
+        ) from error
+    column = np.fromiter(rows, object, len(rows))
+    return Frame((0,), len(column), lambda _: column, none_is_value=True)
+
+
+def _is_column(x: Any) -> bool:
+    """Whether it is a column of any table library, or an array of one dimension."""
+    if isinstance(x, np.ndarray):
+        return x.ndim == 1 and x.dtype.names is None
+    return hasattr(x, "iloc") or type(x).__module__.partition(".")[0] in ("pyarrow", "polars")

@@ -34,10 +34,9 @@ from hbconv.containers.extractors import Extractor
 from hbconv.containers.moved_columns import find_columns_read, find_origin
 from hbconv.containers.vocabulary import DateCodes, DatePart, DateReading
 from hbconv.lower import DENSE, AnyFeed, CodesFeed, EntriesFeed, Feed, Padding
+from hbconv.runtime.inputs.arrays import reads_rows, write_dense
 from hbconv.runtime.inputs.arrow_columns import Data
 from hbconv.runtime.inputs.dates import Zoned, read_parts
-from hbconv.runtime.inputs.matrices import written_out
-from hbconv.runtime.inputs.reading import reads_rows
 from hbconv.runtime.text.categories import Categories, Text, encode
 from hbconv.runtime.text.sparse_rows import EntryRows, groups
 from hbconv.runtime.text.text_hash import encode_hashed
@@ -151,27 +150,27 @@ class Reads:
     @cached_property
     def missing(self) -> Mapping[int, Missing]:
         """What a null stands for in each column that is read."""
-        known: dict[int, list[Vocabulary]] = {i: [] for i in self.needed}
+        vocabularies_of: dict[int, list[Vocabulary]] = {i: [] for i in self.needed}
         for node in topological(self.graph.roots) if self.graph else ():
             if isinstance(node, Codes) and isinstance(node.vocabulary, Vocabulary):
-                known[node.column].append(node.vocabulary)
-        return {i: missing_of(vocabularies) for i, vocabularies in known.items()}
+                vocabularies_of[node.column].append(node.vocabulary)
+        return {i: missing_of(vocabularies) for i, vocabularies in vocabularies_of.items()}
 
     @cached_property
     def strangers(self) -> Mapping[int, float]:
         """A number that is unknown, for each column whose objects the source looks up alone."""
-        known: dict[int, set[float]] = {}
+        values_of: dict[int, set[float]] = {}
         computed: set[int] = set()
         for node in topological(self.graph.roots) if self.graph else ():
             for x in (x for x in node.inputs if isinstance(x, Columns)):
                 if isinstance(node, FindCode) and node.among_objects:
                     for i, values in zip(x.columns, node.values, strict=True):
-                        known.setdefault(i, set()).update(values.data.tolist())
+                        values_of.setdefault(i, set()).update(values.data.tolist())
                 elif not isinstance(node, IsNonFinite):
                     computed.update(x.columns)
         return {
             i: next(float(k) for k in count() if k not in values)
-            for i, values in known.items()
+            for i, values in values_of.items()
             if i not in computed
         }
 
@@ -209,6 +208,7 @@ class Block:
 
     def of(self, columns: tuple[int, ...]) -> npt.NDArray[Any] | None:
         """Return some of the columns; None where it has not all of them."""
+        # The whole block needs no copy.
         if columns == self.columns:
             return self.values
         place = {column: i for i, column in enumerate(self.columns)}
@@ -255,7 +255,7 @@ class Table:
     entries: Mapping[tuple[int, Extractor] | None, EntryRows] = field(default_factory=dict)
     padding: Padding = DENSE
     at: npt.NDArray[np.integer[Any]] | None = None
-    # What programs were given, made once for each table: one that is made from another begins anew.
+    # Inputs of programs, made once for each table; a table made from another one begins empty.
     _fed: dict[Feed | CodesFeed, npt.NDArray[Any]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -276,7 +276,7 @@ class Table:
         matrix = (
             None
             if self.matrix is None
-            else written_out(self.matrix[rows], self.reads.schema)
+            else write_dense(self.matrix[rows], self.reads.schema)
             if sparse
             else self.matrix[rows]
         )
@@ -304,6 +304,7 @@ class Table:
             return [(None, self)]
         matrix = None if sparse else self.matrix
         sizes = [rows.sizes for rows in entries.values()]
+        # A row is padded to the most entries that any of its columns has.
         made = list(groups(sizes[0] if len(sizes) == 1 else np.max(sizes, axis=0)))
         if len(made) == 1:
             padding = Padding(made[0][1], sparse)
@@ -326,6 +327,7 @@ class Table:
     def beyond(self, columns: Iterable[int], bound: int) -> int | None:
         """Return the first of some columns of ints that holds one beyond a bound."""
         if hasattr(self.matrix, "tocsr"):
+            # Zeros that are not stored are within any bound.
             written = self.matrix.tocoo()
             outside = (written.data < -bound) | (written.data > bound)
             return min({*columns}.intersection(written.col[outside].tolist()), default=None)
@@ -343,7 +345,7 @@ class Table:
         }
         blocks, entries = (
             tuple(block.part(rows) for block in self.blocks),
-            {key: made.part(rows) for key, made in self.entries.items()},
+            {key: entry_rows.part(rows) for key, entry_rows in self.entries.items()},
         )
         places = np.arange(*rows.indices(self.rows)) if isinstance(rows, slice) else rows
         at = places if self.at is None else self.at[places]
@@ -365,14 +367,14 @@ class Table:
 
     def inputs(self, feeds: Iterable[AnyFeed]) -> dict[str, npt.NDArray[Any]]:
         """Return the inputs of a program by name."""
-        found: dict[str, npt.NDArray[Any]] = {}
+        arrays: dict[str, npt.NDArray[Any]] = {}
         for feed in feeds:
-            found |= (
+            arrays |= (
                 zip(feed.names, self.padded(feed), strict=True)
                 if isinstance(feed, EntriesFeed)
                 else ((feed.name, self.feed(feed)),)
             )
-        return found
+        return arrays
 
     @reads_rows
     def feed(self, feed: Feed | CodesFeed) -> npt.NDArray[Any]:
@@ -405,9 +407,10 @@ class Table:
             whole = feed.columns == tuple(range(self.matrix.shape[1]))
             rows = self.matrix if whole else self.matrix[:, list(feed.columns)]
             return np.asarray(rows, feed.dtype)
-        for found in (block.of(feed.columns) for block in self.blocks):
-            if found is not None:
-                return np.asarray(found, feed.dtype)
+        for values in (block.of(feed.columns) for block in self.blocks):
+            if values is not None:
+                return np.asarray(values, feed.dtype)
+        # Columns stay columns in memory, so that each is written side by side.
         out = np.empty((self.rows, len(feed.columns)), feed.dtype, order="F")
         for place, position in enumerate(feed.columns):
             out[:, place] = self.column(position)
@@ -421,16 +424,16 @@ class Table:
 
     def _encoded(self, leaf: Codes) -> npt.NDArray[np.int32]:
         where = self.reads.where(leaf.column)
-        known = leaf.vocabulary
-        if isinstance(known, DateCodes):
-            key = (leaf.column, known.reading)
+        vocabulary = leaf.vocabulary
+        if isinstance(vocabulary, DateCodes):
+            key = (leaf.column, vocabulary.reading)
             if key not in self._dates:
-                self._dates[key] = read_parts(self.column(leaf.column), known.reading, where)
-            return self._dates[key][known.part]
+                self._dates[key] = read_parts(self.column(leaf.column), vocabulary.reading, where)
+            return self._dates[key][vocabulary.part]
         texts = self._texts(leaf.column)
-        if isinstance(known, Hashed):
-            return encode_hashed(texts, known, where)
-        return encode(texts, known, where)
+        if isinstance(vocabulary, Hashed):
+            return encode_hashed(texts, vocabulary, where)
+        return encode(texts, vocabulary, where)
 
     def _texts(self, position: int) -> Text | Categories | npt.NDArray[Any]:
         column = self.column(position)

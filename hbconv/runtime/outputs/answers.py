@@ -1,4 +1,9 @@
-"""From a program's values to the answers of the estimator: shapes, dtypes, labels, sparsity."""
+"""From a program's values to the answers of the estimator: shapes, dtypes, labels, sparsity.
+
+Answers of ``radius_neighbors``: lists of neighbours, of another length for each row.
+
+Answers of ``inverse_transform`` that are no numbers: categories, and the names of columns.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +39,7 @@ from hbconv.containers import (
     Stages,
     Vector,
 )
-from hbconv.runtime.outputs.adjacency import list_adjacent
-from hbconv.runtime.outputs.inverted import look_up_categories, name_rows
+from hbconv.runtime.batching import chunks
 from hbconv.runtime.outputs.tensors import cast, concatenate, look_up, on_host, stack
 
 __all__ = [
@@ -44,6 +48,7 @@ __all__ = [
     "in_form",
     "in_order",
     "join",
+    "join_chunks",
     "part_decoder",
     "row_decoder",
     "whole",
@@ -92,6 +97,7 @@ def decoder(output: Output) -> Callable[[npt.NDArray[Any]], Any]:
     if isinstance(form, Vector):
         return lambda values: values[:, 0].astype(dtype or values.dtype)
     if isinstance(form, Matrix):
+        # Always a copy: the next call writes over the values.
         return np.ndarray.copy if dtype is None else lambda values: values.astype(dtype)
     return lambda values: whole(output, answer(output, values.copy()))
 
@@ -112,9 +118,11 @@ def row_decoder(output: Output) -> Callable[[npt.NDArray[Any]], Any]:
     """
     form = output.for_rows(sparse=False).form
     if isinstance(form, Labels) and form.vector:
+        # One array for each class, made beforehand: a call copies one of them.
         labels = list(cast(form.classes.data, output.dtype)[:, np.newaxis])
         return lambda values: labels[values.item()].copy()
     if isinstance(form, Vector) and output.dtype is None:
+        # ``flatten`` copies, and is one call in C.
         return np.ndarray.flatten
     return decoder(output)
 
@@ -139,15 +147,21 @@ def join(parts: Sequence[Any]) -> Any:
     return vstack(parts, format="csr")
 
 
+def join_chunks(rows: int, size: int, answer_chunk: Callable[[slice], Any]) -> Any:
+    """Answer rows chunk by chunk, and return the answers as one."""
+    return join([answer_chunk(chunk) for chunk in chunks(rows, size)])
+
+
 def in_order(answers: Any, rows: npt.NDArray[np.integer[Any]]) -> Any:
     """Return joined answers in the order of the rows they are for."""
     if isinstance(answers, list | tuple | Iterator):
         blocks = [in_order(block, rows) for block in answers]
         return iter(blocks) if isinstance(answers, Iterator) else type(answers)(blocks)
+    # ``rows`` is a permutation, whose order of sorting is its inverse.
     return answers[np.argsort(rows)]
 
 
-def whole(output: Output, found: Any) -> Any:
+def whole(output: Output, outputs: Any) -> Any:
     """Return the answers of all parts of the rows, joined, as the source answers the whole.
 
     That is a list of items, one row that is flat, or the source's own shape for no rows.
@@ -160,36 +174,36 @@ def whole(output: Output, found: Any) -> Any:
     ((3,), (2, 3))
     """
     if isinstance(output.form, RowItems):
-        return found.tolist()
-    if isinstance(output.form, FlatRow) and len(found) == 1:
-        return found.reshape(-1)
-    if output.of_no_rows is None or len(found):
-        return found
+        return outputs.tolist()
+    if isinstance(output.form, FlatRow) and len(outputs) == 1:
+        return outputs.reshape(-1)
+    if output.of_no_rows is None or len(outputs):
+        return outputs
     empty = output.of_no_rows.data
-    return cast(found, empty.dtype).reshape(empty.shape)
+    return cast(outputs, empty.dtype).reshape(empty.shape)
 
 
-def in_form(found: Any, output: Output, x: Any) -> Any:
+def in_form(outputs: Any, output: Output, x: Any) -> Any:
     """Return a sparse answer in the class and layout that the source model returns for x."""
     import scipy.sparse
 
-    given = x if scipy.sparse.issparse(x) else None
+    sparse_rows = x if scipy.sparse.issparse(x) else None
     form = output.form.when_sparse or Sparse()
-    layout = _layout(form.layout, given)
+    layout = _layout(form.layout, sparse_rows)
     is_array = (
-        isinstance(given, scipy.sparse.sparray)
-        if form.arrays and given is not None
+        isinstance(sparse_rows, scipy.sparse.sparray)
+        if form.arrays and sparse_rows is not None
         else _prefers_arrays()
     )
-    if found.format == layout and isinstance(found, scipy.sparse.sparray) == is_array:
-        return found
-    return getattr(scipy.sparse, f"{layout}_{'array' if is_array else 'matrix'}")(found)
+    if outputs.format == layout and isinstance(outputs, scipy.sparse.sparray) == is_array:
+        return outputs
+    return getattr(scipy.sparse, f"{layout}_{'array' if is_array else 'matrix'}")(outputs)
 
 
-def _layout(layout: str, given: Any) -> str:
-    if layout in ("csr", "csc") or given is None:
+def _layout(layout: str, sparse_rows: Any) -> str:
+    if layout in ("csr", "csc") or sparse_rows is None:
         return layout if layout == "csc" else "csr"
-    return str(given.format) if layout == "kept" or given.format == "csc" else "csr"
+    return str(sparse_rows.format) if layout == "kept" or sparse_rows.format == "csc" else "csr"
 
 
 def _prefers_arrays() -> bool:
@@ -255,7 +269,9 @@ def _paths(paths: Paths, leaves: npt.NDArray[Any]) -> Any:
     """
     from scipy.sparse import csr_matrix
 
+    # The -1 at the end is the parent of index -1.
     parent, climb = np.append(paths.parent.data, -1), [leaves.ravel()]
+    # All leaves climb at once; a root's parent is -1, and stays so.
     while np.any(climb[-1] >= 0):
         climb.append(parent[climb[-1]])
     nodes = np.stack(climb[::-1], axis=1)
@@ -267,5 +283,99 @@ def _paths(paths: Paths, leaves: npt.NDArray[Any]) -> Any:
     )
     if paths.first_node is not None:
         return matrix, paths.first_node.data.copy()
+    # scipy chooses int32 where it can, and a single tree of scikit-learn gives int64.
     matrix.indices, matrix.indptr = matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64)
     return matrix
+
+
+Lists = npt.NDArray[np.object_]
+
+
+def list_adjacent(form: AdjacencyLists, values: npt.NDArray[Any]) -> tuple[Lists, Lists]:
+    """Return the values of each row that are not below 0, and the positions of their columns.
+
+    Examples
+    --------
+    >>> from hbconv.array import Array
+    >>> form = AdjacencyLists(Array([2, 0, 1]))
+    >>> distances, positions = list_adjacent(form, np.array([[0.5, -1.0, 2.0], [-1.0, 3.0, -1.0]]))
+    >>> [row.tolist() for row in distances], [row.tolist() for row in positions]
+    ([[2.0, 0.5], [3.0]], [[2, 0], [1]])
+    """
+    order = form.order.data
+    listed = values[:, order]
+    adjacent = listed >= 0
+    ends = np.cumsum(adjacent.sum(axis=1))
+    positions = np.broadcast_to(order, adjacent.shape)[adjacent]
+    return _split(listed[adjacent], ends), _split(positions, ends)
+
+
+def _split(values: npt.NDArray[Any], ends: npt.NDArray[np.int64]) -> Lists:
+    """Cut values into an array for each row."""
+    lists = np.empty(len(ends), dtype=object)
+    for row, part in enumerate(np.split(values, ends)[:-1]):
+        lists[row] = part
+    return lists
+
+
+def look_up_categories(tables: tuple[Array, ...], codes: npt.NDArray[np.int32]) -> npt.NDArray[Any]:
+    """Return the category of each code, and None, in an array of objects, for codes beyond.
+
+    Examples
+    --------
+    >>> tables = Array(["a", "b"]), Array(["x", "y"])
+    >>> look_up_categories(tables, np.array([[0, 1]], np.int32)).tolist()
+    [['a', 'y']]
+    >>> look_up_categories(tables, np.array([[0, 2]], np.int32)).tolist()
+    [['a', None]]
+    """
+    sizes = np.array([len(table) for table in tables])
+    is_category = codes < sizes
+    columns = [
+        table.data[np.where(is_category[:, j], codes[:, j], 0)] for j, table in enumerate(tables)
+    ]
+    values = np.stack(columns, axis=1)
+    if is_category.all():
+        return values
+    objects = values.astype(object)
+    objects[~is_category] = None
+    return objects
+
+
+def name_rows(form: NameArrays | NameTuples | NamedValues, values: Any) -> npt.NDArray[np.object_]:
+    """Return an item for each row, made of the names of its columns that are not 0.
+
+    They stand in an array of shape (n_rows,), so that parts can be joined.
+
+    Examples
+    --------
+    >>> name_rows(NamedValues(("a", "b")), np.array([[0.0, 2.0]])).tolist()
+    [{'b': np.float64(2.0)}]
+    """
+    # ``np.array`` of items would make a matrix of those of one length.
+    items = np.empty(values.shape[0], dtype=object)
+    for row in range(len(items)):
+        items[row] = _item(form, *_nonzeros(values, row))
+    return items
+
+
+def _item(
+    form: NameArrays | NameTuples | NamedValues, columns: npt.NDArray[Any], held: npt.NDArray[Any]
+) -> Any:
+    if isinstance(form, NamedValues):
+        return dict(zip((form.names[j] for j in columns), held, strict=True))
+    if isinstance(form, NameArrays):
+        return np.array([form.names[j] for j in columns.tolist()], form.dtype)
+    return tuple(form.names.data[columns])
+
+
+def _nonzeros(values: Any, row: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[Any]]:
+    """Return the columns of a row that are not 0, in order, and their values."""
+    if not hasattr(values, "tocsr"):
+        held = on_host(values[row])
+        columns = np.flatnonzero(held)
+        return columns, held[columns]
+    part = slice(values.indptr[row], values.indptr[row + 1])
+    order = np.argsort(values.indices[part], kind="stable")
+    columns, held = values.indices[part][order], values.data[part][order]
+    return columns[held != 0], held[held != 0]

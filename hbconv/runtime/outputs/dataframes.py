@@ -16,7 +16,7 @@ from hbconv.containers import Columns, FrameFormat, Node, Output, Select
 from hbconv.errors import InputError
 from hbconv.runtime.inputs.dataframes import pandas_dtypes
 
-__all__ = ["Framing", "framed", "library_of", "returns_rows"]
+__all__ = ["Framing", "library_of", "returns_rows", "to_frame"]
 
 MOST_SET = 4
 """Columns up to which pandas sets them one by one, in 40 us each, sooner than it joins frames."""
@@ -37,8 +37,8 @@ def library_of(frame_format: FrameFormat | None, x: Any) -> str:
     if frame_format is None:
         return ""
     if frame_format.library in ("given", "rows"):
-        own = type(x).__module__.partition(".")[0]
-        return own if own in ("pandas", "polars") and hasattr(x, "columns") else ""
+        library = type(x).__module__.partition(".")[0]
+        return library if library in ("pandas", "polars") and hasattr(x, "columns") else ""
     sklearn = sys.modules.get("sklearn")
     chosen = frame_format.library or (
         sklearn.get_config()["transform_output"] if sklearn is not None else "default"
@@ -84,8 +84,8 @@ class Framing:
         dtypes = [dtype or node.type.dtype for node, dtype in output.blocks]
         ends = np.cumsum([0, *(node.type.width for node in nodes)]).tolist()
         passing = [_passing(node, library) for node in nodes]
-        made = zip(ends[:-1], ends[1:], dtypes, passing, strict=True)
-        return Framing(library, tuple(_Block(*block) for block in made))
+        blocks = zip(ends[:-1], ends[1:], dtypes, passing, strict=True)
+        return Framing(library, tuple(_Block(*block) for block in blocks))
 
     @property
     def width(self) -> int:
@@ -96,6 +96,7 @@ class Framing:
         """Return where the frame x has the columns that each block passes; [] where none."""
         if type(x).__module__.partition(".")[0] != self.library or not hasattr(x, "columns"):
             return [[] for _ in self.blocks]
+        # Reversed, so that the first of two columns of one name is taken.
         places = {name: i for i, name in reversed(list(enumerate(_names(x))))}
         return [[places.get(name, i) for name, i in block.passing] for block in self.blocks]
 
@@ -104,14 +105,14 @@ class Framing:
 
         No columns do not pass: taken from a frame of polars, they would lose the number of rows.
         """
-        found = self.find_passed(x)
-        if not found or not all(found):
+        places = self.find_passed(x)
+        if not places or not all(places):
             return None
-        positions = [place for block in found for place in block]
-        return _named(_taken(x, positions, self.library), frame_format, self.library)
+        positions = [place for block in places for place in block]
+        return _name_columns(_take(x, positions, self.library), frame_format, self.library)
 
 
-def framed(values: Any, framing: Framing, frame_format: FrameFormat, x: Any) -> Any:
+def to_frame(values: Any, framing: Framing, frame_format: FrameFormat, x: Any) -> Any:
     """Return the answer of ``transform`` as a frame.
 
     Parameters
@@ -142,7 +143,7 @@ def framed(values: Any, framing: Framing, frame_format: FrameFormat, x: Any) -> 
     frame = _pandas(framing, values, x)
     if frame_format.names is None:
         frame.columns = x.columns
-    return _named(frame, frame_format, library)
+    return _name_columns(frame, frame_format, library)
 
 
 def _names(x: Any) -> list[Any]:
@@ -150,16 +151,16 @@ def _names(x: Any) -> list[Any]:
     return x.columns.tolist() if hasattr(x.columns, "tolist") else list(x.columns)
 
 
-def _parts(framing: Framing, found: Sequence[list[int]]) -> list[Part]:
+def _parts(framing: Framing, places: Sequence[list[int]]) -> list[Part]:
     """Return what the columns are, of which some are found in the rows."""
     parts: list[Part] = []
-    for block, positions in zip(framing.blocks, found, strict=True):
+    for block, positions in zip(framing.blocks, places, strict=True):
         part: Part = positions or block
-        parts[-1:] = _joined(parts[-1], part) if parts else [part]
+        parts[-1:] = _join(parts[-1], part) if parts else [part]
     return parts
 
 
-def _joined(before: Part, part: Part) -> list[Part]:
+def _join(before: Part, part: Part) -> list[Part]:
     """Join neighbours of one kind: many columns take the time of one."""
     if isinstance(before, list) and isinstance(part, list):
         return [before + part]
@@ -168,7 +169,7 @@ def _joined(before: Part, part: Part) -> list[Part]:
     return [before, part]
 
 
-def _taken(x: Any, positions: list[int], library: str) -> Any:
+def _take(x: Any, positions: list[int], library: str) -> Any:
     """Return columns of the frame x by their positions: a frame that no change of x changes."""
     if library == "polars":
         return x[:, positions]
@@ -179,8 +180,9 @@ def _taken(x: Any, positions: list[int], library: str) -> Any:
 
 def _values(block: _Block, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return values of the answer in memory of their own."""
-    own = values[:, block.start : block.end].astype(block.dtype, copy=False)
-    return own if own.flags.writeable else own.copy()
+    part = values[:, block.start : block.end].astype(block.dtype, copy=False)
+    # Constants of a program are read only, and users write to frames.
+    return part if part.flags.writeable else part.copy()
 
 
 def _passing(node: Node, library: str) -> tuple[tuple[Any, int], ...]:
@@ -206,24 +208,28 @@ def _pandas(framing: Framing, values: npt.NDArray[Any], x: Any) -> Any:
             for block, places in zip(framing.blocks, found, strict=True)
         ]
         if not all(same) and _stay(framing, found, x):
-            return _changed(framing, found, values, x)
+            return _set_columns(framing, found, values, x)
+        # Where a passing column has the dtype of the values, these hold the same bits.
         found = [[] if is_same else places for is_same, places in zip(same, found, strict=True)]
     return _side_by_side(_parts(framing, found), values, x)
 
 
-def _stay(framing: Framing, found: Sequence[list[int]], x: Any) -> bool:
+def _stay(framing: Framing, positions: Sequence[list[int]], x: Any) -> bool:
     """Whether nearly all columns of x pass, and none moves."""
-    pairs = list(zip(framing.blocks, found, strict=True))
+    pairs = list(zip(framing.blocks, positions, strict=True))
     computed = sum(block.end - block.start for block, places in pairs if not places)
     stay = all(places in ([], list(range(block.start, block.end))) for block, places in pairs)
     return stay and computed <= MOST_SET and framing.width == x.shape[1]
 
 
-def _changed(framing: Framing, found: Sequence[list[int]], values: npt.NDArray[Any], x: Any) -> Any:
+def _set_columns(
+    framing: Framing, positions: Sequence[list[int]], values: npt.NDArray[Any], x: Any
+) -> Any:
     """Return the frame x with the columns of values in their places."""
-    frame = _taken(x, list(range(x.shape[1])), "pandas")
-    for block, places in zip(framing.blocks, found, strict=True):
+    frame = _take(x, list(range(x.shape[1])), "pandas")
+    for block, places in zip(framing.blocks, positions, strict=True):
         for place in range(block.start, block.end) if not places else ():
+            # By position: names may stand twice.
             frame.isetitem(place, values[:, place].astype(block.dtype))
     return frame
 
@@ -232,9 +238,9 @@ def _side_by_side(parts: Sequence[Part], values: npt.NDArray[Any], x: Any) -> An
     import pandas as pd
 
     index = x.index if isinstance(x, pd.DataFrame | pd.Series) else None
-    numbered = _numbered(x) if any(isinstance(part, list) for part in parts) else x
+    numbered = _number_columns(x) if any(isinstance(part, list) for part in parts) else x
     frames = [
-        _taken(numbered, part, "pandas")
+        _take(numbered, part, "pandas")
         if isinstance(part, list)
         else pd.DataFrame(_values(part, values), index=index, copy=False)
         for part in parts
@@ -242,7 +248,7 @@ def _side_by_side(parts: Sequence[Part], values: npt.NDArray[Any], x: Any) -> An
     return frames[0] if len(frames) == 1 else pd.concat(frames, axis=1, ignore_index=True)
 
 
-def _numbered(x: Any) -> Any:
+def _number_columns(x: Any) -> Any:
     """Return a frame of pandas with numbers for names: names take two thirds of the time of all."""
     import pandas as pd
 
@@ -256,6 +262,7 @@ def _pandas_names(names: tuple[str, ...]) -> Any:
     """Return an Index, of which a frame takes a view: whoever names the view names it alone."""
     import pandas as pd
 
+    # Names that are tuples must not become levels.
     return pd.Index(list(names), tupleize_cols=False)
 
 
@@ -272,7 +279,7 @@ def _polars(parts: Sequence[Part], values: npt.NDArray[Any], names: Sequence[str
     return pl.DataFrame([column.alias(name) for column, name in zip(columns, names, strict=True)])
 
 
-def _named(frame: Any, frame_format: FrameFormat, library: str) -> Any:
+def _name_columns(frame: Any, frame_format: FrameFormat, library: str) -> Any:
     """Return a frame under the names of a format; None are those that it has."""
     names = frame_format.names
     if names is None or (not frame_format.renames and _names(frame) == list(names)):

@@ -36,8 +36,8 @@ def as_tensors(answer: Any, x: Any) -> Any:
     if hasattr(answer, "detach"):
         return answer.contiguous().to(x.device)
     if isinstance(answer, list | tuple | Iterator):
-        made = [as_tensors(block, x) for block in answer]
-        return iter(made) if isinstance(answer, Iterator) else type(answer)(made)
+        tensors = [as_tensors(block, x) for block in answer]
+        return iter(tensors) if isinstance(answer, Iterator) else type(answer)(tensors)
     return answer
 
 
@@ -45,7 +45,9 @@ def from_array(array: npt.NDArray[Any], device: Any) -> Any:
     """Return a numpy array as a tensor on a device."""
     import torch
 
+    # Torch takes native byte order alone.
     native = array.astype(array.dtype.newbyteorder("="), copy=False)
+    # A tensor over read-only memory could write to it, of which torch warns.
     return torch.from_numpy(np.require(native, requirements=["C", "W"])).to(device)
 
 
@@ -71,8 +73,10 @@ def typed(tensor: Any, dtype: Any) -> Any:
 def look_up(labels: Array, codes: Any) -> Any:
     """Return the label of each code, on the device of the codes if a tensor can hold it."""
     if not hasattr(codes, "detach"):
+        # Labels 0, 1, 2... are their own codes.
         counts = labels.is_count
         return codes.astype(labels.data.dtype) if counts else np.asarray(labels.data.take(codes))
+    # Torch has no text, so these labels are looked up on the host.
     if labels.data.dtype.kind in NO_TENSOR:
         return labels.data.take(on_host(codes))
     if labels.is_count:

@@ -45,6 +45,7 @@ def show_others(optimized: Optimized, target: Target) -> str:
     refused = [d for d in optimized.decisions if not d.applied]
     lines = [f"{_of(d)}: {_why_refused(d, optimized, target)}" for d in refused]
     lines += [_show_declined(d) for d in optimized.declined]
+    # A rule may decline many nodes of one step for one reason.
     return "\n".join(dict.fromkeys(lines)) or "None."
 
 
@@ -131,8 +132,9 @@ def find_effective_rules(planned: Planned, method: str) -> tuple[str, ...]:
     """
     without = planned.target.without
     whole = _optimized(planned, without, method)
-    asked = [name for name in rule_names() if name not in without]
-    return tuple(n for n in asked if _optimized(planned, (*without, n), method) != whole)
+    names = [name for name in rule_names() if name not in without]
+    # Each rule is left out alone: what two do together may hide either.
+    return tuple(n for n in names if _optimized(planned, (*without, n), method) != whole)
 
 
 def _optimized(planned: Planned, without: tuple[str, ...], method: str) -> tuple[Node, ...]:

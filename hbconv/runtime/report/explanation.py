@@ -148,8 +148,8 @@ class Explanation:
 
         Several forests are told by the first of them.
         """
-        told = str(self.plan) if self.plan.choices else "none"
-        forests = [line for line in told.splitlines() if not line.startswith(" ")]
+        plan = str(self.plan) if self.plan.choices else "none"
+        forests = [line for line in plan.splitlines() if not line.startswith(" ")]
         more = f", and {len(forests) - 1} more forests" if len(forests) > 1 else ""
         steps = f"{_steps(self.before)} steps as parsed, {_steps(self.after)} as optimized"
         reads, *others = (line for line in self.before.splitlines() if line.startswith("input"))

@@ -3,9 +3,11 @@
 Names of columns and steps come from users: all text is escaped, and the data for the script is JSON
 in which no tag can end.
 
-Draw the graphs of a model, as text that stands in a page of its own or in a notebook.
+Draw the graphs of a model, for a page of its own or for a notebook.
 
 MethodKernel: what the kernel of a method reads and writes, and what its operators cost.
+
+Names of users and of files, as a page shows them: cut, and without what would act in it.
 """
 
 from __future__ import annotations
@@ -31,7 +33,6 @@ from hbconv.picture.scene import Scene, make_scene
 from hbconv.picture.svg import write_svg
 from hbconv.pipeline import Planned
 from hbconv.runtime.report.derivations import show_rewrite, tell_prediction
-from hbconv.runtime.report.names_shown import cut_name, shown, shown_lines
 from hbconv.target import Target
 from hbconv.tensor import Op, TensorProgram
 
@@ -87,6 +88,7 @@ def write_page(told: Told) -> str:
         "boxes": _data({"after": after, "before": before}),
     }
     page = resources.files("hbconv.runtime.report").joinpath("page.html").read_text("utf-8")
+    # One pass: what is put in is not searched for marks, which users may write.
     return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], page)
 
 
@@ -140,6 +142,7 @@ def _plan(planned: Planned) -> str:
 
 def _choice(choice: Choice) -> str:
     """Draw the predicted time of each strategy as a bar, the one taken first."""
+    # False sorts before True, so that the strategy taken is first.
     costs = sorted(choice.costs.items(), key=lambda cost: (cost[0] != choice.strategy, cost[1]))
     most = max(choice.costs.values(), default=0.0)
     bars = [
@@ -176,21 +179,22 @@ def _kernel(kernel: MethodKernel) -> str:
     return f'<div class="card">{head}{"".join(bars)}{report}</div>'
 
 
-def _bar(name: str, told: str, value: float, most: float, *, best: bool = False) -> str:
+def _bar(name: str, figure: str, value: float, most: float, *, best: bool = False) -> str:
     share = 100 * min(value / most, 1.0) if most else 0.0
     return (
         f'<div class="bar{" best" if best else ""}"><b>{shown(name)}</b>'
-        f'<span>{shown(told)}</span><i style="width:{share:.1f}%"></i></div>'
+        f'<span>{shown(figure)}</span><i style="width:{share:.1f}%"></i></div>'
     )
 
 
 def _data(scenes: dict[str, Scene]) -> str:
     """Return what the script tells of boxes: JSON without any character that markup begins with."""
-    told = {
+    boxes = {
         name: [_told(box.title, box.facts.items()) for box in scene.boxes]
         for name, scene in scenes.items()
     }
-    text = json.dumps(told)
+    # Escapes of JSON: a script must not meet "</script>" in a name.
+    text = json.dumps(boxes)
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
@@ -228,9 +232,9 @@ def scene_of(planned: Planned, stage: str, applied: Sequence[Applied] = ()) -> S
     return make_scene(planned.typed if parsed else planned.graph, planned.target, remarks)
 
 
-def embed(told: str, picture: str) -> str:
+def embed(facts: str, picture: str) -> str:
     """Return a picture and a text above it for a notebook; wide pictures scroll."""
-    text = shown_lines(told)
+    text = shown_lines(facts)
     return (
         '<div style="overflow-x:auto;max-width:100%">'
         f'<pre style="margin:0 0 8px;white-space:pre-wrap">{text}</pre>{picture}</div>'
@@ -297,3 +301,36 @@ class MethodKernel:
             "GHz: counted work at the prices measured on one machine"
         )
         return "\n".join([title, "-" * len(title), str(self.report), basis, *shown, *others])
+
+
+MOST_LETTERS = 2000
+"""Letters of one name or sentence on a page; a file may hold one of a gigabyte."""
+
+
+def cut_name(text: str, most: int = MOST_LETTERS) -> str:
+    r"""Return the beginning of a text, without control characters.
+
+    Examples
+    --------
+    >>> cut_name("age\x1b[2J" + "!" * 9, 8)
+    'age[2J!…'
+    """
+    # Controls could reorder the text of a page, or end it for some readers.
+    begin = "".join(c for c in text[:most] if c.isprintable() or c in "\n\t")
+    return begin if len(text) <= most else f"{begin}…"
+
+
+def shown(text: str) -> str:
+    """Return the beginning of a text as HTML holds it.
+
+    Examples
+    --------
+    >>> shown("<b>")
+    '&lt;b&gt;'
+    """
+    return escape(cut_name(text))
+
+
+def shown_lines(text: str) -> str:
+    """Return a text as HTML holds it, of each line the beginning."""
+    return "\n".join(map(shown, text.split("\n")))

@@ -81,7 +81,7 @@ def _classes() -> dict[str, type]:
         importlib.import_module(m.name)
         for m in pkgutil.walk_packages(hbconv.containers.__path__, "hbconv.containers.")
     ]
-    found: dict[str, type] = {
+    classes: dict[str, type] = {
         "HostSide": HostSide,
         "ProgramTypes": ProgramTypes,
         "TensorType": TensorType,
@@ -98,7 +98,7 @@ def _classes() -> dict[str, type]:
         "TuningRecord": TuningRecord,
     }
     for module in modules:
-        found |= {
+        classes |= {
             name: cls
             for name, cls in vars(module).items()
             if isinstance(cls, type)
@@ -106,7 +106,7 @@ def _classes() -> dict[str, type]:
             and cls.__module__ == module.__name__
             and not name.startswith("_")
         }
-    return found
+    return classes
 
 
 class _Encoder:
@@ -123,10 +123,12 @@ class _Encoder:
         if isinstance(value, np.bool_):
             return bool(value)
         if isinstance(value, bytes):
+            # Latin-1 gives each byte a character of its own.
             return {"bytes": value.decode("latin-1")}
         if isinstance(value, int | np.integer):
             return int(value)
         if isinstance(value, float | np.floating):
+            # JSON has no NaN and no infinity.
             return float(value) if math.isfinite(value) else {"float": repr(float(value))}
         if isinstance(value, tuple | list):
             return self._tuple(value)
@@ -172,6 +174,7 @@ class _Encoder:
 
     def _fields(self, value: Any) -> dict[str, Any]:
         name, names = type(value).__name__, [f.name for f in dataclasses.fields(value)]
+        # A class of another module may have the name of a registered one.
         if _known(name) is not type(value):
             raise StoreError(
                 f"{name} cannot be saved: it is neither a registered container nor part of one."
@@ -185,6 +188,7 @@ class _Encoder:
                 "dtype": array.data.dtype.str,
                 "shape": list(array.shape),
             }
+        # Equal arrays are written once, whatever holds them.
         if array not in self._names:
             self._names[array] = f"a{len(self._names)}"
             self.arrays[self._names[array]] = np.ascontiguousarray(array.data).reshape(array.shape)
@@ -249,6 +253,7 @@ class Decoder:
             return frozenset(self.value(v) for v in content)
         if kind == "map":
             return {self.value(k): self.value(v) for k, v in content}
+        # A negative index would count from the end, and True is an int.
         if kind == "shared" and type(content) is int and content >= 0:
             return self.shared[content]
         if kind == "array":
@@ -265,14 +270,15 @@ class Decoder:
                 f"The model file holds a {name!r}, which this hbconv does not know. Upgrade it, or "
                 "install the package that adds that."
             )
-        made = cls(**{key: self.value(v) for key, v in fields.items()})
+        value = cls(**{key: self.value(v) for key, v in fields.items()})
         for field, hint in fields_of(cls).items():
-            if not fits(found := getattr(made, field), hint):
+            # A file may hold anything, and an annotation alone keeps nothing out.
+            if not fits(item := getattr(value, field), hint):
                 raise StoreError(
-                    f"The model file holds a {name} whose {field} is a {type(found).__name__}, or "
+                    f"The model file holds a {name} whose {field} is a {type(item).__name__}, or "
                     "holds what it may not."
                 )
-        return check_forest(made) if isinstance(made, Forest) else made
+        return check_forest(value) if isinstance(value, Forest) else value
 
     def _columns(self, fields: dict[str, Any]) -> tuple[Column, ...]:
         hints = fields_of(Column)
@@ -284,11 +290,13 @@ class Decoder:
 
     def _text(self, value: dict[str, Any]) -> Array:
         dtype, texts = value["dtype"], self.value(value["text"])
+        # A dtype from a file could ask for records, or for any memory.
         if not re.fullmatch(r"\|O|[<>|][US]\d{1,9}", dtype) or not fits(
             texts, tuple[str | bytes | float | bool | None, ...]
         ):
             raise StoreError(f"The model file holds text of dtype {dtype!r:.50}.")
         longest = max((len(text) for text in texts if isinstance(text, str | bytes)), default=0)
+        # A width beyond that of the longest text would only take memory.
         if len(texts) * np.dtype(dtype).itemsize > max(_ROOM, 4 * len(texts) * longest):
             raise StoreError(
                 f"The model file holds text of dtype {dtype}, where the longest has {longest} "
@@ -345,6 +353,7 @@ def fits(value: Any, hint: Any) -> bool:
     if isinstance(hint, ForwardRef):
         return _is_plain(value)
     if hint in (int, float):
+        # ``isinstance`` would let a bool pass for an int.
         return type(value) is int or type(value) is hint
     return isinstance(value, hint)
 

@@ -7,18 +7,96 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol
 
 from hbconv.backends import find_backend
+from hbconv.backends.interface import argument_names
 from hbconv.containers import Graph, reads_tied_points
-from hbconv.errors import BackendError, OptionError
-from hbconv.interface import argument_names
+from hbconv.cost_model.tuning_record import Tuning
+from hbconv.errors import BackendError, OptionError, log_export
 from hbconv.lower import find_choosing
 from hbconv.names import unknown
 from hbconv.runtime.inputs.table import Reads
+from hbconv.runtime.options import take_flag, take_options
+from hbconv.runtime.program_choice import name_dtypes
 from hbconv.runtime.programs import Programs
 from hbconv.runtime.storage.model_file import write
+from hbconv.target import Target
 
-__all__ = ["Writer", "find_writer", "require_exportable", "write_library", "write_native"]
+__all__ = ["Writer", "export_bytes", "export_file", "find_writer"]
+
+LIBRARY_OPTIONS = ("target",)
+TORCH_OPTIONS = {".pt": ("device",), ".pt2": ("device", "compiled")}
+
+
+class Exportable(Protocol):
+    """What a file for another runtime is made of: a model."""
+
+    parsed: Graph
+    reads: Reads
+    dtypes: tuple[str, ...]
+    target: Target
+    tuning: Tuning | None
+
+    def for_target(self, **changes: Any) -> Any:
+        """Return the same model for another target."""
+
+    def to_bytes(
+        self, suffix: str = ..., device: str | None = ..., *, compiled: bool = ...
+    ) -> bytes:
+        """Return a file of a suffix."""
+
+
+def export_file(model: Exportable, path: Path, options: dict[str, Any]) -> None:
+    """Write the file of a suffix, as ``Model.export`` describes it."""
+    suffix = path.suffix
+    if suffix == ".so":
+        chosen = take_options(suffix, options, LIBRARY_OPTIONS)
+        _write_library(_find_programs(model, "tvm"), model.dtypes, path, **chosen)
+    elif suffix in (".pt", ".pt2") and take_flag(options, "native"):
+        chosen = take_options(suffix, options, LIBRARY_OPTIONS)
+        _write_native(_find_programs(model, "tvm"), model.dtypes, path, **chosen)
+    else:
+        chosen = take_options(suffix, options, TORCH_OPTIONS.get(suffix, ()))
+        write(path, model.to_bytes(suffix, **chosen))
+
+
+def export_bytes(
+    model: Exportable, suffix: str, device: str | None = None, *, compiled: bool = False
+) -> bytes:
+    """Return the file of a suffix, as ``Model.to_bytes`` describes it."""
+    writer = find_writer(f"model{suffix}", take_flag({"compiled": compiled}, "compiled"))
+    programs = _find_programs(model, writer.backend)
+    model_device = model.target.device if suffix in (".pt", ".pt2") else "cpu"
+    device = str(device or model_device)
+    if device.partition(":")[0] not in ("cpu", "cuda"):
+        raise unknown("device", device, ("cpu", "cuda"))
+    target = programs.target.replace(device=device)
+    return writer.write(Programs(model.parsed, target, tuning=model.tuning), model.dtypes)
+
+
+def _find_programs(model: Exportable, backend: str) -> Programs:
+    """Return the programs of a backend, or raise BackendError where no file can hold them."""
+    graph = model.parsed
+    if model.reads.entries:
+        raise BackendError(
+            "A file for another runtime cannot hold this model: its texts become tokens on the "
+            "host. Save it as .hbc."
+        )
+    _warn_of_ties(graph.only(*graph.exported))
+    if not graph.exported:
+        tensors = graph.tensors
+        others = ", ".join(method for method in graph.outputs if method not in tensors)
+        named = (
+            f"Name one that is, such as methods={[*tensors[:1]]}, or save" if tensors else "Save"
+        )
+        raise BackendError(
+            "A file for another runtime holds methods whose answers are tensors, and "
+            f"{others} is none. {named} it as .hbc."
+        )
+    log_export(name_dtypes(model.dtypes, range(len(graph.schema.columns))))
+    programs: Programs = model.for_target(backend=backend, device="cpu").programs
+    return programs
 
 
 @dataclass(frozen=True)
@@ -39,31 +117,7 @@ def find_writer(path: str | os.PathLike[str], compiled: bool = False) -> Writer:
     return COMPILED if compiled else _WRITERS[suffix]
 
 
-def require_exportable(graph: Graph, reads: Reads) -> None:
-    """Refuse models of which files for other runtimes can hold nothing.
-
-    Raises
-    ------
-    BackendError
-    """
-    if reads.entries:
-        raise BackendError(
-            "A file for another runtime cannot hold this model: its texts become tokens on the "
-            "host. Save it as .hbc."
-        )
-    _warn_of_ties(graph.only(*graph.exported))
-    if graph.exported:
-        return
-    tensors = graph.tensors
-    others = ", ".join(method for method in graph.outputs if method not in tensors)
-    named = f"Name one that is, such as methods={[*tensors[:1]]}, or save" if tensors else "Save"
-    raise BackendError(
-        "A file for another runtime holds methods whose answers are tensors, and "
-        f"{others} is none. {named} it as .hbc."
-    )
-
-
-def write_library(
+def _write_library(
     programs: Programs, dtypes: tuple[str, ...], path: Path, target: str | None = None
 ) -> None:
     """Write a C library of all methods that are tensors, and its header beside it.
@@ -83,7 +137,7 @@ def write_library(
     write(path, library)
 
 
-def write_native(
+def _write_native(
     programs: Programs, dtypes: tuple[str, ...], path: Path, target: str | None = None
 ) -> None:
     """Write a file for torch that calls the compiled kernel, and the library that holds this.
@@ -94,7 +148,7 @@ def write_native(
         Of backend ``tvm``.
     dtypes : tuple of str
     path : Path
-        Its suffix is ``.pt`` or ``.pt2``; the library lies beside it.
+        Its suffix is ``.pt`` or ``.pt2``; the library is next to it.
     target : str, optional
         Instruction set of the processors that will run it. By default this machine's.
     """

@@ -99,6 +99,7 @@ def pack(stored: Stored) -> bytes:
     }
     written = json.dumps(manifest, allow_nan=False)
     try:
+        # Half a character in a name would make a file that nobody can read.
         read_json(written)
     except ValueError as error:
         raise StoreError(
@@ -124,6 +125,7 @@ def unpack(data: bytes, *, trusted: bool = False) -> Stored:
     for name, digest in manifest["sha256"].items():
         if name not in members:
             raise StoreError(f"The model file is damaged: {name} is missing. Save the model again.")
+        # The checksum finds damage, not malice: whoever writes the file writes it too.
         if hashlib.sha256(members[name]).hexdigest() != digest:
             raise StoreError(
                 f"The model file is damaged: {name} is not what was written (its checksum "
@@ -150,25 +152,28 @@ def _zip(members: Mapping[str, bytes]) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
         for name, data in members.items():
+            # Without the time of writing, equal models are equal bytes.
             archive.writestr(zipfile.ZipInfo(name, _ORDINARY_TIME), data)
     return out.getvalue()
 
 
 def _unzip(data: bytes) -> dict[str, bytes]:
     """Read all members. A damaged zip raises nearly anything, so that all is caught."""
-    found = find_format(io.BytesIO(data))
-    if found is not None and found is not ModelFormat.SAVED:
+    kind = find_format(io.BytesIO(data))
+    if kind is not None and kind is not ModelFormat.SAVED:
         raise StoreError(
-            f"This is not a model file of hbconv, but {found.value}. "
-            f"{REFUSED.get(found, 'Call hbconv.convert with it.')}"
+            f"This is not a model file of hbconv, but {kind.value}. "
+            f"{REFUSED.get(kind, 'Call hbconv.convert with it.')}"
         )
     if not data.startswith(b"PK"):
         raise StoreError("This is not a model file of hbconv: it is no zip archive.")
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             infos = archive.infolist()
+            # A small compressed member may unpack to gigabytes.
             if any(i.compress_type != zipfile.ZIP_STORED for i in infos):
                 raise StoreError("This is not a model file of hbconv: its members are compressed.")
+            # Members that share bytes hold more than the file: a zip bomb without compression.
             if len({i.filename for i in infos}) < len(infos) or sum(
                 i.file_size for i in infos
             ) > len(data):
@@ -209,7 +214,7 @@ def _manifest(members: Mapping[str, bytes]) -> dict[str, Any]:
 def _stored(manifest: dict[str, Any], members: Mapping[str, bytes], *, trusted: bool) -> Stored:
     from safetensors.numpy import load
 
-    document = upgraded(manifest["model"], int(manifest["format"]))
+    document = upgrade(manifest["model"], int(manifest["format"]))
     decoder = Decoder(load(members[_ARRAYS]))
     stored = Stored(**decoder.read(document))
     if not all(
@@ -219,6 +224,7 @@ def _stored(manifest: dict[str, Any], members: Mapping[str, bytes], *, trusted: 
     ):
         raise StoreError("The model file holds something else than a graph, a target and dtypes.")
     _verify(stored)
+    # Formats before 3 have programs without what the host does around them.
     if not trusted or "hosts" not in manifest:
         return stored
     if not _can_read(manifest["versions"], stored.target.backend):
@@ -232,12 +238,12 @@ def _programs(
 ) -> dict[Key, StoredProgram]:
     if not fits(hosts, tuple[HostSide, ...]):
         raise StoreError("The model file holds something else than what surrounds its programs.")
-    found = {}
+    by_key = {}
     for entry, host in zip(entries, hosts, strict=True):
         key = tuple(entry["methods"]), tuple(entry["dtypes"]), Padding(*entry["padding"])
         files = {name: members[member] for name, member in entry["files"].items()}
-        found[key] = StoredProgram(host, entry["digest"], files)
-    return found
+        by_key[key] = StoredProgram(host, entry["digest"], files)
+    return by_key
 
 
 def _verify(stored: Stored) -> None:
@@ -251,8 +257,8 @@ def _verify(stored: Stored) -> None:
     if len(stored.dtypes) != len(graph.schema.columns):
         raise StoreError("The model file holds dtypes of other columns.")
     session = graph.traits.session
-    own = () if session is None else (port.method for port in session.computed)
-    if strange := sorted(set(graph.outputs) - {*METHODS, *ARGUMENT_METHODS, INVERSE, *own}):
+    methods = () if session is None else (port.method for port in session.computed)
+    if strange := sorted(set(graph.outputs) - {*METHODS, *ARGUMENT_METHODS, INVERSE, *methods}):
         raise StoreError(f"The model file holds {strange[0]!r:.50}, which is no method.")
     if stored.target.threads > _MOST_THREADS:
         raise StoreError(f"The model file asks for {stored.target.threads} threads.")
@@ -279,20 +285,20 @@ def _can_read(written: Mapping[str, str], backend: str) -> bool:
         packages = find_backend(backend).stored_with
     except MissingPackageError:
         return False
-    found = _versions(packages)
-    return all(written.get(name) == found.get(name) for name in (*packages, *found))
+    versions = _versions(packages)
+    return all(written.get(name) == versions.get(name) for name in (*packages, *versions))
 
 
 def _versions(packages: Iterable[str] = _PACKAGES) -> dict[str, str]:
     from hbconv import __version__
 
-    found = {"hbconv": __version__, "machine": f"{platform.system()} {platform.machine()}"}
+    versions = {"hbconv": __version__, "machine": f"{platform.system()} {platform.machine()}"}
     for package in packages:
         try:
-            found[package] = metadata.version(package)
+            versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 FORMAT = 5
@@ -323,7 +329,7 @@ _FIELDS = {
 """Fields of format 1 by class, and their names today."""
 
 
-def upgraded(value: Any, written: int) -> Any:
+def upgrade(value: Any, written: int) -> Any:
     """Return a document of an older format as one of today's format.
 
     Parameters
@@ -336,10 +342,10 @@ def upgraded(value: Any, written: int) -> Any:
     if written >= GRAPHS:
         return value
     if isinstance(value, list):
-        return [upgraded(item, written) for item in value]
+        return [upgrade(item, written) for item in value]
     if not isinstance(value, dict):
         return value
-    entry = {key: upgraded(item, written) for key, item in value.items()}
+    entry = {key: upgrade(item, written) for key, item in value.items()}
     if not isinstance(entry.get("is"), str):
         return entry
     if entry["is"] == "Output":
@@ -400,7 +406,7 @@ def _matrix(entry: Entry) -> Entry:
 
 
 def _blocks(output: Entry) -> list[Entry]:
-    """Return node and dtype of each block of an output that is upgraded already."""
+    """Return node and dtype of each block of an output that is upgrade already."""
     form = output["form"].get("dense", output["form"])
     if form["is"] == "Blocks":
         return list(form["parts"]["tuple"])

@@ -41,6 +41,7 @@ class Text:
     def objects(self) -> npt.NDArray[np.object_]:
         """Return the values, nulls as None."""
         values = self.values if isinstance(self.values, np.ndarray) else self.values.to_pylist()
+        # Nulls of pandas may be None, NaN or NA.
         return np.array([v if isinstance(v, str) else None for v in values], dtype=object)
 
     def part(self, rows: slice | npt.NDArray[np.integer[Any]]) -> Text:
@@ -98,6 +99,7 @@ def encode(
         null = np.int32(_null_code(column.values.null, vocabulary))
         codes = encode(column.values, vocabulary, where)
         _refuse_blank(column.values, codes, vocabulary, where)
+        # The null's code is last, where code -1 finds it.
         return np.take(np.append(codes, null), column.codes)
     values = column.values if isinstance(column, Text) else column
     if not isinstance(values, np.ndarray):
@@ -113,6 +115,7 @@ def encode(
         and vocabulary.blank == UNKNOWN
     ):
         return _encode_fixed(values, vocabulary)
+    # Without Arrow, or where blanks count, texts are looked up one by one.
     if values.dtype.kind in "OUST":
         return _encode_objects(values.astype(object, copy=False), vocabulary, where)
     return _encode_numbers(values, vocabulary, where)
@@ -142,9 +145,10 @@ def _encode_objects(
     values: npt.NDArray[Any], vocabulary: Vocabulary, where: str
 ) -> npt.NDArray[np.int32]:
     try:
+        # pandas is used where the caller has imported it, and never imported for this.
         if len(values) >= MANY and "pandas" in sys.modules:
             return _encode_distinct(values, vocabulary)
-        return _looked_up(values, vocabulary)
+        return _look_up(values, vocabulary)
     except TypeError as error:
         odd = next(v for v in values.tolist() if _is_refused(v, vocabulary))
         raise InputError(
@@ -161,33 +165,40 @@ def _is_refused(value: object, vocabulary: Vocabulary) -> bool:
     return False
 
 
-def _looked_up(values: npt.NDArray[Any], vocabulary: Vocabulary) -> npt.NDArray[np.int32]:
+def _look_up(values: npt.NDArray[Any], vocabulary: Vocabulary) -> npt.NDArray[np.int32]:
     return np.fromiter(map(vocabulary.codes.__getitem__, values.tolist()), np.int32, len(values))
 
 
 def _encode_distinct(values: npt.NDArray[Any], vocabulary: Vocabulary) -> npt.NDArray[np.int32]:
     """Look each distinct object up once: pandas finds them quickly, by their addresses."""
+    # Equal texts at two addresses are looked up twice, which is right all the same.
     places, distinct = sys.modules["pandas"].factorize(addresses(values))
     one_of = np.empty(len(distinct), np.intp)
     one_of[places] = np.arange(len(values))
-    codes: npt.NDArray[np.int32] = _looked_up(values[one_of], vocabulary)[places]
+    codes: npt.NDArray[np.int32] = _look_up(values[one_of], vocabulary)[places]
     return codes
 
 
 def addresses(values: npt.NDArray[np.object_]) -> npt.NDArray[np.intp]:
     """Return the address of each object: comparing these is quick."""
     lying = np.ascontiguousarray(values)
+    # numpy lets nobody view objects as numbers, so ctypes reads the pointers.
     held = (ctypes.c_ssize_t * len(lying)).from_address(lying.ctypes.data)
+    # A copy, as the memory belongs to an array that may die.
     return np.ctypeslib.as_array(held).copy()
 
 
 def _encode_fixed(values: npt.NDArray[Any], vocabulary: Vocabulary) -> npt.NDArray[np.int32]:
     """Compare numpy's text of one width as the bytes it is; such text ends in no null character."""
     texts, codes = vocabulary.texts
+    # numpy holds a character of text in four bytes.
     width = values.dtype.itemsize // 4
+    # A longer text equals no value, and numpy would cut it to one that may.
     fits = np.array([len(text) <= width and not text.endswith("\0") for text in texts], bool)
-    known = np.array(texts, object)[fits].astype(f"U{width}")
-    return _found(_as_bytes(values.astype(known.dtype, copy=False)), _as_bytes(known), codes[fits])
+    terms = np.array(texts, object)[fits].astype(f"U{width}")
+    return _find_codes(
+        _as_bytes(values.astype(terms.dtype, copy=False)), _as_bytes(terms), codes[fits]
+    )
 
 
 def _as_bytes(values: npt.NDArray[Any]) -> Any:
@@ -205,15 +216,16 @@ def _encode_arrow(values: Any, vocabulary: Vocabulary, null: int) -> npt.NDArray
     import pyarrow.compute as pc
 
     texts, codes = vocabulary.texts
-    found = _found(values, pa.array(map(_valid, texts), values.type), codes)
+    found_codes = _find_codes(values, pa.array(map(_valid, texts), values.type), codes)
     if vocabulary.blank != UNKNOWN:
-        found = _with_blank(values, vocabulary, found)
-    if vocabulary.spelled and (found == UNKNOWN).any():
+        found_codes = _with_blank(values, vocabulary, found_codes)
+    # Null characters at the end of a spelled text do not count.
+    if vocabulary.spelled and (found_codes == UNKNOWN).any():
         trimmed = pc.utf8_rtrim(values, characters="\0")
-        found = _found(trimmed, pa.array(map(_valid, texts), values.type), codes)
+        found_codes = _find_codes(trimmed, pa.array(map(_valid, texts), values.type), codes)
     if values.null_count == 0 or null == UNKNOWN:
-        return found
-    return np.where(np.asarray(pc.is_null(values)), np.int32(null), found)
+        return found_codes
+    return np.where(np.asarray(pc.is_null(values)), np.int32(null), found_codes)
 
 
 def _with_blank(
@@ -241,7 +253,7 @@ def _valid(text: str) -> str | None:
     )
 
 
-def _found(values: Any, known: Any, codes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+def _find_codes(values: Any, known: Any, codes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     """Return the code of each value of an Arrow array, given those of the known ones."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -249,11 +261,12 @@ def _found(values: Any, known: Any, codes: npt.NDArray[np.int32]) -> npt.NDArray
     places = pc.index_in(values, value_set=known, skip_nulls=True)
     places = places.combine_chunks() if isinstance(places, pa.ChunkedArray) else places
     places = places.fill_null(UNKNOWN) if places.null_count else places
-    found = np.asarray(places, dtype=np.int32)
+    positions = np.asarray(places, dtype=np.int32)
     return (
-        found
+        positions
+        # Positions are the codes of most vocabularies: no second look-up.
         if np.array_equal(codes, np.arange(len(codes)))
-        else np.append(codes, np.int32(UNKNOWN))[found]
+        else np.append(codes, np.int32(UNKNOWN))[positions]
     )
 
 
@@ -269,5 +282,6 @@ def _encode_numbers(
             f"{where} holds {held} (dtype {values.dtype}), where the model was fitted on text. "
             "Pass text, as in fitting."
         )
+    # Each distinct number is looked up once.
     distinct, places = np.unique(values, return_inverse=True)
-    return _looked_up(distinct, vocabulary)[places]
+    return _look_up(distinct, vocabulary)[places]

@@ -24,7 +24,7 @@ from hbconv.containers.extractors import (
 from hbconv.errors import InputError, shown
 from hbconv.runtime.text.grams import are_many, find_grams, find_places
 from hbconv.runtime.text.runs import Grams
-from hbconv.runtime.text.tokenize import decoded, folded, preparation, tokenizer
+from hbconv.runtime.text.tokenize import decode_documents, fold_letters, preparation, tokenizer
 
 __all__ = ["INVALID", "Features", "read_documents", "read_features"]
 
@@ -50,7 +50,7 @@ def read_documents(rows: Sequence[Any], texts: Texts, where: str) -> Sequence[st
         A row is neither, or holds bytes that are no text.
     """
     try:
-        return folded(decoded(rows, texts), texts.folded)
+        return fold_letters(decode_documents(rows, texts), texts.folded)
     except TypeError as error:
         odd = next(row for row in rows if not isinstance(row, str | bytes))
         missing = isinstance(odd, float) and odd != odd
@@ -176,8 +176,10 @@ def _require_names(names: Sequence[Any], kind: TypedMappings, where: str) -> Non
     if kind.names == "position" and not odd:
         odd = [name for name in names if name < 0]
     if odd:
-        told = f"{where}: the model reads mappings of a {kind.names} to a number, and got the name"
-        raise InputError(f"{told} {_shown(odd[0])}.")
+        reason = (
+            f"{where}: the model reads mappings of a {kind.names} to a number, and got the name"
+        )
+        raise InputError(f"{reason} {_shown(odd[0])}.")
 
 
 @read_features.register

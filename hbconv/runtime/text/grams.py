@@ -1,6 +1,7 @@
 """N-grams of many documents at once, as parts of one text: no n-gram becomes a Python object.
 
-A text is written anew so that each n-gram lies side by side in it: words with one space between.
+A text is rewritten so that the parts of each n-gram are next to each other: words with one space
+between them.
 What this way cannot cut is left to ``hbconv.runtime.text.tokenize``.
 
 N-grams of characters, of documents or within words, as parts of one text.
@@ -23,7 +24,6 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.containers.extractors import Terms, Texts
-from hbconv.runtime.text.folding import codes_of, lengths_of
 from hbconv.runtime.text.runs import (
     SPACE,
     Grams,
@@ -31,12 +31,20 @@ from hbconv.runtime.text.runs import (
     as_bytes,
     documents_of,
     find_runs,
-    padded,
-    spaced,
+    pad_bytes,
+    space_words,
     whole_documents,
 )
 from hbconv.runtime.text.term_table import Slots, TermTable, utf8
-from hbconv.runtime.text.tokenize import SPACES, members, preparation, runs_of, single_spaces
+from hbconv.runtime.text.tokenize import (
+    SPACES,
+    codes_of,
+    lengths_of,
+    members,
+    preparation,
+    runs_of,
+    single_spaces,
+)
 
 __all__ = ["are_many", "find_character_grams", "find_grams", "find_places", "gram_table_of"]
 
@@ -69,6 +77,7 @@ def find_places(documents: Sequence[str], texts: Texts, terms: Terms) -> tuple[I
     (1000, [0, 1])
     """
     runs = runs_of(texts.pattern) if texts.unit == "word" else None
+    # Words are joined by spaces, so none of them may hold one.
     if runs is None or members(runs[0])[SPACE]:
         return None
     table = gram_table_of(terms, texts)
@@ -81,7 +90,7 @@ def find_places(documents: Sequence[str], texts: Texts, terms: Terms) -> tuple[I
         return table.find(grams.data, grams.starts, grams.lengths, words.rows)
     written = replace(whole, codes=table.letters.write(whole.codes))
     words = find_runs(written, table.letters.inside, runs[1])
-    return table.find(padded(words.codes), words.starts, words.lengths, words.rows)
+    return table.find(pad_bytes(words.codes), words.starts, words.lengths, words.rows)
 
 
 def find_grams(documents: Sequence[str], texts: Texts) -> tuple[Ints, Grams] | None:
@@ -126,11 +135,13 @@ def _stop_table(stop_words: tuple[str, ...]) -> TermTable:
 def _word_grams(words: Runs, texts: Texts) -> tuple[Ints, Grams]:
     if texts.longest == 1:
         return words.rows, as_bytes(words.codes, words.starts, words.lengths)
-    words = spaced(words)
+    words = space_words(words)
     starts, lengths, rows = [], [], []
+    # No document has n-grams of more words than the longest one has.
     most = int(np.bincount(words.rows).max(initial=0))
     for size in texts.sizes(most):
         last = slice(size - 1, None)
+        # First and last word must be of one document: an n-gram never joins two.
         first = np.flatnonzero(words.rows[last] == words.rows[: max(0, len(words.rows) - size + 1)])
         starts.append(words.starts[first])
         final = first + size - 1
@@ -142,7 +153,7 @@ def _word_grams(words: Runs, texts: Texts) -> tuple[Ints, Grams]:
 
 
 FEW = 4000
-"""Characters up to which text is written anew by Python, not by numpy."""
+"""Characters up to which text is rewritten by Python, not by numpy."""
 
 
 def find_character_grams(documents: Sequence[str], texts: Texts) -> tuple[Ints, Grams]:
@@ -186,7 +197,7 @@ def _many_documents(documents: Sequence[str], texts: Texts) -> Runs:
 
 
 def _many_words(documents: Sequence[str], texts: Texts) -> Runs:
-    words = spaced(find_runs(whole_documents(documents, texts), ~members(SPACES), 1))
+    words = space_words(find_runs(whole_documents(documents, texts), ~members(SPACES), 1))
     return replace(words, starts=words.starts - 1, lengths=words.lengths + 2)
 
 
@@ -222,20 +233,22 @@ def _cut(runs: Runs, texts: Texts) -> tuple[Ints, Grams]:
     first = int(runs.starts[0]) if len(runs.starts) else 0
     steps = np.empty_like(runs.starts)
     steps[:-1] = runs.starts[1:] - runs.starts[:-1]
+    # Words share the space between them, so that the last character begins no n-gram.
     steps[-1:] = len(runs.codes) - in_words - runs.starts[-1:]
     room = np.repeat(ends - first, steps)
     room -= np.arange(len(room))  # 1
     sizes = texts.sizes(int(room.max(initial=0)))
-    found = [(room >= size).nonzero()[0] for size in sizes]  # 2
-    at = np.concatenate(found)
+    firsts = [(room >= size).nonzero()[0] for size in sizes]  # 2
+    at = np.concatenate(firsts)
     rows = np.repeat(runs.rows, steps)[at]
-    lengths = np.repeat(np.array(sizes), list(map(len, found)))
+    lengths = np.repeat(np.array(sizes), list(map(len, firsts)))
     starts = at + first
     if in_words:
         short = runs.lengths < texts.shortest
         rows = np.concatenate([rows, runs.rows[short]])
         starts = np.concatenate([starts, runs.starts[short]])
         lengths = np.concatenate([lengths, runs.lengths[short]])
+    # The space after a word is an n-gram of it, and is where the next word begins.
     if in_words and texts.shortest == 1:
         rows = np.concatenate([rows, runs.rows])
         starts = np.concatenate([starts, ends - 1])
@@ -264,6 +277,7 @@ class Letters:
 
     def __init__(self, letters: Sequence[str], inside: npt.NDArray[np.bool_]) -> None:
         codes = list(map(ord, letters))
+        # An unknown letter keeps its word apart from all terms, but must not cut it in two.
         self._bytes = np.where(inside, OTHER_INSIDE, OTHER).astype(np.uint8)
         self._bytes[:ASCII] = np.arange(ASCII)
         self._bytes[codes] = ASCII + np.arange(len(codes))
@@ -300,9 +314,11 @@ class GramTable:
         numbers = {word: number for number, word in enumerate(texts.stop_words)}
         self._number(numbers, terms, texts)
         runs = runs_of(texts.pattern)
+        # Sorted, as the order of a set changes from run to run.
         letters = sorted(set(chain.from_iterable(numbers)) - set(map(chr, range(ASCII))))
-        known = runs is not None and len(letters) <= OTHER_INSIDE - ASCII
-        self.letters = Letters(letters, members(runs[0])) if runs and known else None
+        # A byte tells 126 letters beyond ASCII; two values stand for all others.
+        fits = runs is not None and len(letters) <= OTHER_INSIDE - ASCII
+        self.letters = Letters(letters, members(runs[0])) if runs and fits else None
         encode = self.letters.encode if self.letters else utf8
         self.words = TermTable(list(map(encode, numbers)))
         self.is_exact = self.words.is_exact
@@ -322,10 +338,11 @@ class GramTable:
             columns[len(others)][number] = column
         self.count = len(numbers)
         self.columns = _filled(columns[0], self.count)
+        # A stop word is looked up so that n-grams can skip it, but is no term.
         self.columns[: self.stopped] = -1
         self.levels = [
-            _Level(_slots(level, self.count), _filled(found, len(level)))
-            for level, found in zip(grams, columns[1:], strict=True)
+            _Level(_slots(level, self.count), _filled(level_columns, len(level)))
+            for level, level_columns in zip(grams, columns[1:], strict=True)
         ]
 
     def find(self, data: Bytes, starts: Ints, lengths: Ints, rows: Ints) -> tuple[Ints, Ints]:
@@ -342,20 +359,22 @@ class GramTable:
         if self.stopped and self.levels:
             kept = np.flatnonzero((words < 0) | (words >= self.stopped))
             words, rows = words[kept], rows[kept]
-        found = [(rows, self.columns[words])] if self.shortest == 1 else []
+        pairs = [(rows, self.columns[words])] if self.shortest == 1 else []
         numbers = words
         for size, level in enumerate(self.levels, 2):
             first, last = numbers[: len(words) - size + 1], words[size - 1 :]
             same = rows[: len(last)] == rows[size - 1 :]
+            # An n-gram of an unknown part is no term: it needs no look-up.
             at = np.flatnonzero((first >= 0) & (last >= 0) & same)
+            # One more, because ``Slots`` leaves out keys that are 0.
             keys = (first[at] * self.count + last[at] + 1).astype(np.uint64)
             numbers = np.full(len(last), -1)
             numbers[at] = level.slots.find(keys)
             if size >= self.shortest:
-                found.append((rows[: len(last)], level.columns[numbers]))
-        every, columns = map(np.concatenate, zip(*found, strict=True))
-        known = np.flatnonzero(columns >= 0)
-        return every[known], columns[known]
+                pairs.append((rows[: len(last)], level.columns[numbers]))
+        every, columns = map(np.concatenate, zip(*pairs, strict=True))
+        are_terms = np.flatnonzero(columns >= 0)
+        return every[are_terms], columns[are_terms]
 
 
 def _filled(columns: dict[int, int], count: int) -> Ints:
@@ -369,6 +388,7 @@ def _slots(level: dict[tuple[int, int], int], count: int) -> Slots:
     return Slots((pairs[:, 0] * count + pairs[:, 1] + 1).astype(np.uint64))
 
 
+# Weak, so that tables die with the model that they were made for.
 _TABLES: WeakKeyDictionary[Terms, dict[Texts, GramTable]] = WeakKeyDictionary()
 
 

@@ -32,6 +32,7 @@ class EntryRows:
     def of_matrix(matrix: Any) -> EntryRows:
         """Read a scipy CSR matrix; entries that stand twice are added up."""
         if not matrix.has_canonical_format:
+            # The user's matrix must stay as it is.
             matrix = matrix.copy()
             matrix.sum_duplicates()
         return EntryRows(matrix.indptr, matrix.indices, matrix.data, matrix.shape[1])
@@ -45,6 +46,7 @@ class EntryRows:
         """Return some of the rows."""
         first, sizes = self.starts[:-1][rows], self.sizes[rows]
         starts = np.concatenate([[0], np.cumsum(sizes)])
+        # Entry by entry: where its row begins among all, less where it begins here.
         places = np.repeat(first - starts[:-1], sizes) + np.arange(starts[-1])
         return EntryRows(starts, self.tokens[places], self.weights[places], self.width)
 
@@ -59,6 +61,7 @@ class EntryRows:
         """
         if len(self.starts) == 2:
             return self._padded_row(size)
+        # Padding has the token ``width``, one beyond the last column, and the weight 0.
         used = np.arange(size) < self.sizes[:, None]
         tokens, weights = (
             np.full(used.shape, self.width, np.int32),
@@ -120,6 +123,7 @@ def groups(sizes: Ints) -> Iterator[tuple[Ints, int]]:
         yield np.zeros(0, np.int64), SMALLEST
         return
     size = SMALLEST
+    # Rows without entries are in the first group too.
     below = -1
     most = int(sizes.max())
     while below < most:
@@ -137,5 +141,6 @@ def as_csr(tokens: npt.NDArray[np.int32], weights: npt.NDArray[Any], width: int)
     used = tokens < width
     starts = np.concatenate([[0], np.cumsum(used.sum(axis=1))])
     matrix = csr_matrix((weights[used], tokens[used], starts), shape=(len(tokens), width))
+    # Programs write the tokens of a row in any order.
     matrix.sort_indices()
     return matrix

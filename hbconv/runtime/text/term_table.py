@@ -19,11 +19,14 @@ Bytes = npt.NDArray[np.uint8]
 WINDOW = 8
 """Bytes that are read at once."""
 
+# A mask keeps the bytes of a part that is shorter than a window.
 _MASKS = np.array([256**length - 1 for length in range(WINDOW)], np.uint64)
 FEW = 400
 """Keys for which several slots are looked at together."""
 _AFTER = np.arange(8)
+# 2**64 over the golden ratio, odd: Fibonacci hashing (Knuth, volume 3, 6.4).
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
+# The top byte holds the length, so that a hash has 56 bits.
 _LOW = np.uint64(2**56 - 1)
 
 
@@ -37,6 +40,7 @@ class Slots:
     """
 
     def __init__(self, keys: Keys) -> None:
+        # Half of the slots stay empty at least, so that most keys are where they belong.
         self.bits = max(1, (2 * len(keys)).bit_length())
         slots = np.zeros((1 << self.bits, 2), np.uint64)  # side by side, for one miss of the cache
         self.keys = slots[:, 0]
@@ -44,11 +48,13 @@ class Slots:
         self._fill(keys)
 
     def _fill(self, keys: Keys) -> None:
-        """Give each key a slot; the least of those that want one slot gets it."""
+        """Give each key a slot: one of those that want the same gets it, and others the next."""
+        # 0 marks an empty slot.
         waiting = np.flatnonzero(keys)
         at = self._home(keys)
         while len(waiting):
             free = waiting[self.keys[at[waiting]] == 0]
+            # Of several keys for one slot numpy keeps the last written; the others wait.
             self.keys[at[free]], self.positions[at[free]] = keys[free], free
             waiting = waiting[self.keys[at[waiting]] != keys[waiting]]
             at[waiting] = self._next(at[waiting])
@@ -56,14 +62,14 @@ class Slots:
     def find(self, keys: Keys) -> Ints:
         """Return the position of each key, -1 where it is none of these."""
         at = self._home(keys)
-        found = self.keys[at]
-        lost = ((found != keys) & (found > 0)).nonzero()[0]
+        slot_keys = self.keys[at]
+        lost = ((slot_keys != keys) & (slot_keys > 0)).nonzero()[0]
         while len(lost) > FEW:
             at[lost] = self._next(at[lost])
-            found[lost] = self.keys[at[lost]]
-            lost = lost[(found[lost] != keys[lost]) & (found[lost] > 0)]
+            slot_keys[lost] = self.keys[at[lost]]
+            lost = lost[(slot_keys[lost] != keys[lost]) & (slot_keys[lost] > 0)]
         positions: Ints = self.positions[at]
-        positions[found != keys] = -1
+        positions[slot_keys != keys] = -1
         if len(lost):
             self._find_near(keys[lost], at[lost], positions, lost)
         return positions
@@ -71,11 +77,13 @@ class Slots:
     def _find_near(self, keys: Keys, at: Ints, positions: Ints, places: Ints) -> None:
         """Write the positions of keys that are in slots after others, to their places."""
         while len(places):
+            # Eight slots of 16 bytes are two or three lines of the cache.
             slots = self._next(at)[:, None] + _AFTER & (len(self.keys) - 1)
             near = self.keys[slots]
             same = near == keys[:, None]
-            found = same.reshape(-1).nonzero()[0]
-            positions[places[found >> 3]] = self.positions[slots.reshape(-1)[found]]
+            matches = same.reshape(-1).nonzero()[0]
+            # Eight slots a key: the position over 8 is the key's.
+            positions[places[matches >> 3]] = self.positions[slots.reshape(-1)[matches]]
             same |= near == 0
             left = (same.view(np.uint64).reshape(-1) == 0).nonzero()[0]  # eight bools as one number
             keys = keys[left]
@@ -83,9 +91,11 @@ class Slots:
             places = places[left]
 
     def _home(self, keys: Keys) -> Ints:
+        # A product moves bits up only, so the high bits of a key first join its low ones.
         mixed = keys >> np.uint64(29)
         mixed ^= keys
         mixed *= _FACTOR
+        # The high bits of a product depend on all bits of the key.
         mixed >>= np.uint64(64 - self.bits)
         return mixed.view(np.int64)
 
@@ -107,6 +117,7 @@ class TermTable:
         self.starts: Ints = np.cumsum(self.lengths) - self.lengths
         self.windows = _windows(data)
         keys = _keys(self.windows, self.starts, self.lengths)
+        # Two terms of one hash could not be told apart in their slot.
         self.is_exact = len(np.unique(keys[keys > 0])) == np.count_nonzero(keys)
         self.slots = Slots(keys if self.is_exact else keys[:0])
 
@@ -134,6 +145,7 @@ class TermTable:
         same = self.lengths[terms] == lengths[rows]
         step, left = 0, np.flatnonzero(same)
         while len(left):
+            # The last window ends with the part, and overlaps the one before it.
             at = np.minimum(step, ends[left])
             same[left] = windows[first[left] + at] == self.windows[self.starts[terms[left]] + at]
             step += WINDOW
@@ -152,6 +164,7 @@ def utf8(name: Name) -> bytes:
 
 def _windows(data: Bytes) -> Keys:
     """Return the eight bytes from each position on, the first lowest, as one number."""
+    # A view: windows overlap, and none is copied.
     return np.ndarray((len(data) - WINDOW + 1,), "<u8", data, strides=(1,))
 
 
@@ -163,6 +176,7 @@ def _keys(windows: Keys, starts: Ints, lengths: Ints) -> Keys:
     keys &= _MASKS[np.minimum(lengths, WINDOW - 1)]
     if len(long):
         keys[long] = hashes & _LOW
+    # The length tells "a" from "a\0", whose bytes are one number.
     keys |= np.minimum(lengths, 255).astype(np.uint64) << np.uint64(56)
     return keys
 

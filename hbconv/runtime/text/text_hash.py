@@ -46,12 +46,14 @@ def encode_hashed(
         Other numbers, and missing values.
     """
     if isinstance(column, Categories):
+        # A negative code is a null, for which the source has no hash.
         _require(not np.any(column.codes < 0), where, "missing values")
         return np.take(encode_hashed(column.values, hashes, where), column.codes)
     values = column.values if isinstance(column, Text) else column
     if not isinstance(values, np.ndarray):
         return _encode_arrow(values, hashes, where)
     if values.dtype.kind in "biu":
+        # True hashes as 1, not as the word.
         whole = values.astype(np.int64) if values.dtype.kind == "b" else values
         distinct, places = np.unique(whole, return_inverse=True)
         return _codes(map(str, distinct.tolist()), hashes)[places]
@@ -70,6 +72,7 @@ def _encode_objects(values: list[Any], hashes: Hashed, where: str) -> npt.NDArra
     _require(
         odd is None and None not in values, where, f"{shown(odd)} of type {type(odd).__name__}"
     )
+    # Equal values have one hash: 1 and True are one key, and hash alike.
     distinct = {v: place for place, v in enumerate(dict.fromkeys(values))}
     codes = _codes((v if isinstance(v, str) else str(int(v)) for v in distinct), hashes)
     return codes[np.fromiter(map(distinct.__getitem__, values), np.int64, len(values))]
@@ -90,14 +93,15 @@ def _codes(texts: Iterable[str], hashes: Hashed) -> npt.NDArray[np.int32]:
 def _hashes(texts: Sequence[bytes]) -> npt.NDArray[np.int64]:
     """Hash texts as signed numbers of 32 bits, all those of one length at once."""
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
-    found = np.zeros(len(texts), np.int64)
+    hashes = np.zeros(len(texts), np.int64)
     for length in np.unique(lengths).tolist():
         rows = np.flatnonzero(lengths == length)
+        # The steps of CityHash depend on the length, so texts of one length go together.
         table = np.frombuffer(b"".join(texts[row] for row in rows.tolist()), np.uint8).reshape(
             len(rows), length
         )
-        found[rows] = city_hash(table).astype(np.uint32).view(np.int32)
-    return found
+        hashes[rows] = city_hash(table).astype(np.uint32).view(np.int32)
+    return hashes
 
 
 def city_hash(texts: npt.NDArray[np.uint8]) -> Words:
@@ -270,6 +274,7 @@ def _hash_padded(names: list[bytes]) -> npt.NDArray[np.int32]:
     for row in range(1, rows):
         states[row] = _stirred(states[row - 1] ^ words[row - 1])  # 2
     states ^= words
+    # Zeros behind a short name are rows that its own state never sees.
     hashes = states[blocks, np.arange(len(names))]  # 3
     hashes ^= lengths.astype(np.uint32)
     return _finished(hashes).view(np.int32)
@@ -303,6 +308,7 @@ def murmur_hash_of(
 
 def _most_first(blocks: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Sort by numbers of 16 bits, where they are, which is many times as fast."""
+    # numpy sorts 16 bits by radix, and wider numbers by comparisons.
     is_short = blocks.max(initial=0) < 1 << 16
     return np.argsort(blocks.astype(np.uint16) if is_short else blocks, kind="stable")[::-1]
 
@@ -313,10 +319,12 @@ _MASKS = np.array([0, 0xFF, 0xFFFF, 0xFFFFFF], np.uint32)
 def _side_by_side(names: Sequence[Any]) -> Parts:
     """Return all names as one, with a null byte between two, which tells the ends of most."""
     try:
+        # One encoding of all names takes less time than one of each.
         data = "\0".join(names).encode()
     except TypeError:
         data = b"\0".join(map(_encoded, names))
     ends = np.flatnonzero(np.frombuffer(data, np.uint8) == 0)
+    # There are n - 1 null bytes between n names; more mean that a name holds one.
     if len(ends) < len(names):
         lengths = np.diff(ends, prepend=-1, append=len(data)) - 1
     else:
@@ -334,6 +342,7 @@ def _encoded(name: str | bytes) -> bytes:
 
 def _words(data: bytes) -> Halves:
     """Return the four bytes from each position on, the first lowest, as one number."""
+    # A view: words overlap, and none is copied.
     return np.ndarray((len(data) + 1,), "<u4", data + bytes(4), strides=(1,))
 
 

@@ -64,6 +64,7 @@ def extract(
     ]
     counts, indices, values = (
         blocks[0]
+        # One block, as of nearly all calls, needs no copy.
         if len(blocks) == 1
         else (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     )
@@ -77,6 +78,7 @@ def _block_size(extractor: Extractor) -> int:
     texts = extractor.rows
     if not isinstance(texts, Texts):
         return BLOCK
+    # Hashed n-grams are cut as names, which take more bytes than the numbers of terms.
     are_hashed = isinstance(extractor.columns, Buckets) and texts.longest > 1
     return SMALL_BLOCK if texts.unit != "word" or are_hashed else BLOCK
 
@@ -86,9 +88,12 @@ def _filled_rows(
 ) -> list[Any]:
     """Return the documents, with the empty one for each that is missing or counts as empty."""
     if isinstance(column, Categories):
-        given = _filled_rows(column.values, replace(texts, empty=(), blank_is_empty=False), where)
-        _refuse_emptied(given, texts, where)
-        distinct = [*given, ""]
+        categories = _filled_rows(
+            column.values, replace(texts, empty=(), blank_is_empty=False), where
+        )
+        _refuse_emptied(categories, texts, where)
+        # The empty document is last, where code -1 finds it.
+        distinct = [*categories, ""]
         return [distinct[code] for code in column.codes.tolist()]
     values = column.values if isinstance(column, Text) else column
     if isinstance(values, np.ndarray):
@@ -119,6 +124,7 @@ def _is_empty(row: Any, empty: set[str], texts: Texts) -> bool:
 
 def _rows(column: Text | Categories | npt.NDArray[Any], where: str) -> list[Any]:
     if isinstance(column, Categories):
+        # A negative code is a null, which the source refuses.
         _require_all(not np.any(column.codes < 0), where)
         return list(map(_rows(column.values, where).__getitem__, column.codes.tolist()))
     values = column.values if isinstance(column, Text) else column
@@ -147,8 +153,9 @@ def _extract_block(rows: Sequence[Any], extractor: Extractor, where: str) -> Ent
     else:
         values = features.values
         if is_negative is not None:
+            # ``values`` is an array of this block alone, so it may be written over.
             np.negative(values, out=values, where=is_negative)
-        values = _converted(values, extractor.dtype, where)
+        values = _convert(values, extractor.dtype, where)
         counts, places, sums = sum_columns(features.rows, columns, values, len(rows))
     sums = np.ones_like(sums) if extractor.binary else sums
     return counts, places, sums.astype(extractor.dtype, copy=False)
@@ -165,13 +172,14 @@ def _place(
         return names, None
     try:
         if isinstance(columns, Terms):
-            return names.places(columns) if isinstance(names, Grams) else _looked_up(
+            return names.places(columns) if isinstance(names, Grams) else _look_up(
                 names, columns
             ), None
         hashes = names.hashes() if isinstance(names, Grams) else murmur_hash(names)
     except (TypeError, UnicodeError) as error:
         raise InputError(f"{where}: feature names must be strings. {error}") from error
     is_negative = hashes < 0 if columns.signed else None
+    # The absolute value of -2**31 wraps around to itself, which is 2**31 without a sign.
     return _remainders(np.abs(hashes).view(np.uint32), columns.width), is_negative
 
 
@@ -180,12 +188,12 @@ def _remainders(sizes: npt.NDArray[np.uint32], width: int) -> npt.NDArray[np.uin
     return sizes & np.uint32(width - 1) if width & (width - 1) == 0 else sizes % np.uint32(width)
 
 
-def _looked_up(names: Sequence[Any], terms: Terms) -> npt.NDArray[np.int64]:
-    found: map[int] = map(terms.places.get, names, repeat(-1))
-    return np.fromiter(found, np.int64, len(names))
+def _look_up(names: Sequence[Any], terms: Terms) -> npt.NDArray[np.int64]:
+    columns: map[int] = map(terms.places.get, names, repeat(-1))
+    return np.fromiter(columns, np.int64, len(names))
 
 
-def _converted(values: npt.NDArray[Any], dtype: str, where: str) -> npt.NDArray[Any]:
+def _convert(values: npt.NDArray[Any], dtype: str, where: str) -> npt.NDArray[Any]:
     """Return values in the dtype of the sums: towards zero where that is an int."""
     if values.dtype == dtype:
         return values
@@ -224,16 +232,17 @@ def count_columns(
     count : int
         Number of rows.
     """
-    rows, columns = _known(columns, rows, columns)
+    # A term that the model does not know is no entry.
+    rows, columns = _keep_known(columns, rows, columns)
     if len(rows) <= FEW:
         return _count_few(rows, columns, is_negative, count)
     return _count_by_rows(rows, columns, is_negative, count)
 
 
-def _known(columns: npt.NDArray[Any], *arrays: npt.NDArray[Any]) -> Sequence[npt.NDArray[Any]]:
+def _keep_known(columns: npt.NDArray[Any], *arrays: npt.NDArray[Any]) -> Sequence[npt.NDArray[Any]]:
     """Return what arrays hold of the features that have a column."""
-    known = columns >= 0
-    return arrays if known.all() else [array[known] for array in arrays]
+    has_column = columns >= 0
+    return arrays if has_column.all() else [array[has_column] for array in arrays]
 
 
 def _count_few(
@@ -250,11 +259,13 @@ def _count_few(
     places = keys >> 1
     firsts = _firsts(places)
     sums = _sums(keys, firsts, is_negative is not None)
-    found = places[firsts]
+    entries = places[firsts]
     sizes = (
-        np.array([len(found)]) if count == 1 else np.bincount(found >> (ROW - 1), minlength=count)
+        np.array([len(entries)])
+        if count == 1
+        else np.bincount(entries >> (ROW - 1), minlength=count)
     )
-    return sizes, (found & COLUMN).astype(np.int32), sums
+    return sizes, (entries & COLUMN).astype(np.int32), sums
 
 
 def _count_by_rows(
@@ -264,18 +275,21 @@ def _count_by_rows(
     keys = columns.astype(np.uint32) << np.uint32(1)
     if is_negative is not None:
         keys |= is_negative
+    # N-grams of several sizes come size by size, so that rows do not ascend.
     if np.any(rows[1:] < rows[:-1]):
         order = np.argsort(rows.astype(np.uint16), kind="stable")  # a radix sort; blocks are small
         rows = rows[order]
         keys = keys[order]
+    # Rows ascend now, so a search finds where each begins.
     bounds = np.searchsorted(rows, np.arange(count + 1))
     for first, last in pairwise(bounds.tolist()):
         keys[first:last].sort()
-    found = keys >> np.uint32(1)
-    differs = np.append(True, (found[1:] != found[:-1]) | (rows[1:] != rows[:-1]))[: len(keys)]
+    entries = keys >> np.uint32(1)
+    # Cut to the number of keys, which may be none.
+    differs = np.append(True, (entries[1:] != entries[:-1]) | (rows[1:] != rows[:-1]))[: len(keys)]
     firsts = np.flatnonzero(differs)
     sums = _sums(keys, firsts, is_negative is not None)
-    return np.diff(np.searchsorted(firsts, bounds)), found[firsts].astype(np.int32), sums
+    return np.diff(np.searchsorted(firsts, bounds)), entries[firsts].astype(np.int32), sums
 
 
 def _firsts(keys: npt.NDArray[Any]) -> Ints:
@@ -293,6 +307,7 @@ def _sums(keys: npt.NDArray[Any], firsts: Ints, are_signed: bool) -> Ints:
     sums: Ints = ends[1:] - firsts
     if are_signed:
         negative = np.zeros(len(keys) + 1, np.int64)
+        # A feature that counts -1 was counted as 1, so each takes 2 off.
         np.cumsum(keys & keys.dtype.type(1), out=negative[1:])
         sums -= 2 * np.diff(negative[ends])
     return sums
@@ -310,9 +325,10 @@ def sum_columns(
     count : int
         Number of rows.
     """
-    rows, columns, values = _known(columns, rows, columns, values)
+    rows, columns, values = _keep_known(columns, rows, columns, values)
     keys = rows << HALF
     keys |= columns
+    # Stable, because floats are added in the order in which the source adds them.
     order = keys.argsort(kind="stable")  # the quickest way too: keys nearly ascend
     keys = keys[order]
     values = values[order]
@@ -322,6 +338,7 @@ def sum_columns(
         are_later = np.ones(len(keys), bool)
         are_later[firsts] = False
         later = are_later.nonzero()[0]
+        # ``add.at`` adds one after another, as the source does.
         np.add.at(sums, np.searchsorted(firsts, later) - 1, values[later])
-    found = keys[firsts]
-    return np.bincount(found >> HALF, minlength=count), (found & COLUMN).astype(np.int32), sums
+    entries = keys[firsts]
+    return np.bincount(entries >> HALF, minlength=count), (entries & COLUMN).astype(np.int32), sums

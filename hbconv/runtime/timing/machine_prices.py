@@ -17,7 +17,7 @@ from hbconv.backends import find_backend
 from hbconv.cost_model import GROUPS, Factors, count_work, scaled_prices, settled
 from hbconv.cost_model.work import counted_operators
 from hbconv.optimize.program_cost import strategy_costs, tree_work
-from hbconv.runtime.timing.measure import Measure, measure
+from hbconv.runtime.timing.tune import Measure, measure
 from hbconv.target import Target
 from hbconv.tensor import Builder, Op, OpKind, TensorProgram, Value
 from hbconv.trees.forest import Forest
@@ -59,10 +59,10 @@ def measure_backend(name: str, seconds: float, timed: Measure = measure) -> list
 
 def find_factors(times: Iterable[PriceTime]) -> dict[str, Factors]:
     """Return the factors of each backend."""
-    found: dict[str, dict[str, float]] = {}
+    by_backend: dict[str, dict[str, float]] = {}
     for time in times:
-        found.setdefault(time.backend, {})[time.group] = time.factor
-    return {backend: Factors(**factors) for backend, factors in found.items()}
+        by_backend.setdefault(time.backend, {})[time.group] = time.factor
+    return {backend: Factors(**factors) for backend, factors in by_backend.items()}
 
 
 def predicted_seconds(program: TensorProgram, target: Target, factors: Factors) -> float:
@@ -202,9 +202,9 @@ def make_forest() -> Forest:
     """Return complete trees of random tests, so that none of their paths is short."""
     rng = np.random.default_rng(0)
     tests, leaves = 2**DEPTH - 1, 2**DEPTH
-    own = np.arange(tests)
-    left = _child(2 * own + 1, tests)
-    right = _child(2 * own + 2, tests)
+    places = np.arange(tests)
+    left = _child(2 * places + 1, tests)
+    right = _child(2 * places + 2, tests)
     trees = np.arange(TREES)
     return Forest(
         feature=Array(rng.integers(WIDTH, size=TREES * tests).astype(np.int32)),

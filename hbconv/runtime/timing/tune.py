@@ -3,12 +3,15 @@
 Records of timing on disk, beside the compiled code, under the same rules of trust.
 
 Rows to time with: the caller's, or rows made from the graph itself.
+
+Time calls by turns, so that a machine that drifts slows all of them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -53,19 +56,70 @@ from hbconv.runtime.call.page import group_rows
 from hbconv.runtime.inputs.table import Table
 from hbconv.runtime.programs import Programs
 from hbconv.runtime.row_artifact import Variant
-from hbconv.runtime.timing.measure import Measure, measure
 from hbconv.trees.forest import Forest
 
 __all__ = [
     "DISTINCT_ROWS",
     "SECONDS",
+    "Measure",
     "RecordCache",
     "Tuner",
     "make_rows",
+    "measure",
     "read_tune",
-    "repeated",
+    "repeat_rows",
     "tune_programs",
 ]
+
+Calls = Mapping[str, Callable[[], object]]
+Clock = Callable[[], float]
+Measure = Callable[[Calls, float], dict[str, float]]
+"""Returns the least seconds of each call, by label, within about so many seconds in all."""
+
+SHORTEST = 1e-9
+"""Seconds, where a clock does not tell two moments apart."""
+HOPELESS = 3.0
+"""Ratio to the fastest from which a call is not timed again."""
+FIRST_ROUNDS = 4
+"""Times that each is called at first: TorchScript compiles in the first three."""
+
+
+def measure(calls: Calls, seconds: float, clock: Clock = time.perf_counter) -> dict[str, float]:
+    """Return the least time of each call: that with the least disturbance.
+
+    Parameters
+    ----------
+    calls : mapping of str to callable
+    seconds : float
+        About the time to spend on all calls together. It may take longer to call each a few times.
+    clock : callable
+
+    Examples
+    --------
+    >>> ticks = iter(range(100))
+    >>> measure({"a": lambda: None, "b": lambda: None}, 5, lambda: float(next(ticks)))
+    {'a': 1.0, 'b': 1.0}
+    """
+    # Calls take turns, so that a slow moment of the machine falls on all of them.
+    end = clock() + seconds
+    least = dict.fromkeys(calls, math.inf)
+    for _ in range(FIRST_ROUNDS):
+        _turn(calls, least, clock)
+    fastest = min(least.values())
+    near = {label: call for label, call in calls.items() if least[label] <= HOPELESS * fastest}
+    while clock() < end:
+        _turn(near, least, clock)
+    return least
+
+
+def _turn(calls: Calls, least: dict[str, float], clock: Clock) -> None:
+    """Time each call once, and keep its least time."""
+    for label, call in calls.items():
+        began = clock()
+        call()
+        # Disturbances only add time, so the least is nearest to the truth.
+        least[label] = min(least[label], max(clock() - began, SHORTEST))
+
 
 MEMBER = "times.json"
 
@@ -133,7 +187,7 @@ def tune_programs(
     if table is None:
         return Tuner(programs, dtypes, seconds=seconds).tune()
     tensors = programs.parsed.exported
-    groups = group_rows(programs, tensors[0], table) if tensors else [(None, table)]
+    groups = group_rows(programs, tensors[:1], table) if tensors else [(None, table)]
     part = groups[0][1].part(slice(0, min(groups[0][1].rows, DISTINCT_ROWS)))
     return Tuner(programs, part.dtypes, part, part.padding, seconds).tune()
 
@@ -170,13 +224,15 @@ class Tuner:
         """Return the records of all buckets in which there is something to choose."""
         if not self.programs.parsed.exported:
             return Tuning(remark="no method of this model runs as one program")
-        own = find_bucket(self.problem.target.rows)
-        fitted = self._choose(self.problem, own, None)
+        bucket_of_target = find_bucket(self.problem.target.rows)
+        fitted = self._choose(self.problem, bucket_of_target, None)
         chosen, _ = fitted
         within = replace(self.problem, optimization=chosen.optimization)
-        others = [self._choose(within, bucket, chosen) for bucket in BUCKETS if bucket != own]
-        found = tuple(record for _, record in (fitted, *others) if record)
-        return Tuning(found, "" if found else self._why_none())
+        others = [
+            self._choose(within, bucket, chosen) for bucket in BUCKETS if bucket != bucket_of_target
+        ]
+        records = tuple(record for _, record in (fitted, *others) if record)
+        return Tuning(records, "" if records else self._why_none())
 
     @property
     def problem(self) -> Problem:
@@ -212,19 +268,21 @@ class Tuner:
     ) -> TuningRecord:
         """Time contenders. The first is kept unless another is clearly faster."""
         compiled = {c.label: self._compile(c) for c in contenders}
-        given = {label: repeated(inputs, rows) for label, (_, inputs) in compiled.items()}
-        calls = {label: partial(v.run, given[label]) for label, (v, _) in compiled.items()}
+        inputs_of = {label: repeat_rows(inputs, rows) for label, (_, inputs) in compiled.items()}
+        calls = {label: partial(v.run, inputs_of[label]) for label, (v, _) in compiled.items()}
         seconds = self.measure(calls, self.seconds / len(BUCKETS))
         first = contenders[0].label
         best = min(seconds, key=seconds.__getitem__)
+        # A tie goes to the prediction, so that noise changes no program.
         chosen = best if seconds[first] >= least_gain * seconds[best] else first
-        count = len(next(iter(given[first].values())))
+        count = len(next(iter(inputs_of[first].values())))
         return TuningRecord(key, chosen, seconds, count, datetime.now(UTC).date().isoformat())
 
     def _compile(self, contender: Contender) -> tuple[Variant, Inputs]:
         """Compile a contender once, whatever the rows, and make its inputs."""
         stages = self._stages(contender)
         kind = stages.graph.output_roots
+        # Buckets share what is compiled for the same graph.
         if kind not in self._compiled:
             self._compiled[kind] = self.programs.variant(stages), self._sample(stages)
         return self._compiled[kind]
@@ -286,12 +344,12 @@ def make_rows(graph: Graph, feeds: Sequence[AnyFeed], seed: int = 0) -> dict[str
     return {feed.name: _matrix(feed, edges, rng) for feed in numbers}
 
 
-def repeated(inputs: Inputs, rows: int) -> dict[str, npt.NDArray[Any]]:
+def repeat_rows(inputs: Inputs, rows: int) -> dict[str, npt.NDArray[Any]]:
     """Repeat inputs up to a number of rows, or to fewer where those would take too much memory.
 
     Examples
     --------
-    >>> repeated({"x": np.array([[1.0], [2.0]])}, 3)["x"].ravel()
+    >>> repeat_rows({"x": np.array([[1.0], [2.0]])}, 3)["x"].ravel()
     array([1., 2., 1.])
     """
     row_bytes = sum(array[:1].nbytes for array in inputs.values())
@@ -308,6 +366,7 @@ def _matrix(
 ) -> npt.NDArray[Any]:
     columns = [_values(edges.get(column), rng) for column in feed.columns]
     matrix = np.stack(columns, axis=1) if columns else np.empty((DISTINCT_ROWS, 0))
+    # Values beyond a dtype would become infinite, or wrap around.
     limit = np.finfo(feed.dtype).max if feed.dtype.startswith("float") else 1 << 30
     return np.clip(matrix, -limit, limit).astype(feed.dtype)
 
@@ -316,6 +375,7 @@ def _values(edges: npt.NDArray[Any] | None, rng: np.random.Generator) -> npt.NDA
     if edges is None:
         return rng.standard_normal(DISTINCT_ROWS)
     spread = max(float(edges[-1] - edges[0]), 1.0) / 10
+    # Values beyond the outer thresholds reach the outermost leaves.
     ends = np.concatenate([[edges[0] - spread], edges, [edges[-1] + spread]])
     place = rng.integers(len(ends) - 1, size=DISTINCT_ROWS)
     within = rng.random(DISTINCT_ROWS)
@@ -324,12 +384,12 @@ def _values(edges: npt.NDArray[Any] | None, rng: np.random.Generator) -> npt.NDA
 
 def _find_thresholds(graph: Graph) -> dict[int, npt.NDArray[Any]]:
     """Return the distinct thresholds of the trees that read a column as it is, or cast."""
-    found: dict[int, list[npt.NDArray[Any]]] = {}
+    by_column: dict[int, list[npt.NDArray[Any]]] = {}
     for node in graph.nodes():
         if isinstance(node, TreeEnsemble | TreeLeaves):
             for column, thresholds in _by_column(node.forest, _columns_read(node.x)):
-                found.setdefault(column, []).append(thresholds)
-    edges = {column: np.unique(np.concatenate(parts)) for column, parts in found.items()}
+                by_column.setdefault(column, []).append(thresholds)
+    edges = {column: np.unique(np.concatenate(parts)) for column, parts in by_column.items()}
     return {column: values for column, values in edges.items() if len(values)}
 
 
@@ -348,6 +408,7 @@ def _by_column(
 ) -> Iterator[tuple[int, npt.NDArray[np.float64]]]:
     """Yield the thresholds of each column, without those that stand for infinity."""
     thresholds = forest.threshold.data.astype(np.float64)
+    # Thresholds from the largest float32 on stand for infinity.
     finite = np.abs(thresholds) < np.finfo(np.float32).max
     for place, column in enumerate(columns):
         yield column, thresholds[finite & (forest.feature.data == place)]

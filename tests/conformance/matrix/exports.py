@@ -19,10 +19,10 @@ from matrix.case import Case, as_dtype
 from matrix.compiled import compiled
 
 import hbconv
+from hbconv.backends.interface import Interface, inputs_with_text, lower_with_checks
 from hbconv.backends.torch.export import INTERFACE
 from hbconv.backends.torch.jit import load
 from hbconv.containers import Graph
-from hbconv.interface import Interface, inputs_with_text, lower_with_checks
 from hbconv.runtime.outputs.answers import whole
 from hbconv.target import Target
 

@@ -14,11 +14,11 @@ from matrix.compiled import compiled
 from matrix.estimators import first_names
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from hbconv.backends.interface import label_tables
 from hbconv.backends.torch import TensorModule, Torch
 from hbconv.backends.torch import module as torch_module
 from hbconv.backends.torch.functions import DTYPES
 from hbconv.containers import Output
-from hbconv.interface import label_tables
 from hbconv.pipeline import Compilation, Planned
 from hbconv.runtime.call.tensor_reader import TensorReader
 from hbconv.runtime.programs import Programs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hbconv.runtime.magnitudes import DOT_ENTRIES, are_within, long_dot
+from hbconv.runtime.checks import DOT_ENTRIES, are_within, long_dot
 
 WIDTH = 7
 ROWS = 3 * DOT_ENTRIES // WIDTH

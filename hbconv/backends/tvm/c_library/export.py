@@ -17,6 +17,7 @@ from importlib import resources
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from hbconv.backends.interface import FileInput, FileOutput, inputs_with_codes, inputs_with_text
 from hbconv.backends.tvm import BACKEND
 from hbconv.backends.tvm.c_library.function import CFunction, compile_function
 from hbconv.backends.tvm.c_library.source import (
@@ -32,7 +33,6 @@ from hbconv.backends.tvm.c_library.source import (
 from hbconv.backends.tvm.target.machine import LEVELS, Machine
 from hbconv.containers import Graph
 from hbconv.errors import BackendError, MissingPackageError
-from hbconv.interface import FileInput, FileOutput, inputs_with_codes, inputs_with_text
 from hbconv.names import unknown
 from hbconv.target import Target
 

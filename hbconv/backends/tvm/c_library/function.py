@@ -9,6 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hbconv.backends.interface import (
+    FileInput,
+    FileOutput,
+    Interface,
+    label_tables,
+    lower_with_checks,
+    text_columns,
+)
 from hbconv.backends.tvm import BACKEND
 from hbconv.backends.tvm.binary.build import make_objects
 from hbconv.backends.tvm.emit.tile_function import write_function
@@ -18,14 +26,6 @@ from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.target.schedule import FEW, Schedule
 from hbconv.backends.tvm.trees.tree_work import single_row_limit
 from hbconv.containers import Graph, Output
-from hbconv.interface import (
-    FileInput,
-    FileOutput,
-    Interface,
-    label_tables,
-    lower_with_checks,
-    text_columns,
-)
 from hbconv.lower import Lowered
 from hbconv.target import Target
 from hbconv.tensor import TensorProgram

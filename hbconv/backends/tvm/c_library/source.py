@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv import __version__
+from hbconv.backends.interface import FileInput, label_tables
 from hbconv.backends.tvm.c_library.function import CAnswer, CFunction, CLoop, round_up
 from hbconv.errors import BackendError
-from hbconv.interface import FileInput, label_tables
 
 __all__ = [
     "answer_names",

@@ -59,7 +59,10 @@ def fitted():
 
 
 @pytest.mark.rooms(
-    "hbconv/backends/torch", "hbconv/interface", "hbconv/tensor", "tests/unit/backends/torch"
+    "hbconv/backends/torch",
+    "hbconv/backends/interface.py",
+    "hbconv/tensor",
+    "tests/unit/backends/torch",
 )
 def test_torch_alone_answers_and_refuses(tmp_path):
     source, x = fitted()

@@ -16,7 +16,7 @@ from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, Normalizer, StandardScaler
 
 import hbconv
-from hbconv.runtime.call import output
+from hbconv.runtime.outputs import answers
 
 X = fit_rows()
 SINGLE = X.astype(np.float32)
@@ -107,6 +107,6 @@ def test_a_single_row_at_the_end_of_many_is_a_row(monkeypatch: pytest.MonkeyPatc
     source = SparsePCA(2, max_iter=2).fit(X)
     model = hbconv.convert(source, backend="reference")
     monkeypatch.setattr(
-        output, "chunks", lambda rows, _: (slice(0, rows - 1), slice(rows - 1, rows))
+        answers, "chunks", lambda rows, _: (slice(0, rows - 1), slice(rows - 1, rows))
     )
     np.testing.assert_allclose(model.transform(X[:9]), source.transform(X[:9]), rtol=1e-9)

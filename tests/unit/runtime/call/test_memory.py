@@ -4,6 +4,7 @@ were not bound for.
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from dataclasses import replace
@@ -206,6 +207,7 @@ def test_bound_calls_take_whatever_fits():
         pd.DataFrame(x),
         x.view(np.matrix),
         x[::-1][::-1],
+        pickle.loads(pickle.dumps(x)),
     ]
     for each in given:
         np.testing.assert_allclose(bound(each), source.predict(x), rtol=1e-12)

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from hbconv.containers.extractors import Texts
-from hbconv.runtime.text.folding import fold
-from hbconv.runtime.text.tokenize import preparation
+from hbconv.runtime.text.tokenize import fold, preparation
 
 PLANES = "".join(map(chr, range(0xD800))) + "".join(map(chr, range(0xE000, 0x110000, 7)))
 

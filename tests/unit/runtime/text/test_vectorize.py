@@ -29,8 +29,7 @@ from sklearn.utils import murmurhash3_32
 from hbconv.containers.extractors import Terms, Texts
 from hbconv.errors import InputError
 from hbconv.runtime.text import term_table
-from hbconv.runtime.text.folding import fold
-from hbconv.runtime.text.tokenize import SPACES, members, runs_of
+from hbconv.runtime.text.tokenize import SPACES, fold, members, runs_of
 from hbconv.runtime.text.vectorize import BLOCK
 
 TEXT = st.text(

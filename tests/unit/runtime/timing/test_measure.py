@@ -1,6 +1,6 @@
 """The clock of tuning: by turns, the least of all, and no more of what is hopeless."""
 
-from hbconv.runtime.timing.measure import FIRST_ROUNDS, measure
+from hbconv.runtime.timing.tune import FIRST_ROUNDS, measure
 
 
 class Machine:

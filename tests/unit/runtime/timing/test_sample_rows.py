@@ -10,7 +10,7 @@ from hbconv.errors import OptionError
 from hbconv.lower import CodesFeed, Feed
 from hbconv.parse import parse
 from hbconv.runtime.timing import tune
-from hbconv.runtime.timing.tune import make_rows, repeated
+from hbconv.runtime.timing.tune import make_rows, repeat_rows
 
 
 @pytest.fixture(scope="module")
@@ -53,11 +53,11 @@ def test_text_is_not_made(graph):
 
 def test_repetitions_stay_within_memory(monkeypatch):
     inputs = {"x": np.arange(6.0).reshape(3, 2)}
-    np.testing.assert_array_equal(repeated(inputs, 5)["x"], inputs["x"][[0, 1, 2, 0, 1]])
+    np.testing.assert_array_equal(repeat_rows(inputs, 5)["x"], inputs["x"][[0, 1, 2, 0, 1]])
     monkeypatch.setattr(tune, "MOST_BYTES", 32)
-    assert len(repeated(inputs, 5)["x"]) == 2
+    assert len(repeat_rows(inputs, 5)["x"]) == 2
     monkeypatch.setattr(tune, "MOST_BYTES", 1)
-    assert len(repeated(inputs, 5)["x"]) == 1
+    assert len(repeat_rows(inputs, 5)["x"]) == 1
 
 
 def test_a_model_that_reads_text_asks_for_rows():

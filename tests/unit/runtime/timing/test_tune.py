@@ -198,7 +198,7 @@ def test_rows_are_timed_with(monkeypatch):
     seen = []
     monkeypatch.setenv("HBCONV_CACHE", "0")
     monkeypatch.setattr(
-        "hbconv.runtime.timing.tune.repeated",
+        "hbconv.runtime.timing.tune.repeat_rows",
         lambda inputs, rows: seen.append(inputs) or {k: v[:1] for k, v in inputs.items()},
     )
     model = hbconv.convert(fit("mixed"), "torch", tune=table())

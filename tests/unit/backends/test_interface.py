@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from hbconv.array import Array
+from hbconv.backends.interface import labels, require_one_meaning, text_codes
 from hbconv.backends.onnx.export import MISSING
 from hbconv.containers import Hashes, Vocabulary
 from hbconv.errors import BackendError
-from hbconv.interface.interface import labels, require_one_meaning, text_codes
 
 
 def test_texts_that_stand_for_missing_in_onnx() -> None:
