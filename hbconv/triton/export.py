@@ -18,7 +18,7 @@ from hbconv.backends import find_backend
 from hbconv.backends.interface import Interface, lower_with_checks
 from hbconv.errors import OptionError, StoreError
 from hbconv.names import unknown
-from hbconv.triton.rows import Exportable, ModelConfig, RowReader, TritonTensor
+from hbconv.triton.rows import ModelConfig, RowReader, TritonModel, TritonTensor
 
 if TYPE_CHECKING:
     from hbconv.backends.interface import FileOutput
@@ -30,7 +30,7 @@ PYTHON_MODEL = b"from hbconv.triton.python_model import TritonPythonModel  # noq
 
 
 def export_repository(
-    model: Exportable,
+    model: TritonModel,
     path: Path,
     *,
     name: str = "model",
@@ -72,7 +72,7 @@ def export_repository(
     return add_version(path, name, config.to_text(name), files)
 
 
-def _torchscript(model: Exportable, device: str) -> tuple[ModelConfig, dict[str, bytes]]:
+def _torchscript(model: TritonModel, device: str) -> tuple[ModelConfig, dict[str, bytes]]:
     """Return a program of torch, whose tensors are numbered as the backend wants them."""
     from hbconv.backends.torch.export import INTERFACE, read_interface
 
@@ -91,7 +91,7 @@ def _torchscript(model: Exportable, device: str) -> tuple[ModelConfig, dict[str,
     return config, {"model.pt": data}
 
 
-def _onnx(model: Exportable, device: str) -> tuple[ModelConfig, dict[str, bytes]]:
+def _onnx(model: TritonModel, device: str) -> tuple[ModelConfig, dict[str, bytes]]:
     """Return an ONNX file, with its tensors as the file declares them."""
     from hbconv.backends.onnx.writer import read_signature
 
@@ -102,7 +102,7 @@ def _onnx(model: Exportable, device: str) -> tuple[ModelConfig, dict[str, bytes]
     return ModelConfig("onnxruntime", inputs, outputs, device), {"model.onnx": data}
 
 
-def _python(model: Exportable, device: str) -> tuple[ModelConfig, dict[str, bytes]]:
+def _python(model: TritonModel, device: str) -> tuple[ModelConfig, dict[str, bytes]]:
     """Return the saved model, and the module that runs it."""
     if device != "cpu" and "cuda" not in find_backend(model.backend).devices:
         raise OptionError(

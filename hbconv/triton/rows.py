@@ -20,10 +20,10 @@ from hbconv.errors import BackendError
 from hbconv.runtime.programs import Programs
 from hbconv.target import Target
 
-__all__ = ["MATRIX", "Exportable", "ModelConfig", "RowReader", "TritonTensor", "answer_array"]
+__all__ = ["MATRIX", "ModelConfig", "RowReader", "TritonModel", "TritonTensor", "answer_array"]
 
 
-class Exportable(Protocol):
+class TritonModel(Protocol):
     """A ``hbconv.Model``."""
 
     parsed: Graph
@@ -72,7 +72,7 @@ class RowReader:
     is_sequence: bool
 
     @staticmethod
-    def of(model: Exportable) -> RowReader:
+    def of(model: TritonModel) -> RowReader:
         """Return the reader of a model's rows.
 
         Raises
@@ -114,7 +114,7 @@ class RowReader:
         return np.array(texts, object)
 
 
-def _require_texts(model: Exportable) -> None:
+def _require_texts(model: TritonModel) -> None:
     for node in topological(model.parsed.roots):
         if isinstance(node, Entries) and not isinstance(node.extractor.rows, Texts):
             raise BackendError(
@@ -122,7 +122,7 @@ def _require_texts(model: Exportable) -> None:
             )
 
 
-def _missing(model: Exportable) -> dict[str, object]:
+def _missing(model: TritonModel) -> dict[str, object]:
     """Return the value of the empty text by column: None or NaN, as in the vocabulary."""
     read: dict[str, list[Vocabulary]] = {}
     for node in topological(model.parsed.roots):
@@ -139,7 +139,7 @@ def _missing(model: Exportable) -> dict[str, object]:
     return meanings
 
 
-def answer_array(model: Exportable, method: str, rows: Any, dtype: Any) -> npt.NDArray[Any]:
+def answer_array(model: TritonModel, method: str, rows: Any, dtype: Any) -> npt.NDArray[Any]:
     """Return the output of a method as one array of the dtype that Triton expects.
 
     Lists of arrays are joined side by side, sparse matrices are dense, and a single row that is

@@ -34,6 +34,7 @@ LAYERS = (
         "array",
         "cache",
         "files",
+        "model_formats",
         "names",
     },
     {"tensor"},

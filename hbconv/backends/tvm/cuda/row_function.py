@@ -14,7 +14,7 @@ from tvm import ir, tirx
 from tvm.script.ir_builder import IRBuilder
 from tvm.tirx.script import builder as T  # noqa: N812
 
-from hbconv.backends.tvm.emit.row_writer import RowWriter
+from hbconv.backends.tvm.emit.row_writer import RowProgramWriter
 from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.tir.kernel import ANY, SCRATCH, TABLES, EntryPoint
 from hbconv.backends.tvm.tir.memory import InBuffer, storage
@@ -101,7 +101,7 @@ def write_row_function(program: TensorProgram, by_columns: frozenset[str]) -> Ro
         k.declare_buffers()
         inputs = {name: _row(pointers[m.name], types.inputs[name]) for name, m in read.items()}
         outputs = {name: _row(pointers[m.name], types.outputs[name]) for name, m in written.items()}
-        RowWriter(k, program, inputs, outputs).write()
+        RowProgramWriter(k, program, inputs, outputs).write()
         EntryPoint.end()
     tables = {dtype: k.tables.pack(dtype) for dtype in TABLES}
     return RowFunction(

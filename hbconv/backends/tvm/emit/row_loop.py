@@ -13,7 +13,7 @@ from tvm.script.ir_builder import IRBuilder
 from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.emit.program import EMITTERS
-from hbconv.backends.tvm.emit.row_writer import RowWriter
+from hbconv.backends.tvm.emit.row_writer import RowProgramWriter
 from hbconv.backends.tvm.emit.tile_function import TileFunction, matrix_of, tables_of
 from hbconv.backends.tvm.ops import mathematics, reductions
 from hbconv.backends.tvm.ops.flag_rows import flag_tile
@@ -58,7 +58,7 @@ def write_row_loop(program: TensorProgram, machine: Machine, symbol: str = SYMBO
     return TileFunction({symbol: builder.get()}, tables_of(k), scratch)
 
 
-class _Row(RowWriter):
+class _Row(RowProgramWriter):
     """The body of the loop over rows."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""RowWriter: writes a program as what is done with one row, which lies where the caller has it."""
+"""RowProgramWriter: writes a program as what is done with one row, in the memory of the caller."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from hbconv.backends.tvm.tir.memory import InBuffer, Place
 from hbconv.backends.tvm.tir.row_kernel import RowKernel
 from hbconv.tensor import Input, Op, TensorProgram
 
-__all__ = ["RowWriter"]
+__all__ = ["RowProgramWriter"]
 
 
-class RowWriter(ProgramWriter):
+class RowProgramWriter(ProgramWriter):
     """The body of the function: inputs and outputs are read and written where they lie."""
 
     def __init__(
