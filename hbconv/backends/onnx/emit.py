@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from onnx import helper
 
 from hbconv.backends.onnx import elementwise, shapes, trees
@@ -26,15 +27,46 @@ def _plain(operator: str) -> Emit:
     return lambda w, *xs: w.node(operator, *(x.name for x in xs))
 
 
+def _arithmetic(operator: str, neutral: float) -> Emit:
+    """Return the emitter of an operator that a neutral number does not change.
+
+    ONNX Runtime removes it where the other operand is that number *as float32*: division by
+    0.9999999999999999, or addition of 1e-50 (1.31, ``NoopElimination``). It keeps operators whose
+    constant has more dimensions than the other operand.
+    """
+
+    def emit(w: GraphWriter, *xs: Tensor) -> str:
+        names = [x.name for x in xs]
+        for position, x in enumerate(xs):
+            other = xs[1 - position]
+            if x.value is not None and other.value is None and _is_nearly(x.value, neutral):
+                names[position] = w.constant(x.value.reshape((1,) * (len(other.shape) + 2)))
+                return w.node("Squeeze", w.node(operator, *names), w.constant([0], "int64"))
+        return w.node(operator, *names)
+
+    return emit
+
+
+def _is_nearly(value: npt.NDArray[Any], number: float) -> bool:
+    """Whether a constant is a number once it is rounded to float32, and not before."""
+    if value.size != 1 or value.dtype != np.float64:
+        return False
+    return bool(value.astype(np.float32).item() == number != value.item())
+
+
 OPERATORS: Mapping[str, Emit] = {
     **{primitive: _plain(operator) for primitive, operator in {
         "neg": "Neg", "abs": "Abs", "sign": "Sign", "sqrt": "Sqrt", "exp": "Exp", "log": "Log",
         "relu": "Relu", "floor": "Floor", "ceil": "Ceil", "rint": "Round",
         "isnan": "IsNaN", "isinf": "IsInf", "not": "Not",
-        "add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "pow": "Pow",
+        "pow": "Pow",
         "minimum": "Min", "maximum": "Max",
         "lt": "Less", "le": "LessOrEqual", "eq": "Equal", "gt": "Greater", "ge": "GreaterOrEqual",
     }.items()},
+    "add": _arithmetic("Add", 0.0),
+    "sub": _arithmetic("Sub", 0.0),
+    "mul": _arithmetic("Mul", 1.0),
+    "div": _arithmetic("Div", 1.0),
     "tanh": elementwise.tanh,
     "asin": elementwise.asin,
     "sin": elementwise.circular("Sin", 0),

@@ -52,6 +52,31 @@ def test_graph_is_valid_and_survives_optimization(case: Case) -> None:
                 )
 
 
+@pytest.mark.parametrize("width", [1, 3])
+@pytest.mark.parametrize("number", [1 - 2**-53, 1 + 1e-9, 1e-50, -5e-324])
+@pytest.mark.parametrize("primitive", ["add", "sub", "mul", "div"])
+def test_numbers_that_float32_takes_for_neutral_are_kept(
+    primitive: str, number: float, width: int
+) -> None:
+    """A session drops an operator inside a graph if its constant is neutral as float32."""
+    b = Builder()
+    x, constant = b.op("neg", b.input("x", "float64", width)), b.constant(np.array([number]))
+    operands = {"right": (x, constant), "left": (constant, x)}
+    outputs = {name: b.op("neg", b.op(primitive, *pair)) for name, pair in operands.items()}
+    program = b.program(outputs)
+    rows = np.array([0.0, -0.0, 3.0, -1e-50, 1e300, np.inf, np.nan])[:, None] + np.zeros(width)
+    with np.errstate(all="ignore"):
+        wanted = evaluate(program, {"x": rows})
+    session = optimizing_session(program)
+    artifact = BACKEND.compile(program, TARGET)
+    for answers in (
+        artifact.run({"x": rows}),
+        dict(zip(wanted, session.run([*wanted], {"x": rows}), strict=True)),
+    ):
+        for name, want in wanted.items():
+            np.testing.assert_array_equal(answers[name], want)
+
+
 def test_sums_keep_their_order() -> None:
     """Running sums add one after another, whatever the size and the strides."""
     b = Builder()
