@@ -26,6 +26,8 @@ Answer = list[Array]
 
 MOST_ALONE = 60
 """Rows that are asked one by one."""
+COPIES = 8
+"""Times that rows are repeated: libraries of linear algebra multiply one row otherwise than many."""
 NUDGES = 10
 NUDGE_UNITS = {np.float64: 1e-15, np.float32: 2e-7}
 """Largest relative change of a number: some units in the last place."""
@@ -56,12 +58,15 @@ def _ask(source: Any, method: str, rows: Any) -> Answer:
 
 
 def _rearranged(source: Any, method: str, rows: Any) -> Iterator[Answer]:
-    """Answers to the rows in reverse, and to each alone, in the order of the rows."""
+    """Answers to the rows in reverse, among copies, and to each alone, in the order of the rows."""
     take = rows.iloc.__getitem__ if isinstance(rows, pd.DataFrame) else _tocsr(rows).__getitem__
     count = rows.shape[0]
     with suppress(Exception):
         reverse = np.arange(count)[::-1]
         yield [part[::-1] for part in _ask(source, method, take(reverse))]
+    with suppress(Exception):
+        copies = np.tile(np.arange(count), COPIES)
+        yield [part[:count] for part in _ask(source, method, take(copies))]
     if count > MOST_ALONE:
         return
     with suppress(Exception):
