@@ -32,8 +32,8 @@ from timing import interleaved, spread
 import hbconv
 from hbconv.backends.tvm.binary.artifact import TvmArtifact
 from hbconv.backends.tvm.compile import compile_program
-from hbconv.backends.tvm.target.machine import Machine
-from hbconv.backends.tvm.target.schedule import Schedule
+from hbconv.backends.tvm.machine.machine import Machine
+from hbconv.backends.tvm.machine.schedule import Schedule
 from hbconv.backends.tvm.tir.subroutines import make_subroutine
 from hbconv.backends.tvm.trees import choose
 from hbconv.backends.tvm.trees.bitwise.emit import Bitwise

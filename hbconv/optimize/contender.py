@@ -19,7 +19,7 @@ from itertools import groupby
 from typing import Any
 
 from hbconv.backends.base import Backend
-from hbconv.backends.tvm.target.machine import Machine
+from hbconv.backends.tvm.machine.machine import Machine
 from hbconv.containers import Graph, Node, TreeEnsemble, TreeLeaves
 from hbconv.cost_model.machine import describe_versions, find_processor
 from hbconv.cost_model.tuning_record import BUCKETS, Bucket, Tuning, TuningRecord, find_bucket

@@ -16,8 +16,8 @@ from hbconv.array import Array
 from hbconv.backends.tvm import BACKEND
 from hbconv.backends.tvm.binary.code_generation import compile_functions
 from hbconv.backends.tvm.emit.tile_function import write_function
-from hbconv.backends.tvm.target.machine import Machine
-from hbconv.backends.tvm.target.schedule import Schedule
+from hbconv.backends.tvm.machine.machine import Machine
+from hbconv.backends.tvm.machine.schedule import Schedule
 from hbconv.target import Target
 from hbconv.tensor import Builder
 from hbconv.trees.forest import Forest

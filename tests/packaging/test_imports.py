@@ -56,7 +56,7 @@ LAYERS = (
 """Parts of hbconv, lowest first: a part imports its own layer and those before."""
 
 TVM_LAYERS = (
-    {"target", "import_tvm"},
+    {"machine", "import_tvm"},
     {"passes", "tir", "binary"},
     {"ops"},
     {"trees"},

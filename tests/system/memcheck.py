@@ -16,8 +16,8 @@ def check(dtype: str) -> None:
     """Compare the loop for few rows, and that for batches, with the forest."""
     from hbconv.backends.tvm import BACKEND
     from hbconv.backends.tvm.compile import compile_program
-    from hbconv.backends.tvm.target.machine import Machine
-    from hbconv.backends.tvm.target.schedule import FEW
+    from hbconv.backends.tvm.machine.machine import Machine
+    from hbconv.backends.tvm.machine.schedule import FEW
     from hbconv.target import Target
     from hbconv.tensor import Builder
 

@@ -1,4 +1,7 @@
-"""Launch the kernels of a plan, on memory of which only the addresses are known here."""
+"""Launch the kernels of a plan, on memory of which only the addresses are known here.
+
+The launch of kernel ``pairwise``: terms of rows and points, folded feature by feature.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,12 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from hbconv.backends.cuda.plan import Grid, Launch, LaunchPlan
+import numpy as np
 
-__all__ = ["MAX_PASSES", "Launcher", "PreparedLaunches", "launch_all"]
+from hbconv.backends.cuda.plan import Buffer, CudaKernel, Grid, Launch, LaunchPlan
+from hbconv.backends.cuda.tree_order import NAMES
+
+__all__ = ["MAX_PASSES", "Launcher", "PreparedLaunches", "launch_all", "plan_pairwise"]
 
 MAX_PASSES = 65535
 """Blocks that a grid may have along its second side; a block takes several passes beyond it."""
@@ -85,3 +91,36 @@ def launch_all(
 ) -> None:
     """Run all kernels once, for at least one row."""
     PreparedLaunches(plan, tuple(addresses), {}, launcher).run(n_rows, addresses.values())
+
+
+SIDE, EACH, STEP = 16, 4, 16
+TILE = SIDE * EACH
+"""Rows and points of a block, of which a thread has four each; features that are read at once."""
+
+
+def plan_pairwise(dtype: str, kind: str, p: float, n_features: int, n_points: int) -> LaunchPlan:
+    """Return the launch that writes ``"out"`` (rows, points) from ``"x"`` and ``"points"``.
+
+    A thread adds up the terms of a row and a point in the features' order, as the reference does.
+    So only powers may differ from its results.
+
+    Parameters
+    ----------
+    dtype : str
+        ``"float32"`` or ``"float64"``.
+    kind : str
+        A term of primitive ``pairwise``.
+    p : float
+        The power of kind ``"power"``.
+    n_features, n_points : int
+    """
+    fold, term = ("largest", "absolute") if kind == "largest" else ("sum", kind)
+    constants = (("VALUE", NAMES[dtype]), ("TERM", term), ("FOLD", fold), ("P", repr(float(p))))
+    launch = Launch(
+        CudaKernel("pairwise", constants),
+        ("x", "n", n_features, n_points, "points", "out"),
+        Grid(TILE, passes=-(-n_points // TILE)),
+        SIDE * SIDE,
+        2 * STEP * (TILE + 1) * np.dtype(dtype).itemsize,
+    )
+    return LaunchPlan((launch,), (("out", Buffer(dtype, 1, 1, n_points)),), ("points",))

@@ -16,8 +16,7 @@ from torch._C._functorch import is_functorch_wrapped_tensor
 
 from hbconv.backends.cuda.clocks import Device
 from hbconv.backends.cuda.driver import DriverLauncher
-from hbconv.backends.cuda.launch import Launcher, PreparedLaunches
-from hbconv.backends.cuda.pairwise import plan_pairwise
+from hbconv.backends.cuda.launch import Launcher, PreparedLaunches, plan_pairwise
 from hbconv.backends.cuda.plan import MAX_ROWS, LaunchPlan, PlannedKernels
 
 __all__ = [

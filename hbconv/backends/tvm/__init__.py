@@ -16,8 +16,8 @@ from hbconv.tensor import PRIMITIVES, ProgramTypes, TensorProgram
 
 if TYPE_CHECKING:
     from hbconv.backends.base import DeviceReport
-    from hbconv.backends.tvm.target.machine import Machine
-    from hbconv.backends.tvm.target.schedule import Schedule
+    from hbconv.backends.tvm.machine.machine import Machine
+    from hbconv.backends.tvm.machine.schedule import Schedule
     from hbconv.cost_model import Work
     from hbconv.trees.forest import Forest
 
@@ -116,10 +116,10 @@ class Tvm(Backend):
 
 def _schedule(program: TensorProgram) -> tuple[TensorProgram, Schedule, Machine]:
     """Fuse what the kernels compute at once, and choose the sizes of tiles for this machine."""
+    from hbconv.backends.tvm.machine.machine import Machine
+    from hbconv.backends.tvm.machine.schedule import Schedule
     from hbconv.backends.tvm.passes.flag_beyond import join_looks
     from hbconv.backends.tvm.passes.fuse_products import fuse_products
-    from hbconv.backends.tvm.target.machine import Machine
-    from hbconv.backends.tvm.target.schedule import Schedule
 
     program = fuse_products(join_looks(program))
     machine = Machine.host()

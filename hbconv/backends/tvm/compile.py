@@ -15,9 +15,9 @@ from hbconv.backends.tvm.binary.loop import (
     unpack_loop,
 )
 from hbconv.backends.tvm.import_tvm import import_tvm
+from hbconv.backends.tvm.machine.machine import Machine
+from hbconv.backends.tvm.machine.schedule import FEW, ONE_ROW, Schedule
 from hbconv.backends.tvm.passes.row_limit import along_row_limit
-from hbconv.backends.tvm.target.machine import Machine
-from hbconv.backends.tvm.target.schedule import FEW, ONE_ROW, Schedule
 from hbconv.backends.tvm.trees.tree_work import single_row_limit
 from hbconv.cache import Cache
 from hbconv.errors import BackendError

@@ -9,9 +9,9 @@ import numpy as np
 from hbconv.backends.base import KernelReport
 from hbconv.backends.tvm.binary.loop import scratch_bytes
 from hbconv.backends.tvm.emit.tile_function import write_function
+from hbconv.backends.tvm.machine.machine import Machine
+from hbconv.backends.tvm.machine.schedule import Schedule
 from hbconv.backends.tvm.passes.flag_beyond import FLAG_BEYOND
-from hbconv.backends.tvm.target.machine import Machine
-from hbconv.backends.tvm.target.schedule import Schedule
 from hbconv.backends.tvm.trees.bins.tables import Bins
 from hbconv.backends.tvm.trees.choose import find_kernel
 from hbconv.backends.tvm.trees.tree_kernel import TreeTask

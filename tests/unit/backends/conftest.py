@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from hbconv.backends.tvm.target.machine import VECTORS
+from hbconv.backends.tvm.machine.machine import VECTORS
 
 
 @pytest.fixture(params=VECTORS)

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from hbconv.backends.base import Arrays, Artifact, Bound
 from hbconv.backends.tvm.binary.guards import make_loop
 from hbconv.backends.tvm.binary.loop import CompiledLoop, pack_loop, share, unpack_loop
-from hbconv.backends.tvm.target.machine import LEVELS, Machine
+from hbconv.backends.tvm.machine.machine import LEVELS, Machine
 from hbconv.errors import BackendError, StoreError
 
 __all__ = ["Signature", "SmallBatchLoop", "TvmArtifact", "pack", "unpack"]

@@ -25,8 +25,8 @@ from tvm.tirx.script import builder as T  # noqa: N812
 from hbconv.backends.tvm.binary.cache_key import function_key
 from hbconv.backends.tvm.binary.code_generation import compile_functions
 from hbconv.backends.tvm.binary.loop import load_library
-from hbconv.backends.tvm.target.calling_convention import SYMBOL, KernelFunction, Record
-from hbconv.backends.tvm.target.machine import Machine
+from hbconv.backends.tvm.machine.calling_convention import SYMBOL, KernelFunction, Record
+from hbconv.backends.tvm.machine.machine import Machine
 from hbconv.cache import Cache
 
 __all__ = ["build", "link", "load_in_process", "make_objects"]

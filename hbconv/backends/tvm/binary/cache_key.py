@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from hbconv.array import Array
-from hbconv.backends.tvm.target.machine import Machine
-from hbconv.backends.tvm.target.schedule import Schedule
+from hbconv.backends.tvm.machine.machine import Machine
+from hbconv.backends.tvm.machine.schedule import Schedule
 from hbconv.tensor import TensorProgram
 
 __all__ = ["compiler_versions", "function_key", "loop_key"]

@@ -10,7 +10,7 @@ import tvm
 from tvm import tirx
 from tvm.tirx import compilation_pipeline
 
-from hbconv.backends.tvm.target.machine import Machine
+from hbconv.backends.tvm.machine.machine import Machine
 from hbconv.errors import BackendError
 
 __all__ = ["compile_functions"]

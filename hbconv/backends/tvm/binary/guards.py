@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.tvm.binary.loop import CompiledLoop, LoopCode, Matrices, Workspace
-from hbconv.backends.tvm.target.calling_convention import KernelFunction, Record
+from hbconv.backends.tvm.machine.calling_convention import KernelFunction, Record
 from hbconv.backends.tvm.tir.memory import LINE
 from hbconv.errors import OptionError, VerificationError
 from hbconv.names import unknown

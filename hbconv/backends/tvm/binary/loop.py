@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.backends.tvm.target.calling_convention import (
+from hbconv.backends.tvm.machine.calling_convention import (
     SYMBOL,
     KernelFunction,
     Record,

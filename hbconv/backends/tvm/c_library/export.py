@@ -30,7 +30,7 @@ from hbconv.backends.tvm.c_library.source import (
     signature,
     texts,
 )
-from hbconv.backends.tvm.target.machine import LEVELS, Machine
+from hbconv.backends.tvm.machine.machine import LEVELS, Machine
 from hbconv.containers import Graph
 from hbconv.errors import BackendError, MissingPackageError
 from hbconv.names import unknown

@@ -20,10 +20,10 @@ from hbconv.backends.interface import (
 from hbconv.backends.tvm import BACKEND
 from hbconv.backends.tvm.binary.build import make_objects
 from hbconv.backends.tvm.emit.tile_function import write_function
+from hbconv.backends.tvm.machine.machine import Machine
+from hbconv.backends.tvm.machine.schedule import FEW, Schedule
 from hbconv.backends.tvm.passes.flag_beyond import join_looks
 from hbconv.backends.tvm.passes.fuse_products import fuse_products
-from hbconv.backends.tvm.target.machine import Machine
-from hbconv.backends.tvm.target.schedule import FEW, Schedule
 from hbconv.backends.tvm.trees.tree_work import single_row_limit
 from hbconv.containers import Graph, Output
 from hbconv.lower import Lowered

@@ -14,11 +14,10 @@ from tvm import ir, tirx
 from tvm.script.ir_builder import IRBuilder
 from tvm.tirx.script import builder as T  # noqa: N812
 
-from hbconv.backends.tvm.emit.row_writer import RowProgramWriter
-from hbconv.backends.tvm.target.machine import Machine
-from hbconv.backends.tvm.tir.kernel import ANY, SCRATCH, TABLES, EntryPoint
+from hbconv.backends.tvm.emit.row_loop import RowProgramWriter
+from hbconv.backends.tvm.machine.machine import Machine
+from hbconv.backends.tvm.tir.kernel import ANY, SCRATCH, TABLES, EntryPoint, RowKernel
 from hbconv.backends.tvm.tir.memory import InBuffer, storage
-from hbconv.backends.tvm.tir.row_kernel import RowKernel
 from hbconv.tensor import TensorProgram, TensorType
 
 __all__ = ["RowFunction", "RowMatrix", "write_row_function"]

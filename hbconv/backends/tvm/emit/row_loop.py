@@ -2,6 +2,8 @@
 
 A tile of many rows makes vectors of rows, so a single row costs as much as sixteen. Here vectors
 run along the entries of a row: the points of a kernel, the units of a layer.
+
+RowProgramWriter: writes a program as what is done with one row, in the memory of the caller.
 """
 
 from __future__ import annotations
@@ -12,24 +14,57 @@ from typing import Any
 from tvm.script.ir_builder import IRBuilder
 from tvm.tirx.script import builder as T  # noqa: N812
 
-from hbconv.backends.tvm.emit.program import EMITTERS
-from hbconv.backends.tvm.emit.row_writer import RowProgramWriter
+from hbconv.backends.tvm.emit.program import EMITTERS, ProgramWriter
 from hbconv.backends.tvm.emit.tile_function import TileFunction, matrix_of, tables_of
+from hbconv.backends.tvm.machine.calling_convention import SYMBOL
+from hbconv.backends.tvm.machine.machine import Machine
 from hbconv.backends.tvm.ops import mathematics, reductions
 from hbconv.backends.tvm.ops.flag_rows import flag_tile
 from hbconv.backends.tvm.ops.loops import EntryLoop, FusedLoop
 from hbconv.backends.tvm.ops.nearest.one_row import row_nearest
 from hbconv.backends.tvm.ops.row_major_matmul import find_row_major
 from hbconv.backends.tvm.passes.flag_beyond import FLAG_BEYOND
-from hbconv.backends.tvm.target.calling_convention import SYMBOL
-from hbconv.backends.tvm.target.machine import Machine
-from hbconv.backends.tvm.tir.kernel import SCRATCH, EntryPoint
+from hbconv.backends.tvm.tir.kernel import SCRATCH, EntryPoint, RowKernel
 from hbconv.backends.tvm.tir.memory import InBuffer, Place, RowMajor, storage
 from hbconv.backends.tvm.tir.row_blocks import RowMajorMatrix
-from hbconv.backends.tvm.tir.row_kernel import RowKernel
 from hbconv.tensor import Input, Op, OpKind, TensorProgram
 
-__all__ = ["write_row_loop"]
+__all__ = ["RowProgramWriter", "write_row_loop"]
+
+
+class RowProgramWriter(ProgramWriter):
+    """The body of the function: inputs and outputs are read and written where they lie."""
+
+    def __init__(
+        self,
+        kernel: RowKernel,
+        program: TensorProgram,
+        inputs: dict[str, InBuffer],
+        outputs: dict[str, InBuffer],
+    ) -> None:
+        super().__init__(kernel, program)
+        self.inputs = inputs
+        self.outputs = outputs
+        self.finished: set[str] = set()
+
+    def read(self, instruction: Input) -> Place:
+        """Return the row of an input."""
+        return self.inputs[instruction.name]
+
+    def room(self, position: int, op: Op) -> Place:
+        """Write an output where it belongs."""
+        for name, index in self.program.outputs.items():
+            if index == position:
+                self.finished.add(name)
+                return self.outputs[name]
+        return super().room(position, op)
+
+    def finish(self, name: str, place: Place) -> None:
+        """Copy an output that is an input, a view, or another output too."""
+        if name not in self.finished:
+            target = self.outputs[name].view((place.size,))
+            self.kernel.map_rows(target, (place.view((place.size,)),), lambda value: value)
+
 
 ROW_EMITTERS: dict[str, Callable[..., None]] = {
     **reductions.ROW_EMITTERS,

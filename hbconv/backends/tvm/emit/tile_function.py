@@ -17,13 +17,13 @@ from tvm.script.ir_builder import IRBuilder
 from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.emit.program import ProgramWriter
+from hbconv.backends.tvm.machine.calling_convention import SYMBOL
+from hbconv.backends.tvm.machine.machine import Machine
+from hbconv.backends.tvm.machine.schedule import Schedule
 from hbconv.backends.tvm.ops.flag_rows import Look, flag_entries, flag_tile
 from hbconv.backends.tvm.ops.row_major_matmul import find_row_major
 from hbconv.backends.tvm.passes.flag_beyond import FLAG_BEYOND
 from hbconv.backends.tvm.passes.outline import FlatProgram, flatten
-from hbconv.backends.tvm.target.calling_convention import SYMBOL
-from hbconv.backends.tvm.target.machine import Machine
-from hbconv.backends.tvm.target.schedule import Schedule
 from hbconv.backends.tvm.tir.kernel import SCRATCH, TABLES, EntryPoint, Kernel
 from hbconv.backends.tvm.tir.memory import InBuffer, Place, RowMajor, RowVector, storage
 from hbconv.backends.tvm.tir.row_blocks import RowMajorMatrix

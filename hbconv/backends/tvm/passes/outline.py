@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
+from hbconv.backends.tvm.machine.schedule import MAX_TILE_ENTRIES, TILE_ENTRIES, Schedule
 from hbconv.backends.tvm.passes.flag_beyond import FLAG_BEYOND, join_flags
-from hbconv.backends.tvm.target.schedule import MAX_TILE_ENTRIES, TILE_ENTRIES, Schedule
 from hbconv.tensor import ELEMENTWISE, Constant, Op, OpKind, TensorProgram, TensorType
 from hbconv.tensor.program import Instruction
 

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from hbconv.backends.tvm.machine.machine import Machine
+from hbconv.backends.tvm.machine.schedule import Schedule
 from hbconv.backends.tvm.passes.outline import LARGEST_WHOLE, flatten
-from hbconv.backends.tvm.target.machine import Machine
-from hbconv.backends.tvm.target.schedule import Schedule
 from hbconv.tensor import Constant, Op, OpKind, TensorProgram
 
 __all__ = ["along_row_limit"]

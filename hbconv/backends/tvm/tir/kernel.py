@@ -3,6 +3,8 @@
 A compiled function takes one record and checks none of it: checks of every argument would take LLVM
 as long as the rest of the function. Positions are sums with their constants last, as processors
 address memory.
+
+RowKernel: writes the function of one row, for the emitters of the tile compiler.
 """
 
 from __future__ import annotations
@@ -17,9 +19,9 @@ import numpy.typing as npt
 from tvm import ir, tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
-from hbconv.backends.tvm.target.calling_convention import SYMBOL
-from hbconv.backends.tvm.target.machine import Machine
-from hbconv.backends.tvm.target.schedule import Schedule
+from hbconv.backends.tvm.machine.calling_convention import SYMBOL
+from hbconv.backends.tvm.machine.machine import Machine
+from hbconv.backends.tvm.machine.schedule import ONE_ROW, Schedule
 from hbconv.backends.tvm.tir.memory import (
     ConstantTables,
     InBuffer,
@@ -37,6 +39,7 @@ __all__ = [
     "EntryPoint",
     "Kernel",
     "Register",
+    "RowKernel",
     "Subroutine",
     "beyond",
     "code_within",
@@ -460,3 +463,26 @@ def _sum(left: Any, right: Any) -> Any:
     if left is None or right is None:
         return right if left is None else left
     return left + right
+
+
+class RowKernel(Kernel):
+    """The function of one row under construction: a tile is one row, and a vector one entry.
+
+    So the entries of a value lie one after another, which ``EntryLoop`` makes vectors of.
+    """
+
+    calls_subroutines = False
+
+    def __init__(self, machine: Machine, symbol: str = SYMBOL) -> None:
+        super().__init__(ONE_ROW, machine, symbol)
+        self.rows_live = tirx.IntImm("int32", 1)
+
+    @contextmanager
+    def rows(self) -> Iterator[Any]:
+        """Take the row."""
+        yield tirx.IntImm("int32", 0)
+
+    @contextmanager
+    def vectors(self, lanes: int = 0) -> Iterator[Any]:  # noqa: ARG002
+        """Take the row."""
+        yield tirx.IntImm("int32", 0)

@@ -17,8 +17,8 @@ from tvm import ir
 from tvm.script.ir_builder import IRBuilder
 from tvm.tirx.script import builder as T  # noqa: N812
 
-from hbconv.backends.tvm.target.machine import Machine
-from hbconv.backends.tvm.target.schedule import Schedule
+from hbconv.backends.tvm.machine.machine import Machine
+from hbconv.backends.tvm.machine.schedule import Schedule
 from hbconv.backends.tvm.tir.kernel import ANY, SCRATCH, EntryPoint, Kernel, Subroutine
 from hbconv.backends.tvm.tir.memory import InBuffer, InScratch, Place, storage
 from hbconv.tensor import TensorType

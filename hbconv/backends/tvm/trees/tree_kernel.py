@@ -16,8 +16,8 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.backends.tvm.target.machine import Machine
-from hbconv.backends.tvm.target.schedule import Schedule
+from hbconv.backends.tvm.machine.machine import Machine
+from hbconv.backends.tvm.machine.schedule import Schedule
 from hbconv.backends.tvm.tir.kernel import Kernel
 from hbconv.backends.tvm.tir.memory import Place
 from hbconv.backends.tvm.trees.bins.tables import Bins, make_bins

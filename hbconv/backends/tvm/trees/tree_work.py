@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hbconv.backends.tvm.target.machine import Machine
+from hbconv.backends.tvm.machine.machine import Machine
 from hbconv.backends.tvm.trees.single_row.tables import (
     MAX_COLUMNS_SHUFFLED,
     group_vectors,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from emulated_cuda import Emulated, run_kernel
 
-from hbconv.backends.cuda.pairwise import plan_pairwise
+from hbconv.backends.cuda.launch import plan_pairwise
 from hbconv.backends.cuda.plan import PlannedKernels
 from hbconv.tensor.primitives import products
 

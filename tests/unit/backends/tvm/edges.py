@@ -20,8 +20,8 @@ from forests import hostile_rows, random_forest
 from hbconv.backends.reference import evaluate
 from hbconv.backends.tvm import BACKEND
 from hbconv.backends.tvm.compile import compile_program
-from hbconv.backends.tvm.target.machine import Machine
-from hbconv.backends.tvm.target.schedule import FEW, ONE_ROW
+from hbconv.backends.tvm.machine.machine import Machine
+from hbconv.backends.tvm.machine.schedule import FEW, ONE_ROW
 from hbconv.target import Target
 from hbconv.tensor import Builder, Op, OpKind, TensorProgram
 

@@ -21,8 +21,8 @@ from hbconv.backends.tvm import compile as compiler
 from hbconv.backends.tvm.binary import build
 from hbconv.backends.tvm.binary.artifact import unpack
 from hbconv.backends.tvm.binary.loop import scratch_bytes
-from hbconv.backends.tvm.target import machine
-from hbconv.backends.tvm.target.schedule import Schedule
+from hbconv.backends.tvm.machine import machine
+from hbconv.backends.tvm.machine.schedule import Schedule
 from hbconv.backends.tvm.tir.memory import Scratch
 from hbconv.errors import BackendError, MissingPackageError, StoreError
 from hbconv.target import Target

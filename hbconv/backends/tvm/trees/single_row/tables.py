@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from hbconv.backends.tvm.machine.machine import Machine
 from hbconv.backends.tvm.ops.edge_search import Cells, find_cells
-from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.trees.bins.tables import SIGNED_BYTE_BIAS, Bins
 from hbconv.backends.tvm.trees.tree_order import Trees
 from hbconv.backends.tvm.trees.walk.tables import PackedNodes, pack_nodes

@@ -15,8 +15,8 @@ import numpy.typing as npt
 from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
+from hbconv.backends.tvm.machine.machine import Machine
 from hbconv.backends.tvm.ops.edge_search import MAX_EDGES_IN_CELL
-from hbconv.backends.tvm.target.machine import Machine
 from hbconv.backends.tvm.tir.kernel import Kernel, code_within, literal
 from hbconv.backends.tvm.tir.memory import Place
 from hbconv.backends.tvm.tir.shuffles import (

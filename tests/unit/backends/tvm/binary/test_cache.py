@@ -14,8 +14,8 @@ from hbconv.backends.tvm import BACKEND
 from hbconv.backends.tvm import compile as compiler
 from hbconv.backends.tvm.binary import build
 from hbconv.backends.tvm.binary.cache_key import loop_key
-from hbconv.backends.tvm.target.machine import Machine
-from hbconv.backends.tvm.target.schedule import Schedule
+from hbconv.backends.tvm.machine.machine import Machine
+from hbconv.backends.tvm.machine.schedule import Schedule
 from hbconv.cache import Cache
 from hbconv.target import Target
 from hbconv.tensor import Builder

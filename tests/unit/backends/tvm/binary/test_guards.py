@@ -15,8 +15,8 @@ import pytest
 from hbconv.backends.tvm.binary import guards
 from hbconv.backends.tvm.binary.guards import BEFORE, BEHIND, CANARIES, GuardedLoop, make_loop
 from hbconv.backends.tvm.binary.loop import CompiledLoop, LoopCode
-from hbconv.backends.tvm.target.machine import VECTORS, Machine
-from hbconv.backends.tvm.target.schedule import FEW
+from hbconv.backends.tvm.machine.machine import VECTORS, Machine
+from hbconv.backends.tvm.machine.schedule import FEW
 from hbconv.backends.tvm.tir.kernel import Kernel
 from hbconv.backends.tvm.tir.transpose import side
 from hbconv.errors import OptionError, VerificationError

@@ -17,10 +17,10 @@ from hbconv.backends.tvm.binary import loop
 from hbconv.backends.tvm.binary.build import build, link, make_objects
 from hbconv.backends.tvm.binary.loop import CompiledLoop, LoopCode, load_library
 from hbconv.backends.tvm.emit.tile_function import write_function
-from hbconv.backends.tvm.target import calling_convention
-from hbconv.backends.tvm.target.calling_convention import SYMBOL
-from hbconv.backends.tvm.target.machine import Machine
-from hbconv.backends.tvm.target.schedule import Schedule
+from hbconv.backends.tvm.machine import calling_convention
+from hbconv.backends.tvm.machine.calling_convention import SYMBOL
+from hbconv.backends.tvm.machine.machine import Machine
+from hbconv.backends.tvm.machine.schedule import Schedule
 from hbconv.tensor import Builder
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)

@@ -24,7 +24,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 from sklearn.tree import DecisionTreeClassifier
 
 import hbconv
-from hbconv.backends.tvm.target.machine import LEVELS, Machine
+from hbconv.backends.tvm.machine.machine import LEVELS, Machine
 from hbconv.errors import BackendError, MissingPackageError, OptionError
 
 NUMPY = {"double": np.float64, "float": np.float32, "int64_t": np.int64, "uint8_t": np.uint8}

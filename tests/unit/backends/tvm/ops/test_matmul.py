@@ -10,9 +10,9 @@ from tolerances import OWN, OWN_SIGMOID
 
 from hbconv.backends.reference import evaluate
 from hbconv.backends.tvm import BACKEND
+from hbconv.backends.tvm.machine.machine import VARIABLE, Machine
 from hbconv.backends.tvm.ops.mathematics import FUNCTIONS
 from hbconv.backends.tvm.ops.nearest.tables import Prefilter
-from hbconv.backends.tvm.target.machine import VARIABLE, Machine
 from hbconv.target import Target
 from hbconv.tensor import Builder
 

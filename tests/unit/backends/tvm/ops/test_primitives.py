@@ -9,9 +9,9 @@ from tolerances import OPERATOR
 from hbconv.backends.reference import evaluate
 from hbconv.backends.tvm import BACKEND
 from hbconv.backends.tvm.compile import compile_program
+from hbconv.backends.tvm.machine.machine import Machine
+from hbconv.backends.tvm.machine.schedule import ONE_ROW
 from hbconv.backends.tvm.passes.fuse_products import fuse_products
-from hbconv.backends.tvm.target.machine import Machine
-from hbconv.backends.tvm.target.schedule import ONE_ROW
 from hbconv.target import Target
 from hbconv.tensor import PRIMITIVES, Builder, Op, OpKind
 

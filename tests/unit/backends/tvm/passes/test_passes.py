@@ -8,10 +8,10 @@ import sys
 import numpy as np
 import pytest
 
+from hbconv.backends.tvm.machine.schedule import Schedule
 from hbconv.backends.tvm.passes.flag_beyond import FLAG_BEYOND, join_looks
 from hbconv.backends.tvm.passes.fuse_products import MAX_GROUP_LENGTH, group_elementwise
 from hbconv.backends.tvm.passes.outline import LARGEST_WHOLE, flatten, is_view, outline
-from hbconv.backends.tvm.target.schedule import Schedule
 from hbconv.tensor import Builder
 
 

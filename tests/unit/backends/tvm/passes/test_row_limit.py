@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from hbconv.backends.tvm.machine.machine import Machine
 from hbconv.backends.tvm.passes.row_limit import MAX_ROWS, along_row_limit
-from hbconv.backends.tvm.target.machine import Machine
 from hbconv.tensor import Builder
 
 MACHINE = Machine(vector=64)

@@ -13,8 +13,8 @@ from shaped_forests import grown
 
 from hbconv.array import Array
 from hbconv.backends.tvm import BACKEND
-from hbconv.backends.tvm.target.machine import Machine
-from hbconv.backends.tvm.target.schedule import Schedule
+from hbconv.backends.tvm.machine.machine import Machine
+from hbconv.backends.tvm.machine.schedule import Schedule
 from hbconv.backends.tvm.trees.bins.tables import make_bins
 from hbconv.backends.tvm.trees.bitwise import emit as bitwise
 from hbconv.backends.tvm.trees.bitwise import tables

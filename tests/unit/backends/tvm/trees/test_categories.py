@@ -7,8 +7,8 @@ import pytest
 from forests import categorical, hostile_rows
 
 from hbconv.backends.tvm import BACKEND
-from hbconv.backends.tvm.target.machine import Machine
-from hbconv.backends.tvm.target.schedule import Schedule
+from hbconv.backends.tvm.machine.machine import Machine
+from hbconv.backends.tvm.machine.schedule import Schedule
 from hbconv.backends.tvm.trees.bins.tables import make_bins
 from hbconv.backends.tvm.trees.bitwise import emit as bitwise
 from hbconv.backends.tvm.trees.bitwise.masks import (

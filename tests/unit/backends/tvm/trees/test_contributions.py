@@ -12,8 +12,8 @@ from forests import hostile_rows, random_forest, with_random_shares
 
 from hbconv.backends.tvm import BACKEND
 from hbconv.backends.tvm.compile import compile_program
-from hbconv.backends.tvm.target.machine import Machine
-from hbconv.backends.tvm.target.schedule import FEW
+from hbconv.backends.tvm.machine.machine import Machine
+from hbconv.backends.tvm.machine.schedule import FEW
 from hbconv.target import Target
 from hbconv.tensor import Builder
 from hbconv.trees.covered_forest import find_pairs, pair_sums

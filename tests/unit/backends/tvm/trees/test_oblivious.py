@@ -10,8 +10,8 @@ from forests import hostile_rows, random_forest, random_symmetric_forest
 
 from hbconv.array import Array
 from hbconv.backends.tvm import BACKEND
-from hbconv.backends.tvm.target.machine import Machine
-from hbconv.backends.tvm.target.schedule import Schedule
+from hbconv.backends.tvm.machine.machine import Machine
+from hbconv.backends.tvm.machine.schedule import Schedule
 from hbconv.backends.tvm.trees.bins.tables import make_bins
 from hbconv.backends.tvm.trees.choose import find_kernel
 from hbconv.backends.tvm.trees.oblivious.emit import Oblivious

@@ -11,8 +11,8 @@ from forests import hostile_rows, random_forest
 from hbconv.array import Array
 from hbconv.backends.tvm import BACKEND
 from hbconv.backends.tvm.compile import compile_program
-from hbconv.backends.tvm.target.machine import Machine
-from hbconv.backends.tvm.target.schedule import FEW
+from hbconv.backends.tvm.machine.machine import Machine
+from hbconv.backends.tvm.machine.schedule import FEW
 from hbconv.backends.tvm.trees.bins.tables import make_bins
 from hbconv.backends.tvm.trees.bytewise.tables import make_byte_tables
 from hbconv.backends.tvm.trees.single_row.emit import MAX_STEPS_AT_ONCE

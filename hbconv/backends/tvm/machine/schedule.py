@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hbconv.backends.tvm.target.machine import Machine
+from hbconv.backends.tvm.machine.machine import Machine
 from hbconv.tensor import Constant, Op, TensorProgram
 from hbconv.tensor.program import last_uses
 

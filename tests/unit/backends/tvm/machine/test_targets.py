@@ -15,8 +15,8 @@ from forests import random_forest
 from hbconv.backends.tvm import BACKEND
 from hbconv.backends.tvm.binary.code_generation import compile_functions
 from hbconv.backends.tvm.emit.tile_function import write_function
-from hbconv.backends.tvm.target.machine import LEVELS, Machine
-from hbconv.backends.tvm.target.schedule import Schedule
+from hbconv.backends.tvm.machine.machine import LEVELS, Machine
+from hbconv.backends.tvm.machine.schedule import Schedule
 from hbconv.target import Target
 from hbconv.tensor import Builder
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hbconv.backends.tvm.binary.cache_key import function_key
-from hbconv.backends.tvm.target.machine import LEVELS, VECTOR, VECTORS, Machine
+from hbconv.backends.tvm.machine.machine import LEVELS, VECTOR, VECTORS, Machine
 from hbconv.errors import OptionError
 
 
