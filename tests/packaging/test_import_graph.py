@@ -26,8 +26,8 @@ ROOT = Path(hbconv.__file__).parent
 TVM = "hbconv.backends.tvm"
 NUMPY_ONLY = (
     "ops.edge_search",
-    "target.machine",
-    "target.schedule",
+    "machine.machine",
+    "machine.schedule",
     "trees.bitwise.masks",
     "trees.list_scheduling",
     "trees.tree_order",
