@@ -2,7 +2,7 @@
 
     taskset -c 0 python benchmarks/forms.py [--json FILE]
 
-- runs: a ``take`` copies runs of neighbours, or reads each position (``hbconv/tensor/runs.py``),
+- runs: a ``take`` copies runs of neighbours, or reads each position (``hbconv/tensor/program.py``),
 - tables: codes are compared with each entry, or look it up (``backends/onnx/emit.py``),
 - missing: splits that never send NaN to their left, beside splits that may (``onnx/trees.py``).
 
@@ -66,7 +66,7 @@ def copied(backend: str, count: int, length: int) -> Figure:
         return b.program({"y": b.take(x, positions)})
 
     def seconds(least: float) -> float:
-        with patch("hbconv.tensor.runs.LENGTH", least):
+        with patch("hbconv.tensor.program.LENGTH", least):
             return least_seconds(program(), Target(backend), ROWS)
 
     return {"ratio": seconds(NEVER) / seconds(ALWAYS), "from": length / count}

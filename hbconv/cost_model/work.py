@@ -10,7 +10,7 @@ import numpy as np
 
 from hbconv.target import Target
 from hbconv.tensor import Constant, Op, OpKind, TensorProgram, TensorType
-from hbconv.tensor.runs import find_few_runs
+from hbconv.tensor.program import find_few_runs
 
 __all__ = ["Work", "count_work", "counted_operators", "total_work", "words"]
 

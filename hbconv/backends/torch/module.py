@@ -19,8 +19,7 @@ from hbconv.backends.torch.forest import ForestModule
 from hbconv.backends.torch.functions import DTYPES, FUNCTIONS, PREPARED
 from hbconv.errors import InputError
 from hbconv.tensor import PRIMITIVES, Builder, Constant, Input, Op, TensorProgram
-from hbconv.tensor.program import Instruction
-from hbconv.tensor.runs import Runs, find_few_runs, find_repeats
+from hbconv.tensor.program import Instruction, Runs, find_few_runs, find_repeats
 from hbconv.trees.splits import Splits, prepare_splits
 from hbconv.trees.strategy import lower_trees
 
