@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["PANEL", "all_inputs", "pack", "panels", "used_inputs"]
+__all__ = ["PANEL", "all_inputs", "pack", "panels", "skips_inputs", "used_inputs"]
 
 PANEL = 6
 """Columns of a block.
@@ -69,3 +69,16 @@ def used_inputs(packed: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
     if (spans[..., 1] - spans[..., 0]).mean() < MAX_USED * packed.shape[2]:
         return spans
     return all_inputs(packed)
+
+
+def skips_inputs(weights: npt.NDArray[Any]) -> bool:
+    """Whether some panel of weights (..., inputs, columns) leaves inputs out.
+
+    Examples
+    --------
+    >>> skips_inputs(np.tril(np.ones((16, 16)))), skips_inputs(np.ones((16, 16)))
+    (True, False)
+    """
+    rows = weights.reshape(-1, *weights.shape[-2:])
+    packed = (pack(rows, *run) for run in panels(weights.shape[-1]))
+    return any((used_inputs(run) != all_inputs(run)).any() for run in packed)

@@ -12,7 +12,8 @@ from tvm.tirx.script import builder as T  # noqa: N812
 from hbconv.backends.tvm.ops.elementwise import Kind, larger, product, smaller
 from hbconv.backends.tvm.ops.mathematics import Numbers, exp, log1p
 from hbconv.backends.tvm.ops.movement import inside
-from hbconv.backends.tvm.ops.row_major_matmul import accumulate, matmul
+from hbconv.backends.tvm.ops.packed_weights import skips_inputs
+from hbconv.backends.tvm.ops.row_major_matmul import accumulate, add_product, matmul
 from hbconv.backends.tvm.ops.row_products import accumulate_entries
 from hbconv.backends.tvm.passes.fuse_products import EpilogueStep
 from hbconv.backends.tvm.tir.kernel import Kernel, literal, spread
@@ -213,14 +214,11 @@ def row_matmul(
     k: Kernel, out: Place, x: Place, w: Place, epilogue: Sequence[EpilogueStep] = ()
 ) -> None:
     """Emit ``matmul`` for one row."""
-    if isinstance(x, RowMajor) or out.shape[-1] == 1:
+    # Panels of tiles leave out zeros, which an infinity in the row would tell from zeros times it.
+    if isinstance(x, RowMajor) or out.shape[-1] == 1 or skips_inputs(w.numpy()):
         matmul(k, out, x, w, epilogue)
         return
-
-    def term(_: Kind, total: Any, entry: Any, weight: Any) -> Any:
-        return total + entry * weight
-
-    accumulate_entries(k, out, x, w.numpy(), term, epilogue)
+    accumulate_entries(k, out, x, w.numpy(), add_product, epilogue)
 
 
 def _power_sums(k: Kernel, out: Place, x: Place, points: Place, p: float) -> None:

@@ -28,7 +28,7 @@ from hbconv.backends.tvm.tir.memory import InTable, Place, RowMajor
 from hbconv.backends.tvm.tir.transpose import live_rows
 from hbconv.tensor import Constant, Input, Op, TensorProgram
 
-__all__ = ["accumulate", "add_scaling", "find_row_major", "matmul", "multiply"]
+__all__ = ["accumulate", "add_product", "add_scaling", "find_row_major", "matmul", "multiply"]
 
 Term = Callable[[Kind, Any, Any, Any], Any]
 Spans = Callable[[npt.NDArray[Any]], npt.NDArray[np.int32]]
@@ -65,11 +65,12 @@ def multiply(
     k: Kernel, out: Place, x: Place, weights: npt.NDArray[Any], epilogue: Sequence[EpilogueStep]
 ) -> None:
     """Compute ``x @ weights``, and the epilogue; zeros at the ends of a block are skipped."""
+    _multiply_panels(k, out, x, weights, add_product, used_inputs, epilogue)
 
-    def term(_: Kind, total: Any, entry: Any, weight: Any) -> Any:
-        return total + entry * weight
 
-    _multiply_panels(k, out, x, weights, term, used_inputs, epilogue)
+def add_product(_: Kind, total: Any, entry: Any, weight: Any) -> Any:
+    """Add a term of a product; LLVM may fuse both steps."""
+    return total + entry * weight
 
 
 def finish(

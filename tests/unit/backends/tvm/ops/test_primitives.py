@@ -132,6 +132,16 @@ def along_rows(program, inputs):
         same(got[name], want, 0, (program, name, "along rows"))
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_infinite_rows_of_triangular_weights_have_one_answer(dtype):
+    b = Builder()
+    x = b.input("x", dtype, 24)
+    program = b.program({"y": b.matmul(x, b.constant(np.tril(np.ones((24, 24))), dtype))})
+    rows = values(dtype, ROWS_ALONG, 24)
+    assert np.isinf(rows).any()
+    along_rows(program, {"x": rows})
+
+
 def same(got, want, ulps, what):
     """Equal, NaN where NaN; within some ulps where the mathematics library is at work."""
     assert got.dtype == want.dtype, what
