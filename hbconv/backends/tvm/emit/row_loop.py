@@ -3,7 +3,7 @@
 A tile of many rows makes vectors of rows, so a single row costs as much as sixteen. Here vectors
 run along the entries of a row: the points of a kernel, the units of a layer.
 
-RowProgramWriter: writes a program as what is done with one row, in the memory of the caller.
+A CUDA device's threads take a row each by the same writer (``RowProgramWriter``).
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ ROW_EMITTERS: dict[str, Callable[..., None]] = {
 
 
 def write_row_loop(program: TensorProgram, machine: Machine, symbol: str = SYMBOL) -> TileFunction:
-    """Write the function of a program; ``target/calling_convention.py`` says how it is called."""
+    """Write the function of a program; ``machine/calling_convention.py`` defines its calls."""
     k = RowKernel(machine, symbol)
     types = program.types
     with IRBuilder() as builder, T.prim_func(s_tir=True):

@@ -54,7 +54,7 @@ class TileFunction:
 def write_function(
     program: TensorProgram, schedule: Schedule, machine: Machine, symbol: str = SYMBOL
 ) -> TileFunction:
-    """Write the function of a program; ``target/calling_convention.py`` defines its calls."""
+    """Write the function of a program; ``machine/calling_convention.py`` defines its calls."""
     flat = flatten(program, schedule)
     kernel = Kernel(flat.schedule if flat else schedule, machine, symbol)
     with IRBuilder() as builder:

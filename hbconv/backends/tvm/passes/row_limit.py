@@ -18,6 +18,7 @@ MAX_ROWS = 16
 MIN_CYCLES = 5_000
 """Cycles of a tile below which a call spends most of its time elsewhere."""
 MIN_GAIN = 2.0
+"""Times that a tile must take what one row takes: two rows are worth it, or there is no loop."""
 MAX_TABLE_BYTES = 64 << 20
 """Bytes of constants up to which a second loop may hold them too."""
 LATENCY = 4
@@ -40,10 +41,9 @@ class _Cycles(NamedTuple):
 def along_row_limit(program: TensorProgram, machine: Machine) -> int:
     """Return up to how many rows it is the faster; 0 where it gains little.
 
-    Measured on Zen 4 with 64 bytes a vector, one row against a tile of 16: a support vector machine
-    of 4,406 vectors of 30 columns 27 and 209 us, a Gaussian process of 1,000 points 5.2 and 44, the
-    nearest of 10,000 points of 20 columns 17.6 and 151, a network of 100 and 100 units 3.5 and 11.
-    The counts predict 7.9, 5.9, 7 and 3.5 times.
+    Measured by ``benchmarks/few_rows.py`` on an EPYC with 64 bytes a vector, one row along its
+    entries and by tiles: a support vector machine of 2,420 vectors 16 and 108 us, neighbours among
+    10,000 points 19 and 137, a Gaussian process of 1,000 points 6.0 and 41, a network 4.1 and 11.
     """
     if len(program.instructions) > LARGEST_WHOLE or machine.vector <= 8:
         return 0
