@@ -79,6 +79,8 @@ def skips_inputs(weights: npt.NDArray[Any]) -> bool:
     >>> skips_inputs(np.tril(np.ones((16, 16)))), skips_inputs(np.ones((16, 16)))
     (True, False)
     """
+    if not weights.size:
+        return False
     rows = weights.reshape(-1, *weights.shape[-2:])
     packed = (pack(rows, *run) for run in panels(weights.shape[-1]))
     return any((used_inputs(run) != all_inputs(run)).any() for run in packed)
