@@ -188,6 +188,14 @@ def answer(options: argparse.Namespace, result: dict[str, Any], text: str) -> No
     print(json.dumps(result, indent=2, default=str) if options.json else printable(text))
 
 
+def port(text: str) -> int:
+    """Read the number of a port for argparse; 0 stands for a free one."""
+    number = int(text) if text.isdecimal() else -1
+    if not 0 <= number < 1 << 16:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: they go from 0 to 65,535")
+    return number
+
+
 def positive(text: str) -> int:
     """Read a whole number from 1 to 2,147,483,647 for argparse.
 

@@ -10,7 +10,7 @@ import importlib
 import os
 from pathlib import Path
 
-from hbconv.cli import positive
+from hbconv.cli import port, positive
 from hbconv.errors import MissingPackageError, OptionError
 
 EXAMPLES = """
@@ -28,9 +28,9 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--name", help="name of the only model (default: its file's stem)")
     command.add_argument("--host", default="127.0.0.1", help="address (default 127.0.0.1)")
     command.add_argument(
-        "--port", type=int, default=8000, help="port (default 8000; 0: a free one)"
+        "--port", type=port, default=8000, help="port (default 8000; 0: a free one)"
     )
-    command.add_argument("--grpc-port", type=int, help="port of gRPC too (0: a free one)")
+    command.add_argument("--grpc-port", type=port, help="port of gRPC too (0: a free one)")
     command.add_argument("--backend", help="compile the models for this backend")
     command.add_argument(
         "--trusted",
@@ -45,6 +45,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
     )
     _limits(command)
     _access(command)
+    _log(command)
 
 
 def _limits(command: argparse.ArgumentParser) -> None:
@@ -75,6 +76,20 @@ def _access(command: argparse.ArgumentParser) -> None:
     )
     access.add_argument("--certificate", help="PEM file of TLS")
     access.add_argument("--key", help="PEM file of the certificate's key")
+
+
+def _log(command: argparse.ArgumentParser) -> None:
+    log = command.add_argument_group("log")
+    levels, formats = ("debug", "info", "warning", "error"), ("text", "json")
+    log.add_argument(
+        "--log-level", choices=levels, default="info", help="least level of lines (default info)"
+    )
+    log.add_argument(
+        "--log-format", choices=formats, default="text", help="form of a line (default text)"
+    )
+    log.add_argument(
+        "--no-access-log", action="store_true", help="log no line for each request that is answered"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -111,6 +126,9 @@ def run(options: argparse.Namespace) -> int:
         control=options.control,
         backend=options.backend,
         trusted=options.trusted,
+        log_level=options.log_level,
+        log_format=options.log_format,
+        access_log=not options.no_access_log,
     )
     return serve([Path(model) for model in options.models], settings, options.name)
 

@@ -1,25 +1,17 @@
-"""Failures: what clients are told of them, and what the log is.
-
-Who sends the same bad request again and again does not fill the disk with the log.
-"""
+"""Failures: what clients and the log are told of them."""
 
 from __future__ import annotations
 
 import logging
-import time
 
 from hbconv.errors import HbconvError, InputError, OptionError
 
-__all__ = ["LogRate", "RefusedError", "begin_log", "log_failure", "to_refusal"]
+__all__ = ["RefusedError", "log_failure", "to_refusal"]
 
 MOST_MESSAGE = 4000
 """Characters of what a client is told: some messages list names."""
 
 _log = logging.getLogger("hbconv.serve")
-
-MOST_LINES = 10
-"""Of one kind in ``PERIOD_SECONDS``."""
-PERIOD_SECONDS = 10.0
 
 
 class RefusedError(Exception):
@@ -69,39 +61,3 @@ def log_failure(error: Exception) -> None:
         _log.warning("A request took longer than the server allows")
     elif to_refusal(error).status >= 500 and not isinstance(error, RefusedError):
         _log.error("A request failed", exc_info=error)
-
-
-def begin_log() -> None:
-    """Write the log of this process to standard error, few lines of each kind."""
-    logging.basicConfig(level=logging.INFO, format="hbconv: %(message)s")
-    # A filter of a logger does not see the records of its children; one of a handler does.
-    for handler in logging.getLogger().handlers:
-        handler.addFilter(LogRate())
-
-
-class LogRate(logging.Filter):
-    """Lets few warnings and errors of each kind pass: of one line of code.
-
-    The first one of the next period reports how many were left out.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._periods: dict[tuple[str, int], tuple[float, int]] = {}
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Tell whether a record passes."""
-        if record.levelno < logging.WARNING:
-            return True
-        # By line of code, not by text: a text may hold a name that a client chose.
-        kind, now = (record.pathname, record.lineno), time.monotonic()
-        began, count = self._periods.get(kind, (now, 0))
-        if now < began + PERIOD_SECONDS:
-            self._periods[kind] = began, count + 1
-            return count < MOST_LINES
-        self._periods[kind] = now, 1
-        if count > MOST_LINES:
-            # The text is formatted here, so the arguments must not be applied to it again.
-            record.msg = f"{record.getMessage()} ({count - MOST_LINES} more like it are left out)"
-            record.args = ()
-        return True

@@ -45,6 +45,12 @@ class Settings:
         Compile the models for it, instead of that they were saved for.
     trusted : bool
         Run the programs that the files hold.
+    log_level : {"debug", "info", "warning", "error"}
+        The least level of lines of the log.
+    log_format : {"text", "json"}
+        What a line of the log is.
+    access_log : bool
+        Log each request.
     """
 
     host: str = "127.0.0.1"
@@ -65,6 +71,9 @@ class Settings:
     control: bool = False
     backend: str | None = None
     trusted: bool = False
+    log_level: str = "info"
+    log_format: str = "text"
+    access_log: bool = True
 
     @property
     def held_bytes(self) -> int:

@@ -16,10 +16,12 @@ import ipaddress
 from collections.abc import Callable, Coroutine, Iterable
 from time import perf_counter
 from typing import Any, Protocol
+from urllib.parse import quote
 
 from hbconv.errors import OptionError
 from hbconv.serve.failures import RefusedError, log_failure
 from hbconv.serve.http.messages import LITTLE_BYTES, Head, Request, Response, respond_error
+from hbconv.serve.log import log_access
 from hbconv.serve.places import Places, TakenPlace
 from hbconv.serve.routes import UNKNOWN, RequestDestination, Route, find_destination
 from hbconv.serve.settings import Settings
@@ -27,6 +29,14 @@ from hbconv.serve.settings import Settings
 __all__ = ["Exchange", "Service", "Settle", "list_hosts", "require_token", "settle_later"]
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+
+REQUEST_ID = b"x-request-id"
+"""A proxy names a request so; the log and the response have the name."""
+MOST_ID_BYTES = 128
+MOST_PATH = 300
+"""Characters of a path that a line of the log has: clients choose its length."""
+SAFE = "/:@"
+"""Characters of a path that a line has as they are."""
 
 _AS_BEARER = ((b"www-authenticate", b"Bearer"),)
 
@@ -268,8 +278,27 @@ class Exchange:
             return
         self.abandon()
         response = outcome if isinstance(outcome, Response) else _response_to(outcome)
-        self._service.count(self._destination, response.status, perf_counter() - self._began)
+        seconds = perf_counter() - self._began
+        self._service.count(self._destination, response.status, seconds)
+        self._log(response, seconds)
         self._send(self, response)
+
+    def _log(self, response: Response, seconds: float) -> None:
+        """Log the request; the response bears the id that its head has."""
+        head, request = self.request.head, self.request
+        sent = head.headers.get(REQUEST_ID, b"")[:MOST_ID_BYTES]
+        if sent:
+            response.headers = (*response.headers, (REQUEST_ID, sent))
+        log_access(
+            f"{head.method} {quote(head.path[:MOST_PATH], SAFE)}",
+            str(response.status),
+            seconds,
+            rows=request.rows,
+            model=self._destination.model,
+            version=request.version,
+            id=sent.decode("latin-1") or request.id,
+            error=response.error,
+        )
 
     def abandon(self) -> None:
         """Wait for no answer any more, and give the place back."""

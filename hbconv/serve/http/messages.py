@@ -54,6 +54,8 @@ class Response:
     headers : tuple of pairs of bytes
     rest : sequence of bytes
         Other parts of the body: to join long ones takes their memory twice.
+    error : str
+        Why the request is refused.
     """
 
     body: bytes
@@ -61,6 +63,7 @@ class Response:
     content_type: bytes = b"application/json"
     headers: tuple[tuple[bytes, bytes], ...] = ()
     rest: Sequence[bytes | memoryview] = ()
+    error: str = ""
 
     @property
     def size(self) -> int:
@@ -107,7 +110,7 @@ def respond_error(error: Exception) -> Response:
     """Return what a client is told of an error, as a response."""
     refusal = to_refusal(error)
     body = orjson.dumps({"error": str(refusal)})
-    return Response(body, refusal.status, headers=refusal.headers)
+    return Response(body, refusal.status, headers=refusal.headers, error=str(refusal))
 
 
 @dataclass(slots=True)
@@ -147,11 +150,23 @@ class Request:
         Size of a body that is taken, also once it is unpacked.
     received : bytes or bytearray
         What is there of the body.
+
+    Attributes
+    ----------
+    rows : int, optional
+        How many the body has, once a model reads it.
+    version : str
+        Of the model that reads it.
+    id : str
+        What the client calls it, in a header or in the body.
     """
 
     head: Head
     most_bytes: int
     received: bytes | bytearray = b""
+    rows: int | None = field(default=None, init=False)
+    version: str = field(default="", init=False)
+    id: str = field(default="", init=False)
 
     @property
     def is_long(self) -> bool:

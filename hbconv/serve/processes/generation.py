@@ -30,8 +30,8 @@ import uvloop
 from hbconv.errors import HbconvError
 from hbconv.model import Model, load
 from hbconv.serve.batching import Batcher, Catalog
-from hbconv.serve.failures import begin_log
 from hbconv.serve.http.server import HttpServer
+from hbconv.serve.log import begin_log
 from hbconv.serve.metrics import Metrics
 from hbconv.serve.model_files import Assignment, ModelFile
 from hbconv.serve.protocol.handlers import Control, Handlers
@@ -281,11 +281,10 @@ def _can_be_shared(model: Model) -> bool:
 
 def main(listening: int, status: int) -> int:
     """Serve an assignment, and return the exit code."""
-    logging.captureWarnings(capture=True)
-    begin_log()
     # CUDA's own check begins a context, which no fork can use; that of NVML begins none.
     os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
     assignment = Assignment.from_line(_read_line(STDIN))
+    begin_log(assignment.settings)
     models: list[tuple[ModelFile, Model | ServedModel]] = []
     for file in assignment.files:
         try:

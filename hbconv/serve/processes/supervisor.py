@@ -22,8 +22,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO, cast
 
+from hbconv import __version__
 from hbconv.errors import HbconvError, OptionError, StoreError, shown
-from hbconv.serve.failures import begin_log
+from hbconv.serve.log import begin_log
 from hbconv.serve.metrics import METRICS_FOLDER
 from hbconv.serve.model_files import Assignment, Fingerprint, find_models, fingerprint
 from hbconv.serve.settings import Settings
@@ -181,6 +182,7 @@ class Supervisor:
 
     async def _end(self) -> None:
         """Stop what goes on, and let the generations answer what they have."""
+        _log.info("Takes no more requests, and answers those that came")
         current, self._current = self._current, None
         self._listening.close()
         for task in self._tasks:
@@ -188,6 +190,7 @@ class Supervisor:
         if current is not None:
             self._run(self._leaving, current.leave())
         await asyncio.gather(*self._tasks, *self._leaving, return_exceptions=True)
+        _log.info("Ended")
 
     def _run(self, tasks: set[asyncio.Task[None]], work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)
@@ -278,9 +281,15 @@ class Supervisor:
         port = self._listening.getsockname()[1]
         names = ", ".join(f"{file.name}/{file.version}" for file in assignment.files)
         also = "" if settings.grpc_port is None else f", gRPC on {host}:{settings.grpc_port}"
-        line = f"hbconv: Serving {names or 'no model'} on {scheme}://{host}:{port}{also}"
-        print(line, file=sys.stderr)
-        sys.stderr.flush()
+        _log.info(
+            "Serving %s on %s://%s:%d%s",
+            names or "no model",
+            scheme,
+            host,
+            port,
+            also,
+            extra={"fields": {"workers": settings.workers, "hbconv": __version__}},
+        )
 
 
 def serve(paths: Sequence[Path], settings: Settings, name: str | None = None) -> int:
@@ -308,7 +317,7 @@ def serve(paths: Sequence[Path], settings: Settings, name: str | None = None) ->
         if settings.grpc_port is not None:
             held = stack.enter_context(_hold(settings, settings.grpc_port))
             settings = replace(settings, grpc_port=held.getsockname()[1])
-        begin_log()
+        begin_log(settings)
         asyncio.run(Supervisor(paths, name, settings, listening).run())
     return 0
 

@@ -33,6 +33,7 @@ from hbconv.serve.failures import RefusedError, log_failure, to_refusal
 from hbconv.serve.http.exchange import require_token
 from hbconv.serve.http.messages import LITTLE_BYTES, LONG_BYTES
 from hbconv.serve.inference import Inference, choose_outputs, read_rows
+from hbconv.serve.log import log_access
 from hbconv.serve.places import TakenPlace
 from hbconv.serve.protocol.handlers import Handlers
 from hbconv.serve.protocol.json_documents import PIECE_VALUES
@@ -428,12 +429,15 @@ def _add_port(server: grpc.aio.Server, address: str, settings: Settings) -> None
 
 
 class _Call:
-    """A call of a method, and what it is counted as."""
+    """A call of a method, and what it is counted and logged as."""
 
     def __init__(self, name: str, context: Any) -> None:
         self.name = name
         self.context = context
         self.destination = RequestDestination(_ROUTES[name])
+        self.rows: int | None = None
+        self.version = ""
+        self.id = ""
 
     def read(self, data: bytes) -> Any:
         """Read its message."""
@@ -469,16 +473,32 @@ class _Service:
             except Exception as error:
                 refusal = to_refusal(error)
                 log_failure(error)
-                self._handlers.count(call.destination, refusal.status, 0.0)
+                self._record(call, refusal.status, began, str(refusal))
                 # The client is gone, or gRPC has told it what is wrong.
                 if context.done():
                     return b""
                 code = _CODES.get(refusal.status, grpc.StatusCode.INTERNAL)
                 return await context.abort(code, str(refusal)[:MOST_DETAILS])
-            self._handlers.count(call.destination, 200, asyncio.get_running_loop().time() - began)
+            self._record(call, 200, began)
             return response
 
         return grpc.stream_unary_rpc_method_handler(called)
+
+    def _record(self, call: _Call, status: int, began: float, error: str = "") -> None:
+        """Count and log a call that is answered."""
+        seconds = asyncio.get_running_loop().time() - began
+        self._handlers.count(call.destination, status, seconds)
+        code = grpc.StatusCode.OK if status == 200 else _CODES.get(status, grpc.StatusCode.INTERNAL)
+        log_access(
+            f"gRPC {call.name}",
+            code.name,
+            seconds,
+            rows=call.rows,
+            model=call.destination.model,
+            version=call.version,
+            id=call.id,
+            error=error,
+        )
 
     async def _answer(self, call: _Call) -> bytes:
         """Serve a client that has the token, from a place of its own where it sends something."""
@@ -526,6 +546,7 @@ class _Service:
             inference = await handlers.aside(read_message, request, served.signature, rows)
         else:
             inference = read_message(request, served.signature, rows)
+        call.rows, call.version, call.id = inference.rows.count, served.version, inference.id
         # While the request waits, its rows alone take memory.
         del request, data
         if not is_long and inference.answer_bytes <= LONG_BYTES:

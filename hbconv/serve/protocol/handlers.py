@@ -167,6 +167,7 @@ class Handlers:
         if request.is_long:
             return settle_later(self._read_and_answer(batcher, request, read, place), settle)
         inference, write = read(batcher.served, request, self.settings.rows)
+        _note(request, batcher.served, inference)
         require_size(inference.answer_bytes, self.settings.answer_bytes)
         if inference.answer_bytes > LONG_BYTES:
             return settle_later(self._answer(batcher, inference, write, place), settle)
@@ -184,6 +185,7 @@ class Handlers:
     ) -> Response:
         """Answer a request whose body is long."""
         inference, write = await self.aside(read, batcher.served, request, self.settings.rows)
+        _note(request, batcher.served, inference)
         # The body is read; its bytes are freed while the rows wait.
         request.received = b""
         return await self._answer(batcher, inference, write, place)
@@ -313,6 +315,11 @@ class Handlers:
         """Stop serving a model."""
         await self.control.ask("unload", destination.model)
         return {}
+
+
+def _note(request: Request, served: ServedModel, inference: Inference) -> None:
+    """Note on a request what the log says of it."""
+    request.rows, request.version, request.id = inference.rows.count, served.version, inference.id
 
 
 @cache
