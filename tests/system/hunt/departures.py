@@ -19,7 +19,7 @@ class Departure:
     Parameters
     ----------
     kind : str
-        FORM, ANSWERS or WRONG.
+        FORM, ANSWERS, REFUSES or WRONG.
     rows : str
         Pattern of the names of the rows.
     detail : str
@@ -125,6 +125,13 @@ DEPARTURES = (
         ".*",
         "ufunc '(expit|exp)' not supported|which has no callable exp method",
         "numbers that polars holds as objects are numbers (docs/fidelity.md)",
+        inside=FRAMES_OF_POLARS,
+    ),
+    Departure(
+        "REFUSES",
+        ".*",
+        "Input X contains NaN, infinity or a value too large",
+        "infinities that polars holds as objects are refused as numbers are (docs/fidelity.md)",
         inside=FRAMES_OF_POLARS,
     ),
     Departure(

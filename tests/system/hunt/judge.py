@@ -72,7 +72,7 @@ def judge(question: Question, tell: Side = lambda side: None) -> Verdict:
     if error is not None and refusal is not None:
         return Verdict("both refuse")
     if error is not None:
-        return Verdict("REFUSES", type(error).__name__, _said(error))
+        return _known_or("REFUSES", question, type(error).__name__, _said(error))
     if refusal is not None:
         return _known_or("ANSWERS", question, type(refusal).__name__, _said(refusal))
     return _compared(question, got, want)

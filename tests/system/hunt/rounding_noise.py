@@ -65,6 +65,8 @@ def rounded_otherwise(source: Any, rng: np.random.Generator) -> Any:
             member.transform = partial(_transform, member, member.transform, rng)
         if name in NEAREST:
             member.predict = partial(_nearest, member, NEAREST[name], rng)
+        if name == "NearestCentroid":
+            member._decision_function = partial(_weighed, member, member._decision_function, rng)
         if name == "SplineTransformer" and member.extrapolation == "error":
             member.extrapolation = "constant"  # rows on the last knot move beyond it
         if "_fit_X" in vars(member):
@@ -127,6 +129,14 @@ def _nearest(member: Any, compared: Any, rng: np.random.Generator, rows: Any) ->
     squares = ((places[:, None] - points) ** 2).sum(axis=2)
     noise = rng.uniform(-1, 1, squares.shape) * brute_force(places, points) ** 2
     return member.classes_[(squares + noise).argmin(axis=1)]
+
+
+def _weighed(member: Any, score: Any, rng: np.random.Generator, rows: Any) -> Array:
+    """Return the scores of classes, whose squares cancel too."""
+    spread = np.where(member.within_class_std_dev_ == 0, 1.0, member.within_class_std_dev_)
+    apart = brute_force(_dense(rows) / spread, member.centroids_ / spread)
+    scores = score(rows)
+    return scores + rng.uniform(-1, 1, scores.shape) * apart**2
 
 
 def _moved_points(member: Any, rng: np.random.Generator) -> Any:
