@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import warnings
 from collections.abc import Sequence
 from time import perf_counter
-from typing import Any, Literal
+from typing import Any, Literal, Never
 
 from hbconv.backends import find_installed
 from hbconv.containers import Graph
 from hbconv.errors import OptionError, log_parsed
 from hbconv.model import Model
+from hbconv.names import unknown
 from hbconv.parse import parse
 from hbconv.parse.onnx.graph import is_onnx_model, parse_onnx
 from hbconv.runtime.inputs.read import category_columns, count_columns, read_table
@@ -40,6 +42,7 @@ def convert(
     without: Sequence[str] = (),
     tune: Any = None,
     on_new_dtypes: OnNewDtypes = "compile",
+    **others: Never,
 ) -> Model:
     """Compile a fitted estimator or pipeline.
 
@@ -99,6 +102,8 @@ def convert(
         Part of the model has no exact form. The message names estimator, step and parameter.
     NotFittedError, OptionError, BackendError, MissingPackageError
     """
+    for name in others:
+        raise unknown("option", name, OPTIONS)
     target = check_options(
         Target(
             _choose(backend, device),
@@ -120,6 +125,10 @@ def convert(
     model = tune_model(model, tune, sample)
     # Without a sample nothing is compiled yet, but an impossible target is refused now.
     return model.compile(sample) if sample is not None else model.check()
+
+
+OPTIONS = tuple(inspect.signature(convert).parameters)[1:-1]
+"""Names of the options of ``convert``."""
 
 
 def tune_model(model: Model, tune: Any, sample: Any = None) -> Model:

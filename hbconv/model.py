@@ -215,7 +215,7 @@ class Model(SklearnEstimator):
             return method
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *self.methods, *self._beside_outputs()})
+        return sorted({*super().__dir__(), *self.methods, *self._beside_outputs()} - {"fit"})
 
     def _beside_outputs(self) -> dict[str, Callable[..., Any]]:
         """Return the methods of the source model that the graph has no output for."""

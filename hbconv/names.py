@@ -11,6 +11,7 @@ __all__ = [
     "EXPLANATIONS",
     "INVERSE",
     "METHODS",
+    "abridge",
     "guess",
     "printable",
     "unknown",
@@ -89,3 +90,22 @@ def printable(text: str) -> str:
 def _shown(letter: str) -> str:
     is_control = unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Zl", "Zp")
     return ascii(letter)[1:-1] if is_control and letter not in HARMLESS else letter
+
+
+MOST_LINES = 40
+"""Of what a prompt shows of a value."""
+
+
+def abridge(text: str) -> str:
+    r"""Return the first lines of a text, and how many more there are: what a prompt shows.
+
+    Examples
+    --------
+    >>> abridge("\n".join(map(str, range(100)))).splitlines()[-2:]
+    ['38', '... 61 more lines: print it']
+    """
+    lines = text.splitlines()
+    if len(lines) <= MOST_LINES:
+        return text
+    kept = lines[: MOST_LINES - 1]
+    return "\n".join([*kept, f"... {len(lines) - len(kept)} more lines: print it"])

@@ -216,6 +216,11 @@ class Graph:
     refused: Mapping[str, str] = field(default_factory=dict)
     without_na: Mapping[int, str] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        methods = ", ".join(self.outputs)
+        nodes, width = len(list(self.nodes())), len(self.schema.columns)
+        return f"<hbconv.Graph of {methods}: {nodes} nodes, {width} columns>"
+
     @property
     def roots(self) -> tuple[Node, ...]:
         """Nodes of the outputs, of the checks and of the warnings."""

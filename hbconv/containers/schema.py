@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -43,6 +44,8 @@ MOST_EXACT_INT = 2**53
 WIDER = {"float32": ("float64",), "int64": ("float64",), WEAK_INT: ("float64",)}
 """Dtypes that hold all values of another, ints up to ``MOST_EXACT_INT``."""
 
+MOST_NAMES = 10
+"""Names of columns that a prompt shows."""
 MOST_COLUMNS = 2**22
 """Columns that a model may read: a damaged one would ask for more memory than there is."""
 
@@ -160,6 +163,14 @@ class Schema:
     named: bool = False
     conventions: Conventions = Conventions()
     finds: Finds = "names"
+
+    def __repr__(self) -> str:
+        kinds = Counter(column.dtype for column in self.columns)
+        first = ", ".join(column.name for column in self.columns[:MOST_NAMES])
+        more = len(self.columns) - MOST_NAMES
+        rest = f" and {more} more" if more > 0 else ""
+        counts = ", ".join(f"{count} {dtype}" for dtype, count in kinds.items())
+        return f"<hbconv.Schema of {len(self.columns)} columns ({counts}): {first}{rest}>"
 
     @staticmethod
     def matrix(width: int, dtype: str = "float64") -> Schema:

@@ -17,6 +17,7 @@ from hbconv.backends.base import Backend
 from hbconv.containers import Graph, Node, TreeEnsemble, TreeLeaves, rewrite
 from hbconv.cost_model.tuning_record import BUCKETS, Bucket
 from hbconv.errors import BackendError
+from hbconv.names import abridge
 from hbconv.optimize.program_cost import strategy_costs, strategy_refusals, tree_work
 from hbconv.target import Target
 from hbconv.trees.forest import Forest
@@ -114,6 +115,9 @@ class Plan:
 
     def __str__(self) -> str:
         return show_plan(self)
+
+    def __repr__(self) -> str:
+        return abridge(str(self))
 
 
 def make_plan(graph: Graph, target: Target, backend: Backend) -> Plan:

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hbconv.errors import OptionError
 from hbconv.model import Model
+from hbconv.names import abridge
 from hbconv.runtime.inputs.read import read_table
 
 __all__ = ["TOLERANCE", "Difference", "Report", "coarsest", "compare", "plain", "verify"]
@@ -112,6 +114,9 @@ class Report:
             [f"{self.rows:,} rows on backend {self.backend}", *map(str, self.differences), verdict]
         )
 
+    def __repr__(self) -> str:
+        return abridge(str(self))
+
 
 def verify(estimator: Any, model: Model, X: Any) -> Report:  # noqa: N803
     """Run both on the same rows and compare every method that both have.
@@ -125,7 +130,17 @@ def verify(estimator: Any, model: Model, X: Any) -> Report:  # noqa: N803
     X : table or array
         Rows, in a form that the source takes too. The source is asked for one row after another
         where a step of it answers a row alone otherwise than among others, such as NMF.
+
+    Raises
+    ------
+    OptionError
+        The model is not one that hbconv made.
     """
+    if not hasattr(model, "methods"):
+        raise OptionError(
+            f"The second argument is a {type(model).__name__}, not a converted model: "
+            "verify(estimator, model, X)."
+        )
     methods = [m for m in model.methods if hasattr(estimator, m)]
     dtype = coarsest(model, X)
     with np.errstate(all="ignore"):

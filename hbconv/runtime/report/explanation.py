@@ -120,6 +120,9 @@ class Explanation:
         where = self._where.partition(" on ")[2]
         return write_page(Told(where, self.planned, self.applied, kernels, str(self)))
 
+    def __repr__(self) -> str:
+        return self.summary
+
     def _repr_html_(self) -> str:
         return embed(self.summary, self.to_svg())
 
@@ -150,7 +153,8 @@ class Explanation:
         """
         plan = str(self.plan) if self.plan.choices else "none"
         forests = [line for line in plan.splitlines() if not line.startswith(" ")]
-        more = f", and {len(forests) - 1} more forests" if len(forests) > 1 else ""
+        others_of = len(forests) - 1
+        more = f", and {others_of} more forest{'s'[: others_of > 1]}" if others_of else ""
         steps = f"{_steps(self.before)} steps as parsed, {_steps(self.after)} as optimized"
         reads, *others = (line for line in self.before.splitlines() if line.startswith("input"))
         rest = f", and {len(others)} more inputs" if others else ""

@@ -1,0 +1,55 @@
+"""What a prompt shows of hbconv's values is short, and says how to see the rest."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+
+import hbconv
+from hbconv.errors import OptionError
+from hbconv.names import MOST_LINES, abridge
+
+ROWS = np.random.default_rng(0).normal(size=(60, 30))
+
+
+@pytest.fixture(scope="module")
+def source():
+    return RandomForestClassifier(20, random_state=0).fit(ROWS, ROWS[:, 0] > 0)
+
+
+@pytest.fixture(scope="module")
+def model(source):
+    return hbconv.convert(source, backend="reference")
+
+
+def test_values_are_shown_in_few_lines(source, model):
+    report = hbconv.verify(source, model, ROWS)
+    for value in (model, model.explain(), model.graph, model.plan, model.schema, report):
+        shown = repr(value)
+        assert len(shown.splitlines()) <= MOST_LINES
+        assert len(shown) < 5000
+    assert "predict_proba" in repr(model.graph)
+    assert "30 float64" in repr(model.schema)
+    assert "answers as its source" in repr(report)
+
+
+def test_long_texts_end_in_how_many_lines_are_left():
+    lines = abridge("\n".join("x" * MOST_LINES * 3)).splitlines()
+    assert len(lines) == MOST_LINES
+    assert lines[-1] == f"... {MOST_LINES * 2 + 1} more lines: print it"
+
+
+def test_a_model_does_not_offer_to_be_fitted(model):
+    assert "fit" not in dir(model)
+    assert "predict" in dir(model)
+
+
+def test_misspelt_options_are_answered_with_the_nearest(source):
+    with pytest.raises(OptionError, match="Did you mean 'backend'"):
+        hbconv.convert(source, bakend="torch")
+
+
+def test_verify_tells_its_arguments_apart(source, model):
+    with pytest.raises(OptionError, match="is a RandomForestClassifier, not a converted model"):
+        hbconv.verify(model, source, ROWS)
