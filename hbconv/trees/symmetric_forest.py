@@ -26,7 +26,9 @@ def find_level_splits(forest: Forest) -> Ints | None:
 
     None where a tree is not symmetric: where a level lacks a split, or has two different ones.
     """
-    if not forest.n_tests:
+    leaves = np.diff(forest.first_leaf.data)
+    # Most other forests are told by this, without sorting their tests.
+    if not forest.n_tests or (leaves & (leaves - 1)).any():
         return None
     level = forest.tree_of_tests.astype(np.int64) * forest.depth + forest.depth_of_tests
     levels, first, level_of_test, counts = np.unique(

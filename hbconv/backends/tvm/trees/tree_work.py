@@ -6,19 +6,18 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from hbconv.backends.tvm.machine.machine import Machine
-from hbconv.backends.tvm.trees.single_row.tables import (
-    MAX_COLUMNS_SHUFFLED,
-    group_vectors,
-    max_top_splits,
-)
+from hbconv.backends.tvm.trees.single_row.tables import MAX_COLUMNS_SHUFFLED
+from hbconv.backends.tvm.trees.single_row.top_tables import count_slots, count_vectors
 from hbconv.cost_model import SINGLE_ROW, SMALL_TILE, Work
 from hbconv.target import Target
 from hbconv.tensor import Op, TensorProgram
 from hbconv.trees.category_sets import find_sets
 from hbconv.trees.forest import Forest
 from hbconv.trees.ranked import EDGES_PER_COLUMN
+from hbconv.trees.symmetric_forest import find_level_splits
 
 __all__ = ["count_tree_work", "single_row_limit"]
 
@@ -50,6 +49,8 @@ MAX_ROWS_BESIDE_SELECT = 40
 MAX_DEPTH = 40
 """Depth beyond which a walk is not expected to go."""
 ONE_ROW = Target(rows=1)
+
+Ints = npt.NDArray[np.int64]
 
 
 def count_tree_work(strategy: str, forest: Forest, dtype: str, rows: int) -> Work:
@@ -104,35 +105,27 @@ def single_row_limit(program: TensorProgram, machine: Machine) -> int:
     if any(op.attributes["strategy"] != "select" for op in ops):
         # A walk looks up only the category tables that it reaches; a single row decides all sets.
         return 0 if any(forest.tables for forest in forests) else MAX_ROWS_BESIDE_WALK
-    splits = sum(map(_splits_decided, forests))
     # A tile takes as long for one row as for all its rows, so the ratio counts rows.
-    tile_seconds = SMALL_TILE.seconds(Work(visits=splits), ONE_ROW)
-    row_seconds = sum(SINGLE_ROW.seconds(_row_work(forest, machine), ONE_ROW) for forest in forests)
+    tile_seconds = row_seconds = 0.0
+    for forest in forests:
+        levels = find_level_splits(forest)
+        splits = forest.n_tests if levels is None else len(levels)
+        tile_seconds += SMALL_TILE.seconds(Work(visits=splits), ONE_ROW)
+        row_seconds += SINGLE_ROW.seconds(_row_work(forest, levels, machine), ONE_ROW)
     return min(MAX_ROWS_BESIDE_SELECT, int(tile_seconds / row_seconds))
 
 
-def _row_work(forest: Forest, machine: Machine) -> Work:
+def _row_work(forest: Forest, level_splits: Ints | None, machine: Machine) -> Work:
     """Count the work of one row."""
     # Each feature may need a twin column for the other side of NaN.
     n_columns = 2 * len(forest.used_features) + find_sets(forest).count
     depth = min(forest.depth, MAX_DEPTH)
     if not machine.shuffles or n_columns > MAX_COLUMNS_SHUFFLED:
         return Work(operators=1, elementwise=forest.n_trees, reads=forest.n_trees * depth)
-    largest = int(np.bincount(forest.tree_of_tests, minlength=1).max())
-    top = min(largest, max_top_splits(largest))
-    groups, vectors_of_group = group_vectors(forest.n_trees, machine)
-    vectors = groups * vectors_of_group * top
-    steps = depth - top.bit_length() if top < largest else 0
-    reads = forest.n_trees * max(steps, 0)
-    return Work(operators=1, elementwise=forest.n_trees, reads=reads, visits=vectors)
-
-
-def _splits_decided(forest: Forest) -> int:
-    """Count the splits that are decided for a tile: of oblivious trees one a level."""
-    if forest.n_tests != forest.n_trees * (2**forest.depth - 1):
-        return forest.n_tests
-    level = forest.tree_of_tests.astype(np.int64) * forest.depth + forest.depth_of_tests
-    # Equal rows are equal splits, so a forest is oblivious where each level has one.
-    named = np.stack([level, forest.feature.data, forest.threshold.data], axis=1)
-    splits = np.unique(named, axis=0)
-    return len(splits) if len(splits) == forest.n_trees * forest.depth else forest.n_tests
+    slots, levels = count_slots(forest, level_splits)
+    return Work(
+        operators=1,
+        elementwise=forest.n_trees,
+        reads=forest.n_trees * max(0, depth - levels),
+        visits=count_vectors(forest.n_trees, machine) * slots,
+    )

@@ -17,9 +17,9 @@ from hbconv.backends.tvm.trees.leaves.by_row import RowLeaves
 from hbconv.backends.tvm.trees.single_row.tables import (
     RowWalkTables,
     SingleRowTables,
-    TreeTops,
     make_single_row_tables,
 )
+from hbconv.backends.tvm.trees.single_row.top_tables import TreeTops
 from hbconv.backends.tvm.trees.single_row.tree_tops import ExitFinder, finding_exits
 from hbconv.backends.tvm.trees.tree_kernel import LeafForm, TreeKernel, TreeTask
 from hbconv.backends.tvm.trees.tree_order import Trees
@@ -62,7 +62,9 @@ class SingleRow(TreeKernel):
 
     def tables(self, task: TreeTask, trees: Trees) -> SingleRowTables:
         """Return the tops of the trees, and what is below them."""
-        return make_single_row_tables(task.forest, task.dtype, task.bins, trees, task.machine)
+        return make_single_row_tables(
+            task.forest, task.dtype, task.bins, task.level_splits, trees, task.machine
+        )
 
     def find_leaves(
         self, k: Kernel, x: Place, tables: SingleRowTables, hand_over: RowLeaves

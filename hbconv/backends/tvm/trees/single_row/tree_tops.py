@@ -6,8 +6,10 @@ registers: a byte for each of many trees.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -15,28 +17,24 @@ import numpy.typing as npt
 from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
-from hbconv.backends.tvm.machine.machine import Machine
 from hbconv.backends.tvm.ops.edge_search import MAX_EDGES_IN_CELL
 from hbconv.backends.tvm.tir.kernel import Kernel, code_within, literal
 from hbconv.backends.tvm.tir.memory import Place
-from hbconv.backends.tvm.tir.shuffles import (
-    BYTES,
-    HALF,
-    WIDE_BYTES,
-    find_bytes,
-    find_wide_bytes,
-    index_of,
-    twice,
-)
+from hbconv.backends.tvm.tir.shuffles import find_bytes, find_wide_bytes, twice
 from hbconv.backends.tvm.trees.bins.emit import decide_sets
 from hbconv.backends.tvm.trees.bins.tables import LEFT_BYTE, RIGHT_BYTE, SIGNED_BYTE_BIAS
-from hbconv.backends.tvm.trees.single_row.tables import RowColumns, TreeTops
+from hbconv.backends.tvm.trees.single_row.row_columns import (
+    TO_SECOND,
+    RowColumns,
+    columns_of_table,
+    trees_per_vector,
+)
+from hbconv.backends.tvm.trees.single_row.top_tables import Levels, Merges, Moves, TreeTops
 
 __all__ = ["ExitFinder", "finding_exits"]
 
-WORDS_PER_SPLIT = 4
-"""Bytes of a split in the table of words: column, threshold, first exit, right child's exit."""
 Ints = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
 Find = Callable[[Any, Any], Any]
 """``find(i, value)`` returns the bin of a value of the i-th of some features."""
 
@@ -44,39 +42,30 @@ Find = Callable[[Any, Any], Any]
 @contextmanager
 def finding_exits(k: Kernel, tops: TreeTops, columns: RowColumns) -> Iterator[ExitFinder]:
     """Take memory for the bytes of a row, and for the exits it comes to."""
-    look_up = column_look_up(k.machine)
+    part = columns_of_table(k.machine)
     # Whole tables of a look-up, as they are loaded at once.
-    n_bytes = -(-len(columns.order) // look_up.part) * look_up.part
+    n_bytes = -(-len(columns.order) // part) * part
     n_trees = tops.groups * tops.group
     with (
         k.temporary("uint8", (n_bytes // k.tile,)) as bytes_,
         k.temporary("uint8", (n_trees // k.tile,)) as exits,
     ):
-        yield ExitFinder(k, tops, columns, look_up, bytes_, exits)
+        yield ExitFinder(k, tops, columns, bytes_, exits)
 
 
 class ExitFinder:
     """Finds the exits that a row comes to."""
 
     def __init__(
-        self,
-        k: Kernel,
-        tops: TreeTops,
-        columns: RowColumns,
-        look_up: ColumnLookUp,
-        bytes_: Place,
-        exits: Place,
+        self, k: Kernel, tops: TreeTops, columns: RowColumns, bytes_: Place, exits: Place
     ) -> None:
         self.k = k
         self.tops = tops
         self.columns = columns
-        self.look_up = look_up
         self.bytes = bytes_
         self.exits = exits
-        self.words = k.constant(tops.words)
-        self.any_row = k.constant(tops.columns)
-        self.group_start = k.constant(tops.group_start)
         self.exit_start = k.constant(tops.exit_start)
+        self.passage = PASSAGES[type(tops.form)](k, tops, exits)
 
     @contextmanager
     def groups(self, row: Any, x: Place) -> Iterator[Any]:
@@ -86,6 +75,7 @@ class ExitFinder:
         of the next one, so that the processor adds leaves while it waits for splits.
         """
         k = self.k
+        tops = self.tops
         writer = RowWriter(k, self.bytes, row, x, self.columns)
         no_nan = k.bind(tirx.Cast("int32", writer.write()))
         n_plain = self.columns.n_plain
@@ -93,17 +83,17 @@ class ExitFinder:
         if n_columns > n_plain:
             with T.If(tirx.EQ(no_nan, 0)), T.Then():
                 writer.write_twins()
-        plain = self.look_up.tables(k, self.bytes, n_plain)
-        every = self.look_up.tables(k, self.bytes, n_columns)
-        with k.over((self.tops.groups,)) as (group,):
+        plain = column_look_up(k, self.bytes, n_plain, tops.plain)
+        every = column_look_up(k, self.bytes, n_columns, tops.every)
+        with k.over((tops.groups,)) as (group,):
             if n_columns == n_plain:
-                self._pass_group(group, plain, self.words, WORDS_PER_SPLIT)
+                self.passage.take(group, plain)
             else:
                 with T.If(tirx.EQ(no_nan, 0)):
                     with T.Then():
-                        self._pass_group(group, every, self.any_row, 1)
+                        self.passage.take(group, every)
                     with T.Else():
-                        self._pass_group(group, plain, self.words, WORDS_PER_SPLIT)
+                        self.passage.take(group, plain)
             yield group
 
     def exit(self, place: Any) -> Any:
@@ -111,90 +101,191 @@ class ExitFinder:
         number = self.k.load(self.exits, (0,), place)
         return self.k.entry(self.exit_start, place) + tirx.Cast("int32", number)
 
-    def _pass_group(
-        self, group: Any, tables: list[Any], columns: Place, words_per_split: int
-    ) -> None:
-        """Pass the splits of a group; a split has some words, of which the column is the first."""
+
+class Passage:
+    """Takes a row through the splits of a group of trees, to an exit of each.
+
+    Parameters
+    ----------
+    k : Kernel
+    tops : TreeTops
+    exits : Place
+        Where their numbers are written.
+    """
+
+    def __init__(self, k: Kernel, tops: TreeTops, exits: Place) -> None:
+        self.k = k
+        self.form: Any = tops.form
+        self.group = tops.group
+        self.exits = exits
+        self.lanes = trees_per_vector(k.machine)
+        self.kind = f"uint8x{self.lanes}"
+        self.zero = literal(0, "uint8", self.lanes)
+        self.threshold = k.constant(tops.threshold)
+        self.group_start = k.constant(tops.group_start)
+
+    def take(self, group: Any, look_up: ColumnLookUp) -> None:
+        """Write the exits of the trees of a group."""
+        raise NotImplementedError
+
+    def goes_right(self, look_up: ColumnLookUp, slot: Any, first: int) -> Any:
+        """Say for a slot's splits, from the first of some lanes on, whether the row goes right."""
+        signed = f"int8x{self.lanes}"
+        value = look_up.find(slot, first, self.group)
+        threshold = self.entries(self.threshold, slot, first)
+        # AVX2 compares signed bytes only, and columns are stored as such.
+        return tirx.reinterpret(signed, value) > tirx.reinterpret(signed, threshold)
+
+    def entries(self, table: Place, slot: Any, first: int) -> Any:
+        """Read the bytes of the trees in some lanes of a slot."""
+        return self.k.entries(table, slot * self.group + first, self.lanes)
+
+    def write(self, group: Any, first: int, exits: Any) -> None:
+        """Write the exits of the trees in some lanes."""
+        to = tirx.Ramp(group * self.group + first, 1, self.lanes)
+        self.k.store(self.exits, (0,), to, exits)
+
+
+class PassageByMoves(Passage):
+    """Moves a row from exit to exit."""
+
+    def __init__(self, k: Kernel, tops: TreeTops, exits: Place) -> None:
+        super().__init__(k, tops, exits)
+        self.first = k.constant(self.form.first)
+        self.right = k.constant(self.form.right)
+
+    def take(self, group: Any, look_up: ColumnLookUp) -> None:
+        """Pass one slot after another, the vectors of a group in turn."""
         k = self.k
-        lanes = self.look_up.lanes
-        firsts = range(0, self.tops.group, lanes)
-        at = [k.variable(f"uint8x{lanes}", literal(0, "uint8", lanes)) for _ in firsts]
+        firsts = range(0, self.group, self.lanes)
+        exits = [k.variable(self.kind, self.zero) for _ in firsts]
         begin = k.bind(k.entry(self.group_start, group))
         with T.serial(k.entry(self.group_start, group + 1) - begin) as i:
-            slot = k.bind((begin + i) * self.tops.group)
-            for first, exits in zip(firsts, at, strict=True):
-                column = k.bind(k.entries(columns, slot * words_per_split + first, lanes))
-                value = self.look_up.find(k, tables, column)
-                self._pass(value, slot * WORDS_PER_SPLIT + first, exits)
-        for first, exits in zip(firsts, at, strict=True):
-            to = tirx.Ramp(group * self.tops.group + first, 1, lanes)
-            k.store(self.exits, (0,), to, exits.get())
+            slot = k.bind(begin + i)
+            for first, at in zip(firsts, exits, strict=True):
+                right = self.goes_right(look_up, slot, first)
+                is_there = tirx.EQ(at.get(), self.entries(self.first, slot, first))
+                moved = self.entries(self.right, slot, first)
+                at.set(tirx.Select(tirx.And(right, is_there), moved, at.get()))
+        for first, at in zip(firsts, exits, strict=True):
+            self.write(group, first, at.get())
 
-    def _pass(self, value: Any, slot: Any, at: Any) -> None:
-        """Pass one split of each tree of a vector."""
+
+class PassageByLevels(Passage):
+    """Numbers the exit by a bit of each level."""
+
+    def take(self, group: Any, look_up: ColumnLookUp) -> None:
+        """Pass one level after another."""
         k = self.k
-        lanes = self.look_up.lanes
-        threshold, first, right = (
-            k.bind(k.entries(self.words, slot + word * self.tops.group, lanes))
-            for word in (1, 2, 3)
-        )
-        signed = f"int8x{lanes}"
-        # AVX2 compares signed bytes only, and columns are stored as such.
-        above = tirx.reinterpret(signed, value) > tirx.reinterpret(signed, threshold)
-        at.set(tirx.Select(tirx.And(above, tirx.EQ(at.get(), first)), right, at.get()))
+        exits = k.variable(self.kind, self.zero)
+        one = literal(1, "uint8", self.lanes)
+        begin = k.bind(k.entry(self.group_start, group))
+        with T.serial(k.entry(self.group_start, group + 1) - begin) as level:
+            right = self.goes_right(look_up, k.bind(begin + level), 0)
+            # Doubled by an addition, since processors cannot shift bytes of vectors.
+            exits.set(exits.get() + exits.get() + tirx.Select(right, one, self.zero))
+        self.write(group, 0, exits.get())
+
+
+class PassageByMerges(Passage):
+    """Takes the exit of one side at each split, from the last level up."""
+
+    def __init__(self, k: Kernel, tops: TreeTops, exits: Place) -> None:
+        super().__init__(k, tops, exits)
+        self.first = k.constant(self.form.first)
+
+    def take(self, group: Any, look_up: ColumnLookUp) -> None:
+        """Merge the sides of all splits."""
+        self.write(group, 0, self._merge(group, look_up, 0, 0))
+
+    def _merge(self, group: Any, look_up: ColumnLookUp, level: int, place: int) -> Any:
+        """Return the exit below a place of a level."""
+        depth = self.form.depth
+        slot = group * (2**depth - 1) + (2**level - 1 + place)
+        if level == depth - 1:
+            left = self.entries(self.first, group * 2**level + place, 0)
+            one = literal(1, "uint8", self.lanes)
+            right = self.goes_right(look_up, slot, 0)
+            return self._kept(left + tirx.Select(right, one, self.zero))
+        left, right = (self._merge(group, look_up, level + 1, 2 * place + i) for i in (0, 1))
+        return self._kept(tirx.Select(self.goes_right(look_up, slot, 0), right, left))
+
+    def _kept(self, value: Any) -> Any:
+        """Compute a value once: TVM's facts about names that are bound grow with each level."""
+        return self.k.variable(self.kind, value).get()
+
+
+PASSAGES: dict[type, type[Passage]] = {
+    Moves: PassageByMoves,
+    Levels: PassageByLevels,
+    Merges: PassageByMerges,
+}
 
 
 class ColumnLookUp:
     """Looks columns up by shuffles of 32 bytes, one for each sixteen columns.
 
-    Attributes
+    Parameters
     ----------
-    lanes : int
-        Trees of a vector, as ``trees_per_vector`` returns.
-    part : int
-        Columns of one table.
+    k : Kernel
+    bytes_ : Place
+        The bytes of a row.
+    n_columns : int
+        How many of them are looked up.
+    indices : uint8 (n_slots, n_indices, n_trees_of_group)
+        As ``look_up_indices`` returns.
     """
 
-    lanes: int = BYTES
-    part: int = HALF
+    def __init__(self, k: Kernel, bytes_: Place, n_columns: int, indices: Bytes) -> None:
+        self.k = k
+        self.lanes = trees_per_vector(k.machine)
+        self.indices = k.constant(indices)
+        self.n_indices = indices.shape[1]
+        self.to_second = literal(TO_SECOND, "uint8", self.lanes)
+        part = columns_of_table(k.machine)
+        self.tables = [
+            k.bind(self._table(k.load(bytes_, (0,), tirx.Ramp(at, 1, part))))
+            for at in range(0, n_columns, part)
+        ]
 
-    def tables(self, k: Kernel, bytes_: Place, n_columns: int) -> list[Any]:
-        """Load the first columns of a row."""
-        return [k.bind(self._table(k, bytes_, at)) for at in range(0, n_columns, self.part)]
+    def find(self, slot: Any, first: int, group: int) -> Any:
+        """Look up the columns of a slot's splits, from the first of some lanes on."""
+        begin = slot * (self.n_indices * group) + first
+        return self._find(
+            [
+                self.k.entries(self.indices, begin + i * group, self.lanes)
+                for i in range(self.n_indices)
+            ]
+        )
 
-    def find(self, k: Kernel, tables: list[Any], column: Any) -> Any:
-        """Look columns up in all tables: a shuffle gives zero for those of other tables."""
-        values = literal(0, "uint8", BYTES)
-        for part, table in enumerate(tables):
-            # Each table gives zero for columns of the others.
-            values = values | k.bind(find_bytes(table, index_of(column, part)))
-        return values
+    def _table(self, columns: Any) -> Any:
+        return twice(self.k, columns)
 
-    def _table(self, k: Kernel, bytes_: Place, first: int) -> Any:
-        return twice(k, _columns(k, bytes_, first, HALF))
+    def _find(self, indices: list[Any]) -> Any:
+        found = []
+        for pair, index in enumerate(indices):
+            first, *second = self.tables[2 * pair : 2 * pair + 2]
+            at = self.k.bind(index)
+            found.append(find_bytes(first, at))
+            found += [find_bytes(table, at + self.to_second) for table in second]
+        # Each table gives zero for columns of the others.
+        return reduce(operator.or_, found)
 
 
 class WideColumnLookUp(ColumnLookUp):
     """Looks columns up by shuffles of 64 bytes, which search one table or two at once."""
 
-    lanes = WIDE_BYTES
-    part = WIDE_BYTES
+    def _table(self, columns: Any) -> Any:
+        return columns
 
-    def find(self, k: Kernel, tables: list[Any], column: Any) -> Any:
-        """Look columns up."""
-        return k.bind(find_wide_bytes(tables, column))
-
-    def _table(self, k: Kernel, bytes_: Place, first: int) -> Any:
-        return _columns(k, bytes_, first, WIDE_BYTES)
+    def _find(self, indices: list[Any]) -> Any:
+        return find_wide_bytes(self.tables, indices[0])
 
 
-def column_look_up(machine: Machine) -> ColumnLookUp:
+def column_look_up(k: Kernel, bytes_: Place, n_columns: int, indices: Bytes) -> ColumnLookUp:
     """Choose by the processor."""
-    return WideColumnLookUp() if machine.wide_byte_shuffles else ColumnLookUp()
-
-
-def _columns(k: Kernel, bytes_: Place, first: int, count: int) -> Any:
-    return k.load(bytes_, (0,), tirx.Ramp(first, 1, count))
+    kind = WideColumnLookUp if k.machine.wide_byte_shuffles else ColumnLookUp
+    return kind(k, bytes_, n_columns, indices)
 
 
 class RowWriter:
