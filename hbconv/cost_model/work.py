@@ -181,13 +181,12 @@ def _runs(program: TensorProgram, op: Op) -> int:
 def _product(op: Op, operands: list[TensorType]) -> Work:
     """Count multiply-adds, and the words of the row and of the result.
 
-    The result of ``nearest`` has k entries, but all points are compared.
+    The result of a search has k entries, but all points are compared.
     """
     tables = _bytes(operands[-1])
-    entries = (
-        math.prod(operands[1].shape) if op.primitive == "nearest" else math.prod(op.type.shape)
-    )
-    depth = 1 if op.primitive == "nearest" else operands[0].shape[-1]
+    searches = op.primitive in ("nearest", "nearest_donors")
+    entries = math.prod((operands[1] if searches else op.type).shape)
+    depth = 1 if searches else operands[0].shape[-1]
     # Twice as many doubles as floats take twice the vector operations.
     doubled = max(1.0, np.dtype(operands[0].dtype).itemsize / WORD_BYTES)
     # A single column is another function of the library, which does no work in vain.

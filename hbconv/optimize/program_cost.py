@@ -165,16 +165,17 @@ VISIT = 5e-9
 VISITS: Mapping[str, float] = {"catboost": 3e-10, "lightgbm": 2.4e-9, "xgboost": 2.5e-9}
 """Seconds in which a source visits a split, by library; scikit-learn's trees take longest."""
 
-NEAREST, PAIRWISE, SHARED = 2e-10, 1e-9, 2.9e-10
+NEAREST, PAIRWISE, SHARED, DONORS = 2e-10, 1e-9, 2.9e-10, 2.5e-9
 """Seconds that scikit-learn takes for a coordinate of a point: to find the nearest, for a kernel,
-and for distances over what two rows share, which are products of matrices."""
-OWN: Mapping[str, tuple[float, float]] = {
-    "tvm": (4e-11, 3.2e-10),
-    "torch": (7e-10, 3.3e-9),
-    "torchscript": (7e-10, 3.3e-9),
-    "onnx": (2e-9, 3.3e-9),
+for distances over what two rows share, which are products of matrices, and to find the donors of
+what rows miss."""
+OWN: Mapping[str, tuple[float, float, float]] = {
+    "tvm": (4e-11, 3.2e-10, 2e-10),
+    "torch": (7e-10, 3.3e-9, 2.5e-8),
+    "torchscript": (7e-10, 3.3e-9, 2.5e-8),
+    "onnx": (2e-9, 3.3e-9, 1.4e-8),
 }
-"""Seconds that backends take for these, to find the nearest, and for all others.
+"""Seconds that backends take for these, to find the nearest, for all others, and to find donors.
 
 Measured for 1,000 to 5,000 rows on a virtual EPYC with AVX-512, whose other core was busy.
 """
@@ -220,11 +221,11 @@ def _seconds(program: TensorProgram, library: str, target: Target) -> Iterator[t
             continue
         if op.kind is OpKind.TREES:
             yield _of_trees(program, op, library, target)
-        elif op.primitive in ("nearest", "pairwise"):
-            nearest, others = OWN[target.backend]
+        elif op.primitive in ("nearest", "pairwise", "nearest_donors"):
+            nearest, others, donors = OWN[target.backend]
             count = target.rows * math.prod(program.instructions[op.operands[1]].type.shape)
-            price = nearest if op.primitive == "nearest" else others
-            yield count * price, count * _of_points(op)
+            prices = {"nearest": nearest, "nearest_donors": donors}
+            yield count * prices.get(op.primitive, others), count * _of_points(op)
 
 
 def _of_trees(program: TensorProgram, op: Op, library: str, target: Target) -> tuple[float, float]:
@@ -241,4 +242,6 @@ def _of_trees(program: TensorProgram, op: Op, library: str, target: Target) -> t
 def _of_points(op: Op) -> float:
     if op.primitive == "nearest":
         return NEAREST
+    if op.primitive == "nearest_donors":
+        return DONORS
     return SHARED if op.attributes["kind"] == "present" else PAIRWISE

@@ -23,7 +23,6 @@ from hbconv.containers import (
     EntriesAt,
     Formula,
     Node,
-    PartitionSearch,
     WrittenSearch,
     topological,
 )
@@ -142,8 +141,8 @@ class Round:
                     {name: parts["entries"].astype(np.float64)} if "entries" in parts else {}
                 )
                 continue
-            choices[name] = _partitioned(node, parts)
-            choices[_near(name)] = np.take_along_axis(parts["entries"], choices[name], axis=1)
+            choices[name] = node.choose(parts)
+            choices[_near(name)] = node.entries_at(parts["entries"], choices[name])
         searched = {f"entries of {name}": array for name, array in entries_of.items()}
         return choices | self._search(tuple(entries_of), batch)({**inputs, **searched})
 
@@ -215,18 +214,6 @@ class _Entries:
         return whole if formula.of is None else whole[:, formula.of.data]
 
 
-def _partitioned(node: ChoosesNearest, values: Arrays) -> npt.NDArray[np.int32]:
-    """Choose by a partition in the rows in which it matters; in others any will do."""
-    assert isinstance(node.by_dtype, PartitionSearch)  # noqa: S101
-    entries = values["entries"]
-    rows = np.flatnonzero(values["where"]) if node.where else np.arange(len(entries))
-    # In rows where no tie matters any choice will do, so position 0 stays.
-    chosen = np.zeros((len(entries), node.count), np.int32)
-    if len(rows):
-        chosen[rows] = node.by_dtype.choose(entries[rows], node.count)
-    return chosen
-
-
 def _is_written(node: ChoosesNearest) -> bool:
     return isinstance(node.by_dtype, WrittenSearch)
 
@@ -262,7 +249,7 @@ def rest_program(stages: Compilation) -> TensorProgram:
     """Return the outputs as a program that is given the choices, and the entries read there."""
     graph, flags = stages.written
     choices = {f"choice{i}": node for i, node in enumerate(stages.choosing)}
-    near = {_near(name): EntriesAt(node.entries, node) for name, node in choices.items()}
+    near = {_near(name): node.near for name, node in choices.items()}
     there = set(topological(graph.output_roots))
     given = choices | {name: node for name, node in near.items() if node in there}
     precision, padding = stages.target.precision, stages.padding

@@ -18,10 +18,12 @@ from hbconv.tensor.types import FLOATS
 
 __all__ = [
     "DECOMPOSITIONS",
+    "DONORS",
     "EXACT",
     "Rule",
     "compare_small_tables",
     "rewrite_program",
+    "shared_squares",
 ]
 
 Rule = Callable[..., Value]
@@ -253,6 +255,44 @@ def pairwise(b: Builder, x: Value, points: Value, kind: str, p: float) -> Value:
     return total
 
 
+def shared_squares(b: Builder, x: Value, points: Value) -> Value:
+    """Sum squares over the features that neither side misses, scaled up to all; NaN for none."""
+    present = b.cast(~b.op("isnan", x), x.dtype)
+    shared = b.matmul(present, b.constant((~np.isnan(b.array_of(points))).T, x.dtype))
+    width = b.constant([float(points.shape[1])], x.dtype)
+    return b.op("pairwise", x, points, kind="present", p=2.0) / shared * width
+
+
+def nearest_donors(b: Builder, x: Value, points: Value, k: int) -> Value:
+    """Find the smallest of the squares, column by column; NaN is added to those that do not count.
+
+    A row that has the value takes position 0.
+    """
+    squares = shared_squares(b, x, points)
+    missing = b.op("isnan", x)
+    nothing = b.constant(np.zeros(k), "int32")
+    found = []
+    for column, lacks in enumerate(np.isnan(b.array_of(points)).T):
+        of_donors = squares + b.constant(np.where(lacks, np.nan, 0.0), x.dtype)
+        nearest_first = b.op("topk", of_donors if lacks.any() else squares, k=k)
+        chosen = b.where(b.take(missing, [column]), nearest_first, nothing)
+        found.append(b.reshape(chosen, 1, k))
+    return b.concat(found)
+
+
+def donor_distances(b: Builder, x: Value, positions: Value, points: Value) -> Value:
+    """Read the squares at the positions; NaN is added where they do not count."""
+    lacks = np.where(np.isnan(b.array_of(points)), np.nan, 0.0)
+    width = x.shape[0]
+    entries = positions * b.constant(width, "int32") + b.constant(
+        np.arange(width)[:, None], "int32"
+    )
+    squares = b.gather(shared_squares(b, x, points), positions)
+    squares = squares + b.lookup(b.constant(lacks.ravel(), x.dtype), entries)
+    missing = b.reshape(b.op("isnan", x), width, 1)
+    return b.where(missing, squares, b.constant(np.nan, x.dtype))
+
+
 def _absolute(b: Builder, x: Value, y: Value, p: float) -> Value:  # noqa: ARG001
     return b.op("abs", x - y)
 
@@ -364,6 +404,11 @@ def _compare(b: Builder, table: Value, codes: Value, sizes: tuple[int, ...]) -> 
     return value
 
 
+DONORS: Mapping[str, Rule] = {
+    "nearest_donors": nearest_donors,
+    "donor_distances": donor_distances,
+}
+"""Rules of what finds donors, by all distances."""
 EXACT: Mapping[str, Rule] = {
     "neg": neg,
     "abs": absolute,
@@ -389,6 +434,7 @@ EXACT: Mapping[str, Rule] = {
     "embedding_sum": embedding_sum,
     "nearest": nearest,
     "pairwise": pairwise,
+    **DONORS,
     "lookup_codes": lookup_codes,
     "one_hot": one_hot,
 }

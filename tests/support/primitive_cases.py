@@ -566,6 +566,53 @@ ALONG = [
 ]  # fmt: skip
 
 
+def with_gaps(values: Values, share: float) -> Values:
+    """Values of which some are missing."""
+
+    def some(rng: Rng, shape: tuple[int, ...], dtype: str) -> NumpyArray:
+        return np.where(rng.random(shape) < share, np.nan, values(rng, shape, dtype)).astype(dtype)
+
+    return some
+
+
+def nearest_donors(
+    k: int, count: int, values: Values, width: int = WIDTH, share: float = 0.3
+) -> Case:
+    """Build the case of so many points, of whose values some are missing."""
+    gaps = with_gaps(values, share)
+    return Case(
+        "nearest_donors",
+        f"{k} of {count} in {width}, {values.__name__}, {share} missing",
+        lambda b, x: b.op("nearest_donors", x, constant(b, gaps, x, count, width), k=k),
+        (Input(gaps, width),),
+    )
+
+
+def donor_distances(values: Values, width: int = WIDTH) -> Case:
+    """Build the case of any two points for each column."""
+    gaps = with_gaps(values, 0.3)
+
+    def write(b: Builder, x: Value, positions: Value) -> Value:
+        points = constant(b, gaps, x, 40, width)
+        return b.op("donor_distances", x, b.reshape(positions, width, 2), points)
+
+    places = Input(below(40), 2 * width, dtype="int32")
+    return Case(
+        "donor_distances", f"in {width}, {values.__name__}", write, (Input(gaps, width), places)
+    )
+
+
+DONORS = [
+    *(nearest_donors(k, count, whole) for k, count in ((1, 1), (3, 7), (7, 7), (6, 400))),
+    *(nearest_donors(6, 200, values) for values in (ties, uneven, positive, anything)),
+    nearest_donors(3, 20, sines, 33), nearest_donors(50, 90, sines, 3),
+    nearest_donors(3, 50, uneven, 2, 0.8), nearest_donors(3, 50, whole, 1),
+    *(donor_distances(values) for values in (whole, ties, uneven, anything)),
+    donor_distances(sines, 33),
+]  # fmt: skip
+"""Points that lack a value, or share none with a row, are at no distance."""
+
+
 def against_medians(rng: Rng, shape: tuple[int, ...], dtype: str) -> NumpyArray:
     """Values whose medians of three are always among the smallest, so that heapsort takes over."""
     half = shape[-1] // 2
@@ -738,6 +785,7 @@ CASES = [
     *REDUCTIONS,
     *PAIRWISE,
     *NEAREST,
+    *DONORS,
     *ALONG,
     *SEARCHES,
     *TREES,

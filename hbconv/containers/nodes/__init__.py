@@ -60,6 +60,7 @@ from hbconv.containers.nodes.distances import (
     SharedDistances,
     SquaredDistances,
 )
+from hbconv.containers.nodes.donors import DonorDistances, DonorMeans, NearestDonors
 from hbconv.containers.nodes.elementwise import Clip, Map, SoftThreshold
 from hbconv.containers.nodes.inputs import (
     CleanText,
@@ -75,7 +76,7 @@ from hbconv.containers.nodes.inputs import (
 )
 from hbconv.containers.nodes.least_angles import LeastAngles
 from hbconv.containers.nodes.linear import Linear, OrderedLinear, TriangularSolution, WrappedLinear
-from hbconv.containers.nodes.missing import Impute, IsMissing, MissingBetween
+from hbconv.containers.nodes.missing import FillMissing, Impute, IsMissing, MissingBetween
 from hbconv.containers.nodes.neighbors import (
     Barycentric,
     ChoosesNearest,
@@ -161,9 +162,12 @@ __all__ = [
     "ConstantRows",
     "DateColumn",
     "Distances",
+    "DonorDistances",
+    "DonorMeans",
     "Entries",
     "EntriesAt",
     "ExpectedSigmoid",
+    "FillMissing",
     "FillObjects",
     "FindCode",
     "FiniteLog",
@@ -202,6 +206,7 @@ __all__ = [
     "Modulo",
     "Multiply",
     "Nearest",
+    "NearestDonors",
     "NearestPoints",
     "NoTexts",
     "NonNegativeWeights",

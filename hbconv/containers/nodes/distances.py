@@ -13,6 +13,7 @@ from hbconv.containers.interval import Interval, bound_power, largest_constant
 from hbconv.containers.node import Node, container, container_base
 from hbconv.containers.nodes.column_wise import ColumnWise, OwnConstants, PerColumn
 from hbconv.containers.schema import Type, as_float
+from hbconv.tensor.decompositions import shared_squares
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
@@ -123,11 +124,7 @@ class SharedDistances(_ToPoints):
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         x = b.cast(inputs[0], "float64")
-        points = self.points.data.astype(np.float64)
-        present = b.cast(~b.op("isnan", x), "float64")
-        shared = b.matmul(present, b.constant((~np.isnan(points)).T, "float64"))
-        width = b.constant([float(points.shape[1])], "float64")
-        return b.op("pairwise", x, b.constant(points), kind="present", p=2.0) / shared * width
+        return shared_squares(b, x, b.constant(self.points, "float64"))
 
 
 @container

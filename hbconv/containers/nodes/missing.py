@@ -16,7 +16,7 @@ from hbconv.errors import InputError
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
 
-__all__ = ["Impute", "IsMissing", "MissingBetween"]
+__all__ = ["FillMissing", "Impute", "IsMissing", "MissingBetween"]
 
 
 @container
@@ -62,6 +62,22 @@ class Impute(ColumnWise):
                 f"which columns of {dtype} cannot hold. Pass floats."
             )
         return fill
+
+
+@container
+class FillMissing(ColumnWise):
+    """Replace the NaN of x by what ``fill`` holds in its column; x keeps its dtype."""
+
+    x: Node
+    fill: Node
+
+    def interval(self, *inputs: Interval) -> Interval:
+        x, fill = inputs
+        return Interval(max(x.bound, fill.bound), fill.nan_from)
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        x, fill = inputs
+        return b.where(b.op("isnan", x), b.cast(fill, x.dtype), x)
 
 
 @container

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import reduce
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers.node import Node, container, topological
@@ -14,7 +16,12 @@ from hbconv.containers.nodes.column_wise import ColumnWise, OwnConstants, PerOut
 from hbconv.containers.nodes.distances import Distances, SharedDistances, SquaredDistances
 from hbconv.containers.product_distances import Formula
 from hbconv.containers.schema import Type
-from hbconv.containers.searches import NearestSearch, WrittenSearch, are_often_tied
+from hbconv.containers.searches import (
+    NearestSearch,
+    PartitionSearch,
+    WrittenSearch,
+    are_often_tied,
+)
 
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
@@ -35,6 +42,9 @@ __all__ = [
 ]
 
 
+Numbers = npt.NDArray[Any]
+
+
 def reads_tied_points(node: Node) -> bool:
     """Whether a node depends on distances to points that are often equally far."""
     kinds = Distances | SharedDistances | SquaredDistances
@@ -52,10 +62,10 @@ class ChoosesNearest(Node):
     count: int
     search: NearestSearch | None
     rows: Node | None
-    bounds: tuple[Node, ...]
-    where: Node | None
+    bounds: tuple[Node, ...] = ()
+    where: Node | None = None
     formula: Formula | None
-    ordered: bool
+    ordered: bool = False
 
     decides: ClassVar[bool] = True
 
@@ -67,6 +77,11 @@ class ChoosesNearest(Node):
     def entries(self) -> Node:
         """What the nearest have the smallest of."""
         raise NotImplementedError
+
+    @property
+    def near(self) -> Node:
+        """The entries at the choice."""
+        return EntriesAt(self.entries, self)
 
     @property
     def by_dtype(self) -> NearestSearch | None:
@@ -136,6 +151,28 @@ class ChoosesNearest(Node):
             equal = larger - smaller <= margin
         tie = b.reshape(b.reduce("reduce_any", equal), 1)
         return tie & inputs[self.inputs.index(self.where)] if self.where else tie
+
+    def choose(self, values: Mapping[str, Numbers]) -> npt.NDArray[np.int32]:
+        """Choose by a partition in the rows in which it matters; in others any will do.
+
+        Parameters
+        ----------
+        values : mapping of str to ndarray
+            What is read: ``rows``, ``entries`` as the source rounds them, and ``where``.
+        """
+        search = self.by_dtype
+        assert isinstance(search, PartitionSearch)  # noqa: S101
+        entries = values["entries"]
+        rows = np.flatnonzero(values["where"]) if self.where else np.arange(len(entries))
+        # In rows where no tie matters any choice will do, so position 0 stays.
+        chosen = np.zeros((len(entries), self.count), np.int32)
+        if len(rows):
+            chosen[rows] = search.choose(entries[rows], self.count)
+        return chosen
+
+    def entries_at(self, entries: Numbers, chosen: npt.NDArray[np.int32]) -> Numbers:
+        """Return the entries at a choice."""
+        return np.take_along_axis(entries, chosen, axis=1)
 
     def is_shared(self, batch: int) -> bool:
         """Whether threads of the source share the entries out in a call of ``batch`` rows."""
@@ -312,19 +349,33 @@ def _squares_at(b: Builder, x: Value, positions: Value, points: Array) -> Value:
 
 @container
 class InverseDistances(Node):
-    """``1 / x``; in a row where that is infinite somewhere, 1 there and 0 elsewhere."""
+    """``1 / x``; in a row where that is infinite somewhere, 1 there and 0 elsewhere.
+
+    Each of ``groups`` equal blocks of columns counts as a row of its own.
+    """
 
     x: Node
+    groups: int = 1
+
+    @property
+    def detail(self) -> str:
+        return f"in {self.groups} groups" if self.groups > 1 else ""
 
     def infer(self) -> Type:
         return self.x.type
 
+    def check(self) -> str | None:
+        fits = self.groups > 0 and self.x.type.width % self.groups == 0
+        return None if fits else f"{self.groups} groups of {self.x.type.width} columns"
+
     def lower(self, b: Builder, *inputs: Value) -> Value:
+        width = self.type.width
         inverse = b.constant([1.0], inputs[0].dtype) / inputs[0]
+        inverse = b.reshape(inverse, self.groups, width // self.groups)
         infinite = b.op("isinf", inverse)
         # scikit-learn weighs a row that is a fitted one by its exact hits alone.
-        any_infinite = b.reshape(b.reduce("reduce_any", infinite), 1)
-        return b.where(any_infinite, b.cast(infinite, inverse.dtype), inverse)
+        any_infinite = b.reshape(b.reduce("reduce_any", infinite, axis=1), self.groups, 1)
+        return b.reshape(b.where(any_infinite, b.cast(infinite, inverse.dtype), inverse), width)
 
 
 @container

@@ -21,26 +21,23 @@ from hbconv.containers import (
     Clip,
     Compare,
     ConstantRows,
-    EntriesAt,
+    DonorDistances,
+    DonorMeans,
+    FillMissing,
     FillObjects,
-    GroupSums,
     Impute,
     InverseDistances,
     IsMissing,
     IsOtherDtype,
     Linear,
-    Map,
-    Nearest,
+    NearestDonors,
     Node,
     OnlyNumbers,
     Output,
     PartitionSearch,
-    Quotient,
     Select,
-    SharedDistances,
     SharedProducts,
     Together,
-    WeightedLookup,
     sparse_form,
 )
 from hbconv.parse.common.text_columns import (
@@ -299,15 +296,11 @@ def parse_knn_imputer(step: Step) -> dict[str, Output]:
     ):
         raise step.damaged("_mask_fit_X does not show where _fit_X is missing")
     fitted = np.where(est._mask_fit_X, np.nan, est._fit_X)
-    distances = Map(SharedDistances(values, Array(fitted)), "sqrt")
-    columns = [
-        _fill_column(step, values, distances, fitted, j)
-        for j in range(x.type.width)
-        if est._valid_mask[j] or est.keep_empty_features
-    ]
+    parts = [_fill_columns(step, values, fitted)]
     if est.indicator_ is not None:
-        columns.append(IsMissing(Select(x, Array.of(est.indicator_.features_, np.int32)), missing))
-    return {"transform": Output(concat(columns))}
+        shown = Select(x, Array.of(est.indicator_.features_, np.int32))
+        parts.append(CastLike(IsMissing(shown, missing), x))
+    return {"transform": Output(concat(parts))}
 
 
 def _read_missing_value(step: Step) -> float:
@@ -317,46 +310,54 @@ def _read_missing_value(step: Step) -> float:
     return float(missing)
 
 
-def _fill_column(step: Step, x: Node, distances: Node, fitted: npt.NDArray[Any], j: int) -> Node:
-    """Return one column with its missing values filled, in x's dtype."""
-    column = Select(x, Array.of([j], np.int32))
-    donors = np.flatnonzero(~np.isnan(fitted[:, j]))
-    if not len(donors):
-        return CastLike(ConstantRows(x, Array(np.zeros(1))), x)
-    values = fitted[donors, j]
-    apart = Select(distances, Array(donors.astype(np.int32)))
-    # Only rows that have the value may give it, and there may be fewer of them.
-    count = min(step.estimator.n_neighbors, len(donors))
-    positions = Nearest(
-        apart,
-        count,
+def _fill_columns(step: Step, x: Node, fitted: npt.NDArray[Any]) -> Node:
+    """Fill each column by the mean of its donors; one without donors is dropped, or all 0."""
+    est = step.estimator
+    valid = np.flatnonzero(est._valid_mask)
+    if not np.array_equal(valid, np.flatnonzero(~np.isnan(fitted).all(axis=0))):
+        raise step.damaged("_valid_mask does not show which columns have a value")
+    filled = FillMissing(x, _donor_means(step, x, fitted)) if len(valid) else x
+    if len(valid) == x.type.width:
+        return filled
+    kept = Select(filled, Array.of(valid, np.int32))
+    if not est.keep_empty_features:
+        return kept
+    empty = np.flatnonzero(~est._valid_mask)
+    zeros = CastLike(ConstantRows(x, Array(np.zeros(len(empty)))), x)
+    places = np.argsort(np.concatenate([valid, empty]))
+    return Select(concat([kept, zeros]), Array.of(places, np.int32))
+
+
+def _donor_means(step: Step, x: Node, fitted: npt.NDArray[Any]) -> Node:
+    """Average what the nearest donors of each column have; the source's mean where none counts."""
+    est = step.estimator
+    points = Array(fitted)
+    most = int((~np.isnan(fitted)).sum(axis=0).max())
+    donors = NearestDonors(
+        x,
+        min(est.n_neighbors, most),
         PartitionSearch(),
-        rows=x,
-        where=IsMissing(column),
-        formula=SharedProducts(Array(fitted), Array(donors)),
+        SharedProducts(points),
+        weighed=est.weights == "distance",
     )
-    weights = _donor_weights(step, EntriesAt(apart, positions))
-    total = GroupSums(weights, 1)
-    mean = Quotient(
-        (WeightedLookup(positions, weights, Array(values.astype(np.float64)[:, None])), total)
-    )
-    # The mean that the source takes for rows that share no value with any donor.
-    plain = np.ma.array(step.estimator._fit_X[:, j], mask=step.estimator._mask_fit_X[:, j]).mean()
-    filled = Choose(
-        Compare.of(total, "eq", 0.0),
-        ConstantRows(total, Array(np.array([plain], dtype=np.float64))),
-        mean,
-    )
-    return Choose(IsMissing(column), CastLike(filled, x), column)
+    distances = DonorDistances(x, donors, points)
+    # The source takes the mean for rows that share no value with any donor.
+    means = [
+        np.ma.filled(np.ma.array(column, mask=mask).mean().astype(np.float64), 0.0)
+        for column, mask in zip(est._fit_X.T, est._mask_fit_X.T, strict=True)
+    ]
+    return DonorMeans(donors, _donor_weights(step, distances), points, Array(np.array(means)))
 
 
 def _donor_weights(step: Step, distances: Node) -> Node:
     """Return how much each donor counts: nothing where it shares no known value with the row."""
     unknown = IsMissing(distances)
-    nothing = ConstantRows(distances, Array(np.zeros(distances.type.width)))
+    width = distances.type.width
+    nothing = ConstantRows(distances, Array(np.zeros(width)))
     if step.estimator.weights == "distance":
-        return Choose(unknown, nothing, InverseDistances(distances))
-    return Choose(unknown, nothing, ConstantRows(distances, Array(np.ones(distances.type.width))))
+        groups = step.estimator._fit_X.shape[1]
+        return Choose(unknown, nothing, InverseDistances(distances, groups))
+    return Choose(unknown, nothing, ConstantRows(distances, Array(np.ones(width))))
 
 
 @parses("sklearn.impute.IterativeImputer")

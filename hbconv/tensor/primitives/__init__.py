@@ -5,6 +5,7 @@ Those of a whole forest are in ``hbconv.trees.primitives``.
 
 from hbconv.tensor.primitive import ELEMENTWISE, PRIMITIVES, OpKind, Primitive
 from hbconv.tensor.primitives import (
+    donors,
     elementwise,
     movement,
     products,
@@ -16,6 +17,7 @@ __all__ = [
     "PRIMITIVES",
     "OpKind",
     "Primitive",
+    "donors",
     "elementwise",
     "iterate",
     "movement",

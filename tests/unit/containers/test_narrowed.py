@@ -34,6 +34,7 @@ from hbconv.containers import (
     ConstantRows,
     Distances,
     EntriesAt,
+    FillMissing,
     FindCode,
     FiniteLog,
     Graph,
@@ -86,6 +87,7 @@ BLOCKED = {
     "Spread": "it moves columns and computes none, so that there is no work to leave out",
     "Together": "others take the rest of its columns, so it is computed at once",
     **dict.fromkeys(("TreeEnsemble", "TreeLeaves"), "the rule narrow_forests looks at all readers"),
+    **dict.fromkeys(("DonorDistances", "DonorMeans", "NearestDonors"), "its positions come column by column, several for each"),
     "TreeContributions": "each tree contributes to all features that it tests",
     "TreeInteractions": "each tree joins all features that it tests",
     **dict.fromkeys(
@@ -156,6 +158,7 @@ SAMPLES: tuple[Node, ...] = (
     *(BoxDistances(X, POINTS, Array(POINTS.data + 1.0), p) for p in (1.0, 2.0, np.inf)),
     EntriesAt(X, PLACES),
     FindCode(X, (Array([0.0, 1.0, 2.0]), Array([-1.5, 0.5, np.nan]), Array(np.arange(-9.0, 9.0)))),
+    FillMissing(X, Y),
     FiniteLog(X),
     Haversine(X, POINTS),
     Held(IsMissing(X), Y, 7.0),

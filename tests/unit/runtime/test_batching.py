@@ -29,7 +29,11 @@ def neighbors(primitive: str, **attributes: object) -> TensorProgram:
 
 @pytest.mark.parametrize(
     ("primitive", "attributes", "entries"),
-    [("nearest", {"k": 5}, 5), ("pairwise", {"kind": "square", "p": 2.0}, POINTS)],
+    [
+        ("nearest", {"k": 5}, 5),
+        ("nearest_donors", {"k": 5}, 80),
+        ("pairwise", {"kind": "square", "p": 2.0}, POINTS),
+    ],
 )
 def test_distances_to_all_points_count(
     primitive: str, attributes: dict[str, object], entries: int

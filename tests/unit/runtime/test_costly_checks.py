@@ -48,7 +48,15 @@ MODELS = {
 }
 WAYS = [("reference", "exact"), ("tvm", "fast"), ("torch", "exact"), ("onnx", "exact")]
 """Backends whose programs flag no rows of their own accord."""
-COSTLY = {"iterate", "matmul", "nearest", "pairwise", "tree_leaves", "tree_scores"}
+COSTLY = {
+    "iterate",
+    "matmul",
+    "nearest",
+    "nearest_donors",
+    "pairwise",
+    "tree_leaves",
+    "tree_scores",
+}
 
 
 def operators(program):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from hbconv.backends.cuda.choose import refuse
 from hbconv.backends.tvm.passes.flag_beyond import drop_unread
 from hbconv.tensor import Builder, Constant, Input, Op, TensorProgram, Value
-from hbconv.tensor.decompositions import rewrite_program
+from hbconv.tensor.decompositions import DONORS, rewrite_program
 from hbconv.tensor.program import Instruction, renumber
 from hbconv.trees.contributions import DECOMPOSITIONS
 from hbconv.trees.forest import Forest
@@ -49,8 +49,8 @@ class Stage:
 
 
 def write_plainly(program: TensorProgram, native: frozenset[str]) -> TensorProgram:
-    """Write contributions, which have no kernel here, as plain primitives."""
-    return rewrite_program(lower_trees(program, native), DECOMPOSITIONS)
+    """Write contributions and donors, which have no kernels here, as plain primitives."""
+    return rewrite_program(lower_trees(program, native), {**DECOMPOSITIONS, **DONORS})
 
 
 def lower_unsplit(program: TensorProgram) -> TensorProgram:

@@ -23,8 +23,8 @@ from hbconv.backends.tvm.ops import (
     sorting,
 )
 from hbconv.backends.tvm.ops.loops import FusedLoop
+from hbconv.backends.tvm.ops.nearest import donors, heaps
 from hbconv.backends.tvm.ops.nearest import emit as nearest
-from hbconv.backends.tvm.ops.nearest import heaps
 from hbconv.backends.tvm.ops.row_major_matmul import add_scaling
 from hbconv.backends.tvm.passes.fuse_products import group_elementwise
 from hbconv.backends.tvm.passes.outline import Section, outline
@@ -44,6 +44,7 @@ EMITTERS: dict[str, Callable[..., None]] = {
     **movement.EMITTERS,
     **nearest.EMITTERS,
     **heaps.EMITTERS,
+    **donors.EMITTERS,
     **sorting.EMITTERS,
     **reductions.EMITTERS,
     **trees.EMITTERS,

@@ -72,6 +72,10 @@ def _count(program: TensorProgram, ops: list[Op], machine: Machine) -> Iterator[
         elif op.primitive == "nearest":
             coordinates = math.prod(program.instructions[op.operands[1]].type.shape)
             yield _Cycles(coordinates, coordinates * 4 / BYTES_A_CYCLE)
+        elif op.primitive == "nearest_donors":
+            # Vectors run along the points in both.
+            coordinates = math.prod(program.instructions[op.operands[1]].type.shape)
+            yield _Cycles(coordinates / lanes, coordinates / lanes)
         elif op.kind is OpKind.ARITHMETIC:
             yield _Cycles(entries, entries / lanes)
         elif op.kind is OpKind.TRANSCENDENTAL:

@@ -142,6 +142,23 @@ def near(dtype: str, widths: Sequence[int]) -> Case:
     ), x
 
 
+def donors(dtype: str, widths: Sequence[int]) -> Case:
+    """Points that have what rows miss: many, as many as are wanted, and too few."""
+    b, rng = Builder(), np.random.default_rng(6)
+    x = {"x": rng.integers(-9, 9, (max(ROWS), 33)).astype(dtype)}
+    x["x"][rng.random(x["x"].shape) < 0.2] = np.nan
+    x["x"][::7], x["x"][3::11, 0], x["x"][5::13] = 1.0, np.inf, np.finfo(dtype).max
+    value, outputs = b.input("x", dtype, 33), {}
+    for count, share in ((203, 0.1), (6, 0.1), (40, 0.9)):
+        points = rng.standard_normal((count, 33))
+        points[rng.random(points.shape) < share] = np.nan
+        constant = b.constant(points, dtype)
+        found = b.op("nearest_donors", value, constant, k=6)
+        outputs[f"donors of {count}"] = found
+        outputs[f"distances to {count}"] = b.op("donor_distances", value, found, constant)
+    return b.program(outputs), x
+
+
 def ordered(dtype: str, widths: Sequence[int]) -> Case:
     """Sorts, lists, sums, and reads of tables at computed positions."""
     b, x = Builder(), matrices(dtype, widths[-1:])
@@ -181,7 +198,9 @@ def searched(dtype: str, widths: Sequence[int]) -> Case:
 def cases(widths: Sequence[int]) -> Iterator[tuple[str, Case]]:
     """Yield every program by its name, for matrices of the given widths."""
     for dtype in DTYPES:
-        writers = (turned, multiplied, cast_and_multiplied, wide, trees, near, ordered, searched)
+        writers = (
+            turned, multiplied, cast_and_multiplied, wide, trees, near, donors, ordered, searched
+        )  # fmt: skip
         for write in writers if dtype in FLOATS else (turned,):
             yield f"{write.__name__} {dtype}", write(dtype, widths)
     for width in widths[::4]:

@@ -71,13 +71,45 @@ def test_rows_of_nothing_get_the_means():
     )
 
 
-def test_a_donor_at_no_distance_counts_alone():
-    """A fitted row with a gap is filled from the complete row that equals it elsewhere."""
-    x = fit_rows()
-    model = convert(impute.KNNImputer(weights="distance"), x)
+@pytest.mark.parametrize("backend", ["torch", "tvm"])
+def test_a_donor_at_no_distance_weighs_what_the_source_leaves_of_it(backend):
+    """Products leave 1e-8 of a distance of 0, whose inverse is not infinite then."""
+    x = fit_rows() / 3.0
+    estimator = impute.KNNImputer(weights="distance").fit(x)
+    model = hbconv.convert(estimator, backend=backend)
     gaps = x[:20].copy()
     gaps[:, 5] = np.nan
-    np.testing.assert_array_equal(model.transform(gaps), x[:20])
+    want = estimator.transform(gaps)
+    np.testing.assert_allclose(model.transform(gaps), want, rtol=1e-13, atol=1e-15)
+    np.testing.assert_allclose(want, x[:20], atol=1e-4)
+
+
+def test_an_indicator_alone_has_the_dtype_of_the_rows():
+    """No column has a value."""
+    x = np.full((6, 2), np.nan)
+    x[0] = 1.0
+    estimator = impute.KNNImputer(add_indicator=True).fit(x[1:])
+    model = hbconv.convert(estimator, backend="torch")
+    want = estimator.transform(x)
+    assert model.transform(x).dtype == want.dtype
+    np.testing.assert_array_equal(model.transform(x), want)
+
+
+@pytest.mark.parametrize("weights", ["uniform", "distance"])
+def test_columns_of_few_donors_and_of_none(weights):
+    """Two columns have fewer donors than are wanted, one of them none, and rows share little."""
+    x = with_missing(np.random.default_rng(0).normal(size=(80, 5)), share=0.5)
+    x[3:, 1] = np.nan
+    x[:, 3] = np.nan
+    settings = {"n_neighbors": 7, "weights": weights}
+    rows = with_missing(np.random.default_rng(1).normal(size=(60, 5)), share=0.5)
+    for keep in (False, True):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            estimator = impute.KNNImputer(keep_empty_features=keep, **settings).fit(x)
+            want = estimator.transform(rows)
+        got = hbconv.convert(estimator, backend="torch").transform(rows)
+        np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize(
