@@ -4,8 +4,8 @@
         [--json FILE]
 
 Unlike times, they are alike on a busy machine: a change of a tenth of a microsecond shows. A fresh
-process loads a saved model of boosted trees and makes 200 calls, and another makes 1,200, so that
-what starting costs cancels out. Valgrind knows no AVX-512, so code for x86-64-v3 is counted.
+process loads a saved model of boosted trees, and instructions are counted while it makes 1,000
+calls. Valgrind knows no AVX-512, so code for x86-64-v3 is counted.
 """
 
 from __future__ import annotations
@@ -29,23 +29,28 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 import hbconv
 
-FEW = 200
-MANY = 1200
+CALLS = 1000
 MAKES = {
     "bound": "model.bind('predict_proba', rows=1, dtype='float64')",
     "call": "model.predict_proba",
 }
 """What makes the function that is called, by the name of its figure."""
 CHILD = """if True:
-    import sys
+    import os, subprocess, sys
     sys.modules['torch'] = None  # what imports it would take minutes under valgrind
     import numpy as np
     import hbconv
     model = hbconv.load(sys.argv[1], trusted=True)
     call = eval(sys.argv[2])
     row = np.load(sys.argv[3])
+    def count(state):
+        control = ['callgrind_control', '-i', state, str(os.getpid())]
+        subprocess.run(control, check=True, stdout=subprocess.DEVNULL)
+    call(row)
+    count('on')
     for _ in range(int(sys.argv[4])):
         call(row)
+    count('off')
 """
 
 
@@ -66,8 +71,7 @@ def main() -> None:
     with TemporaryDirectory() as folder:
         row = saved(Path(folder), chosen.trees, chosen.columns)
         for call in chosen.calls:
-            few, many = (counted(row, MAKES[call], calls) for calls in (FEW, MANY))
-            found = (many - few) / (MANY - FEW)
+            found = counted(row, MAKES[call]) / CALLS
             figures.append(figure(name, 1, call, [found]))
             print(f"{name}, {call}: {found:,.0f} instructions", flush=True)
     save(figures, chosen)
@@ -84,11 +88,12 @@ def saved(folder: Path, trees: int, columns: int) -> Path:
     return folder / "row.npy"
 
 
-def counted(row: Path, make: str, calls: int) -> int:
-    """Return the instructions of a process that makes so many calls."""
-    command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
-    command += [sys.executable, "-c", CHILD, str(row.with_name("model.hbc")), make, str(row)]
-    told = subprocess.run([*command, str(calls)], capture_output=True, text=True, check=False)
+def counted(row: Path, make: str) -> int:
+    """Return the instructions of ``CALLS`` calls; to switch counting on and off takes few."""
+    command = ["valgrind", "--tool=callgrind", "--instr-atstart=no"]
+    command += ["--callgrind-out-file=/dev/null", sys.executable, "-c", CHILD]
+    command += [str(row.with_name("model.hbc")), make, str(row), str(CALLS)]
+    told = subprocess.run(command, capture_output=True, text=True, check=False)
     found = re.search(r"Collected : (\d+)", told.stderr)
     if told.returncode or not found:
         sys.exit(f"valgrind failed: {told.stderr[-2000:]}")

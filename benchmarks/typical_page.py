@@ -25,13 +25,15 @@ OWN_NAME = "hbconv tvm"
 REFITTED = "sklearnex"
 """The peer that fits anew: its forests have other trees, so their answers are not compared."""
 ROWS_DRAWN = (1, 100, 10_000)
+MOST_DRAWN = 500
+"""Ratio at which a bar ends, however long it is."""
 
 HEAD = """\
 # Typical workloads
 
     nice -n -5 taskset -c 0 python benchmarks/typical.py --folder build/typical --write docs
 
-Twenty models as users fit them, beside their source library and all peers that read them.
+Models as users fit them, beside their source library and all peers that read them.
 Contenders take turns in one process, from rows as users hold them to the answer.
 A figure is the least processor time of a call.
 Short calls are made many at a time, and the same rows are asked again.
@@ -112,6 +114,11 @@ def lines_of_page(stored: Stored) -> Iterator[str]:
     load = f"{stored['load']} on {machine['cores']} cores"
     yield f"The machine was shared: its load average was {load}."
     yield "So ratios within a line hold, and lines are not to be compared closely."
+    if "note" in stored:
+        yield stored["note"]
+    missing = sorted(WORKLOADS.keys() - {figure["model"] for figure in stored["figures"]})
+    if missing:
+        yield f"Not in this run: {', '.join(missing)}."
     yield ""
     yield from lines_of(*stored["versions"])
     yield line(*stored["versions"].values())
@@ -171,9 +178,10 @@ def _tables(stored: Stored) -> Iterator[str]:
                 yield f"- **{name}**: {workload.about}; `{workload.method}`"
         yield ""
         yield from lines_of("workload", "rows", "source", *own, "fastest peer", "source", "peer")
-        for (model, rows), cell in cells.items():
-            if WORKLOADS[model].kind == kind:
-                yield _row(model, rows, cell, own)
+        for name, workload in WORKLOADS.items():
+            if workload.kind == kind:
+                found = sorted(rows for model, rows in cells if model == name)
+                yield from (_row(name, rows, cells[name, rows], own) for rows in found)
 
 
 def _row(model: str, rows: int, cell: Mapping[str, Figure], own: list[str]) -> str:
@@ -220,7 +228,7 @@ def draw(stored: Stored) -> Any:
     panels[0].annotate(
         told_once,
         (0, 0),
-        (0, -14),
+        (0, -26),
         xycoords="axes fraction",
         textcoords="offset points",
         color=SOFT_INK,
@@ -242,10 +250,14 @@ def _fill(panel: Any, names: list[str], ratios: list[float | None]) -> None:
             panel.text(1, place, "  no figure", va="center", fontsize=7, color=SOFT_INK)
             continue
         is_faster = ratio >= 1
-        panel.barh(place, ratio - 1, left=1, color=OWN if is_faster else PEER, height=0.68)
+        panel.barh(
+            place, min(ratio, MOST_DRAWN) - 1, left=1, color=OWN if is_faster else PEER, height=0.68
+        )
         text = f" {ratio:.0f}" if ratio >= 10 else f" {ratio:.1f}"
-        panel.text(max(ratio, 1), place, text, va="center", fontsize=7.5, color=INK)
-    panel.set_xlim(0.25, 500)
+        panel.text(
+            min(max(ratio, 1), MOST_DRAWN), place, text, va="center", fontsize=7.5, color=INK
+        )
+    panel.set_xlim(0.25, 4 * MOST_DRAWN)
 
 
 if __name__ == "__main__":
