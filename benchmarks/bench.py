@@ -29,7 +29,7 @@ from timing import machine, versions
 
 BENCHMARKS = Path(__file__).parent
 PAGES = BENCHMARKS.parent / "docs" / "performance"
-FITTING = {"trees", "threads", "converting"}
+FITTING = {"trees", "threads", "converting", "typical"}
 """Programs that keep the models they fit in ``--folder``."""
 BUSY = 1.5
 """Load average at the start above which other programs took much of the machine."""

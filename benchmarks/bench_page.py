@@ -12,6 +12,7 @@ import numpy as np
 __all__ = ["PROGRAMS", "Figure", "Loss", "Range", "Run", "groups", "losses", "ratios", "write_page"]
 
 PROGRAMS = {
+    "typical": "Typical workloads",
     "trees": "Trees beside their peers",
     "threads": "Threads",
     "converting": "Converting",

@@ -6,15 +6,18 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from models import Fitted, Subject
-from peers import PEERS, Contender, Setting, answer, contenders
+from peers import PEERS, Call, Contender, Setting, answer, contenders
 from timing import interleaved, spread, use_threads
+
+if TYPE_CHECKING:
+    from typical_models import FittedWorkload, Workload
 
 __all__ = ["compare", "options"]
 
@@ -27,9 +30,20 @@ WRONG_SHARE = 1e-3
 """A contender is wrong if a larger share of its rows is wrong."""
 
 
+Times = Callable[[Mapping[str, Call], Any, float], dict[str, dict[str, float]]]
+"""Times calls for some rows and seconds; returns what it found of each by name."""
+
+
+def interleaved_times(
+    calls: Mapping[str, Call], rows: Any, seconds: float
+) -> dict[str, dict[str, float]]:
+    """Return the median and quartiles of each, of the wall's clock."""
+    return {name: spread(times) for name, times in interleaved(calls, rows, seconds).items()}
+
+
 def options(
     description: str | None,
-    subjects: Mapping[str, Subject],
+    subjects: Mapping[str, Subject | Workload],
     models: Sequence[str],
     peers: Sequence[str],
     rows: Sequence[int],
@@ -64,8 +78,12 @@ def options(
     return parser
 
 
-def compare(subjects: Sequence[Subject], chosen: argparse.Namespace) -> list[dict[str, Any]]:
-    """Time all contenders on each model, and return the figures."""
+def compare(
+    subjects: Sequence[Subject | Workload],
+    chosen: argparse.Namespace,
+    times: Times = interleaved_times,
+) -> list[dict[str, Any]]:
+    """Time all contenders on each model by a function, and return the figures."""
     use_threads(chosen.threads)
     with TemporaryDirectory() as temporary:
         folder = chosen.folder or Path(temporary)
@@ -77,11 +95,14 @@ def compare(subjects: Sequence[Subject], chosen: argparse.Namespace) -> list[dic
                 subject,
                 Setting(subject.fitted(folder), chosen.threads, chosen.compile_limit),
                 chosen,
+                times,
             )
         ]
 
 
-def run(subject: Subject, setting: Setting, chosen: argparse.Namespace) -> list[dict[str, Any]]:
+def run(
+    subject: Subject | Workload, setting: Setting, chosen: argparse.Namespace, times: Times
+) -> list[dict[str, Any]]:
     """Time one model."""
     print(
         f"\n{subject.name}: {subject.about}; {setting.threads} thread{'s' * (setting.threads > 1)}"
@@ -109,21 +130,36 @@ def run(subject: Subject, setting: Setting, chosen: argparse.Namespace) -> list[
             },
             rows,
             chosen.seconds,
+            times,
         )
     return [figure | checks[figure["contender"]] for figure in figures]
 
 
-def check(fitted: Fitted, made: Mapping[str, Contender], found: Contender) -> dict[str, Any]:
+def check(
+    fitted: Fitted | FittedWorkload, made: Mapping[str, Contender], found: Contender
+) -> dict[str, Any]:
     """Compare the answers to a thousand rows with those of the first contender."""
     x = fitted.rows(1000)
     first = next(iter(made.values()))
-    expected = answer(first.call(x))
-    given = answer(found.call(x))
+    asked = first.call(x)
+    told = found.call(x)
+    facts = {"seconds_to_make": found.seconds, "dtype": str(np.asarray(told).dtype)}
+    expected, given = answer(asked), answer(told)
     if expected.shape != given.shape:
-        return {"difference": np.inf, "wrong": True, "seconds_to_make": found.seconds}
+        return facts | {"difference": np.inf, "flipped": len(expected), "wrong": True}
     difference = np.abs(given - expected) / np.maximum(1, np.abs(expected))
     wrong = bool((difference > TOLERANCE).any(axis=1).mean() > WRONG_SHARE)
-    return {"difference": float(difference.max()), "wrong": wrong, "seconds_to_make": found.seconds}
+    flipped = int((labels(given, fitted.method) != labels(expected, fitted.method)).sum())
+    return facts | {"difference": float(difference.max()), "flipped": flipped, "wrong": wrong}
+
+
+def labels(answers: np.ndarray, method: str) -> np.ndarray:
+    """Return the class that an answer decides for, of a method that scores classes; else zeros."""
+    if method not in ("predict_proba", "decision_function"):
+        return np.zeros(len(answers))
+    if answers.shape[1] > 1:
+        return answers.argmax(axis=1)
+    return answers[:, 0] > (0.5 if method == "predict_proba" else 0.0)
 
 
 def verdict(found: Mapping[str, Any]) -> str:
@@ -133,31 +169,32 @@ def verdict(found: Mapping[str, Any]) -> str:
 
 def predicted(figures: list[dict[str, Any]], name: str, rows: int) -> float:
     """Predict the seconds of a call from the figure with the most rows so far."""
-    return max(
-        (
-            figure["median"] / figure["rows"] * rows
-            for figure in figures[-len(PEERS) :]
-            if figure["contender"] == name
-        ),
-        default=0.0,
-    )
+    last = next((figure for figure in reversed(figures) if figure["contender"] == name), None)
+    return last["median"] / last["rows"] * rows if last else 0.0
 
 
 def time_rows(
-    setting: Setting, made: Mapping[str, Contender], rows: int, seconds: float
+    setting: Setting, made: Mapping[str, Contender], rows: int, seconds: float, times: Times
 ) -> list[dict[str, Any]]:
     """Time calls of ``rows`` rows, and print a line for each contender."""
     x = setting.fitted.rows(rows)
-    times = interleaved({name: found.call for name, found in made.items()}, x, seconds)
+    calls = {name: found.call for name, found in made.items()}
     facts = {"model": setting.fitted.name, "rows": rows, "threads": setting.threads}
-    figures = [facts | {"contender": name} | spread(found) for name, found in times.items()]
+    timed = times(calls, x, seconds) if calls else {}
+    figures = [facts | {"contender": name} | found for name, found in timed.items()]
     for figure in figures:
         ratio = figures[0]["median"] / figure["median"]
         print(
             f"  {figure['contender']:<20} {rows:>9,} rows",
             f"{figure['median'] / rows * 1e9:>12,.0f} ns a row",
-            f"{figure['median'] * 1e6:>14,.1f} us a call",
-            f"({figure['lower'] * 1e6:,.1f} to {figure['upper'] * 1e6:,.1f}) {ratio:>7.1f}x",
+            f"{figure['median'] * 1e6:>14,.1f} us a call{_quartiles(figure)} {ratio:>7.1f}x",
             flush=True,
         )
     return figures
+
+
+def _quartiles(figure: Mapping[str, Any]) -> str:
+    """Print the quartiles of a figure that has them."""
+    if "lower" not in figure:
+        return ""
+    return f" ({figure['lower'] * 1e6:,.1f} to {figure['upper'] * 1e6:,.1f})"

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 from models import SUBJECTS
-from peers import PEERS, Contender, Setting, contenders
+from peers import TREE_PEERS, Contender, Setting, contenders
 from timing import in_new_process, machine, use_threads, versions
 
 
@@ -32,7 +32,9 @@ def main() -> None:
     parser.add_argument(
         "--models", nargs="+", default=["lightgbm-31"], choices=SUBJECTS, metavar="NAME"
     )
-    parser.add_argument("--peers", nargs="+", default=list(PEERS), choices=PEERS, metavar="NAME")
+    parser.add_argument(
+        "--peers", nargs="+", default=list(TREE_PEERS), choices=TREE_PEERS, metavar="NAME"
+    )
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--batch", type=int, default=10_000)
     parser.add_argument(

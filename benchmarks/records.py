@@ -29,7 +29,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
-from timing import least_processor_seconds
+from timing import least_processor_seconds, many
 
 import hbconv
 
@@ -76,16 +76,6 @@ def forms(row: pd.DataFrame) -> dict[str, Any]:
         "polars": pl.from_pandas(row),
         "Arrow": pa.Table.from_pandas(row),
     }
-
-
-def many(call: Callable[[Any], Any], rows: Any) -> Callable[[], None]:
-    """Repeat a call."""
-
-    def repeated() -> None:
-        for _ in range(CALLS):
-            call(rows)
-
-    return repeated
 
 
 Contenders = dict[str, tuple[Callable[[Any], Any], Any]]
@@ -137,7 +127,7 @@ def main() -> None:
     chosen = parse_options(options, seconds=0.5)
     times: dict[str, float] = {}
     for calls in (tables(chosen.backend), arrays(chosen.backend)):
-        timed = {name: many(*of) for name, of in calls.items()}
+        timed = {name: many(*of, CALLS) for name, of in calls.items()}
         times |= least_processor_seconds(timed, chosen.seconds)
     micro = {name: seconds / CALLS * 1e6 for name, seconds in times.items()}
     for name, found in micro.items():

@@ -13,7 +13,7 @@ from typing import Any
 
 from timing import machine, spread, versions
 
-__all__ = ["figure", "parse_options", "save"]
+__all__ = ["facts", "figure", "parse_options", "save"]
 
 
 def parse_options(parser: argparse.ArgumentParser, **short: Any) -> argparse.Namespace:
@@ -31,13 +31,18 @@ def figure(model: str, rows: int, contender: str, times: list[float]) -> dict[st
     return facts | (spread(times) if len(times) > 1 else {"median": times[0]})
 
 
+def facts(figures: list[dict[str, Any]], chosen: argparse.Namespace) -> dict[str, Any]:
+    """Return figures with the machine, the versions and the options."""
+    return {
+        "machine": machine(),
+        "versions": versions(),
+        "options": vars(chosen),
+        "figures": figures,
+    }
+
+
 def save(figures: list[dict[str, Any]], chosen: argparse.Namespace) -> None:
     """Write the figures, the machine and the versions to the file of ``--json``."""
     if chosen.json:
-        facts = {
-            "machine": machine(),
-            "versions": versions(),
-            "options": vars(chosen),
-            "figures": figures,
-        }
-        chosen.json.write_text(json.dumps(facts, indent=1, default=str), encoding="utf-8")
+        text = json.dumps(facts(figures, chosen), indent=1, default=str)
+        chosen.json.write_text(text, encoding="utf-8")

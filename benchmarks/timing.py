@@ -15,8 +15,8 @@ from statistics import quantiles
 from typing import Any, TypeVar
 
 __all__ = [
-    "in_new_process", "interleaved", "least_processor_seconds", "machine", "spread", "timed",
-    "use_threads", "versions",
+    "in_new_process", "interleaved", "least_processor_seconds", "least_wall_seconds", "machine",
+    "many", "spread", "timed", "use_threads", "versions",
 ]  # fmt: skip
 
 Result = TypeVar("Result")
@@ -26,14 +26,20 @@ TURN_SECONDS = 2e-3
 MOST_CALLS = 20_000
 PACKAGES = (
     "apache-tvm",
+    "catboost",
     "daal4py",
+    "faiss-cpu",
     "hbconv",
+    "hnswlib",
     "lightgbm",
     "lleaves",
     "numpy",
+    "onnxmltools",
     "onnxruntime",
+    "pylignum",
     "scikit-learn",
     "scikit-learn-intelex",
+    "skl2onnx",
     "snapml",
     "tl2cgen",
     "torch",
@@ -90,22 +96,51 @@ def least_processor_seconds(
 ) -> dict[str, float]:
     """Time several calls by turns, and return the least processor time of each.
 
-    What else runs on the machine counts little, for waiting is not processor time. A first call
-    is not timed. The order is drawn anew for each turn: what ran before leaves its caches.
+    What else runs on the machine counts little, for waiting is not processor time.
     """
+    return _least_seconds(calls, seconds, least, "process_time")
+
+
+def least_wall_seconds(
+    calls: Mapping[str, Callable[[], Any]], seconds: float, least: int = 5
+) -> dict[str, float]:
+    """Do the same by the wall's clock, for calls of several threads."""
+    return _least_seconds(calls, seconds, least, "perf_counter")
+
+
+def _least_seconds(
+    calls: Mapping[str, Callable[[], Any]], seconds: float, least: int, clock: str
+) -> dict[str, float]:
+    """Time by a clock of ``time``: a first call is not timed, and the order is drawn each turn.
+
+    What ran before leaves its caches, so a fixed order favours some. A reading is the clock's
+    resolution at least: ratios of a call that is shorter are lower bounds, and never divide by 0.
+    """
+    read = getattr(time, clock)
+    resolution = time.get_clock_info(clock).resolution
     order = random.Random(0)
     for call in calls.values():
         call()
     best = dict.fromkeys(calls, float("inf"))
-    end = time.process_time() + seconds
+    end = read() + seconds
     turns = 0
-    while turns < least or time.process_time() < end:
+    while turns < least or read() < end:
         for name in order.sample(list(calls), len(calls)):
-            began = time.process_time()
+            began = read()
             calls[name]()
-            best[name] = min(best[name], time.process_time() - began)
+            best[name] = min(best[name], max(read() - began, resolution))
         turns += 1
     return best
+
+
+def many(call: Callable[[Any], Any], rows: Any, count: int) -> Callable[[], None]:
+    """Repeat a call, for one reading of the clock."""
+
+    def repeated() -> None:
+        for _ in range(count):
+            call(rows)
+
+    return repeated
 
 
 def in_new_process(function: Callable[..., Result], *arguments: Any) -> Result:

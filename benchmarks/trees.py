@@ -4,7 +4,8 @@
         [--threads 1] [--folder DIR] [--json FILE]
     python benchmarks/trees.py --list
 
-The peers are the source library, ONNX Runtime, oneDAL, lleaves, treelite, tl2cgen, YDF and Snap ML.
+The peers are the source library, ONNX Runtime, oneDAL, lleaves, treelite, tl2cgen, YDF, Snap ML
+and lignum.
 Everything is counted, from a row-major float32 matrix to the answer. Answers are compared with the
 source's before anything is timed. Figures are medians with their quartiles; machines drift, so
 quote ratios of one run. YDF reads ``gradient-8``, ``gradient-31``, ``gradient-d8`` and ``forest``.
@@ -17,7 +18,7 @@ from typing import Any
 
 from comparing import compare, options
 from models import SUBJECTS
-from peers import ONE_THREAD, PEERS
+from peers import ONE_THREAD, TREE_PEERS
 from results import parse_options, save
 
 MODELS = ("lightgbm-8", "lightgbm-31", "lightgbm-d8")
@@ -31,7 +32,7 @@ OWN = ("hbconv tvm", "hbconv tvm fast", "hbconv tvm bound")
 
 def main() -> None:
     """Run the benchmark."""
-    parser = options(__doc__, SUBJECTS, MODELS, list(PEERS), ROWS)
+    parser = options(__doc__, SUBJECTS, MODELS, list(TREE_PEERS), ROWS)
     parser.add_argument("--list", action="store_true", help="name all models")
     chosen = parse_options(
         parser,

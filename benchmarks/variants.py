@@ -14,11 +14,19 @@ from timing import least_processor_seconds
 
 import hbconv
 from hbconv.model import Model
+from hbconv.pipeline import Planned
 from hbconv.runtime.batching import chunks
 from hbconv.runtime.inputs.read import read_table
 from hbconv_datasets.pipelines import Fitted, PipelineCase
 
-__all__ = ["Variant", "effective_rules", "every_rule", "fitted_before", "time_variants"]
+__all__ = [
+    "Variant",
+    "effective_rules",
+    "every_rule",
+    "fitted_before",
+    "predicted_seconds",
+    "time_variants",
+]
 
 
 @dataclass(frozen=True)
@@ -71,6 +79,13 @@ def effective_rules(variant: Variant, X: Any) -> tuple[str, ...]:
     model = variant.model
     planned = model.programs.planned(read_table(X, model.reads).dtypes)
     return find_effective_rules(planned, variant.method)
+
+
+def predicted_seconds(variant: Variant, X: Any, without: Sequence[str]) -> float:
+    """Return what all methods are predicted to cost together, without the rules of these names."""
+    planned = variant.model.programs.planned(read_table(X, variant.model.reads).dtypes)
+    target = planned.target.replace(without=tuple(without))
+    return Planned(planned.parsed, planned.dtypes, target, planned.sparse).optimization.seconds
 
 
 def time_variants(

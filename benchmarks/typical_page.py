@@ -1,0 +1,264 @@
+"""Write the page and the picture of ``typical.py``.
+
+    python benchmarks/typical_page.py docs/figures/typical.json docs
+
+writes them anew from stored figures.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from bench_page import line, lines_of, told
+from plots import INK, OWN, PEER, SOFT_INK, metadata, pyplot
+from typical_models import WORKLOADS
+
+__all__ = ["write"]
+
+GOAL = 3.0
+"""Times as fast as the fastest of source and peers that hbconv aims at."""
+OWN_NAME = "hbconv tvm"
+REFITTED = "sklearnex"
+"""The peer that fits anew: its forests have other trees, so their answers are not compared."""
+ROWS_DRAWN = (1, 100, 10_000)
+MOST_DRAWN = 500
+"""Ratio at which a bar ends, however long it is."""
+
+HEAD = """\
+# Typical workloads
+
+    nice -n -5 taskset -c 0 python benchmarks/typical.py --folder build/typical --write docs
+
+Models as users fit them, beside their source library and all peers that read them.
+Contenders take turns in one process, from rows as users hold them to the answer.
+A figure is the least processor time of a call.
+Short calls are made many at a time, and the same rows are asked again.
+So caches are warm, and large forests take longer in cold ones.
+Answers are compared with the source's in the same run.
+hbconv's labels are equal, and its values within the [tolerance](../fidelity.md#what-is-promised).
+A peer whose answers are wrong counts for nothing.
+"""
+LEFT_OUT = """\
+## What is left out
+
+- A contender whose call is predicted to take more than 4 seconds, by its call of fewer rows.
+- lleaves and tl2cgen take minutes to compile 1,000 trees; [trees](trees.md) has them.
+- oneDAL's converter, YDF's reader and skl2onnx take minutes for forests of two million nodes.
+
+scikit-learn-intelex fits anew: its forests do the same work with other trees.
+skl2onnx, faiss and hnswlib compute in float32.
+"""
+
+Figure = dict[str, Any]
+Stored = Mapping[str, Any]
+Cells = dict[tuple[str, int], dict[str, Figure]]
+
+
+def main() -> None:
+    """Write the page and the picture of a file."""
+    figures, docs = map(Path, sys.argv[1:])
+    write(docs, json.loads(figures.read_text(encoding="utf-8")))
+
+
+def write(docs: Path, stored: Stored) -> None:
+    """Write the figures, the picture and the page into the folder of the docs."""
+    text = json.dumps(stored, indent=1, default=str)
+    (docs / "figures" / "typical.json").write_text(text + "\n", encoding="utf-8")
+    picture = docs / "figures" / "typical.svg"
+    draw(stored).savefig(picture, metadata=metadata(picture))
+    page = docs / "performance" / "typical.md"
+    page.write_text("\n".join(lines_of_page(stored)) + "\n", encoding="utf-8")
+
+
+def cells_of(stored: Stored) -> Cells:
+    """Put the contenders of each workload and number of rows together, but for wrong ones."""
+    found: Cells = {}
+    for figure in stored["figures"]:
+        if not figure["wrong"] or figure["contender"] == REFITTED:
+            cell = found.setdefault((figure["model"], figure["rows"]), {})
+            cell[figure["contender"]] = figure
+    return found
+
+
+def fastest(cell: Mapping[str, Figure], *, with_source: bool = True) -> Figure | None:
+    """Return the fastest that is not hbconv's, or None."""
+    others = [
+        figure
+        for name, figure in cell.items()
+        if not name.startswith("hbconv") and (with_source or name != "source")
+    ]
+    return min(others, key=lambda figure: figure["median"], default=None)
+
+
+def times_the_fastest(cell: Mapping[str, Figure], name: str = OWN_NAME) -> float | None:
+    """Return how many times as fast as the fastest of source and peers hbconv is."""
+    other = fastest(cell)
+    own = cell.get(name)
+    return other["median"] / own["median"] if other and own else None
+
+
+def lines_of_page(stored: Stored) -> Iterator[str]:
+    """Yield the lines of the page."""
+    machine = stored["machine"]
+    threads = stored["options"]["threads"]
+    yield from HEAD.splitlines()
+    yield ""
+    yield (
+        f"Commit {stored['commit']}, {stored['date']}: {machine['processor']}, "
+        f"{', '.join(machine['vectors'])}, {threads} thread{'s' * (int(threads) > 1)}."
+    )
+    load = f"{stored['load']} on {machine['cores']} cores"
+    yield f"The machine was shared: its load average was {load}."
+    yield "So ratios within a line hold, and lines are not to be compared closely."
+    if "note" in stored:
+        yield stored["note"]
+    missing = sorted(WORKLOADS.keys() - {figure["model"] for figure in stored["figures"]})
+    if missing:
+        yield f"Not in this run: {', '.join(missing)}."
+    yield ""
+    yield from lines_of(*stored["versions"])
+    yield line(*stored["versions"].values())
+    yield ""
+    what = "Bars: times as fast as the fastest of source and peers, for each workload"
+    yield f"![{what}](../figures/typical.svg)"
+    yield ""
+    yield from _counts(stored)
+    yield ""
+    yield from _tables(stored)
+    yield ""
+    yield from LEFT_OUT.splitlines()
+
+
+def _counts(stored: Stored) -> Iterator[str]:
+    """Yield how often the goal is reached, and where hbconv is slower."""
+    cells = cells_of(stored)
+    ratios = {key: ratio for key, cell in cells.items() if (ratio := times_the_fastest(cell))}
+    slower = {key: ratio for key, ratio in ratios.items() if ratio < 1}
+    between = {key: ratio for key, ratio in ratios.items() if 1 <= ratio < GOAL}
+    reached = len(ratios) - len(slower) - len(between)
+    yield "## Against the fastest of source and peers"
+    yield ""
+    yield from lines_of("", f"{GOAL:.0f} times or more", f"1 to {GOAL:.0f} times", "slower")
+    yield line("workloads and numbers of rows", str(reached), str(len(between)), str(len(slower)))
+    for title, found in (("Slower", slower), (f"Below {GOAL:.0f} times", between)):
+        if found:
+            yield ""
+            yield f"{title}:"
+            yield ""
+            for (model, rows), ratio in sorted(found.items(), key=lambda item: item[1]):
+                peer = fastest(cells[model, rows])
+                name = peer["contender"] if peer else ""
+                plural = "s" * (rows > 1)
+                yield f"- {model}, {rows:,} row{plural}: {ratio:.2g} times {_shown(name)}"
+
+
+def _tables(stored: Stored) -> Iterator[str]:
+    """Yield a table for each kind of workload."""
+    cells = cells_of(stored)
+    own = list(
+        dict.fromkeys(
+            figure["contender"]
+            for figure in stored["figures"]
+            if figure["contender"].startswith("hbconv")
+        )
+    )
+    yield "## Times"
+    yield ""
+    yield "Each time is that of a row."
+    for kind in dict.fromkeys(workload.kind for workload in WORKLOADS.values()):
+        yield ""
+        yield f"### {kind.capitalize()}"
+        yield ""
+        for name, workload in WORKLOADS.items():
+            if workload.kind == kind:
+                yield f"- **{name}**: {workload.about}; `{workload.method}`"
+        yield ""
+        yield from lines_of("workload", "rows", "source", *own, "fastest peer", "source", "peer")
+        for name, workload in WORKLOADS.items():
+            if workload.kind == kind:
+                found = sorted(rows for model, rows in cells if model == name)
+                yield from (_row(name, rows, cells[name, rows], own) for rows in found)
+
+
+def _row(model: str, rows: int, cell: Mapping[str, Figure], own: list[str]) -> str:
+    """Write a line of a table: times, and how many times as fast as source and peer."""
+    peer = fastest(cell, with_source=False)
+    named = f"{_shown(peer['contender'])} {_time(peer)}" if peer else "-"
+    ratios = [_times(cell.get("source"), cell), _times(peer, cell)]
+    times = [_time(cell.get(name)) for name in ("source", *own)]
+    return line(model, f"{rows:,}", *times, named, *ratios)
+
+
+def _time(figure: Figure | None) -> str:
+    return told(figure["median"] / figure["rows"]) if figure else "-"
+
+
+def _times(other: Figure | None, cell: Mapping[str, Figure]) -> str:
+    """Write how many times as fast as another hbconv is; bold where it is slower."""
+    if other is None or OWN_NAME not in cell:
+        return "-"
+    ratio = other["median"] / cell[OWN_NAME]["median"]
+    text = f"{ratio:,.0f}x" if ratio >= 100 else f"{ratio:.3g}x"
+    return f"**{text}**" if ratio < 1 else text
+
+
+def _shown(name: str) -> str:
+    return {"sklearnex": "scikit-learn-intelex", "source": "the source"}.get(name, name)
+
+
+def draw(stored: Stored) -> Any:
+    """Draw a bar for each workload and number of rows: times the fastest of source and peers."""
+    plt = pyplot()
+    cells = cells_of(stored)
+    names = [name for name in WORKLOADS if any(model == name for model, _ in cells)]
+    picture, panels = plt.subplots(
+        1, len(ROWS_DRAWN), figsize=(9, 0.8 + 0.23 * len(names)), sharey=True, layout="constrained"
+    )
+    for panel, rows in zip(panels, ROWS_DRAWN, strict=True):
+        ratios = [times_the_fastest(cells.get((name, rows), {})) for name in names]
+        _fill(panel, names, ratios)
+        title = "one row a call" if rows == 1 else f"{rows:,} rows a call"
+        panel.set_title(title, fontsize=9, loc="left", color=INK)
+    panels[0].invert_yaxis()
+    told_once = "times as fast as the fastest of source and peers"
+    panels[0].annotate(
+        told_once,
+        (0, 0),
+        (0, -26),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        color=SOFT_INK,
+    )
+    return picture
+
+
+def _fill(panel: Any, names: list[str], ratios: list[float | None]) -> None:
+    """Draw the bars of a panel from 1, on a logarithmic axis, each with its ratio in words."""
+    panel.set_xscale("log")
+    panel.set_yticks(range(len(names)), names, color=INK)
+    panel.tick_params(axis="both", which="both", length=0)
+    panel.set_xticks([], minor=True)
+    panel.set_xticks([1, 10, 100], ["1", "10", "100"], color=SOFT_INK)
+    panel.spines[:].set_visible(False)
+    panel.axvline(1, color=SOFT_INK, linewidth=0.6)
+    for place, ratio in enumerate(ratios):
+        if ratio is None:
+            panel.text(1, place, "  no figure", va="center", fontsize=7, color=SOFT_INK)
+            continue
+        is_faster = ratio >= 1
+        panel.barh(
+            place, min(ratio, MOST_DRAWN) - 1, left=1, color=OWN if is_faster else PEER, height=0.68
+        )
+        text = f" {ratio:.0f}" if ratio >= 10 else f" {ratio:.1f}"
+        panel.text(
+            min(max(ratio, 1), MOST_DRAWN), place, text, va="center", fontsize=7.5, color=INK
+        )
+    panel.set_xlim(0.25, 4 * MOST_DRAWN)
+
+
+if __name__ == "__main__":
+    main()
