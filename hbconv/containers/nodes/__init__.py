@@ -8,6 +8,7 @@ from hbconv.containers.nodes.arithmetic import (
     Add,
     GroupSums,
     Maximum,
+    Minimum,
     Modulo,
     Multiply,
     Pool,
@@ -17,7 +18,15 @@ from hbconv.containers.nodes.arithmetic import (
     RunningSums,
 )
 from hbconv.containers.nodes.basis_functions import Bins, Interpolate, Polynomial, SplineBasis
-from hbconv.containers.nodes.calendar import CalendarField, DateColumn, Instants, LocalTime
+from hbconv.containers.nodes.calendar import (
+    CalendarField,
+    Carried,
+    DateColumn,
+    InstantRelation,
+    Instants,
+    LocalTime,
+    UnitCount,
+)
 from hbconv.containers.nodes.codes import (
     FIRST_CODE,
     CategoryCodes,
@@ -60,7 +69,7 @@ from hbconv.containers.nodes.distances import (
     SharedDistances,
     SquaredDistances,
 )
-from hbconv.containers.nodes.elementwise import Clip, Map, SoftThreshold
+from hbconv.containers.nodes.elementwise import Clip, Map, RoundDecimals, SoftThreshold
 from hbconv.containers.nodes.inputs import (
     CleanText,
     Codes,
@@ -90,6 +99,15 @@ from hbconv.containers.nodes.neighbors import (
     SquaresAt,
     reads_tied_points,
 )
+from hbconv.containers.nodes.pairs import (
+    Arctan2,
+    FloorDivide,
+    Fmax,
+    Fmin,
+    Fmod,
+    Hypot,
+    Remainder,
+)
 from hbconv.containers.nodes.power_transforms import BoxCox, NormalQuantile, YeoJohnson
 from hbconv.containers.nodes.probabilities import (
     ExpectedSigmoid,
@@ -105,6 +123,7 @@ from hbconv.containers.nodes.probabilities import (
     Votes,
     WeightedMedian,
 )
+from hbconv.containers.nodes.row_statistics import RowStatistic
 from hbconv.containers.nodes.sparse_codes import (
     LassoDescent,
     MatchingPursuit,
@@ -136,6 +155,7 @@ __all__ = [
     "Add",
     "Affine",
     "Angle",
+    "Arctan2",
     "AreBools",
     "ArgMax",
     "Barycentric",
@@ -146,6 +166,7 @@ __all__ = [
     "BoxDistances",
     "ByForm",
     "CalendarField",
+    "Carried",
     "Cast",
     "CastLike",
     "CategoryCodes",
@@ -167,6 +188,10 @@ __all__ = [
     "FillObjects",
     "FindCode",
     "FiniteLog",
+    "FloorDivide",
+    "Fmax",
+    "Fmin",
+    "Fmod",
     "FromObjects",
     "GroupSums",
     "HashCodes",
@@ -174,7 +199,9 @@ __all__ = [
     "Hashes",
     "Haversine",
     "Held",
+    "Hypot",
     "Impute",
+    "InstantRelation",
     "Instants",
     "Interpolate",
     "InverseDistances",
@@ -198,6 +225,7 @@ __all__ = [
     "Map",
     "MatchingPursuit",
     "Maximum",
+    "Minimum",
     "MissingBetween",
     "Modulo",
     "Multiply",
@@ -220,7 +248,10 @@ __all__ = [
     "Quotient",
     "Recode",
     "Relation",
+    "Remainder",
+    "RoundDecimals",
     "RowDot",
+    "RowStatistic",
     "RunningSums",
     "Scatter",
     "Searched",
@@ -245,6 +276,7 @@ __all__ = [
     "TreeInteractions",
     "TreeLeaves",
     "TriangularSolution",
+    "UnitCount",
     "Votes",
     "WeightedLookup",
     "WeightedMedian",
