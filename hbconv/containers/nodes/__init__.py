@@ -81,6 +81,7 @@ from hbconv.containers.nodes.inputs import (
     Hashed,
     Hashes,
     KeepText,
+    TextNumber,
 )
 from hbconv.containers.nodes.least_angles import LeastAngles
 from hbconv.containers.nodes.linear import Linear, OrderedLinear, TriangularSolution, WrappedLinear
@@ -269,6 +270,7 @@ __all__ = [
     "TableExp",
     "TableLogSoftmax",
     "TableSoftmax",
+    "TextNumber",
     "Together",
     "TopicMixture",
     "TreeContributions",
