@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv import __version__
-from hbconv.containers import Cube, Hashed, Vocabulary
+from hbconv.containers import Cube, EditedVocabulary, Hashed, Vocabulary
 from hbconv.containers.vocabulary import DateCodes
 from hbconv.errors import BackendError
 from hbconv.lower import CodesFeed, Feed, Lowered, lower_nodes
@@ -306,6 +306,11 @@ def text_codes(
         raise BackendError(
             f"Column {column!r} holds categories of which the model kept hashes alone, "
             "and a file for another runtime has no operator that hashes text. Use Model."
+        )
+    if isinstance(vocabulary, EditedVocabulary):
+        raise BackendError(
+            f"Texts of column {column!r} are edited before they are looked up, by the host, and a "
+            "file for another runtime has no operators for that. Use Model."
         )
     if not vocabulary.is_text:
         raise BackendError(

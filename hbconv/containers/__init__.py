@@ -80,6 +80,7 @@ from hbconv.containers.searches import (
     are_often_tied,
 )
 from hbconv.containers.show import show, show_rule
+from hbconv.containers.text_edits import EditedVocabulary, TextEdit
 from hbconv.containers.vocabulary import Missing, Vocabulary, missing_of
 
 __all__ = [
@@ -96,6 +97,7 @@ __all__ = [
     "Conventions",
     "CosineDistances",
     "Cube",
+    "EditedVocabulary",
     "FlatRow",
     "Form",
     "Formula",
@@ -135,6 +137,7 @@ __all__ = [
     "Stages",
     "TablePerColumn",
     "TermDistances",
+    "TextEdit",
     "Traits",
     "TreeSearch",
     "Trend",

@@ -21,6 +21,7 @@ from hbconv.errors import InputError
 __all__ = [
     "NO_DATE",
     "PARTS",
+    "CodeTable",
     "DateCodes",
     "DatePart",
     "DateReading",
@@ -86,7 +87,7 @@ class Vocabulary:
         """
         # Built once: ordinary values are then found at the
         # speed of a dict, and rules serve the others alone.
-        return _SpelledCodes(self) if self.spelled else _Codes(self)
+        return _SpelledCodes(self) if self.spelled else CodeTable(self)
 
     @cached_property
     def texts(self) -> tuple[list[str], npt.NDArray[np.int32]]:
@@ -129,7 +130,9 @@ def missing_of(vocabularies: Iterable[Vocabulary]) -> Missing:
     return next((way for way in ways if any(getattr(v, way) != -1 for v in listed)), "nan")
 
 
-class _Codes(dict[object, int]):
+class CodeTable(dict[object, int]):
+    """Codes by value, with the rules for values that no dict finds."""
+
     def __init__(self, vocabulary: Vocabulary) -> None:
         super().__init__(zip(vocabulary.values, range(len(vocabulary.values)), strict=True))
         self[None] = vocabulary.none
@@ -149,7 +152,7 @@ class _Codes(dict[object, int]):
         return -1
 
 
-class _SpelledCodes(_Codes):
+class _SpelledCodes(CodeTable):
     def __missing__(self, value: object) -> int:
         text = value if isinstance(value, str) else _spell(value)
         # YDF drops null characters at the end of a text.

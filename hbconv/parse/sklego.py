@@ -27,7 +27,7 @@ from hbconv.containers import (
     Linear,
     LookupRows,
     Map,
-    Maximum,
+    Minimum,
     Multiply,
     Node,
     Normalize,
@@ -318,8 +318,7 @@ def parse_basis(step: Step) -> Node:
     repeated = Select(share, Array(np.zeros(len(bases), np.int32)))
     there = Map(Affine.of(repeated, sub=bases), "abs")
     around = Affine.of(there, mul=-1.0, add=1.0)
-    # The smaller of two distances, as the negative of the larger negative.
-    nearer = Map(Maximum((Map(there, "neg"), Map(around, "neg"))), "neg")
+    nearer = Minimum((there, around))
     widths = Affine.of(nearer, div=est.width_)
     return Map(Map(Multiply((widths, widths)), "neg"), "exp")
 

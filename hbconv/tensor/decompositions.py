@@ -1,7 +1,7 @@
 """Rewrite a program, and the one table of primitives that are written as others.
 
 A backend emits the primitives that it has operators for. Each other one is written by its entry of
-``DECOMPOSITIONS``, so a new backend starts with the 38 that no entry is for.
+``DECOMPOSITIONS``, so a new backend starts with the 40 that no entry is for.
 """
 
 from __future__ import annotations
@@ -446,7 +446,8 @@ def expm1(b: Builder, x: Value) -> Value:
     one = b.constant(1.0, x.dtype)
     u = b.op("exp", x)
     y = b.where(b.op("isinf", u), u, (u - one) * (x / b.op("log", u)))
-    y = b.where(b.op("eq", u, b.constant(0.0, x.dtype)), u - one, y)
+    # Of a denormal u the logarithm says little about x.
+    y = b.where(u < b.constant(2.0**-60, x.dtype), u - one, y)
     return b.where(b.op("eq", u, one), x, y)
 
 
@@ -471,6 +472,18 @@ def log10(b: Builder, x: Value) -> Value:
 def tan(b: Builder, x: Value) -> Value:
     """Sine by cosine."""
     return b.op("sin", x) / b.op("cos", x)
+
+
+def atan(b: Builder, x: Value) -> Value:
+    """Take the arc sine of ``x / sqrt(1 + x**2)``; beyond 1, a quarter turn less that of 1 / x."""
+    one, zero = b.constant(1.0, x.dtype), b.constant(0.0, x.dtype)
+    size = b.op("abs", x)
+    is_large = size > one
+    share = b.where(is_large, one / size, size)
+    angle = b.op("asin", share / b.op("sqrt", one + share * share))
+    angle = b.where(is_large, b.constant(math.pi / 2, x.dtype) - angle, angle)
+    # Written so that -0.0 and NaN, which are not below zero, are returned as they are.
+    return b.where(x < zero, -angle, b.where(x > zero, angle, x))
 
 
 # Offsets are at most 1/16, so the terms left out are below 1e-19; from 6 on, erf is 1 in double.
@@ -517,7 +530,7 @@ def _in_double(function: Rule) -> Rule:
 DECOMPOSITIONS: Mapping[str, Rule] = {
     **EXACT,
     "ordered_logsumexp": ordered_logsumexp,
-    **{f.__name__: _in_double(f) for f in (expm1, log1p, log2, log10, tan, erf)},
+    **{f.__name__: _in_double(f) for f in (expm1, log1p, log2, log10, tan, atan, erf)},
 }
 """The rule of each primitive that others can write.
 

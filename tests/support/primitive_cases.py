@@ -122,6 +122,20 @@ def integers(bits: int) -> Values:
     return of_bits
 
 
+def ends(rng: Rng, shape: tuple[int, ...], dtype: str) -> NumpyArray:
+    """The largest ints of both signs and their neighbours."""
+    info = np.iinfo(dtype)
+    return rng.choice(
+        np.array([info.min, info.min + 1, -7, -1, 0, 1, info.max - 1, info.max], dtype), shape
+    )
+
+
+def divisors(rng: Rng, shape: tuple[int, ...], dtype: str) -> NumpyArray:
+    """Ints of both signs, zero among them, and none that overflows with the least int."""
+    info = np.iinfo(dtype)
+    return rng.choice(np.array([info.min, -3, -2, 0, 1, 2, 3, info.max], dtype), shape)
+
+
 def below(n: int) -> Values:
     """Positions 0..n-1."""
 
@@ -303,13 +317,16 @@ def of_units(sizes: tuple[int, ...], dtype: str) -> Case:
 ELEMENTWISE = [
     *(unary(name, FUNCTION) for name in ("exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "tanh", "erf")),
     *(unary(name) for name in ("neg", "abs", "floor", "ceil", "rint", "isnan", "isinf")),
-    unary("asin", FUNCTION), unary("asin", FUNCTION, sines), unary("sqrt", ROOT),
+    unary("asin", FUNCTION), unary("asin", FUNCTION, sines), unary("atan", FUNCTION), unary("atan", FUNCTION, uneven), unary("sqrt", ROOT),
     unary("sigmoid", SIGMOID), unary("sign", equal), unary("relu", equal),
     *(unary(name, values=whole, dtypes=INTS) for name in ("neg", "abs", "sign")),
     *(binary(name) for name in ("add", "sub", "mul", "div", "lt", "le", "eq", "ne", "gt", "ge")),
     *(binary(name, values=whole, dtypes=INTS) for name in ("add", "sub", "mul", "minimum", "maximum", "lt", "le", "eq", "ne", "gt", "ge")),
     *(binary(name, equal) for name in ("minimum", "maximum")),
     binary("pow", FUNCTION),
+    *(binary("fmod", values=values) for values in (anything, ties, uneven)),
+    *(binary(name, values=values, dtypes=INTS) for name in ("fmod", "trunc_divide") for values in (whole, integers(30))),
+    *(binary(name, values=ends, second=divisors, dtypes=INTS) for name in ("fmod", "trunc_divide")),
     *(binary(name, values=integers(30), dtypes=INTS) for name in ("and", "or", "xor")),
     *(binary(name, values=integers(20), second=below(10), dtypes=INTS) for name in ("shift_left", "shift_right")),
     Case("and", "of tests", lambda b, x, y: (x < y) & (x <= x), (Input(), Input())),

@@ -19,12 +19,14 @@ __all__ = [
     "asin",
     "cast",
     "circular",
+    "fmod",
     "logical",
     "nearest",
     "not_equal",
     "pairwise",
     "shift",
     "tanh",
+    "trunc_divide",
     "where",
 ]
 
@@ -115,6 +117,36 @@ def _quarter_turns(w: GraphWriter, x: str) -> tuple[str, str]:
         rest = w.node("Sub", rest, w.node("Mul", quarters, w.constant(float(part), "float64")))
         left = left - part
     return quarters, rest
+
+
+def fmod(w: GraphWriter, x: Tensor, y: Tensor) -> str:
+    """Write the rest of a division; by a zero or minus one an int has none."""
+    if not x.dtype.startswith("int"):
+        return w.node("Mod", x.name, y.name, fmod=1)
+    # ONNX Runtime computes Mod of ints in float64, where its sign is that of x.
+    trivial, divisor = _whole_divisor(w, y)
+    whole = w.node("Mul", w.node("Div", x.name, divisor), divisor)
+    return w.node("Where", trivial, w.constant(0, x.dtype), w.node("Sub", x.name, whole))
+
+
+def trunc_divide(w: GraphWriter, x: Tensor, y: Tensor) -> str:
+    """Divide ints: Div rounds them toward zero. By a zero it gives 0."""
+    trivial, divisor = _whole_divisor(w, y)
+    quotient = w.node("Div", x.name, divisor)
+    return w.node("Where", trivial, w.node("Mul", x.name, y.name), quotient)
+
+
+def _whole_divisor(w: GraphWriter, y: Tensor) -> tuple[str, str]:
+    """Return where a divisor is 0 or -1, and it with 1 there.
+
+    In ONNX Runtime, either may end the process.
+    """
+    trivial = w.node(
+        "Or",
+        w.node("Equal", y.name, w.constant(0, y.dtype)),
+        w.node("Equal", y.name, w.constant(-1, y.dtype)),
+    )
+    return trivial, w.node("Where", trivial, w.constant(1, y.dtype), y.name)
 
 
 def not_equal(w: GraphWriter, x: Tensor, y: Tensor) -> str:

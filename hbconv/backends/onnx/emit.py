@@ -51,7 +51,8 @@ def _is_nearly(value: npt.NDArray[Any], number: float) -> bool:
     """Whether a constant is a number once it is rounded to float32, and not before."""
     if value.size != 1 or value.dtype != np.float64:
         return False
-    return bool(value.astype(np.float32).item() == number != value.item())
+    with np.errstate(over="ignore"):
+        return bool(value.astype(np.float32).item() == number != value.item())
 
 
 OPERATORS: Mapping[str, Emit] = {
@@ -71,6 +72,8 @@ OPERATORS: Mapping[str, Emit] = {
     "asin": elementwise.asin,
     "sin": elementwise.circular("Sin", 0),
     "cos": elementwise.circular("Cos", 1),
+    "fmod": elementwise.fmod,
+    "trunc_divide": elementwise.trunc_divide,
     "ne": elementwise.not_equal,
     "and": elementwise.logical("And", "BitwiseAnd"),
     "or": elementwise.logical("Or", "BitwiseOr"),

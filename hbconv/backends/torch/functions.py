@@ -48,6 +48,32 @@ def sigmoid(x: Tensor) -> Tensor:
     return (torch.exp(-x) + 1).reciprocal()
 
 
+def fmod(x: Tensor, y: Tensor) -> Tensor:
+    """Compute the rest of a division; by a zero or minus one an int has none."""
+    if x.dtype.is_floating_point:
+        return _fmod_of_floats(x, y)
+    # On a CPU, ints by zero raise, and the least int by -1 ends the process.
+    trivial = (y == 0) | (y == -1)
+    return torch.where(trivial, 0, torch.fmod(x, torch.where(trivial, 1, y)))
+
+
+def _fmod_of_floats(x: Tensor, y: Tensor) -> Tensor:
+    """Compute the rest by multiples of y first: torch's is NaN where ``x / y`` overflows."""
+    rest, divisor = x.double(), y.double()
+    # Powers of two keep each divisor a multiple of y; an infinite one leaves x as it is.
+    step = 2.0**750
+    for multiple in (divisor * step * step, divisor * step, divisor):
+        rest = torch.fmod(rest, multiple)
+    return rest.to(x.dtype)
+
+
+def trunc_divide(x: Tensor, y: Tensor) -> Tensor:
+    """Divide ints, and round toward zero; by a zero it gives 0."""
+    trivial = (y == 0) | (y == -1)
+    quotient = torch.div(x, torch.where(trivial, 1, y), rounding_mode="trunc")
+    return torch.where(trivial, x * y, quotient)
+
+
 def cast(x: Tensor, dtype: str) -> Tensor:
     """Convert to the named dtype."""
     return x.to(DTYPES[dtype])
@@ -190,6 +216,7 @@ FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     "exp": torch.exp, "expm1": torch.expm1, "log": torch.log, "log1p": torch.log1p,
     "log2": torch.log2, "log10": torch.log10,
     "sin": torch.sin, "cos": torch.cos, "tan": torch.tan, "asin": torch.asin,
+    "atan": torch.atan, "fmod": fmod, "trunc_divide": trunc_divide,
     "tanh": torch.tanh, "sigmoid": sigmoid, "relu": torch.relu, "erf": torch.erf,
     "floor": torch.floor, "ceil": torch.ceil, "rint": torch.round,
     "isnan": torch.isnan, "isinf": torch.isinf, "not": torch.logical_not,

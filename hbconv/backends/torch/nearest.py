@@ -342,11 +342,22 @@ def cumsum(x: Tensor, dim: int) -> Tensor:
     if torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
         sums: Tensor = _script_choice(_scan_on_any)(x, dim)
         return sums
-    return x.cumsum(dim) if adds_on_cpu(x) else _scan_on_device(x, dim)
+    return _scan_on_cpu(x, dim) if adds_on_cpu(x) else _scan_on_device(x, dim)
 
 
 def _scan_on_any(x: Tensor, dim: int) -> Tensor:
-    return x.cumsum(dim) if x.is_cpu else _scan_on_device(x, dim)
+    return _scan_on_cpu(x, dim) if x.is_cpu else _scan_on_device(x, dim)
+
+
+def _scan_on_cpu(x: Tensor, dim: int) -> Tensor:
+    # cumsum would hold sums of float32 in double.
+    if x.dtype != torch.float32 or x.shape[dim] == 0:
+        return x.cumsum(dim)
+    terms = x.unbind(dim)
+    sums = [terms[0]]
+    for term in terms[1:]:
+        sums.append(sums[-1] + term)
+    return torch.stack(sums, dim)
 
 
 def _scan_on_device(x: Tensor, dim: int) -> Tensor:

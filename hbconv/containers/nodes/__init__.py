@@ -8,6 +8,7 @@ from hbconv.containers.nodes.arithmetic import (
     Add,
     GroupSums,
     Maximum,
+    Minimum,
     Modulo,
     Multiply,
     Pool,
@@ -17,7 +18,15 @@ from hbconv.containers.nodes.arithmetic import (
     RunningSums,
 )
 from hbconv.containers.nodes.basis_functions import Bins, Interpolate, Polynomial, SplineBasis
-from hbconv.containers.nodes.calendar import CalendarField, DateColumn, Instants, LocalTime
+from hbconv.containers.nodes.calendar import (
+    CalendarField,
+    Carried,
+    DateColumn,
+    InstantRelation,
+    Instants,
+    LocalTime,
+    UnitCount,
+)
 from hbconv.containers.nodes.codes import (
     FIRST_CODE,
     CategoryCodes,
@@ -61,7 +70,7 @@ from hbconv.containers.nodes.distances import (
     SquaredDistances,
 )
 from hbconv.containers.nodes.donors import DonorDistances, DonorMeans, NearestDonors
-from hbconv.containers.nodes.elementwise import Clip, Map, SoftThreshold
+from hbconv.containers.nodes.elementwise import Clip, Map, RoundDecimals, SoftThreshold
 from hbconv.containers.nodes.inputs import (
     CleanText,
     Codes,
@@ -73,6 +82,7 @@ from hbconv.containers.nodes.inputs import (
     Hashed,
     Hashes,
     KeepText,
+    TextNumber,
 )
 from hbconv.containers.nodes.least_angles import LeastAngles
 from hbconv.containers.nodes.linear import Linear, OrderedLinear, TriangularSolution, WrappedLinear
@@ -91,6 +101,15 @@ from hbconv.containers.nodes.neighbors import (
     SquaresAt,
     reads_tied_points,
 )
+from hbconv.containers.nodes.pairs import (
+    Arctan2,
+    FloorDivide,
+    Fmax,
+    Fmin,
+    Fmod,
+    Hypot,
+    Remainder,
+)
 from hbconv.containers.nodes.power_transforms import BoxCox, NormalQuantile, YeoJohnson
 from hbconv.containers.nodes.probabilities import (
     ExpectedSigmoid,
@@ -106,6 +125,7 @@ from hbconv.containers.nodes.probabilities import (
     Votes,
     WeightedMedian,
 )
+from hbconv.containers.nodes.row_statistics import RowStatistic
 from hbconv.containers.nodes.sparse_codes import (
     LassoDescent,
     MatchingPursuit,
@@ -137,6 +157,7 @@ __all__ = [
     "Add",
     "Affine",
     "Angle",
+    "Arctan2",
     "AreBools",
     "ArgMax",
     "Barycentric",
@@ -147,6 +168,7 @@ __all__ = [
     "BoxDistances",
     "ByForm",
     "CalendarField",
+    "Carried",
     "Cast",
     "CastLike",
     "CategoryCodes",
@@ -171,6 +193,10 @@ __all__ = [
     "FillObjects",
     "FindCode",
     "FiniteLog",
+    "FloorDivide",
+    "Fmax",
+    "Fmin",
+    "Fmod",
     "FromObjects",
     "GroupSums",
     "HashCodes",
@@ -178,7 +204,9 @@ __all__ = [
     "Hashes",
     "Haversine",
     "Held",
+    "Hypot",
     "Impute",
+    "InstantRelation",
     "Instants",
     "Interpolate",
     "InverseDistances",
@@ -202,6 +230,7 @@ __all__ = [
     "Map",
     "MatchingPursuit",
     "Maximum",
+    "Minimum",
     "MissingBetween",
     "Modulo",
     "Multiply",
@@ -225,7 +254,10 @@ __all__ = [
     "Quotient",
     "Recode",
     "Relation",
+    "Remainder",
+    "RoundDecimals",
     "RowDot",
+    "RowStatistic",
     "RunningSums",
     "Scatter",
     "Searched",
@@ -243,6 +275,7 @@ __all__ = [
     "TableExp",
     "TableLogSoftmax",
     "TableSoftmax",
+    "TextNumber",
     "Together",
     "TopicMixture",
     "TreeContributions",
@@ -250,6 +283,7 @@ __all__ = [
     "TreeInteractions",
     "TreeLeaves",
     "TriangularSolution",
+    "UnitCount",
     "Votes",
     "WeightedLookup",
     "WeightedMedian",

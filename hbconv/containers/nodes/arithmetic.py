@@ -23,6 +23,7 @@ __all__ = [
     "Add",
     "GroupSums",
     "Maximum",
+    "Minimum",
     "Modulo",
     "Multiply",
     "Pool",
@@ -87,6 +88,17 @@ class Maximum(_Combined):
     """The largest; NaN where one is."""
 
     primitive: ClassVar[str] = "maximum"
+    trends: ClassVar[Trend] = Trend.RISES
+
+    def interval(self, *inputs: Interval) -> Interval:
+        return union(*inputs)
+
+
+@container
+class Minimum(_Combined):
+    """The smallest; NaN where one is."""
+
+    primitive: ClassVar[str] = "minimum"
     trends: ClassVar[Trend] = Trend.RISES
 
     def interval(self, *inputs: Interval) -> Interval:

@@ -20,7 +20,16 @@ from hbconv.errors import UnsupportedError
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
 
-__all__ = ["CALENDAR_FIELDS", "CalendarField", "DateColumn", "Instants", "LocalTime"]
+__all__ = [
+    "CALENDAR_FIELDS",
+    "CalendarField",
+    "Carried",
+    "DateColumn",
+    "InstantRelation",
+    "Instants",
+    "LocalTime",
+    "UnitCount",
+]
 
 DAY = 86_400
 """Seconds."""
@@ -233,6 +242,113 @@ def _total_seconds(b: Builder, x: Value) -> Value:
         count = day * _number(b, DAY * rate) + (second * _number(b, rate) + rest)
         quotients.append(count / _number(b, rate))
     return b.where(b.op("eq", below, _number(b, 0)), *quotients)
+
+
+@container
+class Carried(Node):
+    """Carry seconds into days, and nanoseconds into seconds, of instants and spans in three parts.
+
+    What a sum of parts makes has too many of them, or fewer than none: an instant and a span, or an
+    instant less another. All are whole numbers, so the result is exact.
+    """
+
+    x: Node
+
+    decides: ClassVar[bool] = True
+
+    def check(self) -> str | None:
+        return _misfit(self.x)
+
+    def infer(self) -> Type:
+        return Type(3, "float64")
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        day, second, nanosecond = (b.take(inputs[0], [i]) for i in range(3))
+        more = _floor_divide(b, nanosecond, 10**9)
+        second = second + more
+        days = _floor_divide(b, second, DAY)
+        return b.concat(
+            [
+                day + days,
+                second - days * _number(b, DAY),
+                nanosecond - more * _number(b, 10**9),
+            ]
+        )
+
+
+UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+"""Units of numpy's dates, by how many a second has."""
+
+
+@container
+class UnitCount(Node):
+    """Count the units of an instant since 1970, or of a span, as numpy's ``datetime64`` does.
+
+    The int64 is rounded to float64 once. A quotient of two counts is that of two ``timedelta64``,
+    and ``total_seconds`` of pandas is the count by the units of a second. NaN is missing.
+
+    Parameters
+    ----------
+    unit : {"s", "ms", "us", "ns"}
+        What is smaller is cut off.
+    """
+
+    x: Node
+    unit: str
+
+    def check(self) -> str | None:
+        return _misfit(self.x) if self.unit in UNITS else f"counts no unit {self.unit:.50}"
+
+    def infer(self) -> Type:
+        return Type(1, "float64")
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        rate = UNITS[self.unit]
+        missing = b.op("isnan", b.take(inputs[0], [0]))
+        parts = b.cast(b.where(missing, _number(b, 0), inputs[0]), "int64")
+        day, second, nanosecond = (b.take(parts, [i]) for i in range(3))
+        whole = day * b.constant(DAY, "int64") + second
+        rest = b.op("trunc_divide", nanosecond, b.constant(10**9 // rate, "int64"))
+        count = b.cast(whole * b.constant(rate, "int64") + rest, "float64")
+        return b.where(missing, _number(b, np.nan), count)
+
+
+@container
+class InstantRelation(Node):
+    """Compare two instants, or two spans: bool. A missing one is unequal to all.
+
+    Parts are compared from the day on.
+    """
+
+    x: Node
+    y: Node
+    relation: str
+
+    decides: ClassVar[bool] = True
+
+    def check(self) -> str | None:
+        if self.relation not in ("lt", "le", "gt", "ge", "eq", "ne"):
+            return f"has no relation {self.relation:.50}"
+        return _misfit(self.x) or _misfit(self.y)
+
+    def infer(self) -> Type:
+        return Type(1, "bool")
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        x, y = inputs
+        equal = [b.op("eq", b.take(x, [i]), b.take(y, [i])) for i in range(3)]
+        if self.relation in ("eq", "ne"):
+            same = equal[0] & equal[1] & equal[2]
+            return same if self.relation == "eq" else ~same
+        strict = "lt" if self.relation in ("lt", "le") else "gt"
+        value = b.op(self.relation, b.take(x, [2]), b.take(y, [2]))
+        for i in (1, 0):
+            value = b.op(strict, b.take(x, [i]), b.take(y, [i])) | (equal[i] & value)
+        return value
+
+
+def _misfit(x: Node) -> str | None:
+    return None if x.type == Type(3, "float64") else "reads no parts of an instant"
 
 
 CALENDAR_FIELDS = (*_OF_DAY, *_OF_SECOND, *_OF_NANOSECOND, "total_seconds")

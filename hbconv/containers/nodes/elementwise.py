@@ -1,7 +1,8 @@
-"""One function of one value, entry by entry: Map, Clip, SoftThreshold."""
+"""One function of one value, entry by entry: Map, RoundDecimals, Clip, SoftThreshold."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.containers.interval import Interval, Trend, largest_constant
+from hbconv.containers.interval import LARGEST, Interval, Trend, largest_constant
 from hbconv.containers.node import Node, container
 from hbconv.containers.nodes.column_wise import BetweenBounds, ColumnWise
 from hbconv.containers.schema import Type, as_float
@@ -17,7 +18,7 @@ from hbconv.containers.schema import Type, as_float
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, SparseRows, Value
 
-__all__ = ["FUNCTIONS", "Clip", "Map", "SoftThreshold"]
+__all__ = ["FUNCTIONS", "Clip", "Map", "RoundDecimals", "SoftThreshold"]
 
 
 Write = Callable[["Builder", "Value"], "Value"]
@@ -41,6 +42,118 @@ def _sublinear(b: Builder, x: Value) -> Value:
     return b.where(b.op("eq", x, zero), zero, b.op("log", x) + one)
 
 
+def _odd(function: Write) -> Write:
+    """Return the odd function that is another one above zero; zeros and NaN are their own."""
+
+    def write(b: Builder, x: Value) -> Value:
+        zero = b.constant(0.0, x.dtype)
+        value = function(b, b.op("abs", x))
+        return b.where(x > zero, value, b.where(x < zero, -value, x))
+
+    return write
+
+
+# From there on ``exp(-x)`` is below half a unit in the last place of ``exp(x)``.
+_ONE_SIDED = 22.0
+
+
+def _half_exp(b: Builder, size: Value) -> Value:
+    """``exp(size) / 2`` as a product of two roots, which overflows no earlier than the result."""
+    half = b.constant(0.5, size.dtype)
+    root = b.op("exp", half * size)
+    return half * root * root
+
+
+def _sinh(b: Builder, size: Value) -> Value:
+    """``(e + e / (e + 1)) / 2`` for ``e = expm1(size)``: no difference cancels."""
+    e = b.op("expm1", size)
+    one, half, end = (b.constant(value, size.dtype) for value in (1.0, 0.5, _ONE_SIDED))
+    return b.where(size < end, half * (e + e / (e + one)), _half_exp(b, size))
+
+
+def _cosh(b: Builder, x: Value) -> Value:
+    size = b.op("abs", x)
+    half, end = (b.constant(value, x.dtype) for value in (0.5, _ONE_SIDED))
+    e = b.op("exp", size)
+    # NaN is not below the end, and stays NaN in the other form.
+    return b.where(size < end, half * e + half / e, _half_exp(b, size))
+
+
+# From there on ``sqrt(x**2 + 1)`` rounds to x, and the square of x may overflow.
+_LARGE = 2.0**28
+
+
+def _log_of_double(b: Builder, size: Value) -> Value:
+    return b.op("log", size) + b.constant(math.log(2.0), size.dtype)
+
+
+def _arcsinh(b: Builder, size: Value) -> Value:
+    """``log(x + sqrt(x**2 + 1))``; by ``log1p``, so that small numbers keep their digits."""
+    one, end = (b.constant(value, size.dtype) for value in (1.0, _LARGE))
+    square = size * size
+    near = b.op("log1p", size + square / (one + b.op("sqrt", square + one)))
+    return b.where(size < end, near, _log_of_double(b, size))
+
+
+def _arccosh(b: Builder, x: Value) -> Value:
+    """``log(x + sqrt(x**2 - 1))``; by ``log1p``, so that numbers near 1 keep their digits."""
+    one, end, none = (b.constant(value, x.dtype) for value in (1.0, _LARGE, math.nan))
+    above = x - one
+    near = b.op("log1p", above + b.op("sqrt", above + above + above * above))
+    return b.where(x < one, none, b.where(x < end, near, _log_of_double(b, x)))
+
+
+def _arctanh(b: Builder, size: Value) -> Value:
+    """``log((1 + x) / (1 - x)) / 2``; by ``log1p``, in the form that rounds less below a half."""
+    one, half = (b.constant(value, size.dtype) for value in (1.0, 0.5))
+    double, rest = size + size, one - size
+    ratio = b.where(size < half, double + double * size / rest, double / rest)
+    return half * b.op("log1p", ratio)
+
+
+def _arccos(b: Builder, x: Value) -> Value:
+    """Take the arc sine off a quarter turn.
+
+    Beyond a half it is twice the arc sine of ``sqrt((1 - |x|) / 2)``, from 0 or from half a turn.
+    """
+    one, zero, half = (b.constant(value, x.dtype) for value in (1.0, 0.0, 0.5))
+    turn = np.array(math.pi, x.dtype)
+    # What the float nearest to half a turn leaves out counts in the last place of differences.
+    rest = math.pi - float(turn) + _REST_OF_HALF_TURN
+    half_turn, lost = b.constant(turn), b.constant(rest, x.dtype)
+    quarter, half_lost = b.constant(turn / 2), b.constant(rest / 2, x.dtype)
+    size = b.op("abs", x)
+    side = b.op("asin", b.op("sqrt", (one - size) * half))
+    beyond = b.where(x > zero, side + side, half_turn - (side + side - lost))
+    return b.where(size <= half, quarter - (b.op("asin", x) - half_lost), beyond)
+
+
+_REST_OF_HALF_TURN = 1.2246467991473532e-16
+"""Half a turn less the float64 nearest to it."""
+
+
+def _cbrt(b: Builder, size: Value) -> Value:
+    """Take the power 1/3, and one step of Newton's method: 1/3 is no float."""
+    third = b.constant(1.0 / 3.0, size.dtype)
+    root = b.op("pow", size, third)
+    better = root - (root - size / (root * root)) * third
+    return b.where(b.op("isinf", size), size, better)
+
+
+def _trunc(b: Builder, x: Value) -> Value:
+    return b.where(x < b.constant(0.0, x.dtype), b.op("ceil", x), b.op("floor", x))
+
+
+def _radians(b: Builder, x: Value) -> Value:
+    return x * b.constant(math.pi / 180.0, x.dtype)
+
+
+def _degrees(b: Builder, x: Value) -> Value:
+    # numpy divides in x's dtype, which gives another float32 than the quotient in float64.
+    half_turn, pi = (np.array(value, x.dtype) for value in (180.0, math.pi))
+    return x * b.constant(half_turn / pi)
+
+
 def _write(name: str) -> Write:
     """Return what writes the primitive of a name."""
     return lambda b, x: b.op(name, x)
@@ -48,6 +161,10 @@ def _write(name: str) -> Write:
 
 def _within_one(x: Interval) -> float:  # noqa: ARG001
     return 1.0
+
+
+def _within_two(x: Interval) -> float:  # noqa: ARG001
+    return 2.0
 
 
 def _one_larger(x: Interval) -> float:
@@ -85,6 +202,8 @@ class UnaryFunction:
         numpy computes it in ints where x is int.
     bound : callable or None
         Bounds its values by the interval of x; None if it does not.
+    jumps : bool
+        A last bit of x can make another whole number of it.
     """
 
     write: Write
@@ -94,9 +213,16 @@ class UnaryFunction:
     keeps_zero: bool = False
     keeps_ints: bool = False
     bound: Callable[[Interval], float | None] | None = None
+    jumps: bool = False
 
 
 _UP = Trend.RISES
+
+
+def _whole(write: Write) -> UnaryFunction:
+    """Return what is known of a function that rounds to whole numbers."""
+    return UnaryFunction(write, _UP, exact=True, keeps_zero=True, bound=_one_larger, jumps=True)
+
 
 FUNCTIONS: dict[str, UnaryFunction] = {
     "abs": UnaryFunction(
@@ -106,7 +232,13 @@ FUNCTIONS: dict[str, UnaryFunction] = {
         _write("neg"), Trend.FALLS, keeps_ints=True, exact=True, keeps_zero=True, bound=_one_larger
     ),
     "sign": UnaryFunction(
-        _write("sign"), _UP, exact=True, keeps_zero=True, keeps_ints=True, bound=_within_one
+        _write("sign"),
+        _UP,
+        exact=True,
+        keeps_zero=True,
+        keeps_ints=True,
+        bound=_within_one,
+        jumps=True,
     ),
     "square": UnaryFunction(
         lambda b, x: x * x, exact=True, keeps_zero=True, keeps_ints=True, bound=_square_bound
@@ -119,9 +251,19 @@ FUNCTIONS: dict[str, UnaryFunction] = {
         lambda b, x: b.constant(1.0, x.dtype) / x, Trend.FALLS, (0.0,), exact=True
     ),
     "relu": UnaryFunction(_write("relu"), _UP, exact=True, keeps_zero=True, bound=_one_larger),
-    "floor": UnaryFunction(_write("floor"), _UP, exact=True, keeps_zero=True, bound=_one_larger),
-    "ceil": UnaryFunction(_write("ceil"), _UP, exact=True, keeps_zero=True, bound=_one_larger),
-    "rint": UnaryFunction(_write("rint"), _UP, exact=True, keeps_zero=True, bound=_one_larger),
+    "floor": UnaryFunction(
+        _write("floor"), _UP, exact=True, keeps_zero=True, bound=_one_larger, jumps=True
+    ),
+    "ceil": UnaryFunction(
+        _write("ceil"), _UP, exact=True, keeps_zero=True, bound=_one_larger, jumps=True
+    ),
+    "rint": UnaryFunction(
+        _write("rint"), _UP, exact=True, keeps_zero=True, bound=_one_larger, jumps=True
+    ),
+    "trunc": _whole(_trunc),
+    "deg2rad": UnaryFunction(_radians, _UP, exact=True, keeps_zero=True, bound=_one_larger),
+    "rad2deg": UnaryFunction(_degrees, _UP, exact=True, keeps_zero=True),
+    "cbrt": UnaryFunction(_odd(_cbrt), _UP, keeps_zero=True, bound=_one_larger),
     "exp": UnaryFunction(_write("exp"), _UP),
     "exp2": UnaryFunction(lambda b, x: b.op("pow", b.constant(2.0, x.dtype), x), _UP),
     "expm1": UnaryFunction(_write("expm1"), _UP, keeps_zero=True),
@@ -134,6 +276,14 @@ FUNCTIONS: dict[str, UnaryFunction] = {
     "sin": UnaryFunction(_write("sin"), keeps_zero=True, bound=_within_one),
     "cos": UnaryFunction(_write("cos"), bound=_within_one),
     "tan": UnaryFunction(_write("tan"), keeps_zero=True),
+    "arcsin": UnaryFunction(_write("asin"), _UP, (-1.0, 1.0), keeps_zero=True),
+    "arccos": UnaryFunction(_arccos, Trend.FALLS, (-1.0, 1.0)),
+    "arctan": UnaryFunction(_write("atan"), _UP, keeps_zero=True, bound=_within_two),
+    "sinh": UnaryFunction(_odd(_sinh), _UP, keeps_zero=True),
+    "cosh": UnaryFunction(_cosh),
+    "arcsinh": UnaryFunction(_odd(_arcsinh), _UP, keeps_zero=True, bound=_one_larger),
+    "arccosh": UnaryFunction(_arccosh, _UP, (1.0,)),
+    "arctanh": UnaryFunction(_odd(_arctanh), _UP, (-1.0, 1.0), keeps_zero=True),
     "tanh": UnaryFunction(_write("tanh"), _UP, keeps_zero=True, bound=_within_one),
     "sigmoid": UnaryFunction(_write("sigmoid"), _UP, bound=_within_one),
     "erf": UnaryFunction(_write("erf"), _UP, keeps_zero=True, bound=_within_one),
@@ -157,6 +307,10 @@ class Map(ColumnWise):
     @property
     def inexact(self) -> bool:  # type: ignore[override]
         return not FUNCTIONS[self.function].exact
+
+    @property
+    def decides(self) -> bool:  # type: ignore[override]
+        return FUNCTIONS[self.function].jumps
 
     def trend(self, column: int) -> Trend:  # noqa: ARG002
         # The least int has no negative: it wraps around to itself.
@@ -184,6 +338,60 @@ class Map(ColumnWise):
         (rows,) = inputs
         keeps_zero = FUNCTIONS[self.function].keeps_zero
         return rows.with_weights(self.lower(b, rows.weights)) if keeps_zero else None
+
+
+@container
+class RoundDecimals(ColumnWise):
+    """``numpy.round``: round to so many decimals, halves to the even one, in x's dtype.
+
+    Numbers are multiplied by a power of ten, rounded to whole ones, and divided by it, as by
+    ``PyArray_Round`` of numpy. Below 0 decimals they are divided first, ints in float64.
+    """
+
+    x: Node
+    decimals: int
+
+    decides: ClassVar[bool] = True
+    trends: ClassVar[Trend] = Trend.RISES
+
+    def check(self) -> str | None:
+        if abs(self.decimals) > _MOST_DECIMALS:
+            return f"rounds to {self.decimals} decimals"
+        return "rounds bools" if self.x.type.dtype == "bool" else None
+
+    @property
+    def _keeps_ints(self) -> bool:
+        return self.x.type.dtype.startswith("int") and self.decimals >= 0
+
+    def interval(self, *inputs: Interval) -> Interval | None:
+        (x,) = inputs
+        if self.type.dtype not in LARGEST:
+            return None
+        factor = _power_of_ten(abs(self.decimals))
+        # A product that overflows stays infinite; what is rounded moves by less than the factor.
+        fits = x.bound * factor < LARGEST[self.type.dtype]
+        return x.within(2 * x.bound + factor) if fits else None
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        (x,) = inputs
+        if self._keeps_ints:
+            return x
+        wide = b.cast(x, as_float(x.dtype))
+        if self.decimals == 0:
+            return b.op("rint", wide)
+        factor = b.constant(_power_of_ten(abs(self.decimals)), wide.dtype)
+        if self.decimals > 0:
+            return b.op("rint", wide * factor) / factor
+        return b.cast(b.op("rint", wide / factor) * factor, self.type.dtype)
+
+
+_MOST_DECIMALS = 308
+"""Beyond, the power of ten is no float."""
+
+
+def _power_of_ten(exponent: int) -> float:
+    """Multiply by ten so often, as numpy does: from 23 on, other floats than the nearest."""
+    return math.prod([10.0] * exponent)
 
 
 @container

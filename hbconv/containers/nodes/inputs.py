@@ -16,8 +16,9 @@ from hbconv.array import Array
 from hbconv.containers.extractors import Buckets, Extractor, Texts
 from hbconv.containers.interval import FINITE, LARGEST, LARGEST_INT, Interval, Trend
 from hbconv.containers.node import Node, container, container_base
-from hbconv.containers.nodes.wiring import Cast
+from hbconv.containers.nodes.wiring import Cast, Concat
 from hbconv.containers.schema import Schema, Type
+from hbconv.containers.text_edits import LOW_BITS, SCALES, EditedVocabulary, TextEdit
 from hbconv.containers.vocabulary import DateCodes, Vocabulary
 from hbconv.errors import UnsupportedError
 
@@ -35,6 +36,7 @@ __all__ = [
     "Hashed",
     "Hashes",
     "KeepText",
+    "TextNumber",
     "Vocabulary",
 ]
 
@@ -161,12 +163,16 @@ class Codes(Node):
     """Read a text column as int32 codes of a vocabulary, -1 for an unknown value.
 
     ``HashCodes`` knows every value, and ``DateCodes`` every date. The host makes the codes; an
-    ONNX file makes those of texts in its graph.
+    ONNX file makes those of texts in its graph. Those of an ``EditedVocabulary`` are made of edited
+    texts, by the host alone.
     """
 
     schema: Schema
     column: int
     vocabulary: Vocabulary | Hashes | HashCodes | DateCodes
+
+    def check(self) -> str | None:
+        return self.vocabulary.misfit if isinstance(self.vocabulary, EditedVocabulary) else None
 
     @property
     def columns(self) -> tuple[int, ...]:
@@ -179,6 +185,44 @@ class Codes(Node):
 
     def infer(self) -> Type:
         return Type(1, "int32")
+
+
+@container
+class TextNumber(Node):
+    """Join the parts of the number that Python reads in an edited text, in float64.
+
+    Codes are ints, so the host gives a whole number of 53 bits in two halves, and the place of a
+    power of two by which it is multiplied: all steps are exact. A text that is missing, or no
+    number, gives NaN.
+    """
+
+    x: Node
+
+    @staticmethod
+    def of(schema: Schema, column: int, edits: tuple[TextEdit, ...] = ()) -> TextNumber:
+        """Read the number of a text column after some edits."""
+        parts = (
+            Codes(schema, column, EditedVocabulary((), edits=(*edits, TextEdit(part))))
+            for part in ("float_high", "float_low", "float_scale")
+        )
+        return TextNumber(Concat(tuple(parts)))
+
+    def check(self) -> str | None:
+        return None if self.x.type == Type(3, "int32") else "joins other parts than three ints"
+
+    def infer(self) -> Type:
+        return Type(1, "float64")
+
+    def lower(self, b: Builder, *inputs: Value) -> Value:
+        high, low, place = (b.take(inputs[0], [part]) for part in range(3))
+        number = b.cast(high, "float64") * b.constant(2.0**LOW_BITS, "float64") + b.cast(
+            low, "float64"
+        )
+        # A code of -1 is a missing text, and a file may hold any.
+        last = b.constant(len(SCALES) - 1, "int32")
+        is_place = (place >= b.constant(0, "int32")) & (place <= last)
+        scale = b.lookup(b.constant(np.array(SCALES)), b.where(is_place, place, last))
+        return number * scale
 
 
 @container

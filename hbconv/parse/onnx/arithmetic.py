@@ -23,16 +23,19 @@ from hbconv.containers import (
     Compare,
     Concat,
     ConstantRows,
+    Fmod,
     IsMissing,
     IsOutside,
     Map,
     Maximum,
+    Minimum,
     Multiply,
     Node,
     Not,
     Power,
     Quotient,
     Relation,
+    Remainder,
     Select,
 )
 from hbconv.containers.schema import MOST_EXACT_INT
@@ -112,10 +115,7 @@ def _divide_ints(op: OnnxOperator, x: Node, y: Node) -> Node:
                 IsOutside.of(ints, -limit, limit), f"{node_name} divides ints up to 2**53.", op.name
             )
         )
-    if isinstance(y, ConstantRows) and not y.values.data.all():
-        raise op.damaged("divides by 0")
-    if not isinstance(y, ConstantRows):
-        op.checks.append(Check(Compare.of(y, "eq", 0), f"{node_name} divides by 0.", op.name))
+    _refuse_zeros(op, y, "Div")
     quotient = Quotient((Cast(x, "float64"), Cast(y, "float64")))
     if x.type.dtype == "int32":
         beyond = IsOutside.of(quotient, *ends_of("int32"))
@@ -139,6 +139,31 @@ def read_arithmetic(op: OnnxOperator) -> RowTensor:
     return shape.of(ARITHMETIC[op.kind](op, x, y))
 
 
+@entrywise("Mod")
+def read_rest(op: OnnxOperator) -> RowTensor:
+    """Take the rest of a division: of ints rounded down, of floats rounded toward zero."""
+    refuse_narrow(op)
+    operands, shape = broadcast(op, (0, 1))
+    x, y = (constant_node(op, operand) for operand in operands)
+    is_float = x.type.dtype.startswith("float")
+    toward_zero = op.get("fmod", 0)
+    if toward_zero != is_float:
+        raise op.refuse("fmod", toward_zero, "hbconv handles 1 of floats, and 0 of ints.")
+    if is_float:
+        return shape.of(Fmod(x, y))
+    _refuse_zeros(op, y, "Mod")
+    return shape.of(Remainder(x, y))
+
+
+def _refuse_zeros(op: OnnxOperator, y: Node, kind: str) -> None:
+    """Refuse ints to divide by that are zero: they end the process of onnxruntime."""
+    if not isinstance(y, ConstantRows):
+        message = f"{kind} (node {op.name!r:.100}) divides by 0."
+        op.checks.append(Check(Compare.of(y, "eq", 0), message, op.name))
+    elif not y.values.data.all():
+        raise op.damaged("divides by 0")
+
+
 @entrywise("Sum", "Mean")
 def read_sum(op: OnnxOperator) -> RowTensor:
     """Add tensors up."""
@@ -154,9 +179,7 @@ def read_extreme(op: OnnxOperator) -> RowTensor:
     nodes = [constant_node(op, x) for x in operands]
     if len(nodes) == 1:
         return shape.of(nodes[0])
-    if op.kind == "Max":
-        return shape.of(Maximum(tuple(nodes)))
-    return shape.of(Map(Maximum(tuple(Map(x, "neg") for x in nodes)), "neg"))
+    return shape.of((Maximum if op.kind == "Max" else Minimum)(tuple(nodes)))
 
 
 @entrywise("Pow")
@@ -251,7 +274,9 @@ def split_operands(x: Operand, y: Operand) -> tuple[Node, Numbers]:
 
 FUNCTIONS = {
     "Abs": "abs", "Neg": "neg", "Sign": "sign", "Sqrt": "sqrt", "Exp": "exp", "Log": "log",
-    "Sin": "sin", "Cos": "cos", "Tan": "tan", "Tanh": "tanh", "Sigmoid": "sigmoid",
+    "Sin": "sin", "Cos": "cos", "Tan": "tan", "Asin": "arcsin", "Acos": "arccos", "Atan": "arctan",
+    "Sinh": "sinh", "Cosh": "cosh", "Tanh": "tanh", "Asinh": "arcsinh", "Acosh": "arccosh",
+    "Atanh": "arctanh", "Sigmoid": "sigmoid",
     "Relu": "relu", "Erf": "erf", "Floor": "floor", "Ceil": "ceil", "Round": "rint",
     "Reciprocal": "reciprocal",
 }  # fmt: skip

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.containers import Missing, Vocabulary, missing_of
+from hbconv.containers import EditedVocabulary, Missing, Vocabulary, missing_of
 from hbconv.errors import InputError, shown
 
 __all__ = ["NULL", "Categories", "Null", "Text", "addresses", "encode", "has_arrow"]
@@ -103,7 +103,10 @@ def encode(
         return np.take(np.append(codes, null), column.codes)
     values = column.values if isinstance(column, Text) else column
     if not isinstance(values, np.ndarray):
-        return _encode_arrow(
+        encode_values = (
+            _encode_edited if isinstance(vocabulary, EditedVocabulary) else _encode_arrow
+        )
+        return encode_values(
             values,
             vocabulary,
             _null_code(column.null, vocabulary) if isinstance(column, Text) else UNKNOWN,
@@ -113,6 +116,7 @@ def encode(
         and values.dtype.itemsize
         and has_arrow()
         and vocabulary.blank == UNKNOWN
+        and not isinstance(vocabulary, EditedVocabulary)
     ):
         return _encode_fixed(values, vocabulary)
     # Without Arrow, or where blanks count, texts are looked up one by one.
@@ -226,6 +230,17 @@ def _encode_arrow(values: Any, vocabulary: Vocabulary, null: int) -> npt.NDArray
     if values.null_count == 0 or null == UNKNOWN:
         return found_codes
     return np.where(np.asarray(pc.is_null(values)), np.int32(null), found_codes)
+
+
+def _encode_edited(values: Any, vocabulary: Vocabulary, null: int) -> npt.NDArray[np.int32]:
+    """Look each distinct text up once; the null's code is last, where place -1 finds it."""
+    import pyarrow as pa
+
+    whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    distinct = whole.dictionary_encode()
+    texts = np.array([*distinct.dictionary.to_pylist(), ""], dtype=object)[:-1]
+    codes = np.append(_look_up(texts, vocabulary), np.int32(null))
+    return np.take(codes, np.asarray(distinct.indices.fill_null(-1)))
 
 
 def _with_blank(

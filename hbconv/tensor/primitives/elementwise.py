@@ -47,6 +47,26 @@ def erf(x: NumpyArray) -> NumpyArray:
     return values
 
 
+def fmod(x: NumpyArray, y: NumpyArray) -> NumpyArray:
+    """Return the rest of ``x / y`` rounded toward zero: exact, with the sign of x.
+
+    That of an int by zero is 0; of a float, NaN.
+    """
+    with np.errstate(all="ignore"):
+        return np.asarray(np.fmod(x, y))
+
+
+def trunc_divide(x: NumpyArray, y: NumpyArray) -> NumpyArray:
+    """Divide ints and round toward zero; a quotient by zero is 0.
+
+    The least int by -1 is itself.
+    """
+    with np.errstate(all="ignore"):
+        # numpy rounds down, which is one too few where the rest has another sign than y.
+        below = np.floor_divide(x, y)
+        return np.asarray(below + ((np.remainder(x, y) != 0) & (below < 0)))
+
+
 def relu(x: NumpyArray) -> NumpyArray:
     """Compute ``max(x, 0)``."""
     return np.maximum(x, 0)
@@ -86,6 +106,7 @@ TRANSCENDENTAL: Functions = {
     "cos": np.cos,
     "tan": np.tan,
     "asin": np.arcsin,
+    "atan": np.arctan,
     "tanh": np.tanh,
     "sigmoid": sigmoid,
     "erf": erf,
@@ -121,6 +142,8 @@ def define_all(functions: Functions, infer: TypeRule, kind: OpKind = OpKind.ARIT
 define_all(TRANSCENDENTAL, elementwise(FLOATS), OpKind.TRANSCENDENTAL)
 define_all(ROUNDING, elementwise(FLOATS))
 define_all({"relu": relu, "div": np.divide}, elementwise(FLOATS))
+define_all({"fmod": fmod}, elementwise(NUMBERS), OpKind.TRANSCENDENTAL)
+define_all({"trunc_divide": trunc_divide}, elementwise(INTS))
 define_all({"isnan": np.isnan, "isinf": np.isinf}, elementwise(FLOATS, "bool"))
 define_all(ARITHMETIC, elementwise(NUMBERS))
 define_all(ORDER, elementwise(NUMBERS, "bool"))

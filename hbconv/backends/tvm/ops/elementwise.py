@@ -118,6 +118,31 @@ def shift(operator: Callable[[Any, Any], Any], beyond: Callable[[Kind, Any], Any
     return by_kind(expression)
 
 
+def fmod(k: Kernel, out: Place, x: Place, y: Place) -> None:
+    """Emit the rest of a division; by a zero or minus one an int has none."""
+    if out.dtype not in BITS:
+        library("fmod")(k, out, x, y)
+        return
+
+    def rest(kind: Kind, a: Any, b: Any) -> Any:
+        trivial, divisor = whole_divisor(kind, b)
+        return select(trivial, kind.number(0), tirx.truncmod(a, divisor))
+
+    by_kind(rest)(k, out, x, y)
+
+
+def trunc_divide(kind: Kind, a: Any, b: Any) -> Any:
+    """Return the quotient of ints, rounded toward zero; 0 by a zero."""
+    trivial, divisor = whole_divisor(kind, b)
+    return select(trivial, a * b, tirx.truncdiv(a, divisor))
+
+
+def whole_divisor(kind: Kind, b: Any) -> tuple[Any, Any]:
+    """Return where a divisor is 0 or -1, and it with 1 there: processors trap at both."""
+    trivial = tirx.EQ(b, kind.number(0)) | tirx.EQ(b, kind.number(-1))
+    return trivial, select(trivial, kind.number(1), b)
+
+
 def product(kind: Kind, a: Any, b: Any) -> Any:
     """Multiply and round: the fence keeps LLVM from fusing the product with an addition."""
     if not kind.floating:
@@ -176,7 +201,7 @@ def cast(k: Kernel, out: Place, x: Place, dtype: str) -> None:
 
 
 EMITTERS: dict[str, Emitter] = {
-    **{name: library(name) for name in ("tan", "asin")},
+    **{name: library(name) for name in ("tan", "asin", "atan")},
     "pow": power,
     "sqrt": plain(tirx.sqrt),
     "floor": plain(tirx.floor),
@@ -192,6 +217,8 @@ EMITTERS: dict[str, Emitter] = {
     "sub": plain(lambda a, b: a - b),
     "mul": by_kind(product),
     "div": plain(tirx.Div),
+    "fmod": fmod,
+    "trunc_divide": by_kind(trunc_divide),
     "minimum": by_kind(smaller),
     "maximum": by_kind(larger),
     # A bool is a byte of 0 or 1, so this stays one.

@@ -14,7 +14,18 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array
-from hbconv.containers import Bins, Codes, Columns, FindCode, HashCodes, Hashes, Node, Schema, Trend
+from hbconv.containers import (
+    Bins,
+    Codes,
+    Columns,
+    EditedVocabulary,
+    FindCode,
+    HashCodes,
+    Hashes,
+    Node,
+    Schema,
+    Trend,
+)
 from hbconv.containers.vocabulary import DateCodes
 from hbconv.tensor import Builder, TensorProgram
 from hbconv.tensor.program import evaluate
@@ -433,6 +444,8 @@ def codes_of(ref: Ref) -> tuple[int, int] | None:
         vocabulary = node.vocabulary
         # They may be any int32, too many to enumerate.
         if isinstance(vocabulary, DateCodes | HashCodes):
+            return None
+        if isinstance(vocabulary, EditedVocabulary) and vocabulary.counts:
             return None
         if isinstance(vocabulary, Hashes):
             return -1, len(vocabulary.values) - 1

@@ -58,6 +58,19 @@ def test_transforms_of_one_prediction(transform: str):
         require_as_runtime(trees.regressor(1, post_transform=transform), trees.rows())
 
 
+@pytest.mark.parametrize(
+    "kind", ["Asin", "Acos", "Atan", "Sinh", "Cosh", "Asinh", "Acosh", "Atanh"]
+)
+def test_functions_of_angles(kind: str):
+    require_as_runtime(model_of(kind), PLAIN)
+    require_as_runtime(model_of(kind), HARD / 100)
+
+
+def test_rests_of_floats_have_the_sign_of_the_number():
+    by = np.array([0.3, -0.7, 2.5], np.float32)
+    require_as_runtime(model_of("Mod", by=by, fmod=1), np.concatenate([PLAIN, HARD]))
+
+
 @pytest.mark.parametrize("number", range(5))
 def test_numbers_of_transforms(number: int):
     require_as_runtime(trees.ensemble(2, post_transform=number), trees.rows())

@@ -74,6 +74,26 @@ def test_ints_are_divided_by_ints_of_the_rows() -> None:
         converted.run(None, {"X": np.array([[2**53 + 1, 1]])})
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_rests_of_ints_have_the_sign_of_the_divisor(dtype: type[np.generic], backend: str) -> None:
+    by = np.array([2, -3, 7, -(2**31)], dtype)
+    kind = TensorProto.INT32 if dtype is np.int32 else TensorProto.INT64
+    model = model_of([("Mod", ["X", "by"], "y", {})], {"by": by}, kind, 4)
+    require_as_runtime(model, ints(dtype, 4), backend)
+
+
+def test_rests_of_no_number_are_refused() -> None:
+    """The first ends the process of onnxruntime, and the second is none of its operators."""
+    model = model_of([("Mod", ["X", "X"], "y", {})], {}, TensorProto.INT64, 2)
+    converted = hbconv.convert(model, backend="reference")
+    with pytest.raises(hbconv.InputError, match=r"Mod .* divides by 0"):
+        converted.run(None, {"X": np.array([[1, 0]])})
+    model = model_of([("Mod", ["X", "X"], "y", {})], {}, TensorProto.FLOAT, 2)
+    with pytest.raises(hbconv.UnsupportedError, match="fmod=0"):
+        hbconv.convert(model)
+
+
 def test_a_quotient_beyond_its_type_is_refused() -> None:
     """It ends the process of onnxruntime, so that it is not asked."""
     steps = [("Div", ["X", "by"], "y", {})]

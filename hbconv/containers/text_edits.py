@@ -1,0 +1,321 @@
+"""Edits of texts: what a source makes of a raw text before it looks it up, counts it or tests it.
+
+They are methods of Python's ``str``. The host applies them once to each distinct text of a column,
+and the program is given what comes out as a code (``EditedVocabulary``).
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+
+from hbconv.containers.vocabulary import CodeTable, Vocabulary
+from hbconv.errors import InputError
+
+__all__ = ["EDITS", "ENDS", "LOW_BITS", "SCALES", "EditedVocabulary", "TextEdit"]
+
+Argument = str | int | None
+
+
+def _pick(text: str, separator: str | None, place: int, most: int = -1) -> str | None:
+    """Return one of the parts between separators; None where there are fewer."""
+    parts = text.split(separator, most)
+    return parts[place] if -len(parts) <= place < len(parts) else None
+
+
+def _slice(text: str, start: int | None, stop: int | None, step: int | None = None) -> str:
+    return text[start:stop:step]
+
+
+def _strip(text: str, characters: str | None = None) -> str:
+    return text.strip(characters)
+
+
+def _lstrip(text: str, characters: str | None = None) -> str:
+    return text.lstrip(characters)
+
+
+def _rstrip(text: str, characters: str | None = None) -> str:
+    return text.rstrip(characters)
+
+
+def _replace(text: str, old: str, new: str, most: int = -1) -> str:
+    return text.replace(old, new, most)
+
+
+def _zfill(text: str, width: int) -> str:
+    return text.zfill(width)
+
+
+def _enclose(text: str, before: str, after: str) -> str:
+    return before + text + after
+
+
+def _removeprefix(text: str, prefix: str) -> str:
+    return text.removeprefix(prefix)
+
+
+def _removesuffix(text: str, suffix: str) -> str:
+    return text.removesuffix(suffix)
+
+
+def _length(text: str) -> int:
+    return len(text)
+
+
+def _count(text: str, part: str) -> int:
+    return text.count(part)
+
+
+def _find(text: str, part: str) -> int:
+    return text.find(part) + 1
+
+
+def _contains(text: str, part: str) -> int:
+    return part in text
+
+
+def _startswith(text: str, prefix: str) -> int:
+    return text.startswith(prefix)
+
+
+def _endswith(text: str, suffix: str) -> int:
+    return text.endswith(suffix)
+
+
+def _is_float(text: str) -> int:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _float_high(text: str) -> int:
+    return _parts(text)[0]
+
+
+def _float_low(text: str) -> int:
+    return _parts(text)[1]
+
+
+def _float_scale(text: str) -> int:
+    return _parts(text)[2]
+
+
+LOW_BITS = 26
+"""Bits of the low half of a whole number of 53."""
+LEAST_EXPONENT = -1074
+"""Exponent of the smallest float64."""
+SCALES = (
+    *(math.ldexp(1.0, exponent) for exponent in range(LEAST_EXPONENT, 972)),
+    math.inf, -0.0, math.nan,
+)  # fmt: skip
+"""What a whole number of 53 bits is multiplied by: each float64 is such a product, exactly."""
+
+
+@lru_cache(maxsize=4096)
+def _parts(text: str) -> tuple[int, int, int]:
+    """Return the high and the low half of a whole number, and a place in ``SCALES``.
+
+    Their product is the number that Python reads in a text: NaN where it reads none.
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    infinite, negative_zero, missing = (len(SCALES) - back for back in (3, 2, 1))
+    if math.isnan(number):
+        return 0, 1, missing
+    if math.isinf(number):
+        return (0, 1, infinite) if number > 0 else (-1, (1 << LOW_BITS) - 1, infinite)
+    if number == 0 and math.copysign(1.0, number) < 0:
+        return 0, 1, negative_zero
+    fraction, exponent = math.frexp(number)
+    place = max(exponent - 53 - LEAST_EXPONENT, 0)
+    # Of a denormal number the last bits are zeros, which the scale lacks.
+    whole = int(math.ldexp(fraction, exponent - place - LEAST_EXPONENT))
+    return whole >> LOW_BITS, whole & ((1 << LOW_BITS) - 1), place
+
+
+def _lower(text: str) -> str:
+    return text.lower()
+
+
+def _upper(text: str) -> str:
+    return text.upper()
+
+
+def _title(text: str) -> str:
+    return text.title()
+
+
+def _capitalize(text: str) -> str:
+    return text.capitalize()
+
+
+EDITS: dict[str, Callable[..., str | None]] = {
+    "lower": _lower, "upper": _upper, "title": _title, "capitalize": _capitalize,
+    "strip": _strip, "lstrip": _lstrip, "rstrip": _rstrip,
+    "removeprefix": _removeprefix, "removesuffix": _removesuffix,
+    "replace": _replace, "zfill": _zfill, "enclose": _enclose, "slice": _slice, "pick": _pick,
+}  # fmt: skip
+"""Functions of a text that make another; None is a missing one."""
+ENDS: dict[str, Callable[..., int]] = {
+    "length": _length, "count": _count, "find": _find,
+    "is_float": _is_float, "float_high": _float_high, "float_low": _float_low,
+    "float_scale": _float_scale,
+    "contains": _contains, "startswith": _startswith, "endswith": _endswith,
+}  # fmt: skip
+"""Functions of a text that make a number of it, or a test: 1 where it holds, else 0.
+
+``find`` counts the characters up to where a part begins, itself included: 0 where there is none.
+The three parts of a float are those that ``TextNumber`` joins.
+"""
+
+_FUNCTIONS: dict[str, Callable[..., str | int | None]] = {**EDITS, **ENDS}
+_MOST_EDITS = 64
+_WIDEST = 4096
+"""Characters that an edit may add in one place; a file may hold any number."""
+_LONGEST = 1 << 24
+"""Characters of an edited text, since edits of a file may make it longer and longer."""
+
+
+@dataclass(frozen=True)
+class TextEdit:
+    """One edit: an entry of ``EDITS`` or ``ENDS``, and its arguments behind the text.
+
+    Examples
+    --------
+    >>> TextEdit("pick", ("-", 1)).apply("a-b"), TextEdit("zfill", (3,)).apply("7")
+    ('b', '007')
+    >>> TextEdit("pick", ("-", 2)).apply("a-b") is None, TextEdit("length").apply("abc")
+    (True, 3)
+    """
+
+    name: str
+    arguments: tuple[Argument, ...] = ()
+
+    @property
+    def ends(self) -> bool:
+        """Whether it makes a number."""
+        return self.name in ENDS
+
+    @property
+    def misfit(self) -> str | None:
+        """Why it is none; None where it is one."""
+        if self.name not in _FUNCTIONS:
+            return f"edits texts by {self.name:.50}, which is none"
+        try:
+            bound = inspect.signature(_FUNCTIONS[self.name]).bind("", *self.arguments)
+        except TypeError:
+            return f"edits texts by {self.name} with {len(self.arguments)} arguments"
+        parameters = inspect.signature(_FUNCTIONS[self.name]).parameters
+        fits = all(
+            _fits(value, str(parameters[name].annotation))
+            for name, value in bound.arguments.items()
+        )
+        return None if fits else f"edits texts by {self.name} with arguments of other types"
+
+    def apply(self, text: str) -> str | int | None:
+        """Edit a text.
+
+        Raises
+        ------
+        InputError
+            The edited text is too long.
+        """
+        value = _FUNCTIONS[self.name](text, *self.arguments)
+        if isinstance(value, str) and len(value) > _LONGEST:
+            raise InputError(
+                f"A text of {len(text):,} characters grows beyond {_LONGEST:,} by {self.name}. "
+                "Pass shorter texts."
+            )
+        return value
+
+
+def _fits(value: Argument, annotation: str) -> bool:
+    """Whether an argument has a type of an annotation, and adds no more than a text may."""
+    if value is None:
+        return "None" in annotation
+    if isinstance(value, str):
+        return "str" in annotation and len(value) <= _WIDEST
+    return "int" in annotation and type(value) is int and abs(value) <= _WIDEST
+
+
+@dataclass(frozen=True)
+class EditedVocabulary(Vocabulary):
+    """Known texts and their codes, where a text is edited first.
+
+    If the last edit makes a number, that is the code, and ``values`` are empty. A text of which an
+    edit makes a missing one has the code ``nan``.
+
+    Parameters
+    ----------
+    edits : tuple of TextEdit
+        They follow one another. Only the last may make a number.
+
+    Examples
+    --------
+    >>> known = EditedVocabulary(("a", "b"), nan=2, edits=(TextEdit("strip"), TextEdit("lower")))
+    >>> [known.codes[value] for value in (" A", "b", "c", float("nan"))]
+    [0, 1, -1, 2]
+    >>> EditedVocabulary((), edits=(TextEdit("length"),)).codes["abc"]
+    3
+    """
+
+    edits: tuple[TextEdit, ...] = field(default=(), kw_only=True)
+
+    @cached_property
+    def codes(self) -> CodeTable:
+        """Codes by raw value; texts are edited each time, since most may differ."""
+        return _EditedCodes(self)
+
+    @property
+    def counts(self) -> bool:
+        """Whether the codes are numbers that the last edit makes."""
+        return bool(self.edits) and self.edits[-1].ends
+
+    @property
+    def misfit(self) -> str | None:
+        """Why the edits are none; None where they are some."""
+        if len(self.edits) > _MOST_EDITS or any(edit.ends for edit in self.edits[:-1]):
+            return "edits texts too often, or behind a number"
+        if self.counts and self.values:
+            return "looks up a number of a text"
+        return next((edit.misfit for edit in self.edits if edit.misfit), None)
+
+    def code_of_text(self, text: str) -> int:
+        """Return the code of a raw text."""
+        value: str | int | None = text
+        for edit in self.edits:
+            if not isinstance(value, str):
+                return self.nan
+            value = edit.apply(value)
+        if value is None:
+            return self.nan
+        return self._places.get(value, -1) if isinstance(value, str) else int(value)
+
+    @cached_property
+    def _places(self) -> dict[object, int]:
+        return {value: code for code, value in enumerate(self.values)}
+
+    def __str__(self) -> str:
+        edits = ", ".join(edit.name for edit in self.edits)
+        return edits if self.counts else f"{len(self.values)} categories by {edits}"
+
+
+class _EditedCodes(CodeTable):
+    def __init__(self, vocabulary: EditedVocabulary) -> None:
+        # No value is known before it is edited.
+        super().__init__(Vocabulary((), vocabulary.none, vocabulary.nan, vocabulary.na))
+        self._vocabulary = vocabulary
+        self._code_of_text = vocabulary.code_of_text
+
+    def __missing__(self, value: object) -> int:
+        if isinstance(value, str):
+            return self._code_of_text(value)
+        return super().__missing__(value)
