@@ -32,6 +32,7 @@ from hbconv.containers.nodes.codes import (
 from hbconv.containers.nodes.column_wise import Select
 from hbconv.containers.nodes.conditions import (
     AreBools,
+    AreNarrow,
     Choose,
     IsOtherDtype,
     IsOutside,
@@ -137,6 +138,7 @@ __all__ = [
     "Affine",
     "Angle",
     "AreBools",
+    "AreNarrow",
     "ArgMax",
     "Barycentric",
     "Beside",
