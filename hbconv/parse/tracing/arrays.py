@@ -75,14 +75,30 @@ REDUCTIONS: dict[np.ufunc, str] = {
 """Universal functions whose ``reduce`` is one of these."""
 
 
+def _arrays_in(value: Any) -> Any:
+    """Return series and frames in a value as arrays."""
+    if isinstance(value, dict):
+        return {key: _arrays_in(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(_arrays_in, value))
+    return value.to_numpy() if getattr(value, "leads", False) else value
+
+
 def call_function(name: str, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
-    """Call the double of a function of numpy.
+    """Call the double of a function of numpy, to which series and frames are arrays.
 
     Raises
     ------
     FunctionRefusal
         It has none, or not with these arguments.
     """
+    led = next((x for x in args[:1] if getattr(x, "leads", False)), None)
+    if led is not None and name in ("clip", "round", "around"):
+        # These call the method of what they are given.
+        return getattr(led, name.removeprefix("a") if name == "around" else name)(
+            *args[1:], **keywords
+        )
+    args, keywords = _arrays_in(list(args)), _arrays_in(dict(keywords))
     function = FUNCTIONS.get(name)
     if function is None:
         refuse(
@@ -254,6 +270,9 @@ class _Rows(Traced):
         self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **keywords: Any
     ) -> Any:
 
+        leader = next((x for x in inputs if getattr(x, "leads", False)), None)
+        if leader is not None and not getattr(self, "leads", False):
+            return leader.__array_ufunc__(ufunc, method, *inputs, out=out, **keywords)
         if method == "reduce" and ufunc in REDUCTIONS:
             return call_function(REDUCTIONS[ufunc], inputs, keywords)
         if method != "__call__":

@@ -9,12 +9,23 @@ from typing import Any
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import AreNarrow, Cast, Columns, IsOtherDtype, Node, Schema, Select, rewrite
+from hbconv.containers import (
+    AreNarrow,
+    Cast,
+    Columns,
+    IsOtherDtype,
+    Node,
+    Output,
+    Schema,
+    Select,
+    rewrite,
+)
 from hbconv.parse.common.members import is_frame
 from hbconv.parse.step import Step
 from hbconv.parse.tracing.arrays import ColumnMemory, TracedMatrix, TracedVector
 from hbconv.parse.tracing.judge import find_difference, retyped
-from hbconv.parse.tracing.rebuild import Rebuilder
+from hbconv.parse.tracing.rebuild import run_function
+from hbconv.parse.tracing.tables import trace_table
 from hbconv.parse.tracing.trace import FunctionRefusal, Trace, refuse, tracing
 
 __all__ = ["trace_function"]
@@ -34,7 +45,7 @@ class _Traced:
 
 def trace_function(
     step: Step, parameter: str, x: Node, keywords: Mapping[str, Any] | None = None
-) -> Node:
+) -> Output:
     """Return what the function that a parameter holds makes of the rows of x.
 
     Rows of dtypes that it answers otherwise than the trace are refused.
@@ -47,8 +58,7 @@ def trace_function(
     func = getattr(step.estimator, parameter)
     keywords = dict(keywords or {})
     if is_frame(x):
-        hint = "hbconv follows functions of arrays, and this step is given a table."
-        raise step.refuse(parameter, func, hint)
+        return trace_table(step, parameter, x, keywords)
     if x.type.dtype == "string":
         raise step.refuse(parameter, func, "hbconv follows functions of numbers, and not of texts.")
     dtype = x.type.dtype if x.type.dtype in ("float32", "int64") else "float64"
@@ -61,27 +71,14 @@ def trace_function(
     for check, why in traced.checks:
         message = f"{why} The function of {step.name} ({step.place}) meets it, and hbconv refuses."
         step.check(_over(check, x), message)
-    return _over(traced.answer, x)
+    return Output(_over(traced.answer, x))
 
 
 def _run(func: Any, keywords: Mapping[str, Any], leaf: Columns) -> _Traced:
     """Run the function once over columns that record."""
     trace = Trace(leaf)
-    rebuilder = Rebuilder()
-    argument = TracedMatrix(ColumnMemory(leaf, is_argument=True))
     with tracing(trace):
-        function = rebuilder.stand_in("the function", func)
-        given = {name: rebuilder.stand_in(name, value) for name, value in keywords.items()}
-        try:
-            result = function(argument, **given)
-        except Exception as error:
-            if trace.refusal is None:
-                shown = " ".join(str(error).split())[:200]
-                refuse(f"raises {type(error).__name__} while it is traced: {shown}")
-        # A refusal that the function caught still holds.
-        if trace.refusal is not None:
-            raise trace.refusal
-        rebuilder.require_unchanged()
+        result = run_function(func, TracedMatrix(ColumnMemory(leaf, is_argument=True)), keywords)
         if not isinstance(result, TracedMatrix | TracedVector):
             refuse(f"returns {type(result).__name__}", "Return an array with a row for each row.")
     return _Traced(

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from hbconv.containers import (
     Affine,
     Bins,
+    Codes,
     Columns,
     Compare,
     ConstantRows,
@@ -29,9 +30,10 @@ from hbconv.containers import (
 from hbconv.containers.schema import WEAK_INT
 from hbconv.errors import HbconvError
 from hbconv.tensor import Builder
+from hbconv.tensor.builder import Value
 from hbconv.tensor.program import evaluate
 
-__all__ = ["draw_rows", "find_difference", "retyped"]
+__all__ = ["compute", "draw_rows", "find_difference", "find_slack", "find_special", "retyped"]
 
 Rows = npt.NDArray[Any]
 Function = Callable[[Rows], Any]
@@ -134,24 +136,44 @@ def find_special(nodes: Sequence[Node]) -> list[float]:
     return sorted(v for v in found if np.isfinite(v))[:200]
 
 
-def compute(nodes: Sequence[Node], rows: Rows) -> list[Rows]:
-    """Compute nodes over rows in numpy, as the reference does."""
+def compute(nodes: Sequence[Node], columns: Sequence[Rows]) -> list[Rows]:
+    """Compute nodes over columns in numpy, as the reference does; texts are looked up."""
     b = Builder()
-    x = b.input("x", _program_dtype(rows), rows.shape[1])
+    given: dict[str, Rows] = {}
+
+    def read(name: str, values: Rows) -> Value:
+        dtype = "int32" if name.startswith("c") else _program_dtype(values)
+        given[name] = values.reshape(-1, 1).astype(dtype)
+        return b.input(name, dtype, 1)
+
+    inputs: dict[str, Value] = {}
     values: dict[Node, Any] = {}
     for node in topological(tuple(nodes)):
         if isinstance(node, Columns):
-            values[node] = b.take(x, node.indices.data)
+            names = [f"x{j}" for j in node.columns]
+            for name, j in zip(names, node.columns, strict=True):
+                inputs[name] = inputs.get(name) or read(name, _numbers_of(columns[j]))
+            parts = [b.cast(inputs[name], node.type.dtype) for name in names]
+            values[node] = b.concat(parts)
+        elif isinstance(node, Codes):
+            known = node.vocabulary.codes  # type: ignore[union-attr]
+            codes = [known[value] for value in columns[node.column]]  # type: ignore[index]
+            values[node] = read(f"c{len(given)}", np.array(codes, np.int32))
         else:
             values[node] = node.lower(b, *(values[n] for n in node.inputs))
     program = b.program({f"y{i}": values[node] for i, node in enumerate(nodes)})
-    answers = evaluate(program, {"x": rows.astype(_program_dtype(rows))})
+    answers = evaluate(program, given)
     return [np.asarray(answers[f"y{i}"]) for i in range(len(nodes))]
+
+
+def _numbers_of(values: Rows) -> Rows:
+    """Return texts, of which only the number of rows is asked, as zeros."""
+    return values if values.dtype.kind in "biuf" else np.zeros(len(values))
 
 
 def _program_dtype(rows: Rows) -> str:
     name = rows.dtype.name
-    return name if name.startswith("float") or name == "bool_" else "int64"
+    return name if name.startswith("float") else "int64"
 
 
 def find_difference(
@@ -179,9 +201,9 @@ def find_difference(
         node, *conditions = retyped([answer, *checks], column_dtype)
         rows = draw_rows(width, dtype, find_special([node]))
         if conditions:
-            refused = np.concatenate(compute(conditions, rows), axis=1).any(axis=1)
+            refused = np.concatenate(compute(conditions, list(rows.T)), axis=1).any(axis=1)
             rows = rows[~refused]
-        (got,) = compute([node], rows)
+        (got,) = compute([node], list(rows.T))
     except HbconvError as error:
         return f"for {dtype}: {error}"
     got = got[:, 0] if vector else got
@@ -195,7 +217,7 @@ def find_difference(
             return want
         if not _equal(kept, given):
             return "it writes into its argument. Begin with X = X.copy()"
-        what = _compare(want, got[places], given, _slack(node))
+        what = _compare(want, got[places], given, find_slack(node))
         if what:
             return what
     return None
@@ -214,7 +236,7 @@ def _ask(function: Function, rows: Rows) -> tuple[Any, Rows]:
             return f"it raises {type(error).__name__} for some rows ({shown})", given
 
 
-def _slack(node: Node) -> float:
+def find_slack(node: Node) -> float:
     """Return the relative difference that numpy itself leaves open: of sums, and of functions."""
     nodes = topological((node,))
     if any(isinstance(n, Linear | GroupSums) for n in nodes):

@@ -13,8 +13,9 @@ import dis
 import functools
 import importlib
 import math
+import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -28,9 +29,11 @@ from hbconv.parse.tracing.arrays import (
     call_function,
     holds_traced,
 )
+from hbconv.parse.tracing.frame_functions import MAKERS_OF_FRAMES
+from hbconv.parse.tracing.frames import TracedFrame, TracedSeries
 from hbconv.parse.tracing.trace import RowCount, current_trace, refuse
 
-__all__ = ["Rebuilder"]
+__all__ = ["Rebuilder", "run_function"]
 
 _STATE = "A model holds no state: pass numbers, by kw_args or as defaults of its arguments."
 _CHANCE = "Its answer for a row is not the same each time."
@@ -94,8 +97,14 @@ _BUILTINS = (
 def _is_instance(x: Any, cls: Any) -> bool:
     """``isinstance``: what records is an array of numpy."""
     classes = cls if isinstance(cls, tuple) else (cls,)
+    if isinstance(x, TracedSeries):
+        real = sys.modules["pandas"].Series
+        return any(isinstance(c, type) and issubclass(real, c) for c in classes)
     if isinstance(x, TracedMatrix | TracedVector | Transposed):
         return any(isinstance(c, type) and issubclass(np.ndarray, c) for c in classes)
+    if isinstance(x, TracedFrame):
+        real = sys.modules["pandas"].DataFrame
+        return any(isinstance(c, type) and issubclass(real, c) for c in classes)
     if isinstance(x, RowCount):
         return any(isinstance(c, type) and issubclass(int, c) for c in classes)
     return isinstance(x, cls)
@@ -107,12 +116,14 @@ def _type(x: Any, *args: Any) -> Any:
         refuse("makes a class while it runs")
     if isinstance(x, RowCount):
         return int
+    if isinstance(x, TracedFrame | TracedSeries):
+        refuse("asks for the type of a table", "Use isinstance.")
     return np.ndarray if isinstance(x, TracedMatrix | TracedVector | Transposed) else type(x)
 
 
 def _length(x: Any) -> Any:
     """``len``: of rows it is their number."""
-    return x.shape[0] if isinstance(x, TracedMatrix | TracedVector) else len(x)
+    return x.shape[0] if isinstance(x, TracedMatrix | TracedVector | TracedFrame) else len(x)
 
 
 def _print(*_: object, **__: object) -> None:
@@ -184,6 +195,18 @@ def _of_constants(name: str, function: Callable[..., Any]) -> Callable[..., Any]
         if holds_traced([args, keywords]):
             refuse(f"calls {name} with rows", f"Use numpy.{function.__name__} of whole columns.")
         return function(*args, **keywords)
+
+    return call
+
+
+def _of_pandas(function: Any) -> Callable[..., Any]:
+    """Return the double of a function of pandas, of columns that record."""
+
+    @functools.wraps(function, updated=())
+    def call(*args: Any, **keywords: Any) -> Any:
+        if not holds_traced([args, keywords]):
+            refuse(f"calls pandas.{function.__name__} of constants", "Compute it when fitting.")
+        return MAKERS_OF_FRAMES[function.__name__](*args, **keywords)
 
     return call
 
@@ -288,6 +311,8 @@ class Rebuilder:
             return _of_numpy(f"numpy.{function.__name__}", function)
         if _impurity(module):
             return _refusing(name, f", which is {_impurity(module)}")
+        if top == "pandas" and function.__name__ in MAKERS_OF_FRAMES:
+            return _of_pandas(function)
         if top in ("numpy", "scipy", "pandas", "sklearn", "polars"):
             return _refusing(f"{module}.{function.__name__}")
         return self.rebuilt(function)
@@ -301,7 +326,8 @@ class Rebuilder:
             return cls
         if cls is np.ndarray or (issubclass(cls, Exception) and "__init__" not in vars(cls)):
             return cls
-        return _double_of_class(cls)
+        is_frame = cls.__name__ == "DataFrame" and cls.__module__.startswith("pandas")
+        return _double_of_class(cls, MAKERS_OF_FRAMES["DataFrame"] if is_frame else None)
 
     def _partial(self, value: functools.partial[Any]) -> Any:
         keywords = {key: self.stand_in(key, v) for key, v in value.keywords.items()}
@@ -421,11 +447,13 @@ class _ClassMeta(type):
         return refuse(f"uses {cls.__name__}.{name}", _STATE)
 
 
-def _double_of_class(cls: type) -> Any:
-    """Return a double of a class, which may be asked for instances and not called."""
+def _double_of_class(cls: type, make: Callable[..., Any] | None = None) -> Any:
+    """Return a double of a class, which may be asked for instances, and called to make what."""
 
-    def new(*_: object, **__: object) -> NoReturn:
-        refuse(f"makes an object of {cls.__name__}", _STATE)
+    def new(_: object, *args: Any, **keywords: Any) -> Any:
+        if make is not None:
+            return make(*args, **keywords)
+        return refuse(f"makes an object of {cls.__name__}", _STATE)
 
     return _ClassMeta(cls.__name__, (), {"real": cls, "__new__": new})
 
@@ -474,3 +502,28 @@ def _same(x: Any, y: Any) -> bool:
     if isinstance(x, set | frozenset):
         return bool(x == y)
     return len(x) == len(y) and all(a is b for a, b in zip(x, y, strict=True))
+
+
+def run_function(func: Any, argument: Any, keywords: Mapping[str, Any]) -> Any:
+    """Run a function, rebuilt, on an argument that records, and return what it returns.
+
+    Raises
+    ------
+    FunctionRefusal
+        Also where the function caught it.
+    """
+    rebuilder = Rebuilder()
+    function = rebuilder.stand_in("the function", func)
+    given = {name: rebuilder.stand_in(name, value) for name, value in keywords.items()}
+    trace = current_trace()
+    result = None
+    try:
+        result = function(argument, **given)
+    except Exception as error:
+        if trace.refusal is None:
+            shown = " ".join(str(error).split())[:200]
+            refuse(f"raises {type(error).__name__} while it is traced: {shown}")
+    if trace.refusal is not None:
+        raise trace.refusal
+    rebuilder.require_unchanged()
+    return result

@@ -11,6 +11,7 @@ from types import CodeType, FrameType
 from typing import NoReturn
 
 from hbconv.containers import Node
+from hbconv.parse.step import Step
 
 __all__ = ["ALONE", "FunctionRefusal", "RowCount", "Trace", "current_trace", "refuse", "tracing"]
 
@@ -43,6 +44,8 @@ class Trace:
     ----------
     x : Node
         What the function reads; it gives the number of rows to constants.
+    step : Step, optional
+        Of a table: reads texts of x.
     codes : set of code
         Code of the user, to name lines of.
     checks : list of (Node, str)
@@ -54,6 +57,7 @@ class Trace:
     """
 
     x: Node
+    step: Step | None = None
     codes: set[CodeType] = field(default_factory=set)
     checks: list[tuple[Node, str]] = field(default_factory=list)
     refusal: FunctionRefusal | None = None

@@ -424,4 +424,4 @@ def _apply_parameter(step: Step, parameter: str, keywords: str) -> Output:
             step.refuse_sparse(f"applies numpy.{func.__name__}, which takes no sparse matrix")
         return Output(Map(x, MAPPED[func]), sparse_form(step.x_sparse, layout, arrays=True))
     step.refuse_sparse("applies a function that is followed for arrays alone")
-    return Output(trace_function(step, parameter, x, given))
+    return trace_function(step, parameter, x, given)
