@@ -36,7 +36,7 @@ def test_an_unsupported_estimator():
 
 
 def test_an_unsupported_parameter():
-    estimator = make_pipeline(FunctionTransformer(lambda x: x + 1), Ridge()).fit(
+    estimator = make_pipeline(FunctionTransformer(lambda x: x - x[0]), Ridge()).fit(
         matrix(), matrix()[:, 0]
     )
     with pytest.raises(

@@ -41,6 +41,7 @@ from hbconv.containers.nodes.codes import (
 from hbconv.containers.nodes.column_wise import Select
 from hbconv.containers.nodes.conditions import (
     AreBools,
+    AreNarrow,
     Choose,
     IsOtherDtype,
     IsOutside,
@@ -159,6 +160,7 @@ __all__ = [
     "Angle",
     "Arctan2",
     "AreBools",
+    "AreNarrow",
     "ArgMax",
     "Barycentric",
     "Beside",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AreBools",
+    "AreNarrow",
     "Choose",
     "IsOtherDtype",
     "IsOutside",
@@ -166,6 +167,19 @@ class AreBools(_OfDtype):
 
     The source makes an array of bools of them, which it refuses. The host finds out when it reads
     the rows: programs take bools as ints.
+    """
+
+    @property
+    def never(self) -> bool:
+        return True
+
+
+@container
+class AreNarrow(_OfDtype):
+    """Whether some columns are bools, or ints of other types than int64: the condition of a check.
+
+    numpy computes with them in their own types, which wrap around. The host finds out when it reads
+    the rows: programs take them as int64.
     """
 
     @property

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.containers import (
     Affine,
+    Beside,
     Cast,
     Codes,
     Columns,
@@ -47,6 +48,7 @@ __all__ = [
     "columns_of_first",
     "find_source",
     "is_a",
+    "is_frame",
     "is_passthrough",
     "pass_on",
     "read_members",
@@ -196,6 +198,11 @@ def find_source(estimator: Any) -> str:
 def is_passthrough(estimator: object) -> bool:
     """Tell whether a step passes rows on as they are."""
     return estimator is None or (isinstance(estimator, str) and estimator == "passthrough")
+
+
+def is_frame(x: Node) -> bool:
+    """Whether the source hands x on as a frame of pandas, whose columns pass as they are."""
+    return isinstance(x, Beside) or (isinstance(x, Columns) and x.schema.named)
 
 
 def is_a(estimator: Any, kind: str) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
@@ -25,8 +26,9 @@ from hbconv.containers import (
     Schema,
     sparse_form,
 )
+from hbconv.errors import UnsupportedError
 from hbconv.names import EXPLANATIONS
-from hbconv.parse.common.members import columns_of_array, columns_of_first, is_passthrough
+from hbconv.parse.common.members import columns_of_array, columns_of_first, is_frame, is_passthrough
 from hbconv.parse.common.text_columns import refuse_na, text_column, with_nan, with_nulls
 from hbconv.parse.inverses import inverse_columns, inverts, numbers, read_inverse
 from hbconv.parse.registry import declared_columns, parses
@@ -54,13 +56,13 @@ def parse_pipeline(step: Step) -> dict[str, Output]:
     *before, (name, last) = step.estimator.steps
     output = Output(step.x, sparse_form(step.x_sparse, "kept", arrays=True))
     library = ""
-    for inner, estimator in before:
+    for place, (inner, estimator) in enumerate(before):
         if is_passthrough(estimator):
             continue
         sparse = output.returns_sparse
-        result = _read_transformer(step, estimator, output.node, inner, x_sparse=sparse).after(
-            output
-        )
+        with _offering_rest(place):
+            result = _read_transformer(step, estimator, output.node, inner, x_sparse=sparse)
+        result = result.after(output)
         chosen = output_library(estimator)
         output = replace(result, node=_hand_on(result.node, library, chosen))
         library = chosen
@@ -80,6 +82,25 @@ def parse_pipeline(step: Step) -> dict[str, Output]:
             "pipeline[-1] alone, and pipeline[:-1] for its rows.",
         )
     return passed
+
+
+@contextmanager
+def _offering_rest(place: int) -> Iterator[None]:
+    """Say of a step that is refused how the steps behind it are converted alone."""
+    try:
+        yield
+    except UnsupportedError as error:
+        # Of pipelines in pipelines the inner one says it.
+        if _REST in error.hint:
+            raise
+        rest = place + 1
+        way_out = f"{_REST}[{rest}:]), and give it what pipeline[:{rest}].transform(X) returns."
+        raise UnsupportedError(
+            error.estimator, error.step, error.parameter, error.value, f"{error.hint} {way_out}"
+        ) from error
+
+
+_REST = "Or convert the steps behind it: hbconv.convert(pipeline"
 
 
 def _columns_of_last(pipeline: Any, width: int) -> Schema:
@@ -155,19 +176,14 @@ def _read_transformer(
     """
     output = step.transform_output(transformer, x, name, x_sparse=x_sparse)
     library = output_library(transformer)
-    if library == "pandas" and not _is_frame(x):
+    if library == "pandas" and not is_frame(x):
         return replace(output, node=with_nan(output.node))
     if library != "polars":
         return output
-    if not _is_frame(x):
+    if not is_frame(x):
         why = f"The step {name!r} makes a frame of polars, which holds none among objects."
         refuse_na(step, output.node, why)
     return replace(output, node=with_nulls(output.node))
-
-
-def _is_frame(x: Node) -> bool:
-    """Whether the source hands x on as a frame of pandas, whose columns pass as they are."""
-    return isinstance(x, Beside) or (isinstance(x, Columns) and x.schema.named)
 
 
 def _hand_on(x: Node, previous: str, library: str) -> Node:

@@ -240,6 +240,7 @@ def _whole(reads: Reads, values: Any, dtype: np.dtype[Any]) -> Table:
         reads, dtypes, frozenset(range(len(dtypes))) if dtype == np.float16 else frozenset()
     )
     _refuse_bools(reads, frozenset(range(len(dtypes))) if dtype.kind == "b" else frozenset())
+    _refuse_narrow(reads, dict.fromkeys(range(len(dtypes)), dtype))
     padding = WRITTEN if reads.by_form and hasattr(values, "tocsr") else DENSE
     return Table(reads, values.shape[0], dtypes, values, padding=padding)
 
@@ -249,6 +250,14 @@ def _refuse_bools(reads: Reads, bools: frozenset[int]) -> None:
     message = next((text for columns, text in reads.bools if columns and columns <= bools), None)
     if message is not None:
         raise InputError(message)
+
+
+def _refuse_narrow(reads: Reads, dtypes: Mapping[int, np.dtype[Any]]) -> None:
+    """Refuse ints of other types than int64 where the source model computes in these."""
+    for columns, message in reads.narrow:
+        given = (dtypes[i] for i in columns & dtypes.keys())
+        if any(dtype.kind in "bui" and dtype != np.int64 for dtype in given):
+            raise InputError(message)
 
 
 def _require_converted(reads: Reads, dtypes: tuple[str, ...], half: frozenset[int]) -> None:
@@ -293,6 +302,7 @@ def _read_columns(frame: Frame, place: Places, reads: Reads) -> Table:
     }
     bools = (i for i, array in given_as.items() if frame.has_bools(place[i], array))
     _refuse_bools(reads, frozenset(bools))
+    _refuse_narrow(reads, {i: array.dtype for i, array in given_as.items()})
     every = tuple(dtypes.get(i, "string") for i in range(len(reads.schema.columns)))
     _require_converted(
         reads,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count
@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from hbconv.containers import (
     AreBools,
+    AreNarrow,
     Codes,
     Columns,
     Entries,
@@ -84,6 +85,8 @@ class Reads:
     """What reads them."""
     moved: frozenset[int] = frozenset()
     """Columns that are left out after all: they only have a part in the dtype of an array."""
+    narrow: tuple[tuple[frozenset[int], str], ...] = ()
+    """Columns in which bools and ints of other types than int64 are refused, and why."""
 
     @staticmethod
     def of(graph: Graph) -> Reads:
@@ -110,14 +113,15 @@ class Reads:
             _columns_behind([n for n in nodes if not _takes_none(n)], OnlyNumbers | FindCode),
             _columns_behind(nodes, NoTexts),
             tuple(
-                (_columns_behind([check.node], AreBools), check.message)
-                for check in graph.checks
-                if isinstance(check.node, AreBools) and _only_moves(check.node.x)
+                (columns, message)
+                for columns, message, x in _columns_of_checks(graph, AreBools)
+                if _only_moves(x)
             ),
             graph.why_dense,
             graph.depends_on_form,
             graph,
             moved - numbers - text,
+            tuple((c, message) for c, message, _ in _columns_of_checks(graph, AreNarrow)),
         )
 
     @property
@@ -177,6 +181,15 @@ class Reads:
     def where(self, column: int) -> str:
         """Return what a column is called in messages."""
         return f"Column {self.schema.names[column]!r}" if self.schema.named else f"Column {column}"
+
+
+def _columns_of_checks(
+    graph: Graph, kind: type[AreBools | AreNarrow]
+) -> Iterator[tuple[frozenset[int], str, Node]]:
+    """Yield the columns behind checks of a kind, their message and what they look at."""
+    for check in graph.checks:
+        if isinstance(check.node, kind):
+            yield _columns_behind([check.node], kind), check.message, check.node.x
 
 
 def _only_moves(x: Node) -> bool:

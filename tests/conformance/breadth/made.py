@@ -32,7 +32,7 @@ __all__ = ["FIT_ONLY", "MADE", "NEEDED"]
 
 
 def double(x: Any) -> Any:
-    """Twice x: a function that no converter can read."""
+    """Twice x: a function of a user."""
     return 2 * x
 
 

@@ -41,6 +41,8 @@ from hbconv.containers import (
 from hbconv.parse.inverses import finite, inverts, read_inverse
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, concat
+from hbconv.parse.tracing.function import trace_function
+from hbconv.parse.tracing.functions import MAPPED
 
 __all__ = ["centre_kernel"]
 
@@ -364,43 +366,6 @@ def _share_below(x: Node) -> Node:
     return Affine.of(Map(Affine.of(x, div=np.sqrt(2.0)), "erf"), add=1.0, mul=0.5)
 
 
-_NAMES: dict[np.ufunc, str] = {
-    np.absolute: "abs",
-    np.negative: "neg",
-    np.sign: "sign",
-    np.sqrt: "sqrt",
-    np.exp: "exp",
-    np.expm1: "expm1",
-    np.log: "log",
-    np.log1p: "log1p",
-    np.log2: "log2",
-    np.log10: "log10",
-    np.sin: "sin",
-    np.cos: "cos",
-    np.tan: "tan",
-    np.arcsin: "arcsin",
-    np.arccos: "arccos",
-    np.arctan: "arctan",
-    np.sinh: "sinh",
-    np.cosh: "cosh",
-    np.tanh: "tanh",
-    np.arcsinh: "arcsinh",
-    np.arccosh: "arccosh",
-    np.arctanh: "arctanh",
-    np.exp2: "exp2",
-    np.cbrt: "cbrt",
-    np.deg2rad: "deg2rad",
-    np.radians: "deg2rad",
-    np.rad2deg: "rad2deg",
-    np.degrees: "rad2deg",
-    np.rint: "rint",
-    np.square: "square",
-}
-"""Universal functions of numpy, and the functions of Map that they are.
-
-Functions that round ints differently from floats are left out. Others may have a function of the
-same name: ``scipy.special.log1p`` computes int16 in float64, and numpy in float32.
-"""
 _SPARSE = frozenset(
     {
         np.absolute,
@@ -434,41 +399,36 @@ def _frames(est: Any) -> FrameFormat | str:
 
 @parses("sklearn.preprocessing.FunctionTransformer", frames=_frames)
 def parse_function_transformer(step: Step) -> dict[str, Output]:
-    """Leave x alone without a function; refuse functions that are not numpy's."""
+    """Leave x alone without a function, apply numpy's own, and trace those of users."""
     return {"transform": _apply_parameter(step, "func", "kw_args")}
 
 
 @inverts("sklearn.preprocessing.FunctionTransformer", takes_sparse=True)
 def invert_function_transformer(step: Step) -> Output:
     """Apply ``inverse_func`` as ``transform`` applies ``func``."""
-    return _apply_parameter(step, "inverse_func", "inv_kw_args")
+    output = _apply_parameter(step, "inverse_func", "inv_kw_args")
+    n_features = getattr(step.estimator, "n_features_in_", output.node.type.width)
+    # Without inverse_func, rows stay as func made them, which may be wider.
+    if output.node.type.width != n_features:
+        hint = f"It gives {output.node.type.width} columns, and func was given {n_features}."
+        raise step.refuse("inverse_func", step.estimator.inverse_func, hint)
+    return output
 
 
 def _apply_parameter(step: Step, parameter: str, keywords: str) -> Output:
     """Apply the function that a parameter of the estimator holds to rows, validated or not."""
     est = step.estimator
-    if getattr(est, keywords):
-        raise step.refuse(keywords, getattr(est, keywords), "hbconv handles no keyword arguments.")
-    x = step.require_finite() if est.validate else step.x
     func = getattr(est, parameter)
-    if isinstance(func, np.ufunc) and func not in _SPARSE:
-        step.refuse_sparse(f"applies numpy.{func.__name__}, which takes no sparse matrix")
+    given = getattr(est, keywords)
+    if func is None and given:
+        raise step.refuse(keywords, given, f"Without {parameter} there is nothing that takes them.")
+    x = step.require_finite() if est.validate else step.x
     layout: Layout = "csr" if est.validate else "kept"
-    node = _apply_function(step, parameter, x)
-    return Output(node, sparse_form(step.x_sparse, layout, arrays=True))
-
-
-def _apply_function(step: Step, parameter: str, x: Node) -> Node:
-    """Apply the function that a parameter of the estimator holds; None is the identity."""
-    func = getattr(step.estimator, parameter)
-    if func is None or func is np.positive:
-        return x
-    if not isinstance(func, np.ufunc) or func not in _NAMES:
-        names = ", ".join(sorted(function.__name__ for function in _NAMES))
-        raise step.refuse(
-            parameter,
-            func,
-            f"hbconv handles None and numpy's {names}. Or register a parser for your own "
-            "transformer.",
-        )
-    return Map(x, _NAMES[func])
+    if func is None or (func is np.positive and not given):
+        return Output(x, sparse_form(step.x_sparse, layout, arrays=True))
+    if isinstance(func, np.ufunc) and func in MAPPED and not given:
+        if func not in _SPARSE:
+            step.refuse_sparse(f"applies numpy.{func.__name__}, which takes no sparse matrix")
+        return Output(Map(x, MAPPED[func]), sparse_form(step.x_sparse, layout, arrays=True))
+    step.refuse_sparse("applies a function that is followed for arrays alone")
+    return trace_function(step, parameter, x, given)

@@ -118,7 +118,7 @@ def test_the_function_of_a_transformer_is_applied_or_refused():
     )
     with pytest.raises(UnsupportedError, match=r"FunctionTransformer with func="):
         hbconv.convert(
-            make_pipeline(FunctionTransformer(lambda x: 2 * x), LogisticRegression()).fit(
+            make_pipeline(FunctionTransformer(lambda x: x - x[0]), LogisticRegression()).fit(
                 X, VALUE > 0
             )
         )

@@ -1,0 +1,74 @@
+"""Functions of pandas over columns that record: the one table from their names to nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers import Bins, Cast, Choose, Compare, ConstantRows, IsMissing, Relation
+from hbconv.parse.tracing.arrays import TracedMatrix
+from hbconv.parse.tracing.frames import TracedFrame, TracedSeries, column_of, unique_columns
+from hbconv.parse.tracing.functions import apply_ufunc, constant_of
+from hbconv.parse.tracing.trace import current_trace, refuse
+
+__all__ = ["MAKERS_OF_FRAMES"]
+
+
+def make_frame(data: Any = None, index: Any = None, columns: Any = None) -> TracedFrame:
+    """``pd.DataFrame`` of columns that record."""
+    if index is not None:
+        refuse("makes a frame with an index", "Leave index= out.")
+    if isinstance(data, Mapping):
+        return TracedFrame({name: column_of(value) for name, value in data.items()})
+    if isinstance(data, TracedMatrix):
+        names = range(data.width) if columns is None else list(columns)
+        return TracedFrame(
+            unique_columns(list(names), [data.column(j).node for j in range(data.width)])
+        )
+    if isinstance(data, TracedFrame):
+        return data.copy() if columns is None else data[list(columns)]
+    return refuse("makes a frame of this", "Give a dict of columns.")
+
+
+def concat(objs: Any, axis: Any = 0) -> TracedFrame:
+    """``pd.concat`` of columns."""
+    if axis not in (1, "columns"):
+        refuse("joins rows", "Join columns: pd.concat(frames, axis=1).")
+    parts = [part.to_frame() if isinstance(part, TracedSeries) else part for part in objs]
+    names = [name for part in parts for name in part]
+    return TracedFrame(unique_columns(names, [part.nodes[name] for part in parts for name in part]))
+
+
+def cut(x: Any, bins: Any, right: bool = True, labels: Any = None) -> Any:
+    """``pd.cut`` by given edges, of which the places are asked for."""
+    if np.ndim(bins) == 0:
+        refuse("cuts into a number of bins, whose edges depend on the other rows", "Give edges.")
+    if labels is not False or not isinstance(x, TracedSeries):
+        refuse("cuts into labels", "Ask for the places of bins: pd.cut(..., labels=False).")
+    edges = np.asarray(bins, np.float64)
+    if not np.all(np.diff(edges) > 0):
+        refuse("cuts at edges that do not ascend", "Sort the edges.")
+    node = Cast(x.node, "float64")
+    reached = np.nextafter(edges, np.inf) if right else edges
+    place = Bins(node, Array(reached[None]))
+    outside = Relation(
+        Compare.of(place, "lt", 1.0), Compare.of(place, "gt", len(edges) - 1.0), "or"
+    )
+    nothing = ConstantRows(current_trace().x, Array([np.nan]))
+    one_less = apply_ufunc(np.subtract, [place, constant_of(1.0)])
+    return x.like(Choose(Relation(outside, IsMissing(node), "or"), nothing, one_less))
+
+
+MAKERS_OF_FRAMES: dict[str, Callable[..., Any]] = {
+    "DataFrame": make_frame,
+    "concat": concat,
+    "cut": cut,
+    "isna": lambda obj: obj.isna(),
+    "isnull": lambda obj: obj.isna(),
+    "notna": lambda obj: obj.notna(),
+    "notnull": lambda obj: obj.notna(),
+}
+"""Functions of pandas by name, for columns that record."""

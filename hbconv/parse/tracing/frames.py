@@ -1,0 +1,564 @@
+"""Frames and series that record: what a function of tables sees in place of a frame of pandas.
+
+Each column keeps its own type. A frame of the function's own may be written to; the argument may
+not.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers import (
+    Add,
+    Cast,
+    Columns,
+    Compare,
+    FillObjects,
+    FindCode,
+    Impute,
+    IsMissing,
+    Node,
+    Not,
+    Quotient,
+    Recode,
+    Relation,
+)
+from hbconv.parse.common.text_columns import category_codes
+from hbconv.parse.tracing.arrays import Traced, TracedMatrix, TracedVector, join, operand_of
+from hbconv.parse.tracing.functions import (
+    Operand,
+    apply_ufunc,
+    choose,
+    clip,
+    constant_of,
+    convert,
+    node_of,
+    truth,
+)
+from hbconv.parse.tracing.trace import ALONE, RowCount, current_trace, refuse
+
+__all__ = ["TracedFrame", "TracedSeries", "column_of", "unique_columns"]
+
+_OTHER_ROWS = "Its answer for a row depends on the other rows. Compute it when fitting."
+_LOOP = "Write it for whole columns: np.where, np.select, arithmetic, or map of a dict."
+_REDUCING = (
+    "sum mean median max min std var quantile mode nunique unique value_counts idxmax idxmin "
+    "shift diff rank rolling expanding ewm cumsum cumprod cummax cummin pct_change ffill bfill "
+    "interpolate sort_values groupby describe corr sample head tail drop_duplicates duplicated "
+    "dropna transform agg iloc"
+)
+"""Methods that look at other rows, or leave some out."""
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+class TracedSeries(TracedVector):
+    """A column of a frame."""
+
+    leads = True
+
+    def __init__(self, node: Node, name: Any = None) -> None:
+        super().__init__(node)
+        self.name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return _unknown(name, "Series")
+
+    def like(self, node: Node) -> TracedSeries:
+        """Return other values under the same name."""
+        return TracedSeries(node, self.name)
+
+    def __array_ufunc__(
+        self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **keywords: Any
+    ) -> Any:
+        if any(isinstance(x, TracedFrame) for x in inputs):
+            refuse("computes with a frame and a series", "Take the columns one by one.")
+        if out is not None:
+            refuse("writes into a series", "Assign it: df['a'] = values.")
+        names = {x.name for x in inputs if isinstance(x, TracedSeries)}
+        texts = [x for x in inputs if _is_text(x)]
+        if texts:
+            return self._compare_text(ufunc, texts[0])
+        arrays = [x.to_numpy() if isinstance(x, TracedSeries) else x for x in inputs]
+        result = TracedVector.__array_ufunc__(arrays_of(arrays), ufunc, method, *arrays, **keywords)
+        # pandas drops the name where two differ.
+        return TracedSeries(result.node, names.pop() if len(names) == 1 else None)
+
+    def _compare_text(self, ufunc: np.ufunc, text: str) -> TracedSeries:
+        if ufunc not in (np.equal, np.not_equal):
+            refuse(f"computes {ufunc.__name__} of a text", "Compare texts by == and !=.")
+        same = Compare.of(_codes(self.node, [text]), "ge", 0)
+        return self.like(same if ufunc is np.equal else Not(same))
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Dtype of what is computed; that of a column of the rows is theirs."""
+        if isinstance(self.node, Columns | FillObjects):
+            refuse("asks for the type of a column", "Name the columns that hold numbers.")
+        return super().dtype
+
+    def __getitem__(self, key: Any) -> Any:
+        return refuse("takes some of the rows", ALONE)
+
+    def _assign(self, key: Any, value: Any) -> None:  # noqa: ARG002
+        refuse("writes into a series", "Use s.where(condition, other), and assign it.")
+
+    def to_numpy(self, dtype: Any = None) -> TracedVector:
+        """Return the values as an array."""
+        return TracedVector(self.node if dtype is None else convert(self.node, dtype))
+
+    @property
+    def values(self) -> TracedVector:
+        """The values as an array."""
+        return self.to_numpy()
+
+    def to_frame(self, name: Any = None) -> TracedFrame:
+        """Return a frame of this column."""
+        return TracedFrame({self.name if name is None else name: self.node})
+
+    def rename(self, name: Any) -> TracedSeries:
+        """Return the same values under another name."""
+        return TracedSeries(self.node, name)
+
+    def copy(self, deep: Any = True) -> TracedSeries:  # noqa: ARG002
+        """Return itself: it is never written to."""
+        return self
+
+    def astype(self, dtype: Any, **keywords: Any) -> TracedSeries:
+        """Convert numbers."""
+        if keywords or dtype in ("category", "str", "string", "object", str, object):
+            refuse(f"converts to {dtype}", "Convert to numbers alone.")
+        return self.like(convert(self.node, dtype))
+
+    def isna(self) -> TracedSeries:
+        """Tell which values are missing."""
+        return self.like(IsMissing(self.node))
+
+    def notna(self) -> TracedSeries:
+        """Tell which values are not missing."""
+        return self.like(Not(IsMissing(self.node)))
+
+    isnull, notnull = isna, notna
+
+    def fillna(self, value: Any) -> TracedSeries:
+        """Fill missing values with a number, a text or another series."""
+        if _is_text(value):
+            return self.like(FillObjects(self.node, (value,), (None, float("nan"), "\0NA")))
+        if isinstance(value, TracedSeries | TracedVector):
+            return self.like(choose(IsMissing(self.node), value.node, self.node))
+        constant = constant_of(value)
+        return self.like(Impute(self.node, Array(constant.values.astype(np.float64))))
+
+    def clip(self, lower: Any = None, upper: Any = None) -> TracedSeries:
+        """Bound the numbers."""
+        bounds = [None if bound is None else operand_of(bound) for bound in (lower, upper)]
+        if any(isinstance(bound, Node) for bound in bounds):
+            refuse("clips by columns", "Use np.minimum(np.maximum(x, low), high).")
+        return self.like(clip(self.node, *bounds))
+
+    def abs(self) -> TracedSeries:
+        """Return sizes."""
+        return self.like(apply_ufunc(np.absolute, [self.node]))
+
+    def where(self, cond: Any, other: Any = np.nan) -> TracedSeries:
+        """Keep values where a condition holds."""
+        return self.like(choose(_operand(cond), self.node, _operand(other)))
+
+    def mask(self, cond: Any, other: Any = np.nan) -> TracedSeries:
+        """Replace values where a condition holds."""
+        return self.like(choose(_operand(cond), _operand(other), self.node))
+
+    def between(self, left: Any, right: Any, inclusive: str = "both") -> TracedSeries:
+        """Tell which values lie between two others."""
+        above = self >= left if inclusive in ("both", "left") else self > left
+        below = self <= right if inclusive in ("both", "right") else self < right
+        return self.like(apply_ufunc(np.logical_and, [above.node, below.node]))
+
+    def isin(self, values: Any) -> TracedSeries:
+        """Tell which values are among constants."""
+        listed = list(values)
+        if not listed:
+            refuse("looks among no values", "Give a list of constants.")
+        return self.like(Compare.of(_codes(self.node, listed), "ge", 0))
+
+    def map(self, arg: Any, na_action: Any = None) -> TracedSeries:
+        """Look values up in a dict, or apply a function of numpy to each."""
+        if isinstance(arg, np.ufunc) and na_action is None:
+            return self.apply(arg)
+        if not isinstance(arg, Mapping):
+            refuse("calls a function for each value", _LOOP)
+        return self.like(_look_up(self.node, arg, [np.nan]))
+
+    def apply(self, func: Any) -> TracedSeries:
+        """Apply a function of numpy to each value."""
+        if not isinstance(func, np.ufunc):
+            refuse("calls a function for each value", _LOOP)
+        return self.like(func(self).node)
+
+    def replace(self, to_replace: Any, value: Any = None) -> TracedSeries:
+        """Replace numbers."""
+        pairs = to_replace if isinstance(to_replace, Mapping) else {to_replace: value}
+        if any(_is_text(v) for pair in pairs.items() for v in pair):
+            refuse("replaces texts", "Use map of a dict that names every text.")
+        result = self.node
+        for old, new in pairs.items():
+            number = constant_of(float(new))
+            is_old = (
+                IsMissing(self.node)
+                if old != old
+                else apply_ufunc(np.equal, [self.node, constant_of(old)])
+            )
+            result = choose(is_old, number, result)
+        return self.like(result)
+
+
+def arrays_of(values: Sequence[Any]) -> Any:
+    """Return the first array of some values."""
+    return next(value for value in values if isinstance(value, TracedVector))
+
+
+def _operator(ufunc: np.ufunc, *, swapped: bool = False) -> Callable[[Any, Any], Any]:
+    def method(self: Any, other: Any) -> Any:
+        return ufunc(other, self) if swapped else ufunc(self, other)
+
+    return method
+
+
+_NAMED: dict[str, np.ufunc] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.true_divide,
+    "truediv": np.true_divide,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+}
+"""Methods of series that are operators."""
+
+for _name, _ufunc in _NAMED.items():
+    setattr(TracedSeries, _name, _operator(_ufunc))
+    if _name in ("add", "sub", "mul", "div", "truediv"):
+        setattr(TracedSeries, f"r{_name}", _operator(_ufunc, swapped=True))
+
+
+def _unknown(name: str, kind: str) -> Any:
+    """Refuse an attribute that the real one has, and lack it otherwise."""
+    real = getattr(sys.modules["pandas"], "DataFrame" if kind == "Frame" else kind)
+    shown = "DataFrame" if kind == "Frame" else kind
+    if name.startswith("__") or not hasattr(real, name):
+        raise AttributeError(f"{shown!r} object has no attribute {name!r}")
+    if name in _REDUCING.split():
+        refuse(f"calls {shown}.{name}", _OTHER_ROWS)
+    return refuse(f"calls {shown}.{name}, which hbconv does not follow", _LOOP)
+
+
+def _refusing(name: str) -> Callable[[Any], Any]:
+    return lambda _: _unknown(name, "Series")
+
+
+for _name in (*_REDUCING.split(), "ravel", "flatten", "squeeze", "reshape", "fill", "T", "argmax"):
+    if _name != "iloc":
+        setattr(TracedSeries, _name, property(_refusing(_name)))
+
+
+def _operand(value: Any) -> Operand:
+    if isinstance(value, TracedFrame) or _is_text(value):
+        refuse("chooses among texts or frames", "Choose among numbers.")
+    operand: Operand = operand_of(value)
+    return operand
+
+
+def _codes(node: Node, values: Sequence[Any]) -> Node:
+    """Return the place of each value of a column among constants, -1 for others."""
+    step = current_trace().step
+    if step is None:
+        return refuse("looks among texts")
+    present = [v for v in values if v == v and v is not None]
+    if len(present) < len(values):
+        refuse("looks for missing values", "Use isna().")
+    if any(map(_is_text, present)):
+        if not all(map(_is_text, present)):
+            refuse("looks among texts and numbers", "Use values of one type.")
+        texts = np.empty(len(present), object)
+        texts[:] = present
+        return category_codes(replace(step, x=node), 0, texts)
+    order = np.argsort(np.asarray(present, np.float64), kind="stable")
+    places = FindCode(Cast(node, "float64"), (Array(np.asarray(present, np.float64)[order]),))
+    return Recode(places, (Array(np.concatenate([[-1], order]).astype(np.int32)),))
+
+
+def _look_up(node: Node, table: Mapping[Any, Any], default: Sequence[float]) -> Node:
+    """Return what a dict holds for each value, and NaN for others."""
+    if type(table) is not dict or not table or any(map(_is_text, table.values())):
+        refuse("looks up other than numbers", "Use a dict of numbers; encode texts by an encoder.")
+    numbers = np.array([*default, *(float(v) for v in table.values())], np.float64)
+    return Recode(_codes(node, list(table)), (Array(numbers),))
+
+
+class TracedFrame(Traced):
+    """A frame: columns by name, each a node."""
+
+    leads = True
+    ndim = 2
+
+    def __init__(self, nodes: Mapping[Any, Node], *, is_argument: bool = False) -> None:
+        self.__dict__["nodes"] = dict(nodes)
+        self.__dict__["is_argument"] = is_argument
+
+    def __getattr__(self, name: str) -> Any:
+        # Of a column that is named as an attribute of frames, pandas gives the attribute.
+        if name in self.nodes and not hasattr(sys.modules["pandas"].DataFrame, name):
+            return self[name]
+        return _unknown(name, "Frame")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in self.nodes:
+            refuse(f"sets the attribute {name} of a frame", "Assign a column: df['a'] = values.")
+        self[name] = value
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
+        others = [x for x in inputs if not isinstance(x, TracedFrame)]
+        if method != "__call__" or keywords or not all(np.ndim(x) == 0 for x in others):
+            refuse(f"calls numpy.{ufunc.__name__} of a frame and arrays", "Take single columns.")
+        frames = [x for x in inputs if isinstance(x, TracedFrame)]
+        if any(list(frame.nodes) != list(self.nodes) for frame in frames):
+            refuse("computes with frames of other columns", "Take single columns.")
+        columns = {
+            name: ufunc(*(x[name] if isinstance(x, TracedFrame) else x for x in inputs)).node
+            for name in self.nodes
+        }
+        return TracedFrame(columns)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, keywords: Any) -> Any:
+        return TracedVector.__array_function__(self, function, types, args, keywords)  # type: ignore[arg-type]
+
+    @property
+    def columns(self) -> Any:
+        """The names."""
+        return sys.modules["pandas"].Index(list(self.nodes))
+
+    @property
+    def shape(self) -> tuple[RowCount, int]:
+        """Its shape."""
+        return RowCount(), len(self.nodes)
+
+    def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
+        return iter(list(self.nodes))
+
+    def __contains__(self, name: object) -> bool:  # type: ignore[override]
+        return name in self.nodes
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, Traced | slice):
+            return refuse("takes some of the rows", ALONE)
+        names = [key] if not isinstance(key, list) else key
+        if hasattr(key, "tolist"):
+            names, key = key.tolist(), list(key)
+        for name in names:
+            if name not in self.nodes:
+                raise KeyError(name)
+        if isinstance(key, list):
+            return TracedFrame(unique_columns(names, [self.nodes[name] for name in names]))
+        return TracedSeries(self.nodes[key], key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if self.is_argument:
+            refuse(
+                "writes into its argument, which changes the rows of the caller",
+                "Begin with df = df.copy().",
+            )
+        keys = key if isinstance(key, list) else [key]
+        if not all(map(_is_text, keys)):
+            refuse("writes into some of the rows", "Use np.where or s.where for whole columns.")
+        parts = _parts(value, len(keys)) if isinstance(key, list) else [value]
+        self.nodes.update({n: column_of(part) for n, part in zip(keys, parts, strict=True)})
+
+    def __delitem__(self, key: Any) -> None:
+        self.pop(key)
+
+    def pop(self, name: Any) -> TracedSeries:
+        """Take a column away."""
+        if self.is_argument:
+            refuse("takes a column away from its argument", "Begin with df = df.copy().")
+        return TracedSeries(self.nodes.pop(name), name)
+
+    def copy(self, deep: bool = True) -> TracedFrame:  # noqa: ARG002
+        """Return a frame of its own."""
+        return TracedFrame(self.nodes)
+
+    def assign(self, **columns: Any) -> TracedFrame:
+        """Return a frame with columns more."""
+        new = self.copy()
+        for name, value in columns.items():
+            new[name] = value(new) if callable(value) else value
+        return new
+
+    def drop(self, labels: Any = None, axis: Any = 0, columns: Any = None) -> TracedFrame:
+        """Return a frame without some columns."""
+        dropped = columns if columns is not None else labels
+        if columns is None and axis not in (1, "columns"):
+            refuse("drops rows", ALONE)
+        listed = [dropped] if _is_text(dropped) else list(dropped)
+        for name in listed:
+            if name not in self.nodes:
+                raise KeyError(name)
+        return TracedFrame({name: node for name, node in self.nodes.items() if name not in listed})
+
+    def rename(self, columns: Any) -> TracedFrame:
+        """Return the same columns under other names."""
+        new = [columns.get(n, n) if isinstance(columns, Mapping) else columns(n) for n in self]
+        return TracedFrame(unique_columns(new, self.nodes.values()))
+
+    def add_prefix(self, prefix: str) -> TracedFrame:
+        """Return the same columns under longer names."""
+        return self.rename(lambda name: f"{prefix}{name}")
+
+    def add_suffix(self, suffix: str) -> TracedFrame:
+        """Return the same columns under longer names."""
+        return self.rename(lambda name: f"{name}{suffix}")
+
+    def _each(self, function: Callable[[TracedSeries], TracedSeries]) -> TracedFrame:
+        return TracedFrame({name: function(self[name]).node for name in self.nodes})
+
+    def fillna(self, value: Any) -> TracedFrame:
+        """Fill missing values, of all columns or of those of a dict."""
+        if not isinstance(value, Mapping):
+            return self._each(lambda column: column.fillna(value))
+        return self._each(lambda c: c.fillna(value[c.name]) if c.name in value else c)
+
+    def astype(self, dtype: Any) -> TracedFrame:
+        """Convert columns."""
+        if not isinstance(dtype, Mapping):
+            return self._each(lambda column: column.astype(dtype))
+        return self._each(lambda c: c.astype(dtype[c.name]) if c.name in dtype else c)
+
+    def isna(self) -> TracedFrame:
+        """Tell which values are missing."""
+        return self._each(TracedSeries.isna)
+
+    isnull = isna
+
+    def notna(self) -> TracedFrame:
+        """Tell which values are not missing."""
+        return self._each(TracedSeries.notna)
+
+    def clip(self, lower: Any = None, upper: Any = None) -> TracedFrame:
+        """Bound the numbers."""
+        return self._each(lambda column: column.clip(lower, upper))
+
+    def abs(self) -> TracedFrame:
+        """Return sizes."""
+        return self._each(abs)
+
+    def apply(self, func: Any, axis: Any = 0) -> TracedFrame:
+        """Apply a function to each column."""
+        if axis not in (0, "index"):
+            refuse("calls a function for each row", _LOOP)
+        return self._each(func)
+
+    def to_numpy(self, dtype: Any = None) -> TracedMatrix:
+        """Return an array of all columns."""
+        matrix = join([TracedVector(node) for node in self.nodes.values()])
+        return matrix if dtype is None else matrix.astype(dtype)
+
+    @property
+    def values(self) -> TracedMatrix:
+        """An array of all columns."""
+        return self.to_numpy()
+
+    def sum(self, axis: Any = 0, skipna: bool = True) -> TracedSeries:
+        """Add the columns of each row, without missing values."""
+        self._need_columns_axis(axis)
+        return TracedSeries(_sum(list(self.nodes.values()), skipna=skipna))
+
+    def mean(self, axis: Any = 0, skipna: bool = True) -> TracedSeries:
+        """Return the mean of each row, without missing values."""
+        self._need_columns_axis(axis)
+        nodes = [Cast(node, "float64") for node in self.nodes.values()]
+        present = _sum([Cast(Not(IsMissing(node)), "float64") for node in nodes], skipna=False)
+        count = present if skipna else node_of(constant_of(float(len(nodes))))
+        return TracedSeries(Quotient((_sum(nodes, skipna=skipna), count)))
+
+    def any(self, axis: Any = 0) -> TracedSeries:
+        """Tell whether a column of each row holds."""
+        return self._combined(axis, "or")
+
+    def all(self, axis: Any = 0) -> TracedSeries:
+        """Tell whether all columns of each row hold."""
+        return self._combined(axis, "and")
+
+    def _combined(self, axis: Any, relation: str) -> TracedSeries:
+        self._need_columns_axis(axis)
+        first, *others = map(truth, self.nodes.values())
+        for other in others:
+            first = Relation(first, other, relation)
+        return TracedSeries(first)
+
+    def _need_columns_axis(self, axis: Any) -> None:
+        if axis not in (1, "columns"):
+            refuse("reduces the rows", _OTHER_ROWS)
+        if not self.nodes:
+            refuse("reduces rows without columns")
+
+
+_OPERATORS = "add sub mul truediv and or xor lt le gt ge eq ne neg abs invert"
+for _name in _OPERATORS.split():
+    for _method in (f"__{_name}__", f"__r{_name}__"):
+        if hasattr(TracedVector, _method):
+            setattr(TracedFrame, _method, getattr(TracedVector, _method))
+
+
+def _power(self: TracedFrame, exponent: Any) -> TracedFrame:
+    return self._each(lambda column: column**exponent)
+
+
+setattr(TracedFrame, "__pow__", _power)  # noqa: B010
+
+
+def _sum(nodes: Sequence[Node], *, skipna: bool) -> Node:
+    numbers = [Cast(n, "int64") if n.type.dtype == "bool" else n for n in nodes]
+    zero = Array(np.zeros(1))
+    filled = [Impute(n, zero) for n in numbers] if skipna else numbers
+    return Add(tuple(filled)) if len(filled) > 1 else filled[0]
+
+
+def unique_columns(names: Sequence[Any], nodes: Any) -> dict[Any, Node]:
+    """Return columns by name, of which no two are one."""
+    if len(set(names)) < len(names):
+        refuse("makes two columns of one name", "Give each column a name of its own.")
+    return dict(zip(names, nodes, strict=True))
+
+
+def _parts(value: Any, count: int) -> list[Any]:
+    """Return the columns of what is assigned to several names."""
+    if isinstance(value, TracedFrame):
+        return [value[name] for name in value]
+    if isinstance(value, TracedMatrix):
+        return [value.column(place) for place in range(value.width)]
+    return [value] * count
+
+
+def column_of(value: Any) -> Node:
+    """Return what is assigned to a column."""
+    if isinstance(value, TracedFrame) and len(value.nodes) == 1:
+        column: Node = next(iter(value.nodes.values()))
+        return column
+    if isinstance(value, TracedMatrix) and value.width == 1:
+        return value.node
+    if isinstance(value, TracedVector):
+        return value.node
+    if isinstance(value, Traced) or np.ndim(value) or _is_text(value):
+        refuse("assigns what is no column of numbers", "Assign columns and numbers.")
+    return node_of(constant_of(value))

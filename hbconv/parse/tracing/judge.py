@@ -1,0 +1,274 @@
+"""Judge a trace: what it recorded is computed, and compared with the function itself.
+
+The rows hold numbers of many sizes, and what functions forget: signed zeros, infinities, NaN,
+denormals, and every constant of the trace with the floats beside it. They are asked all at once,
+one by one, in another order, and twice.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.containers import (
+    Affine,
+    Bins,
+    Codes,
+    Columns,
+    Compare,
+    ConstantRows,
+    GroupSums,
+    Linear,
+    Node,
+    rewrite,
+    topological,
+)
+from hbconv.containers.schema import WEAK_INT
+from hbconv.errors import HbconvError
+from hbconv.tensor import Builder
+from hbconv.tensor.builder import Value
+from hbconv.tensor.program import evaluate
+
+__all__ = ["compute", "draw_rows", "find_difference", "find_slack", "find_special", "retyped"]
+
+Rows = npt.NDArray[Any]
+Function = Callable[[Rows], Any]
+
+_HOSTILE = (
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.5,
+    2.0,
+    np.nan,
+    np.inf,
+    -np.inf,
+    5e-324,
+    -1e-310,
+    1e-30,
+    1e30,
+    -1e30,
+    1e300,
+    -1e300,
+    2.0**31,
+    2.0**53 + 2,
+    -(2.0**63),
+    2.0**63,
+    1e5,
+)
+_HOSTILE_INTS = (0, 1, -1, 2, 7, 100, -100, 2**31, -(2**31), 2**53 + 1, 2**62, -(2**63), 2**63 - 1)
+N_ROWS = 96
+"""Rows of ordinary numbers."""
+N_ALONE = 6
+"""Rows that are asked one by one."""
+
+
+def draw_rows(width: int, dtype: str, special: Sequence[float] = ()) -> Rows:
+    """Draw rows of a dtype: ordinary ones first, then hostile ones, which hold special values too.
+
+    Each special value is once in each column among ordinary numbers, and once in a whole row.
+    """
+    rng = np.random.default_rng(0)
+    if np.dtype(dtype).kind in "biu":
+        return _draw_ints(rng, width, dtype, special)
+    ordinary = rng.normal(size=(N_ROWS, width)) * 10.0 ** rng.integers(-2, 3, (N_ROWS, width))
+    # Shares and counts are what many functions are written for.
+    ordinary[: N_ROWS // 3] = rng.random((N_ROWS // 3, width))
+    ordinary[N_ROWS // 3 : N_ROWS // 2] = rng.integers(0, 20, (N_ROWS // 2 - N_ROWS // 3, width))
+    with np.errstate(all="ignore"):
+        beside = [np.nextafter(value, end) for value in special for end in (-np.inf, np.inf)]
+        hostile = np.array([*_HOSTILE, *special, *beside])
+        return np.concatenate([ordinary, _placed(rng, hostile, ordinary)]).astype(dtype)
+
+
+def _placed(rng: np.random.Generator, values: Rows, ordinary: Rows) -> Rows:
+    """Put values into single columns of ordinary rows, into whole rows, and mix them."""
+    width = ordinary.shape[1]
+    single = ordinary[rng.integers(0, len(ordinary), len(values))]
+    single[np.arange(len(values)), rng.integers(0, max(width, 1), len(values))] = values
+    whole = np.repeat(values[:, None], width, axis=1)
+    mixed = rng.choice(values, (2 * len(values), width))
+    return np.concatenate([single, whole, mixed])
+
+
+def _draw_ints(rng: np.random.Generator, width: int, dtype: str, special: Sequence[float]) -> Rows:
+    ordinary = rng.integers(0, 2 if dtype == "bool" else 50, (N_ROWS, width))
+    if dtype == "bool":
+        return ordinary.astype(bool)
+    limits = np.iinfo(dtype)
+    near = [int(value) + d for value in special if abs(value) < 2**62 for d in (-1, 0, 1)]
+    wanted = [*_HOSTILE_INTS, *near, limits.min, limits.max]
+    values = np.array([v for v in wanted if limits.min <= v <= limits.max], np.int64)
+    return np.concatenate([ordinary, _placed(rng, values, ordinary)]).astype(dtype)
+
+
+def retyped(nodes: Sequence[Node], dtype: str) -> list[Node]:
+    """Return the nodes over columns of another dtype, as a table reports it."""
+
+    def visit(node: Node) -> Node:
+        if not isinstance(node, Columns):
+            return node
+        schema = node.schema.with_dtypes([dtype] * len(node.schema.columns))
+        return Columns(schema, node.indices, node.dtype)
+
+    mapping = rewrite(tuple(nodes), visit)
+    return [mapping[node] for node in nodes]
+
+
+def find_special(nodes: Sequence[Node]) -> list[float]:
+    """Return the constants at which the answer of a trace may turn."""
+    found: set[float] = set()
+    for node in topological(tuple(nodes)):
+        if isinstance(node, Compare):
+            found.update(np.ravel(node.constant.data).tolist())
+        elif isinstance(node, Bins):
+            found.update(np.ravel(node.edges.data).tolist())
+        elif isinstance(node, ConstantRows):
+            found.update(np.ravel(node.values.data).tolist())
+        elif isinstance(node, Affine):
+            found.update(v for step in node.steps for v in step.constant.data.tolist())
+    # More constants than these are a table, whose every entry is not worth a row.
+    return sorted(v for v in found if np.isfinite(v))[:200]
+
+
+def compute(nodes: Sequence[Node], columns: Sequence[Rows]) -> list[Rows]:
+    """Compute nodes over columns in numpy, as the reference does; texts are looked up."""
+    b = Builder()
+    given: dict[str, Rows] = {}
+
+    def read(name: str, values: Rows) -> Value:
+        dtype = "int32" if name.startswith("c") else _program_dtype(values)
+        given[name] = values.reshape(-1, 1).astype(dtype)
+        return b.input(name, dtype, 1)
+
+    inputs: dict[str, Value] = {}
+    values: dict[Node, Any] = {}
+    for node in topological(tuple(nodes)):
+        if isinstance(node, Columns):
+            names = [f"x{j}" for j in node.columns]
+            for name, j in zip(names, node.columns, strict=True):
+                inputs[name] = inputs.get(name) or read(name, _numbers_of(columns[j]))
+            parts = [b.cast(inputs[name], node.type.dtype) for name in names]
+            values[node] = b.concat(parts)
+        elif isinstance(node, Codes):
+            known = node.vocabulary.codes  # type: ignore[union-attr]
+            codes = [known[value] for value in columns[node.column]]  # type: ignore[index]
+            values[node] = read(f"c{len(given)}", np.array(codes, np.int32))
+        else:
+            values[node] = node.lower(b, *(values[n] for n in node.inputs))
+    program = b.program({f"y{i}": values[node] for i, node in enumerate(nodes)})
+    answers = evaluate(program, given)
+    return [np.asarray(answers[f"y{i}"]) for i in range(len(nodes))]
+
+
+def _numbers_of(values: Rows) -> Rows:
+    """Return texts, of which only the number of rows is asked, as zeros."""
+    return values if values.dtype.kind in "biuf" else np.zeros(len(values))
+
+
+def _program_dtype(rows: Rows) -> str:
+    name = rows.dtype.name
+    return name if name.startswith("float") else "int64"
+
+
+def find_difference(
+    function: Function, answer: Node, checks: Sequence[Node], dtype: str, *, vector: bool
+) -> str | None:
+    """Return how a trace differs from its function on rows of a dtype; None where it does not.
+
+    Parameters
+    ----------
+    function : callable
+        Of an array of rows.
+    answer : Node
+        What the trace gives, over ``Columns`` of one schema.
+    checks : sequence of Node
+        Conditions that refuse rows.
+    dtype : str
+        numpy's name of it.
+    vector : bool
+        The answer has the shape (n_rows,).
+    """
+    column_dtype = dtype if dtype in ("float64", "float32", "int64") else WEAK_INT
+    leaves = [node for node in topological((answer, *checks)) if isinstance(node, Columns)]
+    width = len(leaves[0].schema.columns)
+    try:
+        node, *conditions = retyped([answer, *checks], column_dtype)
+        rows = draw_rows(width, dtype, find_special([node]))
+        if conditions:
+            refused = np.concatenate(compute(conditions, list(rows.T)), axis=1).any(axis=1)
+            rows = rows[~refused]
+        (got,) = compute([node], list(rows.T))
+    except HbconvError as error:
+        return f"for {dtype}: {error}"
+    got = got[:, 0] if vector else got
+    rng = np.random.default_rng(1)
+    order = rng.integers(0, len(rows), len(rows) + 3)
+    alone = rng.choice(len(rows), min(N_ALONE, len(rows)), replace=False)
+    for places in (np.arange(len(rows)), order, np.arange(len(rows)), *(alone[:, None])):
+        given = rows[places]
+        want, kept = _ask(function, given)
+        if isinstance(want, str):
+            return want
+        if not _equal(kept, given):
+            return "it writes into its argument. Begin with X = X.copy()"
+        what = _compare(want, got[places], given, find_slack(node))
+        if what:
+            return what
+    return None
+
+
+def _ask(function: Function, rows: Rows) -> tuple[Any, Rows]:
+    """Return the answer, or why there is none, and the rows as the function leaves them."""
+    given = rows.copy()
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return function(given), given
+        # The code of a user may raise anything.
+        except Exception as error:
+            shown = " ".join(str(error).split())[:120]
+            return f"it raises {type(error).__name__} for some rows ({shown})", given
+
+
+def find_slack(node: Node) -> float:
+    """Return the relative difference that numpy itself leaves open: of sums, and of functions."""
+    nodes = topological((node,))
+    if any(isinstance(n, Linear | GroupSums) for n in nodes):
+        return 1e-10
+    return 4e-15 if any(n.inexact for n in nodes) else 0.0
+
+
+def _compare(want: Any, got: Rows, rows: Rows, slack: float) -> str | None:
+    if not isinstance(want, np.ndarray):
+        return f"it returns {type(want).__name__}, where hbconv expects an array"
+    if want.shape != got.shape:
+        return f"it returns shape {want.shape} for {len(rows)} rows, and its trace {got.shape}"
+    if want.dtype != got.dtype:
+        return f"it returns {want.dtype} for rows of {rows.dtype}, and its trace {got.dtype}"
+    slack = max(slack, 1e-6) if slack and want.dtype == np.float32 else slack
+    with np.errstate(all="ignore"):
+        same = (want == got) | ((want != want) & (got != got))
+        if slack:
+            # Products add up terms of all sizes, so the largest number of the row is the scale.
+            scale = np.abs(want) if slack < 1e-10 else np.maximum(np.abs(want), _scale(rows, want))
+            same |= np.abs(want - got) <= slack * scale
+    if same.all():
+        return None
+    row = int(np.argwhere(~same)[0][0])
+    shown = np.array2string(rows[row], threshold=6, precision=17).replace("\n", "")
+    return f"for the row {shown} it returns {want[row]}, and its trace {got[row]}"
+
+
+def _scale(rows: Rows, want: Rows) -> Rows:
+    largest: Rows = np.abs(rows.astype(np.float64)).max(axis=1, initial=0.0)
+    return largest[:, None] if want.ndim == 2 else largest
+
+
+def _equal(x: Rows, y: Rows) -> bool:
+    return x.tobytes() == y.tobytes()

@@ -1,0 +1,529 @@
+"""Rebuild a function of the user over doubles: its code as compiled, with other names around it.
+
+Globals, builtins and closure cells are replaced, not the code. A name may stand for a number, a
+container of such, a function, or a module that is known. Any other object refuses when it is used,
+since it may hold state. Containers are copied, and a function that changed one is refused
+afterwards. Functions of the user are rebuilt in turn.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import functools
+import importlib
+import math
+import sys
+import types
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import numpy as np
+
+from hbconv.parse.tracing.array_functions import MAKERS
+from hbconv.parse.tracing.arrays import (
+    TracedMatrix,
+    TracedVector,
+    Transposed,
+    call_function,
+    holds_traced,
+)
+from hbconv.parse.tracing.frame_functions import MAKERS_OF_FRAMES
+from hbconv.parse.tracing.frames import TracedFrame, TracedSeries
+from hbconv.parse.tracing.trace import RowCount, current_trace, refuse
+
+__all__ = ["Rebuilder", "run_function"]
+
+_STATE = "A model holds no state: pass numbers, by kw_args or as defaults of its arguments."
+_CHANCE = "Its answer for a row is not the same each time."
+
+_IMPURE = {
+    "numpy.random": "chance",
+    "random": "chance",
+    "secrets": "chance",
+    "uuid": "chance",
+    "time": "the clock",
+    "datetime": "the clock",
+    "os": "files or the process",
+    "io": "files",
+    "pathlib": "files",
+    "shutil": "files",
+    "subprocess": "the process",
+    "sys": "the process",
+    "threading": "the process",
+    "multiprocessing": "the process",
+    "gc": "the process",
+    "ctypes": "the process",
+    "inspect": "the process",
+    "builtins": "the process",
+    "importlib": "the process",
+    "socket": "the network",
+    "urllib": "the network",
+    "requests": "the network",
+    "http": "the network",
+    "pickle": "files",
+    "joblib": "files",
+}
+"""Modules that give something else each time, or do what a model does not."""
+
+_OF_NUMPY = (
+    "abs array arange asarray all any broadcast_to ceil concatenate copy cumsum diag "
+    "digitize dot exp eye flip floor full geomspace hstack identity interp isin isnan "
+    "linspace log logspace max mean median meshgrid min ones outer percentile prod quantile "
+    "ravel repeat reshape searchsorted sort sqrt stack std sum tile transpose unique var "
+    "vstack where zeros"
+)
+"""Functions of numpy that a function may call with constants: they depend on nothing else."""
+
+_VALUES = (
+    "e euler_gamma inf nan newaxis pi bool_ float32 float64 int64 floating integer number "
+    "generic dtype finfo iinfo errstate"
+)
+"""Names of numpy that are what they are."""
+
+_BUILTINS = (
+    "ArithmeticError AssertionError AttributeError BaseException Exception False "
+    "FloatingPointError IndexError KeyError LookupError None NotImplemented "
+    "NotImplementedError OverflowError RuntimeError StopIteration True TypeError "
+    "UserWarning ValueError Warning ZeroDivisionError abs all any bool callable complex "
+    "dict divmod enumerate filter float frozenset getattr hasattr int issubclass iter list "
+    "map max min next object pow property range repr reversed round set slice sorted str "
+    "sum tuple zip Ellipsis"
+)
+"""Builtins that are what they are: what would need values of the rows refuses in them."""
+
+
+def _is_instance(x: Any, cls: Any) -> bool:
+    """``isinstance``: what records is an array of numpy."""
+    classes = cls if isinstance(cls, tuple) else (cls,)
+    if isinstance(x, TracedSeries):
+        real = sys.modules["pandas"].Series
+        return any(isinstance(c, type) and issubclass(real, c) for c in classes)
+    if isinstance(x, TracedMatrix | TracedVector | Transposed):
+        return any(isinstance(c, type) and issubclass(np.ndarray, c) for c in classes)
+    if isinstance(x, TracedFrame):
+        real = sys.modules["pandas"].DataFrame
+        return any(isinstance(c, type) and issubclass(real, c) for c in classes)
+    if isinstance(x, RowCount):
+        return any(isinstance(c, type) and issubclass(int, c) for c in classes)
+    return isinstance(x, cls)
+
+
+def _type(x: Any, *args: Any) -> Any:
+    """``type`` of one argument."""
+    if args:
+        refuse("makes a class while it runs")
+    if isinstance(x, RowCount):
+        return int
+    if isinstance(x, TracedFrame | TracedSeries):
+        refuse("asks for the type of a table", "Use isinstance.")
+    return np.ndarray if isinstance(x, TracedMatrix | TracedVector | Transposed) else type(x)
+
+
+def _length(x: Any) -> Any:
+    """``len``: of rows it is their number."""
+    return x.shape[0] if isinstance(x, TracedMatrix | TracedVector | TracedFrame) else len(x)
+
+
+def _print(*_: object, **__: object) -> None:
+    """``print`` nothing: a model answers, and does no more."""
+
+
+def _refusing(name: str, what: str = "") -> Callable[..., NoReturn]:
+    """Return what refuses whenever it is called."""
+
+    def refusing(*_: object, **__: object) -> NoReturn:
+        refuse(f"calls {name}{what}", _CHANCE if what else "")
+
+    return refusing
+
+
+class _Unknown:
+    """A name that stands for what may hold state."""
+
+    def __init__(self, name: str, what: str) -> None:
+        object.__setattr__(self, "_why", f"uses {name}, which is {what}")
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        refuse(object.__getattribute__(self, "_why"), _STATE)
+
+    __getattribute__ = __setattr__ = __call__ = __getitem__ = __setitem__ = _refuse
+    __iter__ = __next__ = __len__ = __bool__ = __contains__ = __enter__ = _refuse
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refuse
+    __truediv__ = __rtruediv__ = __eq__ = __ne__ = __lt__ = __gt__ = _refuse
+    __float__ = __int__ = __index__ = __array__ = __hash__ = __str__ = _refuse
+
+
+class _Module:
+    """The double of a module: each name as the rebuilder stands it in."""
+
+    def __init__(self, module: types.ModuleType, stand_in: Callable[[str, Any], Any]) -> None:
+        object.__setattr__(self, "_module", module)
+        object.__setattr__(self, "_stand_in", stand_in)
+
+    def __getattr__(self, name: str) -> Any:
+        module = object.__getattribute__(self, "_module")
+        impure = _impurity(module.__name__)
+        if impure:
+            refuse(f"uses {module.__name__}.{name}, which is {impure}", _CHANCE)
+        if name.startswith("__"):
+            refuse(f"uses {module.__name__}.{name}")
+        return self._stand_in(f"{module.__name__}.{name}", getattr(module, name))
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        refuse("sets a name of a module", _STATE)
+
+
+def _impurity(module: str) -> str | None:
+    """Return what a module depends on."""
+    parts = module.split(".")
+    names = (".".join(parts[:end]) for end in range(1, len(parts) + 1))
+    return next((_IMPURE[name] for name in names if name in _IMPURE), None)
+
+
+def _is_of_numpy(function: Any) -> bool:
+    """Tell whether a function is numpy's of its name."""
+    return getattr(np, getattr(function, "__name__", ""), None) is function
+
+
+def _of_constants(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a pure function that refuses what records."""
+
+    @functools.wraps(function, updated=())
+    def call(*args: Any, **keywords: Any) -> Any:
+        if holds_traced([args, keywords]):
+            refuse(f"calls {name} with rows", f"Use numpy.{function.__name__} of whole columns.")
+        return function(*args, **keywords)
+
+    return call
+
+
+def _of_pandas(function: Any) -> Callable[..., Any]:
+    """Return the double of a function of pandas, of columns that record."""
+
+    @functools.wraps(function, updated=())
+    def call(*args: Any, **keywords: Any) -> Any:
+        if not holds_traced([args, keywords]):
+            refuse(f"calls pandas.{function.__name__} of constants", "Compute it when fitting.")
+        return MAKERS_OF_FRAMES[function.__name__](*args, **keywords)
+
+    return call
+
+
+def _of_numpy(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the double of a function of numpy, for rows and for constants."""
+    short = name.removeprefix("numpy.")
+
+    @functools.wraps(function, updated=())
+    def call(*args: Any, **keywords: Any) -> Any:
+        if holds_traced([args, keywords]):
+            if short in MAKERS:
+                return MAKERS[short](*args, **keywords)
+            return call_function(short, args, keywords)
+        if short not in _OF_NUMPY.split():
+            refuse(f"calls {name}, which hbconv does not follow", "Compute it when fitting.")
+        return function(*args, **keywords)
+
+    return call
+
+
+@dataclass
+class Rebuilder:
+    """What stands in for the names of one function and of those it calls.
+
+    Each object has one stand-in, so that functions share what they share.
+    """
+
+    _made: dict[int, tuple[Any, Any]] = field(default_factory=dict)
+    _containers: list[tuple[Any, Any]] = field(default_factory=list)
+    _functions: list[types.FunctionType] = field(default_factory=list)
+
+    def stand_in(self, name: str, value: Any) -> Any:
+        """Return what stands for a value in the rebuilt function."""
+        if id(value) not in self._made:
+            # The value is kept, so that no other one takes its id.
+            self._made[id(value)] = (value, None)
+            self._made[id(value)] = (value, self._make(name, value))
+        return self._made[id(value)][1]
+
+    def require_unchanged(self) -> None:
+        """Refuse a function that changed a container, or kept something in a function."""
+        for copied, snapshot in self._containers:
+            if not _same(copied, snapshot):
+                refuse("changes a container that outlives the call", _STATE)
+        for function in self._functions:
+            if vars(function):
+                refuse(f"keeps values in {function.__name__}", _STATE)
+
+    def _make(self, name: str, value: Any) -> Any:
+        if value is None or isinstance(value, bool | int | float | complex | str | bytes):
+            return value
+        if isinstance(value, np.generic | np.dtype | range | slice) or value is Ellipsis:
+            return value
+        if isinstance(value, types.ModuleType):
+            return self._module(value)
+        if isinstance(value, types.FunctionType | types.BuiltinFunctionType | np.ufunc):
+            return self._function(name, value)
+        if isinstance(value, type):
+            return self._class(value)
+        if isinstance(value, functools.partial):
+            return self._partial(value)
+        if type(value) in (dict, list, tuple, set, frozenset, np.ndarray):
+            return self._container(name, value)
+        if value is np.c_:
+            return MAKERS["c_"]
+        wrapped = getattr(value, "__wrapped__", None)
+        if type(value).__name__ == "_lru_cache_wrapper" and wrapped is not None:
+            return self.stand_in(name, wrapped)
+        # _ArrayFunctionDispatcher and others written in C.
+        if callable(value) and _is_of_numpy(value):
+            return _of_numpy(f"numpy.{value.__name__}", value)
+        if value is np.linalg.norm:
+            return _of_numpy("numpy.linalg.norm", value)
+        return _Unknown(name, f"an object of {type(value).__name__}")
+
+    def _module(self, module: types.ModuleType) -> Any:
+        name = module.__name__
+        if name == "math":
+            return _Module(module, lambda full, value: (
+                _of_constants(full, value) if callable(value) else value
+            ))  # fmt: skip
+        if name in ("warnings", "logging"):
+            return _Silent()
+        return _Module(module, self.stand_in)
+
+    def _function(self, name: str, function: Any) -> Any:
+        module = getattr(function, "__module__", None) or ""
+        if isinstance(function, np.ufunc):
+            return function
+        if isinstance(function, types.BuiltinFunctionType):
+            owner = function.__self__
+            if owner is math:
+                return _of_constants(name, function)
+            if _is_of_numpy(function):
+                return _of_numpy(f"numpy.{function.__name__}", function)
+            if owner is builtins:
+                return self.builtins.get(function.__name__, _refusing(function.__name__))
+            return _Unknown(name, "a function written in C")
+        top = module.partition(".")[0]
+        if _is_of_numpy(function):
+            return _of_numpy(f"numpy.{function.__name__}", function)
+        if _impurity(module):
+            return _refusing(name, f", which is {_impurity(module)}")
+        if top == "pandas" and function.__name__ in MAKERS_OF_FRAMES:
+            return _of_pandas(function)
+        if top in ("numpy", "scipy", "pandas", "sklearn", "polars"):
+            return _refusing(f"{module}.{function.__name__}")
+        return self.rebuilt(function)
+
+    def _class(self, cls: type) -> Any:
+        if cls.__module__ == "builtins" and cls.__name__ in _BUILTINS.split():
+            return cls
+        if cls.__module__ == "numpy" and (
+            cls.__name__ in _VALUES.split() or issubclass(cls, np.generic)
+        ):
+            return cls
+        if cls is np.ndarray or (issubclass(cls, Exception) and "__init__" not in vars(cls)):
+            return cls
+        is_frame = cls.__name__ == "DataFrame" and cls.__module__.startswith("pandas")
+        return _double_of_class(cls, MAKERS_OF_FRAMES["DataFrame"] if is_frame else None)
+
+    def _partial(self, value: functools.partial[Any]) -> Any:
+        keywords = {key: self.stand_in(key, v) for key, v in value.keywords.items()}
+        args = [self.stand_in("an argument", v) for v in value.args]
+        return functools.partial(self.stand_in("its function", value.func), *args, **keywords)
+
+    def _container(self, name: str, value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            if value.dtype.hasobject:
+                return _Unknown(name, "an array of objects")
+            self._containers.append((value.copy(), value.copy()))
+            return self._containers[-1][0]
+        copied: Any
+        snapshot: Any
+        if isinstance(value, dict):
+            copied = {self.stand_in(name, k): self.stand_in(name, v) for k, v in value.items()}
+            snapshot = dict(copied)
+        else:
+            copied = type(value)(self.stand_in(name, v) for v in value)
+            snapshot = type(value)(copied)
+        self._containers.append((copied, snapshot))
+        return copied
+
+    @functools.cached_property
+    def builtins(self) -> dict[str, Any]:
+        """Builtins of the rebuilt function."""
+        refused = {name: _refusing(name) for name in vars(builtins) if not name.startswith("_")}
+        kept = {name: getattr(builtins, name) for name in _BUILTINS.split()}
+        return {
+            **refused,
+            **kept,
+            "isinstance": _is_instance,
+            "len": _length,
+            "print": _print,
+            "type": _type,
+            "__import__": self._import,
+            "__build_class__": _refusing("class", ", which makes a class while it runs"),
+        }
+
+    def _import(
+        self,
+        name: str,
+        _globals: Any = None,
+        _locals: Any = None,
+        fromlist: Any = (),
+        level: int = 0,
+    ) -> Any:
+        """``import`` inside the function."""
+        if level:
+            refuse("imports from its own package while it runs", "Import at the top of the file.")
+        module = importlib.import_module(name if fromlist else name.partition(".")[0])
+        return self.stand_in(name, module)
+
+    def rebuilt(self, function: types.FunctionType) -> types.FunctionType:
+        """Return a function of the same code over stand-ins."""
+        code = function.__code__
+        _require_stateless(function)
+        trace = current_trace()
+        trace.codes.update(_codes(code))
+        names = {name for each in _codes(code) for name in each.co_names}
+        around = function.__globals__
+        globals_ = {
+            "__builtins__": self.builtins,
+            "__name__": around.get("__name__", ""),
+        }
+        cells = tuple(types.CellType() for _ in code.co_freevars)
+        new = types.FunctionType(code, globals_, function.__name__, None, cells or None)
+        self._functions.append(new)
+        # A function may call itself, so it stands in before its names do.
+        self._made[id(function)] = (function, new)
+        globals_.update({n: self.stand_in(n, around[n]) for n in sorted(names) if n in around})
+        for cell, old, name in zip(
+            cells, function.__closure__ or (), code.co_freevars, strict=True
+        ):
+            cell.cell_contents = self.stand_in(name, old.cell_contents)
+        new.__defaults__ = function.__defaults__ and tuple(
+            self.stand_in("a default", value) for value in function.__defaults__
+        )
+        new.__kwdefaults__ = function.__kwdefaults__ and {
+            name: self.stand_in(name, value) for name, value in function.__kwdefaults__.items()
+        }
+        return new
+
+
+class _Silent:
+    """The double of a module that only says something."""
+
+    def __getattr__(self, name: str) -> Any:
+        return _print if name not in ("catch_warnings", "simplefilter") else _Context
+
+
+class _Context:
+    """A context that does nothing."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        pass
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+
+class _ClassMeta(type):
+    """Answers ``isinstance`` for the class that it stands for."""
+
+    real: type
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, cls.real)
+
+    def __subclasscheck__(cls, subclass: Any) -> bool:
+        return issubclass(subclass, cls.real)
+
+    def __getattr__(cls, name: str) -> Any:
+        return refuse(f"uses {cls.__name__}.{name}", _STATE)
+
+
+def _double_of_class(cls: type, make: Callable[..., Any] | None = None) -> Any:
+    """Return a double of a class, which may be asked for instances, and called to make what."""
+
+    def new(_: object, *args: Any, **keywords: Any) -> Any:
+        if make is not None:
+            return make(*args, **keywords)
+        return refuse(f"makes an object of {cls.__name__}", _STATE)
+
+    return _ClassMeta(cls.__name__, (), {"real": cls, "__new__": new})
+
+
+_WRITES = {"STORE_GLOBAL": "a global", "DELETE_GLOBAL": "a global"}
+
+
+def _require_stateless(function: types.FunctionType) -> None:
+    """Refuse a function that writes a global or a variable of the function around it."""
+    own = function.__code__
+    outer = set(own.co_freevars)
+    for code in _codes(own):
+        for instruction in dis.get_instructions(code):
+            written = _WRITES.get(instruction.opname)
+            if (
+                instruction.opname in ("STORE_DEREF", "DELETE_DEREF")
+                and instruction.argval in outer
+            ):
+                written = "a variable around it"
+            if written:
+                refuse(f"writes {written}, {instruction.argval}", _STATE)
+    if set(vars(function)) - {"__wrapped__"}:
+        refuse(f"has values of its own ({', '.join(sorted(vars(function)))})", _STATE)
+    if any(code.co_flags & 0x2A0 & ~0x20 for code in _codes(own)):
+        refuse("is a coroutine")
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    """Yield a code and those inside it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _codes(constant)
+
+
+def _same(x: Any, y: Any) -> bool:
+    """Tell whether a container holds the very objects, or numbers, that it held."""
+    if type(x) is not type(y):
+        return False
+    if isinstance(x, np.ndarray):
+        return bool(x.dtype == y.dtype and x.tobytes() == y.tobytes())
+    if isinstance(x, dict):
+        return list(x) == list(y) and all(
+            a is b for a, b in zip(x.values(), y.values(), strict=True)
+        )
+    if isinstance(x, set | frozenset):
+        return bool(x == y)
+    return len(x) == len(y) and all(a is b for a, b in zip(x, y, strict=True))
+
+
+def run_function(func: Any, argument: Any, keywords: Mapping[str, Any]) -> Any:
+    """Run a function, rebuilt, on an argument that records, and return what it returns.
+
+    Raises
+    ------
+    FunctionRefusal
+        Also where the function caught it.
+    """
+    rebuilder = Rebuilder()
+    function = rebuilder.stand_in("the function", func)
+    given = {name: rebuilder.stand_in(name, value) for name, value in keywords.items()}
+    trace = current_trace()
+    result = None
+    try:
+        result = function(argument, **given)
+    except Exception as error:
+        if trace.refusal is None:
+            shown = " ".join(str(error).split())[:200]
+            refuse(f"raises {type(error).__name__} while it is traced: {shown}")
+    if trace.refusal is not None:
+        raise trace.refusal
+    rebuilder.require_unchanged()
+    return result

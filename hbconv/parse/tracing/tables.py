@@ -1,0 +1,374 @@
+"""Trace a function of tables, judge the trace, and put it in the place of the function.
+
+A column counts as text where the function compares it with texts or looks it up in a dict of them.
+Others are numbers, or are passed on as they come.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.containers import (
+    AreNarrow,
+    Cast,
+    Codes,
+    Columns,
+    Concat,
+    ConstantRows,
+    FillObjects,
+    IsOtherDtype,
+    Node,
+    Output,
+    Schema,
+    Vocabulary,
+    rewrite,
+    topological,
+)
+from hbconv.containers.moved_columns import find_origin
+from hbconv.errors import HbconvError
+from hbconv.parse.schema import transform_frame
+from hbconv.parse.step import Step, select
+from hbconv.parse.tracing.frames import TracedFrame
+from hbconv.parse.tracing.judge import compute, draw_rows, find_slack, find_special
+from hbconv.parse.tracing.rebuild import run_function
+from hbconv.parse.tracing.trace import FunctionRefusal, Trace, refuse, tracing
+
+__all__ = ["trace_table"]
+
+_REGISTER = "Or register a parser for your own transformer with hbconv.parses."
+
+
+@dataclass(frozen=True)
+class _TracedTable:
+    """What a function makes of columns of a schema of its own: by name, or as one array."""
+
+    names: tuple[str, ...]
+    nodes: tuple[Node, ...]
+    checks: tuple[tuple[Node, str], ...]
+
+    @property
+    def roots(self) -> tuple[Node, ...]:
+        """All nodes."""
+        return (*self.nodes, *(check for check, _ in self.checks))
+
+    @property
+    def texts(self) -> dict[int, tuple[Any, ...]]:
+        """Columns that are texts, and those that the function knows."""
+        found: dict[int, tuple[Any, ...]] = {}
+        for node in topological(self.roots):
+            if isinstance(node, Codes) and isinstance(node.vocabulary, Vocabulary):
+                found[node.column] = (*found.get(node.column, ()), *node.vocabulary.values)
+            elif isinstance(node, FillObjects) and isinstance(node.x, Columns):
+                found.setdefault(node.x.columns[0], ())
+        return found
+
+    @property
+    def numbers(self) -> frozenset[int]:
+        """Columns that something computes with."""
+        read: set[int] = set()
+        for node in topological(self.roots):
+            moves = isinstance(node, Columns | FillObjects | ConstantRows)
+            for x in () if moves else node.inputs:
+                read.update(x.columns if isinstance(x, Columns) else ())
+        return frozenset(read)
+
+
+def trace_table(step: Step, parameter: str, x: Node, keywords: Mapping[str, Any]) -> Output:
+    """Return what the function that a parameter holds makes of a table of input columns."""
+    func = getattr(step.estimator, parameter)
+    names = _names(step, parameter, x)
+    schema = Schema.table(names)
+    try:
+        traced = _run(step, func, keywords, schema)
+    except FunctionRefusal as refusal:
+        raise step.refuse(parameter, func, f"{refusal.sentence} {_REGISTER}") from None
+    both = sorted(traced.texts.keys() & traced.numbers)
+    if both:
+        hint = f"It reads column {names[both[0]]!r} both as text and as number."
+        raise step.refuse(parameter, func, hint)
+    judge = _Judge(lambda table: func(table, **keywords), traced, schema)
+    what = judge.find_difference("float64")
+    if what:
+        hint = f"What hbconv made of it differs from it: {what}. {_REGISTER}"
+        raise step.refuse(parameter, func, hint)
+    failing = {kind: judge.find_failing(dtypes) for kind, dtypes in _KINDS.items()}
+    if not failing["float32"] and judge.find_mixed():
+        failing["float32"] = sorted(traced.numbers)
+    for kind, columns in failing.items():
+        for column in columns:
+            _refuse_rows(step, kind, names[column], select(x, [column]))
+    over = _Over(step, x, traced)
+    for column in sorted(traced.numbers | traced.texts.keys()):
+        # Of NA pandas makes NA, which arithmetic hands on and conditions raise at.
+        read = select(x, [column])
+        if isinstance(read, Columns):
+            why = f"{step.name} applies a function to it."
+            step.conditions.without_na.setdefault(read.columns[0], why)
+    for check, why in traced.checks:
+        step.check(over(check), f"{why} The function of {step.name} ({step.place}) meets it.")
+    return transform_frame([over(node) for node in traced.nodes])["transform"]
+
+
+_KINDS = {
+    "float32": ("float32",),
+    "int64": ("int64",),
+    "narrow": ("bool", "int8", "int16", "int32"),
+}
+
+
+def _names(step: Step, parameter: str, x: Node) -> tuple[str, ...]:
+    """Return the names of columns of the input that nothing has changed."""
+    parts = x.xs if isinstance(x, Concat) else (x,)
+    names = [
+        part.schema.names[column]
+        for part in parts
+        if isinstance(part, Columns)
+        for column in part.columns
+    ]
+    if len(names) < x.type.width:
+        hint = "It is given a table that a step before makes, and hbconv follows input columns."
+        raise step.refuse(parameter, getattr(step.estimator, parameter), hint)
+    return tuple(names)
+
+
+def _run(step: Step, func: Any, keywords: Mapping[str, Any], schema: Schema) -> _TracedTable:
+    leaf = Columns.of(schema)
+    columns = {name: select(leaf, [place]) for place, name in enumerate(schema.names)}
+    trace = Trace(leaf, step=replace(step, x=leaf))
+    with tracing(trace):
+        result = run_function(func, TracedFrame(columns, is_argument=True), keywords)
+        if not isinstance(result, TracedFrame):
+            refuse(
+                f"returns {'an array' if result is not None else 'None'} for a table",
+                "Return a frame: pd.DataFrame({'a': ...}) or s.to_frame().",
+            )
+        if not all(isinstance(name, str) for name in result.nodes):
+            refuse("returns columns whose names are no texts", "Name the columns.")
+    return _TracedTable(tuple(result.nodes), tuple(result.nodes.values()), tuple(trace.checks))
+
+
+def _refuse_rows(step: Step, kind: str, name: str, x: Node) -> None:
+    message = (
+        f"The function of {step.name} ({step.place}) computes otherwise where column {name!r} is "
+        f"{'of bools or narrow ints' if kind == 'narrow' else kind}. Give float64: "
+        "df.astype(float)."
+    )
+    conditions = {
+        "float32": IsOtherDtype(Cast(x, "float"), "float64"),
+        "int64": IsOtherDtype(x, "float"),
+        "narrow": AreNarrow(x),
+    }
+    step.check(conditions[kind], message)
+
+
+@dataclass(frozen=True)
+class _Over:
+    """Puts the nodes of a trace over the columns that the step reads."""
+
+    step: Step
+    x: Node
+    traced: _TracedTable
+
+    def __call__(self, node: Node) -> Node:
+        return rewrite((node,), self._visit)[node]
+
+    def _visit(self, node: Node) -> Node:
+        if isinstance(node, Columns):
+            return select(self.x, node.columns)
+        if isinstance(node, Codes):
+            column = select(self.x, [node.column])
+            if isinstance(column, Columns):
+                return Codes(column.schema, column.columns[0], node.vocabulary)
+        if isinstance(node, ConstantRows):
+            # Any column gives the number of rows but one of texts, which no program is given.
+            width = range(self.x.type.width)
+            numbers = [j for j in width if j in self.traced.numbers] or [
+                j for j in width if j not in self.traced.texts
+            ]
+            return replace(node, x=select(self.x, numbers[:1]))
+        return node
+
+
+Table = Any
+_ODD_TEXTS = ("", " ", "unknown to all", "1", "nan", "None")
+
+
+@dataclass(frozen=True)
+class _Judge:
+    """Compares a trace with its function on tables of drawn columns."""
+
+    function: Callable[[Table], Any]
+    traced: _TracedTable
+    schema: Schema
+
+    def find_failing(self, dtypes: Sequence[str]) -> list[int]:
+        """Return the columns that the function answers otherwise in some of the dtypes.
+
+        All of them, where it does not fail in one alone, and yet in all at once.
+        """
+        numbers = sorted(self.traced.numbers)
+        if not any(self.find_difference(dtype, numbers) for dtype in dtypes):
+            return []
+        failing = [j for j in numbers if any(self.find_difference(d, [j]) for d in dtypes)]
+        rest = [j for j in numbers if j not in failing]
+        if failing and not any(self.find_difference(d, rest) for d in dtypes):
+            return failing
+        return numbers
+
+    def find_mixed(self) -> str | None:
+        """Return how they differ where float32 stands beside ints."""
+        numbers = sorted(self.traced.numbers)
+        pairs = [(d, numbers[start::2]) for d in ("int64", "int8") for start in (0, 1)]
+        found = (self.find_difference(d, chosen, "float32") for d, chosen in pairs)
+        return next(filter(None, found), None)
+
+    def find_difference(
+        self, dtype: str, columns: Sequence[int] = (), others: str = "float64"
+    ) -> str | None:
+        """Return how they differ where some columns have a dtype, and the others another."""
+        for as_objects in (True, False) if self.traced.texts else (False,):
+            try:
+                what = self._compare(self._draw(dtype, columns, others, as_objects=as_objects))
+            except HbconvError as error:
+                return str(error)
+            if what:
+                return what
+        return None
+
+    def _draw(self, dtype: str, columns: Sequence[int], others: str, *, as_objects: bool) -> Table:
+        special = find_special(self.traced.roots)
+        width = len(self.schema.names)
+        floats = draw_rows(width, others, special)
+        chosen = draw_rows(width, dtype, special)
+        drawn: dict[str, Any] = {}
+        for j, name in enumerate(self.schema.names):
+            drawn[name] = floats[:, j]
+            if j in columns:
+                drawn[name] = np.resize(chosen[:, j], len(floats))
+            if j in self.traced.texts:
+                drawn[name] = _draw_texts(self.traced.texts[j], len(floats), as_objects=as_objects)
+        return sys.modules["pandas"].DataFrame(drawn)
+
+    def _compare(self, table: Table) -> str | None:
+        rng = np.random.default_rng(1)
+        typed = self._typed(table)
+        if self.traced.checks:
+            checks = [typed[check] for check, _ in self.traced.checks]
+            refused = compute(checks, _columns_of(table))
+            table = table[~np.concatenate(refused, axis=1).any(axis=1)]
+        table = table.reset_index(drop=True)
+        computed = [node for node in self.traced.nodes if not _is_moved(node)]
+        answers = compute([typed[node] for node in computed], _columns_of(table))
+        values = dict(zip(computed, answers, strict=True))
+        order = rng.integers(0, len(table), len(table) + 3)
+        alone = rng.choice(len(table), min(5, len(table)), replace=False)
+        for places in (np.arange(len(table)), order, np.arange(len(table)), *(alone[:, None])):
+            given = table.iloc[places]
+            what = self._ask(given, {node: v[places] for node, v in values.items()})
+            if what:
+                return what
+        return None
+
+    def _typed(self, table: Table) -> dict[Node, Node]:
+        """Return the nodes over columns of the dtypes that a table has."""
+        kinds = [str(dtype) for dtype in table.dtypes]
+        dtypes = ["float64" if d == "float64" else d if d == "float32" else "int64" for d in kinds]
+        is_text = [j in self.traced.texts for j in range(len(kinds))]
+        named = ["float64" if text else dtype for text, dtype in zip(is_text, dtypes, strict=True)]
+        schema = self.schema.with_dtypes(named)
+
+        def visit(node: Node) -> Node:
+            return replace(node, schema=schema) if isinstance(node, Columns) else node
+
+        return rewrite(self.traced.roots, visit)
+
+    def _ask(self, given: Table, values: Mapping[Node, npt.NDArray[Any]]) -> str | None:
+        argument = given.copy()
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                answer = self.function(argument)
+            # The code of a user may raise anything.
+            except Exception as error:
+                shown = " ".join(str(error).split())[:120]
+                return f"it raises {type(error).__name__} for some rows ({shown})"
+        if not argument.equals(given):
+            return "it writes into its argument. Begin with df = df.copy()"
+        names = list(getattr(answer, "columns", ()))
+        if names != list(self.traced.names) or len(answer) != len(given):
+            return f"it returns columns {names}, and its trace {list(self.traced.names)}"
+        for place, (name, node) in enumerate(
+            zip(self.traced.names, self.traced.nodes, strict=True)
+        ):
+            want = answer.iloc[:, place]
+            if node in values:
+                what = _compare_numbers(want.to_numpy(), values[node][:, 0], find_slack(node))
+            else:
+                what = _compare_moved(list(want), node, given)
+            if what:
+                return f"in column {name!r} {what}"
+        return None
+
+
+def _draw_texts(known: Sequence[Any], n_rows: int, *, as_objects: bool) -> Any:
+    texts = [*known, *_ODD_TEXTS, *(f"{text} " for text in known), None, float("nan")]
+    drawn = np.empty(n_rows, object)
+    drawn[:] = [texts[i % len(texts)] for i in range(n_rows)]
+    pandas = sys.modules["pandas"]
+    return pandas.Series(drawn, dtype=object) if as_objects else pandas.Series(list(drawn))
+
+
+def _columns_of(table: Table) -> list[npt.NDArray[Any]]:
+    return [table.iloc[:, j].to_numpy() for j in range(table.shape[1])]
+
+
+def _is_moved(node: Node) -> bool:
+    return isinstance(node, Columns | FillObjects)
+
+
+def _compare_moved(want: list[Any], node: Node, given: Table) -> str | None:
+    """Compare a column that is passed on, with its missing values filled or not."""
+    origin, _ = find_origin(node.x, 0) if isinstance(node, FillObjects) else (node, 0)
+    if not isinstance(origin, Columns):
+        return "it fills what is computed with a text"
+    values = list(given.iloc[:, origin.columns[0]])
+    if isinstance(node, FillObjects):
+        values = [node.fill[0] if _is_missing(v) else v for v in values]
+    for a, b in zip(want, values, strict=True):
+        if not (a == b or (_is_missing(a) and _is_missing(b))):
+            return f"it returns {a!r}, and its trace {b!r}"
+    return None
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or value != value
+
+
+def _compare_numbers(want: npt.NDArray[Any], got: npt.NDArray[Any], slack: float) -> str | None:
+    """Compare numbers; of ints and floats the next step makes the same numbers."""
+    if want.dtype.kind not in "biuf" and not all(
+        v is None or isinstance(v, bool | int | float | np.number) for v in want.tolist()
+    ):
+        return f"it returns {want.dtype}"
+    if (want.dtype == np.float32) != (got.dtype == np.float32):
+        return f"it returns {want.dtype}, and its trace {got.dtype}"
+    if want.dtype.kind in "iu" and want.dtype != np.int64:
+        return f"it returns {want.dtype}, and its trace {got.dtype}"
+    both_ints = want.dtype.kind in "biu" and got.dtype.kind in "biu"
+    w, g = (want, got) if both_ints else (want.astype(np.float64), got.astype(np.float64))
+    slack = max(slack, 1e-6) if slack and want.dtype == np.float32 else slack
+    with np.errstate(all="ignore"):
+        same = (w == g) | ((w != w) & (g != g))
+        if slack:
+            same |= np.abs(w - g) <= slack * np.abs(w)
+    if same.all():
+        return None
+    row = int(np.flatnonzero(~same)[0])
+    return f"it returns {want[row]!r}, and its trace {got[row]!r}"

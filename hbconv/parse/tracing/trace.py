@@ -1,0 +1,123 @@
+"""Trace: what is known while a function of the user runs, and why it is refused."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from types import CodeType, FrameType
+from typing import NoReturn
+
+from hbconv.containers import Node
+from hbconv.parse.step import Step
+
+__all__ = ["ALONE", "FunctionRefusal", "RowCount", "Trace", "current_trace", "refuse", "tracing"]
+
+ALONE = "A model answers each row alone."
+
+
+class FunctionRefusal(BaseException):
+    """The function does what no row alone decides, or what hbconv does not know.
+
+    It is no Exception, so that ``except Exception`` of the user does not swallow it.
+    """
+
+    def __init__(self, why: str, way_out: str, place: str) -> None:
+        self.why = why
+        self.way_out = way_out
+        self.place = place
+        super().__init__(why)
+
+    @property
+    def sentence(self) -> str:
+        """Where, why, and what to do."""
+        return " ".join(filter(None, (f"{self.place} {self.why}.", self.way_out)))
+
+
+@dataclass
+class Trace:
+    """One run of a function.
+
+    Parameters
+    ----------
+    x : Node
+        What the function reads; it gives the number of rows to constants.
+    step : Step, optional
+        Of a table: reads texts of x.
+    codes : set of code
+        Code of the user, to name lines of.
+    checks : list of (Node, str)
+        Conditions on rows whose answer numpy leaves open, and what to say of them.
+    refusal : FunctionRefusal, optional
+        The first one, which holds whatever the function made of it.
+    writes : list of (Node, Node)
+        Values that were written, and the columns whose dtype they take.
+    """
+
+    x: Node
+    step: Step | None = None
+    codes: set[CodeType] = field(default_factory=set)
+    checks: list[tuple[Node, str]] = field(default_factory=list)
+    refusal: FunctionRefusal | None = None
+    writes: list[tuple[Node, Node]] = field(default_factory=list)
+
+
+_CURRENT: ContextVar[Trace] = ContextVar("trace")
+
+
+def current_trace() -> Trace:
+    """Return the trace of the function that runs."""
+    return _CURRENT.get()
+
+
+@contextmanager
+def tracing(trace: Trace) -> Iterator[None]:
+    """Record into a trace."""
+    token = _CURRENT.set(trace)
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
+
+
+def refuse(why: str, way_out: str = "") -> NoReturn:
+    """Refuse the function that runs: ``why`` goes on after the name of its line."""
+    trace = current_trace()
+    refusal = FunctionRefusal(why, way_out, _place(trace))
+    trace.refusal = trace.refusal or refusal
+    raise refusal
+
+
+def _place(trace: Trace) -> str:
+    """Return the line of the user's code that runs."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        if frame.f_code in trace.codes:
+            return f"Line {frame.f_lineno} of {frame.f_code.co_name}"
+        frame = frame.f_back
+    return "It"
+
+
+class RowCount:
+    """The number of rows: it is the length of arrays, and nothing can be computed with it."""
+
+    def refuse(self, *_: object) -> NoReturn:
+        """Refuse whatever is done with it."""
+        refuse("computes with the number of rows", ALONE)
+
+    __index__ = __int__ = __float__ = __bool__ = refuse
+    __repr__ = __str__ = __format__ = refuse
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = refuse
+    __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __pow__ = refuse
+    __lt__ = __le__ = __gt__ = __ge__ = refuse
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RowCount) or self.refuse()
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return self.refuse()
