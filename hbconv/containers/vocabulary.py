@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -94,6 +94,11 @@ class Vocabulary:
         """The values that are texts, and their codes."""
         texts = [(value, code) for code, value in enumerate(self.values) if isinstance(value, str)]
         return [text for text, _ in texts], np.array([code for _, code in texts], np.int32)
+
+    @cached_property
+    def kept(self) -> dict[Any, Any]:
+        """What those who look values up make of them once, under keys of their own."""
+        return {}
 
     @property
     def is_text(self) -> bool:

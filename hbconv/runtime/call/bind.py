@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.errors import InputError, OptionError
+from hbconv.runtime.call.column_reader import SOME, ColumnReader
 from hbconv.runtime.call.matrix_reader import MatrixReader
 from hbconv.runtime.call.memory import Buffers, Call, Scan, make_lasting_call
 from hbconv.runtime.call.page import CallContext, Method, answer_parts
@@ -189,6 +190,8 @@ class UncheckedMethod(Method):
         return
 
     def _find_row_reader(self) -> CellReader | None:
-        if self._rows not in (None, 1):
-            return None
-        return CellReader(self._reads, self._name, self._output)
+        return super()._find_row_reader() if self._rows in (None, 1) else None
+
+    def _find_column_reader(self) -> ColumnReader | None:
+        rows = SOME if self._rows is None else range(self._rows, self._rows + 1)
+        return ColumnReader(self._reads, self._name, self._output, rows)

@@ -8,6 +8,7 @@ read a table, choose programs, check and compute chunk by chunk, and form the an
 | --- | --- |
 | a matrix of numpy | ``matrix_reader`` |
 | a record, a frame of one row, one text | ``row_reader`` |
+| a frame of some rows | ``column_reader`` |
 | a tensor, or an array on a CUDA device | ``tensor_reader`` |
 | everything else, and the first rows of each kind | ``hbconv.runtime.inputs.read`` |
 """
@@ -23,9 +24,10 @@ import numpy.typing as npt
 
 from hbconv.containers import Entries, Graph, Matrix, Output, Sparse
 from hbconv.errors import BackendError
+from hbconv.runtime.call.column_reader import ColumnCells, ColumnPlan, ColumnReader
 from hbconv.runtime.call.matrix_reader import MatrixReader, RowsThemselves, plan_matrices
 from hbconv.runtime.call.memory import UNUSUAL, Call, Memory, remember
-from hbconv.runtime.call.row_reader import CellPlan, CellReader, Kind, RowCells
+from hbconv.runtime.call.row_reader import CellPlan, CellReader, RowCells
 from hbconv.runtime.call.tensor_reader import TensorReader, as_given, is_tensor, read_tensor
 from hbconv.runtime.inputs.read import read_entries, read_table
 from hbconv.runtime.inputs.table import Groups, Reads, Table
@@ -39,6 +41,7 @@ __all__ = ["CallContext", "Method", "Part", "answer_parts", "find_parts", "group
 
 Part = tuple[npt.NDArray[np.integer[Any]] | None, Program, Table]
 """Rows that a program answers: their places among all (None: all), the program, and the rows."""
+Plan = MatrixReader | RowsThemselves | CellPlan | ColumnPlan
 
 
 class CallContext(Protocol):
@@ -70,33 +73,36 @@ class Method:
         self._reads = model.reads
         self._output = graph.outputs[name]
         self._frames = graph.traits.frame_format if name == "transform" else None
-        self._plans: dict[
-            Kind | np.dtype[Any], MatrixReader | RowsThemselves | CellPlan | None
-        ] = {}
+        self._plans: dict[Any, Plan | None] = {}
         self._memory = Memory()
-        self._row = self._find_row_reader()
+        # A model fitted without names warns of the names of each table.
+        takes_items = self._reads.schema.conventions.items
+        is_silent = self._reads.schema.named or takes_items
+        self._row = self._find_row_reader() if is_silent else None
+        self._columns = self._find_column_reader() if is_silent and not takes_items else None
 
     def answer(self, x: Any) -> Any:
         """Answer as the source's method does, for rows in any form."""
         kind: Any = None
         cells: Any = x
+        given: Any = x
         if type(x) is np.ndarray:
             kind = x.dtype, x.shape
-        elif self._row is not None:
-            x = self._row.open(x)
-            row = self._row.read(x, self._plans)
-            if row is not None:
-                kind, cells = row.kind, row.values
+        else:
+            x = x if self._row is None else self._row.open(x)
+            given = self._read(x)
+            if given is not None:
+                kind, cells = given.kind, given.values
         library = "" if self._frames is None else library_of(self._frames, x)
         # Frames are made on the host, and many rows of a table have no kind.
         if library or kind is None:
             return self.ordinary(x, library)
         # Plans are shared by all threads, calls and their memory are not.
-        call = self._memory.calls.get(kind) or self._bind(kind, cells)
+        call = self._memory.calls.get(kind) or self._bind(kind, given)
         outputs = None if call is None else call(cells)
         if outputs is None:
             outputs = self.ordinary(x, library)
-            self._learn(kind, cells, x)
+            self._learn(given, x)
         return outputs
 
     def ordinary(self, x: Any, library: str = "") -> Any:
@@ -168,37 +174,39 @@ class Method:
     def _tensors(self) -> TensorReader:
         return TensorReader(self._graph, self._programs, self._reads, self._name)
 
-    def _bind(self, kind: Any, cells: Any) -> Call | None:
+    def _read(self, x: Any) -> RowCells | ColumnCells | None:
+        """Return the cells of one row, or the columns of some; None of everything else."""
+        cells = None if self._row is None else self._row.read(x, self._plans)
+        return cells if cells is not None or self._columns is None else self._columns.read(x)
+
+    def _bind(self, kind: Any, given: Any) -> Call | None:
         """Return a call for rows of a kind in this thread; None where they are read as tables."""
-        plan = self._plans.get(_layout(kind, cells))
+        plan = self._plans.get(_layout(given))
         return None if plan is None else plan.bind(self._memory, kind)
 
-    def _learn(self, kind: Any, cells: Any, x: Any) -> None:
-        """Plan how rows of a kind are read, of which the ordinary way answered one."""
-        layout = _layout(kind, cells)
+    def _learn(self, given: Any, x: Any) -> None:
+        """Plan how rows are read that are given alike, of which the ordinary way answered one."""
+        layout = _layout(given)
         if layout in self._plans:
             return
-        if isinstance(cells, np.ndarray):
-            remember(self._plans, layout, self._plan_matrices(cells.dtype))
+        if isinstance(given, np.ndarray):
+            remember(self._plans, layout, self._plan_matrices(given.dtype))
             return
-        assert self._row is not None  # noqa: S101  (it read the cells)
-        row = RowCells.of(kind, cells)
+        reader: Any = self._row if isinstance(given, RowCells) else self._columns
         try:
-            plan = self._row.plan(row, lambda: self.find_program(read_table(x, self._reads)))
-        except UNUSUAL:  # Another row of this kind may do.
+            plan = reader.plan(given, lambda: self.find_program(read_table(x, self._reads)))
+        except UNUSUAL:  # Others that are given so may do.
             return
-        # Texts of any size are read as tables where those of one size must be.
-        remember(self._plans, kind if plan else row.without_entries.kind, plan)
+        remember(self._plans, layout if plan else given.unread, plan)
 
     def _plan_matrices(self, dtype: np.dtype[Any]) -> MatrixReader | RowsThemselves | None:
         return plan_matrices(self._graph, self._programs, self._reads, self._name, dtype.name)
 
     def _find_row_reader(self) -> CellReader | None:
-        """Return None for a model fitted without names, which warns of the names of each table."""
-        schema = self._reads.schema
-        if not schema.named and not schema.conventions.items:
-            return None
         return CellReader(self._reads, self._name, self._output)
+
+    def _find_column_reader(self) -> ColumnReader | None:
+        return ColumnReader(self._reads, self._name, self._output)
 
 
 def group_rows(programs: Programs, methods: tuple[str, ...], table: Table) -> Groups:
@@ -248,6 +256,6 @@ def _answer_part(program: Program, table: Table, outputs: dict[str, Output]) -> 
     return answers
 
 
-def _layout(kind: Any, cells: Any) -> Any:
-    """Return what a plan is for: matrices of one dtype and any shape, or rows of a kind."""
-    return cells.dtype if isinstance(cells, np.ndarray) else kind
+def _layout(given: Any) -> Any:
+    """Return what a plan is for: matrices of one dtype and any shape, or what is given alike."""
+    return given.dtype if isinstance(given, np.ndarray) else given.layout

@@ -25,13 +25,14 @@ from hbconv.containers.vocabulary import DateCodes
 from hbconv.errors import InputError
 from hbconv.lower import AnyFeed, CodesFeed, EntriesFeed, Feed
 from hbconv.runtime.call.memory import Call, Memory, Scan, remember
+from hbconv.runtime.inputs.dataframes import pandas_names
 from hbconv.runtime.inputs.places import find_places, finds_silently
 from hbconv.runtime.inputs.records import parse_json
 from hbconv.runtime.inputs.table import Reads, Table
 from hbconv.runtime.outputs.answers import row_decoder
 from hbconv.runtime.program import Program
 from hbconv.runtime.text.sparse_rows import EntryRows, padded_size
-from hbconv.runtime.text.text_hash import encode_hashed
+from hbconv.runtime.text.text_hash import LONGEST_HASHED, MOST_HASHED, encode_hashed
 from hbconv.runtime.text.vectorize import extract
 
 __all__ = ["CellPlan", "CellReader", "Kind", "RowCells"]
@@ -58,10 +59,6 @@ SCALARS = NUMBERS | {str, NoneType}
 """Types of values in records that are read fast."""
 COMPARABLE = NUMBERS - {np.float16} | {NoneType}
 """Types compared with a bound: float16 rounds it, to infinity even."""
-MOST_HASHED = 4096
-"""Texts of a column of which the hashes are remembered."""
-LONGEST_HASHED = 256
-"""Characters of a text that is remembered: clients choose the texts."""
 _FORMATS = {"float32": "f", "float64": "d", "int64": "q", "int32": "i"}
 
 
@@ -87,21 +84,20 @@ class RowCells(NamedTuple):
     ordered: bool = False
     size: int = 0
 
-    @staticmethod
-    def of(kind: Kind, values: Values) -> RowCells:
-        """Return the cells of a row of a kind."""
-        names, forms, ordered, size, _ = kind
-        return RowCells(names, forms, values, ordered, size)
-
     @property
     def kind(self) -> Kind:
         """What rows have in common that are read alike."""
         return self.names, self.forms, self.ordered, self.size, tuple(map(type, self.values))
 
     @property
-    def without_entries(self) -> RowCells:
-        """The cells of the row alone."""
-        return self._replace(values=self.values[: len(self.names)], size=0)
+    def layout(self) -> Kind:
+        """What one plan reads: rows of a kind."""
+        return self.kind
+
+    @property
+    def unread(self) -> Kind:
+        """What is remembered of rows that must be read as tables, with texts of any size."""
+        return self._replace(values=self.values[: len(self.names)], size=0).kind
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,7 +231,7 @@ def _of_pandas(x: Any) -> RowCells | None:
     column = getattr(x, "_get_column_array", None)
     if column is None or len(x) != 1:
         return None
-    names = tuple(x.columns.tolist())
+    names = pandas_names(x)
     arrays = [column(i) for i in range(len(names))]
     forms = tuple(map(_form, arrays))
     return RowCells(names, forms, tuple([array[0] for array in arrays]), ordered=True)

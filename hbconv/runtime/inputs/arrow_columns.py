@@ -24,7 +24,16 @@ from hbconv.errors import InputError
 from hbconv.runtime.inputs.dates import Zoned
 from hbconv.runtime.text.categories import NULL, Categories, Null, Text, addresses
 
-__all__ = ["PLAIN", "Data", "fill_nulls", "find_na", "read_arrow"]
+__all__ = [
+    "ARROW_NUMBERS",
+    "PLAIN",
+    "Data",
+    "arrow_categories",
+    "arrow_numbers",
+    "fill_nulls",
+    "find_na",
+    "read_arrow",
+]
 
 Data = npt.NDArray[Any] | Text | Categories | Zoned
 PLAIN = frozenset(
@@ -79,7 +88,7 @@ def read_arrow(column: Any, null: Null = NULL, name: str = "") -> Data:
         return Text(_without_views(column), null)
     if types.is_dictionary(kind):
         return (
-            _arrow_categories(column, null)
+            arrow_categories(column, null)
             if _is_text(kind.value_type)
             else read_arrow(column.cast(kind.value_type), null, name)
         )
@@ -94,6 +103,11 @@ def read_arrow(column: Any, null: Null = NULL, name: str = "") -> Data:
         )
     if types.is_timestamp(kind) and kind.tz is not None:
         return Zoned(np.asarray(column.cast(pa.timestamp(kind.unit)).to_numpy()), kind.tz)
+    return arrow_numbers(column)
+
+
+def arrow_numbers(column: Any) -> npt.NDArray[Any]:
+    """Return the numbers of an Arrow column, and its nulls as NaN."""
     if not hasattr(column, "offset"):
         return np.asarray(column.to_numpy())
     plain = _as_they_lie(column)
@@ -113,7 +127,8 @@ def _as_they_lie(column: Any) -> npt.NDArray[Any] | None:
     return np.frombuffer(values, dtype, column.offset + len(column))[column.offset :]
 
 
-def _arrow_categories(column: Any, null: Null) -> Categories:
+def arrow_categories(column: Any, null: Null = NULL) -> Categories:
+    """Return a column of a dictionary of texts: its codes, and the texts."""
     import pyarrow as pa
 
     array = (

@@ -14,11 +14,25 @@ import numpy.typing as npt
 
 from hbconv.containers import Hashed
 from hbconv.errors import InputError, shown
-from hbconv.runtime.text.categories import Categories, Text
+from hbconv.runtime.text.categories import FEW, Categories, Text
 
-__all__ = ["city_hash", "encode_hashed", "murmur_hash", "murmur_hash_of"]
+__all__ = [
+    "LONGEST_HASHED",
+    "MOST_HASHED",
+    "city_hash",
+    "encode_hashed",
+    "murmur_hash",
+    "murmur_hash_of",
+]
 
 Words = npt.NDArray[np.uint64]
+
+MOST_HASHED = 4096
+"""Texts of which the hashes are remembered, those of a request and of some before it."""
+LONGEST_HASHED = 256
+"""Characters of a text that is remembered: clients choose the texts."""
+_REMEMBERED: dict[str, int] = {}
+"""Hashes of texts that came, which are the same for all models."""
 
 K0, K1, K2, K3, MIX = (
     np.uint64(k)
@@ -48,6 +62,8 @@ def encode_hashed(
     if isinstance(column, Categories):
         # A negative code is a null, for which the source has no hash.
         _require(not np.any(column.codes < 0), where, "missing values")
+        if len(column.codes) < len(column.values.values):
+            return encode_hashed(column.values.part(column.codes), hashes, where)
         return np.take(encode_hashed(column.values, hashes, where), column.codes)
     values = column.values if isinstance(column, Text) else column
     if not isinstance(values, np.ndarray):
@@ -63,11 +79,15 @@ def encode_hashed(
 
 def _encode_arrow(values: Any, hashes: Hashed, where: str) -> npt.NDArray[np.int32]:
     _require(values.null_count == 0, where, "missing values")
+    if len(values) <= FEW:
+        return _codes(values.to_pylist(), hashes)
     encoded = (values.combine_chunks() if hasattr(values, "chunks") else values).dictionary_encode()
     return np.take(_codes(encoded.dictionary.to_pylist(), hashes), np.asarray(encoded.indices))
 
 
 def _encode_objects(values: list[Any], hashes: Hashed, where: str) -> npt.NDArray[np.int32]:
+    if len(values) <= FEW and set(map(type, values)) == {str}:
+        return _codes(values, hashes)
     odd = next((v for v in values if not isinstance(v, str | int | np.integer | np.bool_)), None)
     _require(
         odd is None and None not in values, where, f"{shown(odd)} of type {type(odd).__name__}"
@@ -87,7 +107,28 @@ def _require(holds: bool, where: str, what: str) -> None:
 
 
 def _codes(texts: Iterable[str], hashes: Hashed) -> npt.NDArray[np.int32]:
-    return hashes.codes(_hashes([text.encode("utf-8", "surrogatepass") for text in texts]))
+    listed = list(texts)
+    found = _remembered_hashes(listed) if len(listed) <= FEW else _hashes(_utf8(listed))
+    return hashes.codes(found)
+
+
+def _utf8(texts: list[str]) -> list[bytes]:
+    return [text.encode("utf-8", "surrogatepass") for text in texts]
+
+
+def _remembered_hashes(texts: list[str]) -> npt.NDArray[np.int64]:
+    """Hash few texts, most of which came before: the first time takes 200 us, the next 5."""
+    found = [_REMEMBERED.get(text) for text in texts]
+    fresh = [text for text, known in zip(texts, found, strict=True) if known is None]
+    if not fresh:
+        return np.array(found, np.int64)
+    hashes = dict(zip(fresh, _hashes(_utf8(fresh)).tolist(), strict=True))
+    # Cleared as a whole, so that threads need no lock.
+    if len(_REMEMBERED) > MOST_HASHED:
+        _REMEMBERED.clear()
+    _REMEMBERED.update({t: h for t, h in hashes.items() if len(t) <= LONGEST_HASHED})
+    known = zip(texts, found, strict=True)
+    return np.array([hashes[t] if h is None else h for t, h in known], np.int64)
 
 
 def _hashes(texts: Sequence[bytes]) -> npt.NDArray[np.int64]:

@@ -220,3 +220,50 @@ def test_a_list_in_a_text_column_is_refused():
 def test_no_rows_have_no_codes():
     assert codes(np.array([], dtype=object)) == codes(pa.array([], pa.string())) == []
     assert text.has_arrow()
+
+
+MORE = tuple(f"more {i}" for i in range(2000))
+LOOK_UPS = {
+    "few rows": ((), 1),
+    "fewer rows than texts": (MORE, 40),
+    "more rows than texts": ((), 40),
+}
+VOCABULARIES = {
+    "plain": lambda more: Vocabulary((*VOCABULARY.values, *more), none=NONE, nan=NAN),
+    "blank": lambda more: Vocabulary(("abcd", "é", *more), none=1, blank=1, nulls=("abc",)),
+    "spelled": lambda more: Vocabulary(("abcd", "a", *more), spelled=True),
+    "of objects": lambda more: Vocabulary(("abcd", 1, b"a", "\udc80", *more), none=NONE),
+}
+
+
+@pytest.mark.parametrize("vocabulary", VOCABULARIES)
+@pytest.mark.parametrize(("more", "times"), LOOK_UPS.values(), ids=LOOK_UPS)
+def test_every_look_up_of_arrow_finds_what_python_finds(vocabulary, more, times):
+    known = VOCABULARIES[vocabulary](more)
+    words = [*WORDS, None, "a\0\0", "1", "more 7"] * times
+    null = known.codes[None] if known.none != -1 else known.nan
+    wanted = [null if word is None else known.codes[word] for word in words]
+    for kind in (pa.string(), pa.large_string()):
+        column = pa.chunked_array([pa.array(words[:5], kind), pa.array(words[5:], kind)])
+        assert encode(text.Text(column), known, "t").tolist() == wanted
+        assert encode(text.Text(column[3:]), known, "t").tolist() == wanted[3:]
+        assert encode(text.Text(column.combine_chunks()), known, "t").tolist() == wanted
+
+
+@pytest.mark.parametrize(("more", "times"), LOOK_UPS.values(), ids=LOOK_UPS)
+def test_bytes_that_are_no_text_are_unknown(more, times):
+    bytes_of = pa.array([b"abcd", b"\xff", b"a"] * times)
+    column = pa.StringArray.from_buffers(len(bytes_of), *bytes_of.buffers()[1:])
+    known = Vocabulary((*VOCABULARY.values, *more))
+    assert encode(text.Text(column), known, "t").tolist() == [0, -1, 4] * times
+
+
+@pytest.mark.parametrize("rows", [3, 3000])
+def test_categories_are_encoded_alike_for_fewer_and_for_more_rows(rows):
+    categories = np.array([*VOCABULARY.values, *MORE[:100]], object)
+    places = np.arange(rows) % 107 - 1
+    known = Vocabulary(VOCABULARY.values, nan=NAN)
+    wanted = [NAN, *range(5), *[-1] * 100][: min(rows, 107)]
+    for values in (categories, pa.array(categories)):
+        column = text.Categories(places, text.Text(values, "nan"))
+        assert encode(column, known, "t").tolist()[:106] == wanted[:106]

@@ -7,7 +7,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from hbconv.containers import Hashes
+from hbconv.containers import HashCodes, Hashes
 from hbconv.errors import InputError
 from hbconv.runtime.inputs.dataframes import read_frame
 from hbconv.runtime.text.text_hash import city_hash, encode_hashed
@@ -119,3 +119,17 @@ def test_missing_values_are_refused(column):
 def test_columns_of_floats_are_refused():
     with pytest.raises(InputError, match="not whole"):
         codes(np.array([1.0, 2.0]))
+
+
+@pytest.mark.parametrize("make", [pa.array, lambda texts: np.array(texts, object)])
+def test_hashes_of_few_texts_are_remembered_and_those_of_many_the_same(make, monkeypatch):
+    texts = [f"text {i}" for i in range(300)] + ["long" * 100]
+    many = encode_hashed(make(texts), HashCodes(), "t").tolist()
+    monkeypatch.setattr("hbconv.runtime.text.text_hash.MOST_HASHED", 20)
+    remembered = {}
+    monkeypatch.setattr("hbconv.runtime.text.text_hash._REMEMBERED", remembered)
+    for first in (0, 8, 4, 290, 0):
+        few = texts[first : first + 16]
+        assert encode_hashed(make(few), HashCodes(), "t").tolist() == many[first : first + 16]
+        assert 0 < len(remembered) <= 40
+    assert not any(len(one) > 256 for one in remembered)

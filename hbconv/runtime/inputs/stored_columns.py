@@ -1,0 +1,159 @@
+"""Stored columns: the columns of a frame as its library holds them, and how each kind is read.
+
+``read_frame`` finds out anew what a column is each time. Here the form of a column says it: columns
+of one form are read by one function, which is chosen once. No library of tables is imported here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hbconv.runtime.inputs.arrow_columns import (
+    ARROW_NUMBERS,
+    Data,
+    arrow_categories,
+    arrow_numbers,
+    read_arrow,
+)
+from hbconv.runtime.inputs.dataframes import (
+    pandas_categories,
+    pandas_names,
+    pandas_text,
+    polars_categories,
+)
+from hbconv.runtime.text.categories import Text
+
+__all__ = ["Form", "Read", "StoredColumns", "find_reader", "stored_columns"]
+
+Words = tuple[Any, ...]
+Form = np.dtype[Any] | Words
+"""How a column is stored: a dtype of numpy, or the words of its library."""
+Read = Callable[[Any], Data]
+POLARS_NUMBERS = frozenset(
+    ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "Boolean")
+)
+POLARS_FLOATS = frozenset(("Float32", "Float64"))
+MASKED = frozenset(("IntegerArray", "FloatingArray", "BooleanArray"))
+"""Arrays of pandas that hold numbers and a mask of those that are missing."""
+
+
+class StoredColumns(NamedTuple):
+    """The columns of a frame.
+
+    Parameters
+    ----------
+    library : str
+    names : tuple
+    forms : tuple of Form
+        Of columns of one form the ordinary reading makes the same, but for their values.
+    rows : int
+    columns : tuple
+        As the library holds them.
+    """
+
+    library: str
+    names: tuple[Any, ...]
+    forms: tuple[Form, ...]
+    rows: int
+    columns: tuple[Any, ...]
+
+
+def stored_columns(x: Any, rows: range) -> StoredColumns | None:
+    """Return the columns of a frame of as many rows as are asked for; None of everything else."""
+    read = _LIBRARIES.get(type(x).__module__.partition(".")[0])
+    return None if read is None else read(x, rows)
+
+
+def _of_pandas(x: Any, rows: range) -> StoredColumns | None:
+    """Read the arrays of a frame, one a column: pandas has no public way that is as fast."""
+    column_at = getattr(x, "_get_column_array", None)
+    if column_at is None or len(x) not in rows:
+        return None
+    names = pandas_names(x)
+    columns = tuple([column_at(i) for i in range(len(names))])
+    return StoredColumns("pandas", names, tuple(map(_pandas_form, columns)), len(x), columns)
+
+
+def _pandas_form(array: Any) -> Form:
+    if type(array) is np.ndarray:
+        return array.dtype  # type: ignore[no-any-return]
+    kind = type(array)  # dtypes of pandas hash slowly
+    if kind.__name__ == "Categorical":
+        return kind, str(array.categories.dtype)
+    if kind.__name__ == "ArrowExtensionArray":
+        arrow = array.__arrow_array__()
+        return kind, str(arrow.type), arrow.null_count > 0
+    if kind.__name__ in MASKED:
+        return (kind,)
+    dtype = array.dtype
+    if type(dtype).__name__ == "StringDtype":
+        return kind, dtype.storage, isinstance(dtype.na_value, float)
+    return kind, "unknown"
+
+
+def _of_polars(x: Any, rows: range) -> StoredColumns | None:
+    if getattr(x, "height", 0) not in rows or not hasattr(x, "get_columns"):
+        return None
+    columns = tuple(x.get_columns())
+    forms = tuple([(type(c.dtype).__name__, c.null_count() > 0) for c in columns])
+    return StoredColumns("polars", tuple(x.columns), forms, x.height, columns)
+
+
+def _of_arrow(x: Any, rows: range) -> StoredColumns | None:
+    if getattr(x, "num_rows", 0) not in rows:
+        return None
+    schema = x.schema
+    columns = tuple(x.columns)
+    types = map(str, schema.types)
+    forms = tuple([(t, c.null_count > 0) for t, c in zip(types, columns, strict=True)])
+    return StoredColumns("pyarrow", tuple(schema.names), forms, x.num_rows, columns)
+
+
+_LIBRARIES = {"pandas": _of_pandas, "polars": _of_polars, "pyarrow": _of_arrow}
+
+
+def find_reader(library: str, form: Form) -> Read | None:
+    """Return what reads columns of a form, as ``read_frame`` does; None where no form says how."""
+    return _READERS[library](form)
+
+
+def _pandas_reader(form: Form) -> Read | None:
+    if isinstance(form, np.dtype):
+        return _itself
+    kind = form[0].__name__
+    if kind == "Categorical":
+        return pandas_categories
+    if kind == "ArrowExtensionArray":
+        return lambda array: read_arrow(array.__arrow_array__(), "na")
+    if kind in MASKED:
+        return lambda array: np.asarray(array.to_numpy(dtype=np.float64, na_value=np.nan))
+    return None if form[1] == "unknown" else pandas_text
+
+
+def _itself(array: Any) -> Data:
+    return array  # type: ignore[no-any-return]
+
+
+def _polars_reader(form: Any) -> Read | None:
+    kind, has_nulls = form
+    if kind in POLARS_FLOATS or (kind in POLARS_NUMBERS and not has_nulls):
+        return lambda series: np.asarray(series.to_numpy())
+    if kind == "String":
+        return lambda series: np.array(series.to_list(), object)
+    return polars_categories if kind in ("Categorical", "Enum") else None
+
+
+def _arrow_reader(form: Any) -> Read | None:
+    kind, has_nulls = form
+    if kind in ARROW_NUMBERS or (kind == "bool" and not has_nulls):
+        return arrow_numbers
+    if kind in ("string", "large_string"):
+        return Text
+    return arrow_categories if kind.startswith(_DICTIONARIES) else None
+
+
+_DICTIONARIES = ("dictionary<values=string,", "dictionary<values=large_string,")
+_READERS = {"pandas": _pandas_reader, "polars": _polars_reader, "pyarrow": _arrow_reader}
