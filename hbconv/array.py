@@ -1,14 +1,18 @@
-"""Array: a numpy array that is a value, so that it can stand in a frozen dataclass."""
+"""Array: a numpy array that is a value, so that it can stand in a frozen dataclass.
+
+ColumnArrays: a matrix whose columns are arrays of their own.
+"""
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Array", "numbers"]
+__all__ = ["Array", "ColumnArrays", "numbers"]
 
 
 class Array:
@@ -108,6 +112,48 @@ class Array:
         if isinstance(values, Array) and dtype is None:
             return values
         return Array(np.asarray(values) if dtype is None else numbers(values, dtype))
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnArrays:
+    """The columns of a matrix as arrays of their own, as tables hold them.
+
+    Parameters
+    ----------
+    columns : tuple of ndarray, each of shape (n_rows,)
+    dtype : dtype
+        Of the matrix. Columns are converted to it when they become one.
+
+    Examples
+    --------
+    >>> x = ColumnArrays((np.array([1, 2, 3]), np.array([0.5, 1.5, 2.5])), np.dtype("float64"))
+    >>> x.shape, np.asarray(x[1:])
+    ((3, 2), array([[2. , 1.5],
+           [3. , 2.5]]))
+    """
+
+    columns: tuple[npt.NDArray[Any], ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return len(self), len(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+    def __getitem__(self, rows: slice) -> "ColumnArrays":
+        return ColumnArrays(tuple(column[rows] for column in self.columns), self.dtype)
+
+    def __array__(
+        self, dtype: npt.DTypeLike | None = None, *, copy: bool | None = None
+    ) -> npt.NDArray[Any]:
+        # Columns stay columns in memory, so that each is written side by side.
+        out = np.empty(self.shape, self.dtype if dtype is None else dtype, order="F")
+        for place, column in enumerate(self.columns):
+            out[:, place] = column
+        return out
 
 
 def numbers(values: Any, dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:

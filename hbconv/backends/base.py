@@ -73,6 +73,8 @@ class Artifact(ABC):
         Their memory may have any order: that of a table may be by columns.
         """
 
+    takes_columns: bool = False
+    """Whether inputs may be ``ColumnArrays``, which it reads where they lie."""
     sizes: tuple[int, ...] = ()
     """Numbers of rows that are worth binding for, ascending; empty if none is.
 

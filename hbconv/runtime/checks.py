@@ -207,7 +207,8 @@ def are_within(x: npt.NDArray[np.floating], bound: float, strict: list[int]) -> 
     >>> are_within(x, 3.0, [0]), are_within(x, 3.0, [1]), are_within(x, 2.0, [])
     (True, False, False)
     """
-    flat = x.reshape(-1)
+    # In the order of memory: rows of a table's columns took twice as long to copy as to scan.
+    flat = x.T.reshape(-1) if x.flags.f_contiguous else x.reshape(-1)
     # Each value is within the bound if the sum of all squares is within its square; NaN is not.
     square = bound * bound
     if all(np.vdot(block, block) <= square for block in _blocks(flat)):  # vdot does not warn

@@ -132,7 +132,10 @@ class Program:
 
     def run(self, table: Table) -> dict[str, Any]:
         """Compute the methods' values: arrays, and scipy CSR matrices of those that are sparse."""
-        values: dict[str, Any] = self.artifact.run(table.inputs(self.host.feeds))
+        feeds = self.host.feeds
+        values: dict[str, Any] = self.artifact.run(
+            table.inputs_apart(feeds) if self.artifact.takes_columns else table.inputs(feeds)
+        )
         for name, width in self.host.sparse_widths.items():
             values[name] = as_csr(
                 values.pop(f"{name}_tokens"), values.pop(f"{name}_weights"), width

@@ -117,4 +117,6 @@ def _build_loop(program: TensorProgram, schedule: Schedule, machine: Machine) ->
     else:
         written = write_function(program, schedule, machine)
     function, library = build(written.functions, machine)
-    return make_loop(LoopCode(function, written.tables, written.scratch, library))
+    return make_loop(
+        LoopCode(function, written.tables, written.scratch, library, written.takes_columns)
+    )

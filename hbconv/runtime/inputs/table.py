@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count
 from types import UnionType
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 
+from hbconv.array import ColumnArrays
 from hbconv.containers import (
     AreBools,
     AreNarrow,
@@ -389,6 +390,11 @@ class Table:
             )
         return arrays
 
+    def inputs_apart(self, feeds: Sequence[AnyFeed]) -> dict[str, Any]:
+        """Return the inputs of a program by name; columns that lie apart stay where they are."""
+        apart = {f.name: self._apart(f) for f in feeds if self._lies_apart(f)}
+        return {**self.inputs(f for f in feeds if f.name not in apart), **apart}
+
     @reads_rows
     def feed(self, feed: Feed | CodesFeed) -> npt.NDArray[Any]:
         """Return a program input, made once for each feed.
@@ -406,6 +412,17 @@ class Table:
         if self.matrix is not None or any(block.columns == feed.columns for block in self.blocks):
             return [(feed.columns, self.feed(feed))]
         return (([i], np.asarray(self.column(i), feed.dtype)[:, None]) for i in feed.columns)
+
+    def _lies_apart(self, feed: AnyFeed) -> TypeGuard[Feed]:
+        """Whether an input is no array yet, and no part of one."""
+        if not isinstance(feed, Feed) or feed in self._fed or self.matrix is not None:
+            return False
+        return bool(feed.columns) and all(b.columns != feed.columns for b in self.blocks)
+
+    @reads_rows
+    def _apart(self, feed: Feed) -> ColumnArrays:
+        columns = (np.asarray(self.column(i)) for i in feed.columns)
+        return ColumnArrays(tuple(columns), np.dtype(feed.dtype))
 
     @reads_rows
     def padded(self, feed: EntriesFeed) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:

@@ -17,7 +17,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.backends.tvm.binary.loop import CompiledLoop, LoopCode, Matrices, Workspace
+from hbconv.backends.tvm.binary.column_addresses import ColumnAddresses
+from hbconv.backends.tvm.binary.loop import (
+    Arguments,
+    CompiledLoop,
+    LoopCode,
+    Matrices,
+    Workspace,
+)
 from hbconv.backends.tvm.machine.calling_convention import KernelFunction, Record
 from hbconv.backends.tvm.tir.memory import LINE
 from hbconv.errors import OptionError, VerificationError
@@ -104,18 +111,39 @@ class GuardedLoop(CompiledLoop):
         copy[...] = array
         return copy
 
-    def run(self, rows: int, matrices: Matrices) -> None:
+    def run(self, rows: int, matrices: Arguments) -> None:
         """Run on copies of inputs and outputs, and copy the outputs back."""
-        places, run, workspace = self.bind(matrices)
+        places = [self._place(matrix) for matrix in matrices]
+        run, workspace = self._checked(places)
         run(workspace.record(rows, places))
         for matrix, place in zip(matrices, places, strict=True):
             # Bytes are compared, since NaN differs from itself.
+            if isinstance(matrix, ColumnAddresses) or isinstance(place, ColumnAddresses):
+                continue
             if matrix.tobytes() != place.tobytes():
                 matrix[...] = place
 
     def bind(self, matrices: Matrices) -> tuple[list[npt.NDArray[Any]], KernelFunction, Workspace]:
         """Return places of inputs and outputs, and a function that runs and checks the guards."""
-        places, run, workspace = super().bind(matrices)
+        places = [self.room(matrix) for matrix in matrices]
+        return places, *self._checked(places)
+
+    def _place(self, matrix: npt.NDArray[Any] | ColumnAddresses) -> Any:
+        """Copy an argument between guards: of columns each one by itself."""
+        if not isinstance(matrix, ColumnAddresses):
+            return self.room(matrix)
+        columns = [self.room(column) for column in matrix.columns]
+        words = np.column_stack([[c.ctypes.data for c in columns], matrix.words[:, 1]])
+        return ColumnAddresses(columns, self.room(words))
+
+    def _checked(self, arguments: Arguments) -> tuple[KernelFunction, Workspace]:
+        """Return a function that runs and checks the guards, and what makes its records."""
+        run, workspace = self.function, Workspace(self, len(arguments))
+        places = [
+            place
+            for x in arguments
+            for place in ((*x.columns, x.words) if isinstance(x, ColumnAddresses) else (x,))
+        ]
         leftovers = [scratch.view(np.uint8) for scratch in workspace.scratch]
         sides = [
             *self._sides("matrix", places),
@@ -138,7 +166,7 @@ class GuardedLoop(CompiledLoop):
                     f"The kernel called for {record[0]} rows on {called} wrote {beyond}."
                 )
 
-        return places, run_and_check, workspace
+        return run_and_check, workspace
 
     def _edges(self, size: int) -> tuple[int, int]:
         """Return the numbers of canaries before and behind a buffer; they pad pages."""

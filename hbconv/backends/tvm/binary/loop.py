@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hbconv.backends.tvm.binary.column_addresses import ColumnAddresses
 from hbconv.backends.tvm.machine.calling_convention import (
     SYMBOL,
     KernelFunction,
@@ -39,6 +40,7 @@ from hbconv.backends.tvm.machine.calling_convention import (
 )
 
 __all__ = [
+    "Arguments",
     "CompiledLoop",
     "LoopCode",
     "Matrices",
@@ -51,9 +53,10 @@ __all__ = [
 ]
 
 Matrices = Sequence[npt.NDArray[Any]]
+Arguments = Sequence[npt.NDArray[Any] | ColumnAddresses]
 LIBRARY = "kernel.so"
 TABLES = "tables.safetensors"
-SCRATCH = "scratch.json"
+FACTS = "loop.json"
 ALIGNMENT = 64
 """Bytes that addresses of tables and scratch are multiples of, as aligned vector loads need."""
 Task = Callable[[], None]
@@ -73,12 +76,15 @@ class LoopCode:
         Entries of each dtype that a call needs for itself, whatever its number of rows.
     library : bytes or None
         The function as a shared library, None if no linker is installed.
+    takes_columns : bool
+        An input may be given column by column.
     """
 
     function: KernelFunction
     tables: Matrices
     scratch: dict[str, int]
     library: bytes | None
+    takes_columns: bool = False
 
 
 def scratch_bytes(scratch: Mapping[str, int]) -> int:
@@ -100,8 +106,10 @@ class CompiledLoop:
         """Copy an array to memory that the function may work on."""
         return copy_aligned(array)
 
-    def run(self, rows: int, matrices: Matrices) -> None:
-        """Compute outputs from inputs: C-contiguous arrays of ``rows`` rows, in their order.
+    def run(self, rows: int, matrices: Arguments) -> None:
+        """Compute outputs from inputs of ``rows`` rows, in their order.
+
+        They are C-contiguous arrays. An input may be given by the addresses of its columns.
 
         Calls of one thread share its scratch, which only the function uses. Each call has its own
         record: a signal handler or a finalizer may call before the function begins.
@@ -135,15 +143,20 @@ class Workspace:
         # Records hold bare addresses: without these references the memory would be freed.
         self._kept = (*loop.tables, *self.scratch)
         addresses = [array.ctypes.data for array in self._kept]
-        self._record = make_record(0, [0] * n_matrices + addresses)
+        # The last words say of each matrix whether it is given column by column.
+        self._record = make_record(0, [0] * n_matrices + addresses + [0] * n_matrices)
 
-    def record(self, rows: int, matrices: Matrices) -> Record:
+    def record(self, rows: int, matrices: Arguments) -> Record:
         """Return a record for a call on these inputs and outputs, which the caller keeps alive."""
         # Each call copies the record: a signal handler may call before the kernel has read it.
         record = type(self._record).from_buffer_copy(self._record)
         record[0] = rows
-        for position, matrix in enumerate(matrices, start=1):
-            record[position] = matrix.ctypes.data
+        by_columns = 1 + len(matrices) + len(self._kept)
+        for position, matrix in enumerate(matrices):
+            if isinstance(matrix, ColumnAddresses):
+                record[by_columns + position] = matrix.words.ctypes.data
+            else:
+                record[1 + position] = matrix.ctypes.data
         return record
 
 
@@ -167,7 +180,9 @@ def pack_loop(loop: CompiledLoop) -> dict[str, bytes]:
         LIBRARY: loop.code.library,
         # Names are numbers: safetensors orders tensors by itself, and the kernel needs their order.
         TABLES: save({f"{i}": table for i, table in enumerate(loop.tables)}),
-        SCRATCH: json.dumps(loop.code.scratch).encode(),
+        FACTS: json.dumps(
+            {"scratch": loop.code.scratch, "takes_columns": loop.code.takes_columns}
+        ).encode(),
     }
 
 
@@ -176,11 +191,13 @@ def unpack_loop(files: Mapping[str, bytes]) -> LoopCode:
     from safetensors.numpy import load
 
     tables = load(files[TABLES])
+    facts = json.loads(files[FACTS])
     return LoopCode(
         load_library(files[LIBRARY]),
         [tables[f"{i}"] for i in range(len(tables))],
-        json.loads(files[SCRATCH]),
+        facts["scratch"],
         files[LIBRARY],
+        facts["takes_columns"],
     )
 
 

@@ -205,6 +205,8 @@ def _record(function: CFunction, space: CallMemory, loop: CLoop) -> Iterator[str
     yield from (f"(int64_t)(work + {place})" for place in space.flags)
     yield from (f"(int64_t)({loop.symbol}_tables + {place})" for place in loop.starts)
     yield from (f"(int64_t)(work + {place})" for place in space.scratch[loop.symbol])
+    # No input is given column by column: there are as many words as inputs, or fewer.
+    yield from ("0" for _ in (*function.inputs, "codes"))
 
 
 def _convert(function: CFunction, number: int, place: int) -> Iterator[str]:

@@ -6,7 +6,6 @@ read and written in place.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,17 +19,28 @@ from hbconv.backends.tvm.emit.program import ProgramWriter
 from hbconv.backends.tvm.machine.calling_convention import SYMBOL
 from hbconv.backends.tvm.machine.machine import Machine
 from hbconv.backends.tvm.machine.schedule import Schedule
-from hbconv.backends.tvm.ops.flag_rows import Look, flag_entries, flag_tile
+from hbconv.backends.tvm.ops.flag_rows import ColumnLook, Look, flag_entries, flag_tile
 from hbconv.backends.tvm.ops.row_major_matmul import find_row_major
 from hbconv.backends.tvm.passes.flag_beyond import FLAG_BEYOND
 from hbconv.backends.tvm.passes.outline import FlatProgram, flatten
-from hbconv.backends.tvm.tir.kernel import SCRATCH, TABLES, EntryPoint, Kernel
-from hbconv.backends.tvm.tir.memory import InBuffer, Place, RowMajor, RowVector, storage
+from hbconv.backends.tvm.tir.columns import ColumnPointers, live_vectors, rows_at_a_time
+from hbconv.backends.tvm.tir.kernel import SCRATCH, TABLES, EntryPoint, Kernel, beyond
+from hbconv.backends.tvm.tir.memory import (
+    ColumnsApart,
+    InBuffer,
+    Place,
+    RowMajor,
+    RowVector,
+    storage,
+)
 from hbconv.backends.tvm.tir.row_blocks import RowMajorMatrix
 from hbconv.backends.tvm.tir.transpose import columns_used, read_columns, write_rows
 from hbconv.tensor import Constant, Input, Op, TensorProgram, TensorType
 
 __all__ = ["TileFunction", "matrix_of", "tables_of", "write_function"]
+
+Flags = list[tuple[Op, Place]]
+"""Operators that flag rows, and where their flags belong."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +54,14 @@ class TileFunction:
     tables : tuple of arrays
     scratch : dict of str to int
         Entries of each dtype.
+    takes_columns : bool
+        Callers may give an input column by column.
     """
 
     functions: dict[str, Any]
     tables: tuple[npt.NDArray[Any], ...]
     scratch: dict[str, int]
+    takes_columns: bool = False
 
 
 def write_function(
@@ -64,7 +77,8 @@ def write_function(
         for structure, name in kernel.subroutines.items()
     }
     scratch = {dtype: kernel.scratch[dtype].size * kernel.tile for dtype in SCRATCH}
-    return TileFunction({symbol: builder.get(), **subroutines}, tables_of(kernel), scratch)
+    functions = {symbol: builder.get(), **subroutines}
+    return TileFunction(functions, tables_of(kernel), scratch, takes_columns=flat is None)
 
 
 def _write_main(k: Kernel, program: TensorProgram, flat: FlatProgram | None) -> None:
@@ -76,6 +90,8 @@ def _write_main(k: Kernel, program: TensorProgram, flat: FlatProgram | None) -> 
         sources = {i.name: entry.pointer(storage(i.type.dtype)) for i in program.inputs}
         targets = {name: entry.pointer(storage(kind.dtype)) for name, kind in types.items()}
         k.take_pointers(lambda _, dtype: entry.pointer(dtype))
+        # Entries of any column are one tile, so tiles of entries need matrices.
+        words = {} if flat else {i.name: entry.word() for i in program.inputs}
         with entry.body():
             inputs = {i.name: matrix_of(sources[i.name], i.type) for i in program.inputs}
             outputs = {name: matrix_of(targets[name], kind) for name, kind in types.items()}
@@ -83,7 +99,8 @@ def _write_main(k: Kernel, program: TensorProgram, flat: FlatProgram | None) -> 
             if flat:
                 write_entries(k, flat, T.Bind(entry.rows * flat.width), inputs, outputs)
             else:
-                _write_tiles(k, program, entry.rows, inputs, outputs)
+                apart = {name: ColumnPointers.at(word) for name, word in words.items()}
+                _write_tiles(k, program, entry.rows, inputs, apart, outputs)
         entry.end()
 
 
@@ -99,14 +116,19 @@ def tables_of(k: Kernel) -> tuple[npt.NDArray[Any], ...]:
 
 
 def _write_tiles(
-    k: Kernel, program: TensorProgram, rows: Any, inputs: dict[str, Any], outputs: dict[str, Any]
+    k: Kernel,
+    program: TensorProgram,
+    rows: Any,
+    inputs: dict[str, Any],
+    apart: dict[str, ColumnPointers],
+    outputs: dict[str, Any],
 ) -> None:
     """Loop over tiles of rows."""
     with T.serial((rows + (k.tile - 1)) // k.tile) as tile:
         first = T.Bind(tile * k.tile)
         # The last tile has fewer rows; its other lanes hold leftovers.
         k.rows_live = T.Bind(tirx.min(rows - first, tirx.IntImm("int32", k.tile)))
-        _Tile(k, program, first, inputs, outputs).write()
+        _Tile(k, program, first, inputs, apart, outputs).write()
 
 
 def matrix_of(pointer: Any, kind: TensorType) -> RowMajorMatrix:
@@ -123,27 +145,63 @@ class _Tile(ProgramWriter):
         program: TensorProgram,
         first: Any,
         inputs: dict[str, Any],
+        apart: dict[str, ColumnPointers],
         outputs: dict[str, Any],
     ) -> None:
         super().__init__(kernel, program)
         self.first = first
         self.inputs = inputs
+        self.apart = apart
         self.outputs = outputs
         # Turning 100 columns of float64 rows into columns took twice as long as their product.
         self.in_rows = find_row_major(kernel, program)
 
     def read(self, instruction: Input) -> Place:
-        """Transpose rows to columns; an input that is only multiplied stays in rows."""
+        """Read columns that are given one by one, or else the rows of a matrix."""
         kind = instruction.type
-        matrix = self.inputs[instruction.name]
-        self._flag(instruction)
-        if self.program.instructions.index(instruction) in self.in_rows:
-            return RowMajor(kind.dtype, kind.shape, matrix, self.first)
+        pointers = self.apart[instruction.name]
         place = self.kernel.take(kind.dtype, kind.shape)
-        columns = columns_used(self.program, instruction)
-        if columns:
-            read_columns(self.kernel, place, matrix, self.first, columns)
+        flags = self._flags(instruction)
+        with T.If(pointers.given):
+            with T.Then():
+                self._read_apart(instruction, place, flags)
+            with T.Else():
+                self._read_rows(instruction, place, flags)
+        if self._stays_in_rows(instruction):
+            apart = ColumnsApart(pointers.given, place)
+            matrix = self.inputs[instruction.name]
+            return RowMajor(kind.dtype, kind.shape, matrix, self.first, apart=apart)
         return place
+
+    def _read_apart(self, matrix: Input, place: Place, flags: Flags) -> None:
+        k = self.kernel
+        looked_at = {i for op, _ in flags for i in op.attributes["columns"].data.tolist()}
+        columns = sorted(looked_at.union(columns_used(self.program, matrix)))
+        lanes = rows_at_a_time(k, place.dtype)
+        looks = [ColumnLook(k, columns, place.dtype, op, lanes) for op, _ in flags]
+
+        def see(number: Any, values: Any, lanes: int) -> None:
+            for look in looks:
+                look.see(number, values, lanes)
+
+        self.apart[matrix.name].read(k, place, self.first, columns, see)
+        for look, (_, out) in zip(looks, flags, strict=True):
+            look.write(out)
+
+    def _read_rows(self, matrix: Input, place: Place, flags: Flags) -> None:
+        """Transpose rows to columns; an input that is only multiplied stays in rows.
+
+        Flags come first: one pass in the order of memory brings the rows near.
+        """
+        rows = self.inputs[matrix.name]
+        for op, out in flags:
+            flag_tile(self.kernel, out, rows, self.first, place.shape[0], op)
+        columns = columns_used(self.program, matrix)
+        if columns and not self._stays_in_rows(matrix):
+            read_columns(self.kernel, place, rows, self.first, columns)
+
+    def _stays_in_rows(self, matrix: Input) -> bool:
+        return self.program.instructions.index(matrix) in self.in_rows
 
     def finish(self, name: str, place: Place) -> None:
         """Transpose columns to rows."""
@@ -153,14 +211,15 @@ class _Tile(ProgramWriter):
         if op.primitive != FLAG_BEYOND:  # flags were written as the input was read
             super()._write_op(position, op)
 
-    def _flag(self, matrix: Input) -> None:
-        """Write the flags of an input: one pass in the order of memory brings the rows near."""
+    def _flags(self, matrix: Input) -> Flags:
+        """Return the operators that flag rows by an input, and where their flags belong."""
         index = self.program.instructions.index(matrix)
-        (width,) = matrix.type.shape
+        flags: Flags = []
         for position, op in enumerate(self.program.instructions):
             if isinstance(op, Op) and op.primitive == FLAG_BEYOND and index in op.operands:
                 out = self.places[position] = self.room(position, op)
-                flag_tile(self.kernel, out, self.inputs[matrix.name], self.first, width, op)
+                flags.append((op, out))
+        return flags
 
 
 def write_entries(
@@ -241,13 +300,14 @@ class _PartialTile(_EntryTile):
         """Copy entries in."""
         place = self.kernel.take(instruction.type.dtype, (1,))
         matrix = self.inputs[instruction.name]
-        for row, entries in _runs(self.kernel, self.first):
-            self.kernel.store(place, (0,), row, matrix.load(0, entries))
+        for row in live_vectors(self.kernel, self.kernel.lanes):
+            self.kernel.store(place, (0,), row, matrix.load(0, beyond(self.first, row)))
         return place
 
     def copy(self, name: str, place: Place) -> None:
         """Copy entries out."""
-        for row, entries in _runs(self.kernel, self.first):
+        for row in live_vectors(self.kernel, self.kernel.lanes):
+            entries = beyond(self.first, row)
             self.outputs[name].store(0, entries, self.kernel.load(place, (0,), row))
 
 
@@ -278,16 +338,3 @@ class _FullTile(_EntryTile):
 def in_place(matrix: RowMajorMatrix, first: Any, dtype: str) -> InBuffer:
     """Return the entries of a matrix, from the tile's first one on, where they are."""
     return InBuffer(dtype, (1,), matrix.entries_from(first))
-
-
-def _runs(k: Kernel, first: Any) -> Iterator[tuple[Any, Any]]:
-    """Loop over whole vectors of live entries, then over the rest one by one.
-
-    Yields positions in the tile, and in the matrix.
-    """
-    whole = k.bind(k.rows_live // k.lanes)
-    with T.serial(whole) as group:
-        yield tirx.Ramp(group * k.lanes, 1, k.lanes), tirx.Ramp(first + group * k.lanes, 1, k.lanes)
-    # A vector past the last entry would leave the memory of the caller.
-    with T.serial(k.rows_live - whole * k.lanes) as rest:
-        yield whole * k.lanes + rest, first + whole * k.lanes + rest

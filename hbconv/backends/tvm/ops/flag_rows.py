@@ -5,6 +5,7 @@ Entries are read in vectors from the caller's matrix. A register counts those be
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,7 @@ from hbconv.backends.tvm.tir.row_blocks import RowMajorMatrix
 from hbconv.backends.tvm.tir.transpose import starts
 from hbconv.tensor import Op
 
-__all__ = ["Look", "flag_entries", "flag_tile"]
+__all__ = ["ColumnLook", "Look", "flag_entries", "flag_tile"]
 
 # No timings of this choice are kept.
 TOGETHER = 4
@@ -134,9 +135,48 @@ def flag_tile(
         counters = _count_all(look, matrix, first, width)
     else:
         counters = _count_columns(look, matrix, first, width, columns.tolist())
-    flag = spread(look.flag(counters), k.lanes)
+    _write_flag(k, out, look.flag(counters))
+
+
+class ColumnLook:
+    """A look at columns as they enter the tile, one after another.
+
+    Parameters
+    ----------
+    k : Kernel
+    columns : sequence of int
+        All columns that enter.
+    dtype : str
+    op : Op
+        The primitive.
+    lanes : int
+        Rows of the vectors that are seen; others are seen one by one.
+    """
+
+    def __init__(self, k: Kernel, columns: Sequence[int], dtype: str, op: Op, lanes: int) -> None:
+        self.look = Look(k, dtype, lanes, op.attributes["bound"], op.attributes["allow_nan"])
+        self._counter = self.look.counter(lanes)
+        self._rest = self.look.counter(1)
+        marks = np.isin(columns, op.attributes["columns"].data)
+        self._marks = None if marks.all() else k.constant(marks.astype(dtype))
+
+    def see(self, number: Any, values: Any, lanes: int) -> None:
+        """Count the values of some rows in one of the columns, by its number among them."""
+        mark = None
+        if self._marks is not None:
+            mark = spread(self.look.k.entry(self._marks, number), lanes)
+        self.look.count(self._rest if lanes == 1 else self._counter, values, lanes, mark)
+
+    def write(self, out: Place) -> None:
+        """Write one flag for all rows of the tile."""
+        # Every lane gets the count of the rest: only whether it is 0 matters.
+        self._counter.set(self._counter.get() + spread(self._rest.get(), self.look.lanes))
+        _write_flag(self.look.k, out, self.look.flag([self._counter]))
+
+
+def _write_flag(k: Kernel, out: Place, flag: Any) -> None:
     with k.vectors() as row:
-        k.store(out, (0,) * len(out.shape), row, flag)
+        k.store(out, (0,) * len(out.shape), row, spread(flag, k.lanes))
 
 
 def _count_all(look: Look, matrix: RowMajorMatrix, first: Any, width: int) -> list[Register]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from hbconv.backends.tvm.ops.loops import FusedLoop
 from hbconv.backends.tvm.ops.packed_weights import PANEL, all_inputs, pack, panels, used_inputs
 from hbconv.backends.tvm.passes.flag_beyond import FLAG_BEYOND
 from hbconv.backends.tvm.passes.fuse_products import SQUARE, EpilogueStep
-from hbconv.backends.tvm.tir.kernel import Kernel, literal
+from hbconv.backends.tvm.tir.kernel import Kernel, literal, spread
 from hbconv.backends.tvm.tir.memory import InTable, Place, RowMajor
 from hbconv.backends.tvm.tir.transpose import live_rows
 from hbconv.tensor import Constant, Input, Op, TensorProgram
@@ -52,6 +52,8 @@ MAX_COLUMNS = 16
 """Columns of weights up to which this is faster than turning rows into columns."""
 SUMS = 12
 """Vectors of sums in flight: four of sixteen registers are left for entries and weights."""
+REGISTERS_APART = {1: 4, 2: 2}
+"""Registers of rows where the input is given column by column: each column of a panel has sums."""
 
 
 def height(k: Kernel, dtype: str, columns: int) -> int:
@@ -250,14 +252,26 @@ def _lanes(k: Kernel, dtype: str) -> int:
     return k.machine.vector // np.dtype(dtype).itemsize
 
 
+def _row_lanes(k: Kernel, x: RowMajor) -> int:
+    """Return the entries of a row that are added at once: those of a vector, before a cast."""
+    return min(_lanes(k, x.dtype), _lanes(k, x.matrix.dtype))
+
+
 def matmul(
     k: Kernel, out: Place, x: Place, w: Place, epilogue: Sequence[EpilogueStep] = ()
 ) -> None:
     """Emit ``matmul``."""
-    if isinstance(x, RowMajor):
-        _multiply(k, out, x, w.numpy(), epilogue)
-    else:
+    if not isinstance(x, RowMajor):
         multiply(k, out, x, w.numpy(), epilogue)
+        return
+    if x.apart is None:
+        _multiply(k, out, x, w.numpy(), epilogue)
+        return
+    with T.If(x.apart.given):
+        with T.Then():
+            _multiply_apart(k, out, x, x.apart.place, w.numpy(), epilogue)
+        with T.Else():
+            _multiply(k, out, x, w.numpy(), epilogue)
 
 
 def _multiply(
@@ -296,7 +310,7 @@ def _panel(
     3. Sum the lanes.
     """
     (width,) = x.shape
-    lanes = min(_lanes(k, x.dtype), _lanes(k, x.matrix.dtype))
+    lanes = _row_lanes(k, x)
     totals = [
         [k.register(x.dtype, literal(0, x.dtype, lanes), lanes) for _ in rows]
         for _ in range(columns)
@@ -347,3 +361,103 @@ def _lane_sums(k: Kernel, vectors: list[Any], lanes: int) -> Any:
         joined = k.bind(even + odd)
         size //= 2
     return joined
+
+
+def _multiply_apart(
+    k: Kernel,
+    out: Place,
+    x: RowMajor,
+    columns_of_x: Place,
+    weights: npt.NDArray[Any],
+    epilogue: Sequence[EpilogueStep],
+) -> None:
+    """Compute the product of an input that is given column by column, to the bits of that by rows.
+
+    Vectors run along rows. So each lane of a product by rows is a sum of its own, which takes the
+    same entries in the same order.
+    """
+    table = k.constant(np.ascontiguousarray(weights.T))
+    for first, count, columns in panels(weights.shape[1]):
+        height = min(k.tile, _lanes(k, x.dtype) * REGISTERS_APART.get(columns, 1))
+        kind = Kind(x.dtype, height)
+        with T.serial(count) as panel, k.vectors(height) as some:
+            start = k.bind(panel * columns + first)
+            sums = _LaneSums(k, x, columns_of_x, table, some, kind, start, columns)
+            for column, total in enumerate(sums.of_lanes(0, sums.lanes)):
+                index = (k.bind(start + column),)
+                k.store(out, index, some, finish(k, epilogue, kind, total, index, some))
+
+
+@dataclass(frozen=True, eq=False)
+class _LaneSums:
+    """Sums of a panel of columns of weights, for a vector of rows.
+
+    Parameters
+    ----------
+    k : Kernel
+    x : RowMajor
+    columns_of_x : Place
+        The columns of x.
+    weights : Place
+        Transposed: shape (columns, inputs).
+    rows : vector of int
+    kind : Kind
+    start : int expression
+        The panel's first column of weights.
+    count : int
+        Columns of the panel.
+    """
+
+    k: Kernel
+    x: RowMajor
+    columns_of_x: Place
+    weights: Place
+    rows: Any
+    kind: Kind
+    start: Any
+    count: int
+
+    @property
+    def lanes(self) -> int:
+        """Lanes of a product by rows."""
+        return _row_lanes(self.k, self.x)
+
+    def of_lanes(self, first: int, lanes: int) -> list[Any]:
+        """Return the sums of some lanes for each column: neighbours are added pair by pair."""
+        if lanes == 1:
+            return self._of_lane(first)
+        half = lanes // 2
+        low, high = self.of_lanes(first, half), self.of_lanes(first + half, half)
+        return [self.k.bind(a + b) for a, b in zip(low, high, strict=True)]
+
+    def _of_lane(self, lane: int) -> list[Any]:
+        """Return the sums of the entries in one lane: of whole vectors, then of the rest."""
+        k, (width,), zero = self.k, self.x.shape, self.kind.number(0)
+        totals = [k.register(self.x.dtype, zero, self.kind.lanes) for _ in range(self.count)]
+        with T.serial(width // self.lanes) as block:
+            position = k.bind(block * self.lanes + lane)
+            self._add(totals, position, self._entries(position))
+        rest = width % self.lanes
+        if rest:
+            # A vector that ends with the row: entries that were added before are zeros.
+            position = width - self.lanes + lane
+            entries = self._entries(position) if lane >= self.lanes - rest else zero
+            self._add(totals, position, entries)
+        return [total.get() for total in totals]
+
+    def _add(self, totals: list[Any], position: Any, entries: Any) -> None:
+        (width,) = self.x.shape
+        for column, total in enumerate(totals):
+            weight = self.k.entry(self.weights, (self.start + column) * width + position)
+            total.set(total.get() + entries * spread(weight, self.kind.lanes))
+
+    def _entries(self, position: Any) -> Any:
+        """Read an entry of each row, and scale it."""
+        k, x, kind = self.k, self.x, self.kind
+        entries = k.load(self.columns_of_x, (position,), self.rows)
+        if x.matrix.dtype != x.dtype:
+            entries = tirx.Cast(f"{x.dtype}x{kind.lanes}", entries)
+        for primitive, constant in x.scaling:
+            operand = spread(k.bind(k.entry(constant, position)), kind.lanes)
+            entries = SCALING[primitive](kind, k.bind(entries), operand)
+        return k.bind(entries)

@@ -400,10 +400,17 @@ class EntryPoint:
         self.rows = T.Bind(tirx.Cast("int32", self._words[0]))
         self._count = 0
 
+    def word(self) -> Any:
+        """Read the next word."""
+        return T.Bind(self._next())
+
     def pointer(self, dtype: str) -> Any:
         """Read the next address."""
+        return T.Bind(tirx.reinterpret(T.ptr(dtype).ty, self._next()))
+
+    def _next(self) -> Any:
         self._count += 1
-        return T.Bind(tirx.reinterpret(T.ptr(dtype).ty, self._words[self._count]))
+        return self._words[self._count]
 
     @staticmethod
     def body() -> Any:

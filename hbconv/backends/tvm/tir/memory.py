@@ -12,6 +12,7 @@ import numpy.typing as npt
 from hbconv.errors import VerificationError
 
 __all__ = [
+    "ColumnsApart",
     "ConstantTables",
     "InBuffer",
     "InRegister",
@@ -132,11 +133,30 @@ class RowMajor(Place):
         The tile's first row.
     scaling : tuple of (str, Place)
         Primitives with a number for each column, in the order in which they are done.
+    apart : ColumnsApart, optional
+        Where the entries are if the caller gives the input column by column.
     """
 
     matrix: Any
     first: Any
     scaling: tuple[tuple[str, Place], ...] = ()
+    apart: ColumnsApart | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnsApart:
+    """Columns of the tile that were given one by one.
+
+    Parameters
+    ----------
+    given : bool expression
+        Whether the caller gave them so.
+    place : Place
+        Holds them if it did.
+    """
+
+    given: Any
+    place: Place
 
 
 def in_memory(place: Place) -> InScratch | InBuffer:

@@ -146,7 +146,7 @@ def test_a_stored_kernel_runs_without_compiling(artifact, monkeypatch):
     assert files.keys() == {
         "batch.kernel.so",
         "batch.tables.safetensors",
-        "batch.scratch.json",
+        "batch.loop.json",
         "kernel.json",
     }
     monkeypatch.setattr(type(BACKEND), "compile", None)
