@@ -42,6 +42,7 @@ from hbconv.containers.nodes.column_wise import Select
 from hbconv.containers.nodes.conditions import (
     AreBools,
     AreNarrow,
+    AreNullable,
     Choose,
     IsOtherDtype,
     IsOutside,
@@ -161,6 +162,7 @@ __all__ = [
     "Arctan2",
     "AreBools",
     "AreNarrow",
+    "AreNullable",
     "ArgMax",
     "Barycentric",
     "Beside",

@@ -175,6 +175,19 @@ class AreBools(_OfDtype):
 
 
 @container
+class AreNullable(_OfDtype):
+    """Whether some columns are of pandas' nullable numbers: the condition of a check.
+
+    pandas computes with them in their own types, and hands NA on. The host finds out when it reads
+    the rows: programs take them as float64, and NA as NaN.
+    """
+
+    @property
+    def never(self) -> bool:
+        return True
+
+
+@container
 class AreNarrow(_OfDtype):
     """Whether some columns are bools, or ints of other types than int64: the condition of a check.
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from hbconv.containers import (
     AreNarrow,
+    AreNullable,
     Cast,
     Codes,
     Columns,
@@ -98,6 +99,8 @@ def trace_table(step: Step, parameter: str, x: Node, keywords: Mapping[str, Any]
     if what:
         hint = f"What hbconv made of it differs from it: {what}. {_REGISTER}"
         raise step.refuse(parameter, func, hint)
+    for column in sorted(traced.numbers):
+        _refuse_rows(step, "nullable", names[column], select(x, [column]))
     failing = {kind: judge.find_failing(dtypes) for kind, dtypes in _KINDS.items()}
     if not failing["float32"] and judge.find_mixed():
         failing["float32"] = sorted(traced.numbers)
@@ -154,16 +157,19 @@ def _run(step: Step, func: Any, keywords: Mapping[str, Any], schema: Schema) -> 
     return _TracedTable(tuple(result.nodes), tuple(result.nodes.values()), tuple(trace.checks))
 
 
+_WORDS = {"narrow": "of bools or narrow ints", "nullable": "of a nullable type"}
+
+
 def _refuse_rows(step: Step, kind: str, name: str, x: Node) -> None:
     message = (
         f"The function of {step.name} ({step.place}) computes otherwise where column {name!r} is "
-        f"{'of bools or narrow ints' if kind == 'narrow' else kind}. Give float64: "
-        "df.astype(float)."
+        f"{_WORDS.get(kind, kind)}. Give float64: df.astype(float)."
     )
     conditions = {
         "float32": IsOtherDtype(Cast(x, "float"), "float64"),
         "int64": IsOtherDtype(x, "float"),
         "narrow": AreNarrow(x),
+        "nullable": AreNullable(x),
     }
     step.check(conditions[kind], message)
 

@@ -19,6 +19,7 @@ from hbconv.runtime.text.categories import Categories, Null, Text, has_arrow
 
 __all__ = [
     "Frame",
+    "is_nullable",
     "pandas_categories",
     "pandas_dtypes",
     "pandas_names",
@@ -212,6 +213,11 @@ def pandas_dtypes(x: Any) -> list[Any]:
         dtypes: list[Any] = x.dtypes.tolist()
         return dtypes
     return [array_at(i).dtype for i in range(x.shape[1])]
+
+
+def is_nullable(dtype: Any) -> bool:
+    """Whether a column of pandas holds numbers or bools, and NA where one is missing."""
+    return not isinstance(dtype, np.dtype) and not _is_category(dtype) and dtype.kind in "iufb"
 
 
 def _pandas_column_at(x: Any, position: int) -> Data:

@@ -42,7 +42,13 @@ from hbconv.runtime.inputs.arrays import (
     refuse_texts,
 )
 from hbconv.runtime.inputs.arrow_columns import Data, fill_nulls, find_na
-from hbconv.runtime.inputs.dataframes import Frame, plain_column, read_frame, read_sequence
+from hbconv.runtime.inputs.dataframes import (
+    Frame,
+    is_nullable,
+    plain_column,
+    read_frame,
+    read_sequence,
+)
 from hbconv.runtime.inputs.dates import Zoned
 from hbconv.runtime.inputs.places import find_places, require_width, unnamed_rows, warn
 from hbconv.runtime.inputs.records import is_nothing, parse_json, read_items, read_records
@@ -263,6 +269,13 @@ def _refuse_narrow(reads: Reads, dtypes: Mapping[int, np.dtype[Any]]) -> None:
             raise InputError(message)
 
 
+def _refuse_nullable(reads: Reads, frame: Frame, place: Places) -> None:
+    """Refuse nullable numbers of pandas where the source model computes in their types."""
+    for columns, message in reads.nullable if len(frame.dtypes) else ():
+        if any(is_nullable(frame.dtypes[place[i]]) for i in columns if i in place):
+            raise InputError(message)
+
+
 def _require_converted(reads: Reads, dtypes: tuple[str, ...], half: frozenset[int]) -> None:
     """Refuse float16 if the source model computes in it: programs compute in float32."""
     if half and reads.graph is not None and not is_converted(reads.graph, dtypes, half):
@@ -306,6 +319,7 @@ def _read_columns(frame: Frame, place: Places, reads: Reads) -> Table:
     bools = (i for i, array in given_as.items() if frame.has_bools(place[i], array))
     _refuse_bools(reads, frozenset(bools))
     _refuse_narrow(reads, {i: array.dtype for i, array in given_as.items()})
+    _refuse_nullable(reads, frame, place)
     every = tuple(dtypes.get(i, "string") for i in range(len(reads.schema.columns)))
     _require_converted(
         reads,

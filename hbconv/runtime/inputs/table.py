@@ -16,6 +16,7 @@ from hbconv.array import ColumnArrays
 from hbconv.containers import (
     AreBools,
     AreNarrow,
+    AreNullable,
     Codes,
     Columns,
     Entries,
@@ -88,6 +89,8 @@ class Reads:
     """Columns that are left out after all: they only have a part in the dtype of an array."""
     narrow: tuple[tuple[frozenset[int], str], ...] = ()
     """Columns in which bools and ints of other types than int64 are refused, and why."""
+    nullable: tuple[tuple[frozenset[int], str], ...] = ()
+    """Columns in which nullable numbers of pandas are refused, and why."""
 
     @staticmethod
     def of(graph: Graph) -> Reads:
@@ -123,6 +126,7 @@ class Reads:
             graph,
             moved - numbers - text,
             tuple((c, message) for c, message, _ in _columns_of_checks(graph, AreNarrow)),
+            tuple((c, message) for c, message, _ in _columns_of_checks(graph, AreNullable)),
         )
 
     @property
@@ -185,7 +189,7 @@ class Reads:
 
 
 def _columns_of_checks(
-    graph: Graph, kind: type[AreBools | AreNarrow]
+    graph: Graph, kind: type[AreBools | AreNarrow | AreNullable]
 ) -> Iterator[tuple[frozenset[int], str, Node]]:
     """Yield the columns behind checks of a kind, their message and what they look at."""
     for check in graph.checks:

@@ -100,7 +100,7 @@ BLOCKED = {
     "TreeContributions": "each tree contributes to all features that it tests",
     "TreeInteractions": "each tree joins all features that it tests",
     **dict.fromkeys(
-        ("AreBools", "AreNarrow", "CalendarField", "InstantRelation", "RowStatistic", "TextNumber", "UnitCount", "Codes", "ExpectedSigmoid", "IsBeyond", "IsNonFinite", "IsOtherDtype", "LogSumExp",
+        ("AreBools", "AreNarrow", "AreNullable", "CalendarField", "InstantRelation", "RowStatistic", "TextNumber", "UnitCount", "Codes", "ExpectedSigmoid", "IsBeyond", "IsNonFinite", "IsOtherDtype", "LogSumExp",
          "RowDot", "WeightedMedian"),
         "it has one column",
     ),

@@ -210,3 +210,17 @@ def test_writing_into_the_argument_is_refused() -> None:
     source = FunctionTransformer(write).fit(TABLE.copy())
     with pytest.raises(UnsupportedError, match=r"writes into its argument.*df\.copy"):
         hbconv.convert(source, "reference")
+
+
+@pytest.mark.parametrize("dtype", ["Int64", "Float64", "boolean"])
+@pytest.mark.parametrize("n_rows", [1, 2, 5])
+def test_nullable_numbers_are_refused(dtype: str, n_rows: int) -> None:
+    def share(df):
+        return pd.DataFrame({"share": df["a"] / (df["b"] + 2)}).fillna(0)
+
+    table = pd.DataFrame({"a": [1.0, 0.0, 1.0, 1.0, 0.0], "b": [2.0, 1.0, 5.0, 3.0, 2.0]})
+    model = hbconv.convert(FunctionTransformer(share).fit(table), "reference")
+    for _ in range(2):  # also once a kind of rows is known
+        model.transform(table[:n_rows])
+        with pytest.raises(InputError, match=r"'a' is of a nullable type. Give float64"):
+            model.transform(table[:n_rows].astype({"a": dtype}))
