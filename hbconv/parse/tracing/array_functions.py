@@ -273,6 +273,27 @@ def tile(A: Any, reps: Any) -> Any:  # noqa: N803
     return join([A] * reps[1])
 
 
+def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
+    """``np.delete`` of columns."""
+    return _columns_at(arr, axis, lambda places: np.delete(places, obj))
+
+
+def flip(m: Any, axis: Any = None) -> Any:
+    """``np.flip`` of columns."""
+    return _columns_at(m, axis, lambda places: places[::-1])
+
+
+def roll(a: Any, shift: int, axis: Any = None) -> Any:
+    """``np.roll`` of columns."""
+    return _columns_at(a, axis, lambda places: np.roll(places, shift))
+
+
+def _columns_at(x: Any, axis: Any, move: Callable[[Any], Any]) -> Any:
+    _need_columns_axis(axis, x)
+    places = move(np.arange(x.width)).tolist()
+    return x[:, places].copy() if places else refuse("makes rows without columns")
+
+
 def expand_dims(a: Any, axis: int) -> Any:
     """``np.expand_dims`` of a vector into a column."""
     return a[:, None] if isinstance(a, TracedVector) and axis in (1, -1) else refuse("moves axes")
@@ -312,6 +333,13 @@ def _pooled(name: str) -> Callable[[Node], Node]:
     return lambda node: Pool(node, (tuple(range(node.type.width)),), name)
 
 
+def _median(node: Node) -> Node:
+    """Return the median, NaN where a value is missing."""
+    floats = Cast(node, "float")
+    is_missing = _combined("or")(IsMissing(floats))
+    return Choose(is_missing, _pooled("max")(floats), _pooled("median")(floats))
+
+
 def _combined(relation: str) -> Callable[[Node], Node]:
     return lambda node: reduce(lambda x, y: Relation(x, y, relation), _columns(truth(node)))
 
@@ -322,7 +350,7 @@ _REDUCED: dict[str, Callable[[Node], Node]] = {
     "prod": _product,
     "max": _pooled("max"),
     "min": _pooled("min"),
-    "median": lambda node: _pooled("median")(Cast(node, "float")),
+    "median": _median,
     "any": _combined("or"),
     "all": _combined("and"),
     "argmax": lambda node: Cast(ArgMax(node), "int64"),
@@ -385,9 +413,12 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "copy": _row_method("copy"),
     "cumsum": cumsum,
     "diff": diff,
+    "delete": delete,
     "digitize": digitize,
     "dot": dot,
     "expand_dims": expand_dims,
+    "flip": flip,
+    "fliplr": lambda m: flip(m, axis=1),
     "hstack": hstack,
     "interp": interp,
     "isin": isin,
@@ -397,6 +428,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "ndim": lambda a: a.ndim,
     "ravel": _row_method("ravel"),
     "reshape": _row_method("reshape"),
+    "roll": roll,
     "round": round_,
     "searchsorted": searchsorted,
     "select": select,

@@ -10,6 +10,7 @@ import numpy as np
 from hbconv.array import Array
 from hbconv.containers import Bins, Cast, Choose, Compare, ConstantRows, IsMissing, Relation
 from hbconv.parse.tracing.arrays import TracedMatrix
+from hbconv.parse.tracing.frame_places import TracedIndex
 from hbconv.parse.tracing.frames import TracedFrame, TracedSeries, column_of, unique_columns
 from hbconv.parse.tracing.functions import apply_ufunc, constant_of
 from hbconv.parse.tracing.trace import current_trace, refuse
@@ -19,8 +20,10 @@ __all__ = ["MAKERS_OF_FRAMES"]
 
 def make_frame(data: Any = None, index: Any = None, columns: Any = None) -> TracedFrame:
     """``pd.DataFrame`` of columns that record."""
-    if index is not None:
+    if index is not None and not isinstance(index, TracedIndex):
         refuse("makes a frame with an index", "Leave index= out.")
+    if data is None and columns is None:
+        return TracedFrame({})
     if isinstance(data, Mapping):
         return TracedFrame({name: column_of(value) for name, value in data.items()})
     if isinstance(data, TracedMatrix):

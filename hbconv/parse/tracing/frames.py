@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,17 +19,15 @@ from hbconv.containers import (
     Columns,
     Compare,
     FillObjects,
-    FindCode,
     Impute,
     IsMissing,
     Node,
     Not,
     Quotient,
-    Recode,
     Relation,
 )
-from hbconv.parse.common.text_columns import category_codes
 from hbconv.parse.tracing.arrays import Traced, TracedMatrix, TracedVector, join, operand_of
+from hbconv.parse.tracing.frame_places import Places, TracedIndex
 from hbconv.parse.tracing.functions import (
     Operand,
     apply_ufunc,
@@ -41,7 +38,8 @@ from hbconv.parse.tracing.functions import (
     node_of,
     truth,
 )
-from hbconv.parse.tracing.trace import ALONE, RowCount, current_trace, refuse
+from hbconv.parse.tracing.look_ups import codes_among, look_up
+from hbconv.parse.tracing.trace import ALONE, RowCount, refuse
 
 __all__ = ["TracedFrame", "TracedSeries", "column_of", "unique_columns"]
 
@@ -51,7 +49,7 @@ _REDUCING = (
     "sum mean median max min std var quantile mode nunique unique value_counts idxmax idxmin "
     "shift diff rank rolling expanding ewm cumsum cumprod cummax cummin pct_change ffill bfill "
     "interpolate sort_values groupby describe corr sample head tail drop_duplicates duplicated "
-    "dropna transform agg iloc"
+    "dropna transform agg"
 )
 """Methods that look at other rows, or leave some out."""
 
@@ -95,7 +93,7 @@ class TracedSeries(TracedVector):
     def _compare_text(self, ufunc: np.ufunc, text: str) -> TracedSeries:
         if ufunc not in (np.equal, np.not_equal):
             refuse(f"computes {ufunc.__name__} of a text", "Compare texts by == and !=.")
-        same = Compare.of(_codes(self.node, [text]), "ge", 0)
+        same = Compare.of(codes_among(self.node, [text]), "ge", 0)
         return self.like(same if ufunc is np.equal else Not(same))
 
     @property
@@ -187,7 +185,7 @@ class TracedSeries(TracedVector):
         listed = list(values)
         if not listed:
             refuse("looks among no values", "Give a list of constants.")
-        return self.like(Compare.of(_codes(self.node, listed), "ge", 0))
+        return self.like(Compare.of(codes_among(self.node, listed), "ge", 0))
 
     def map(self, arg: Any, na_action: Any = None) -> TracedSeries:
         """Look values up in a dict, or apply a function of numpy to each."""
@@ -195,7 +193,7 @@ class TracedSeries(TracedVector):
             return self.apply(arg)
         if not isinstance(arg, Mapping):
             refuse("calls a function for each value", _LOOP)
-        return self.like(_look_up(self.node, arg, [np.nan]))
+        return self.like(look_up(self.node, arg, [np.nan]))
 
     def apply(self, func: Any) -> TracedSeries:
         """Apply a function of numpy to each value."""
@@ -238,6 +236,8 @@ _NAMED: dict[str, np.ufunc] = {
     "mul": np.multiply,
     "div": np.true_divide,
     "truediv": np.true_divide,
+    "floordiv": np.floor_divide,
+    "mod": np.remainder,
     "eq": np.equal,
     "ne": np.not_equal,
     "lt": np.less,
@@ -249,7 +249,7 @@ _NAMED: dict[str, np.ufunc] = {
 
 for _name, _ufunc in _NAMED.items():
     setattr(TracedSeries, _name, _operator(_ufunc))
-    if _name in ("add", "sub", "mul", "div", "truediv"):
+    if _name in ("add", "sub", "mul", "div", "truediv", "floordiv", "mod"):
         setattr(TracedSeries, f"r{_name}", _operator(_ufunc, swapped=True))
 
 
@@ -269,8 +269,7 @@ def _refusing(name: str) -> Callable[[Any], Any]:
 
 
 for _name in (*_REDUCING.split(), "ravel", "flatten", "squeeze", "reshape", "fill", "T", "argmax"):
-    if _name != "iloc":
-        setattr(TracedSeries, _name, property(_refusing(_name)))
+    setattr(TracedSeries, _name, property(_refusing(_name)))
 
 
 def _operand(value: Any) -> Operand:
@@ -278,33 +277,6 @@ def _operand(value: Any) -> Operand:
         refuse("chooses among texts or frames", "Choose among numbers.")
     operand: Operand = operand_of(value)
     return operand
-
-
-def _codes(node: Node, values: Sequence[Any]) -> Node:
-    """Return the place of each value of a column among constants, -1 for others."""
-    step = current_trace().step
-    if step is None:
-        return refuse("looks among texts")
-    present = [v for v in values if v == v and v is not None]
-    if len(present) < len(values):
-        refuse("looks for missing values", "Use isna().")
-    if any(map(_is_text, present)):
-        if not all(map(_is_text, present)):
-            refuse("looks among texts and numbers", "Use values of one type.")
-        texts = np.empty(len(present), object)
-        texts[:] = present
-        return category_codes(replace(step, x=node), 0, texts)
-    order = np.argsort(np.asarray(present, np.float64), kind="stable")
-    places = FindCode(Cast(node, "float64"), (Array(np.asarray(present, np.float64)[order]),))
-    return Recode(places, (Array(np.concatenate([[-1], order]).astype(np.int32)),))
-
-
-def _look_up(node: Node, table: Mapping[Any, Any], default: Sequence[float]) -> Node:
-    """Return what a dict holds for each value, and NaN for others."""
-    if type(table) is not dict or not table or any(map(_is_text, table.values())):
-        refuse("looks up other than numbers", "Use a dict of numbers; encode texts by an encoder.")
-    numbers = np.array([*default, *(float(v) for v in table.values())], np.float64)
-    return Recode(_codes(node, list(table)), (Array(numbers),))
 
 
 class TracedFrame(Traced):
@@ -324,6 +296,9 @@ class TracedFrame(Traced):
         return _unknown(name, "Frame")
 
     def __setattr__(self, name: str, value: Any) -> None:
+        if name == "columns" and not self.is_argument:
+            self.__dict__["nodes"] = unique_columns(list(value), self.nodes.values())
+            return
         if name not in self.nodes:
             refuse(f"sets the attribute {name} of a frame", "Assign a column: df['a'] = values.")
         self[name] = value
@@ -348,6 +323,21 @@ class TracedFrame(Traced):
     def columns(self) -> Any:
         """The names."""
         return sys.modules["pandas"].Index(list(self.nodes))
+
+    @property
+    def index(self) -> TracedIndex:
+        """Its index, for another frame."""
+        return TracedIndex()
+
+    @property
+    def loc(self) -> Places:
+        """Its columns by name."""
+        return Places(self, by_name=True)
+
+    @property
+    def iloc(self) -> Places:
+        """Its columns by position."""
+        return Places(self, by_name=False)
 
     @property
     def shape(self) -> tuple[RowCount, int]:
@@ -404,6 +394,25 @@ class TracedFrame(Traced):
         for name, value in columns.items():
             new[name] = value(new) if callable(value) else value
         return new
+
+    def pipe(self, func: Any, *args: Any, **keywords: Any) -> Any:
+        """Call a function of the frame."""
+        return func(self, *args, **keywords)
+
+    def where(self, cond: Any, other: Any = np.nan) -> TracedFrame:
+        """Keep values where a condition holds, of a column or of a frame of the same columns."""
+        return self._choose(cond, lambda column, held: column.where(held, other))
+
+    def mask(self, cond: Any, other: Any = np.nan) -> TracedFrame:
+        """Replace values where a condition holds, of a column or a frame of the same columns."""
+        return self._choose(cond, lambda column, held: column.mask(held, other))
+
+    def _choose(self, cond: Any, choose_column: Callable[[Any, Any], Any]) -> TracedFrame:
+        if isinstance(cond, TracedSeries):
+            return self._each(lambda column: choose_column(column, cond))
+        if not isinstance(cond, TracedFrame) or list(cond.nodes) != list(self.nodes):
+            refuse("chooses by other columns", "Choose in a column: df['a'].where(condition).")
+        return self._each(lambda column: choose_column(column, cond[column.name]))
 
     def drop(self, labels: Any = None, axis: Any = 0, columns: Any = None) -> TracedFrame:
         """Return a frame without some columns."""
@@ -513,7 +522,7 @@ class TracedFrame(Traced):
             refuse("reduces rows without columns")
 
 
-_OPERATORS = "add sub mul truediv and or xor lt le gt ge eq ne neg abs invert"
+_OPERATORS = "add sub mul truediv floordiv mod and or xor lt le gt ge eq ne neg abs invert"
 for _name in _OPERATORS.split():
     for _method in (f"__{_name}__", f"__r{_name}__"):
         if hasattr(TracedVector, _method):

@@ -36,6 +36,7 @@ from hbconv.containers.moved_columns import find_origin
 from hbconv.errors import HbconvError
 from hbconv.parse.schema import transform_frame
 from hbconv.parse.step import Step, select
+from hbconv.parse.tracing.arrays import TracedMatrix
 from hbconv.parse.tracing.frames import TracedFrame
 from hbconv.parse.tracing.judge import compute, draw_rows, find_slack, find_special
 from hbconv.parse.tracing.rebuild import run_function
@@ -53,6 +54,7 @@ class _TracedTable:
     names: tuple[str, ...]
     nodes: tuple[Node, ...]
     checks: tuple[tuple[Node, str], ...]
+    is_array: bool = False
 
     @property
     def roots(self) -> tuple[Node, ...]:
@@ -116,7 +118,8 @@ def trace_table(step: Step, parameter: str, x: Node, keywords: Mapping[str, Any]
             step.conditions.without_na.setdefault(read.columns[0], why)
     for check, why in traced.checks:
         step.check(over(check), f"{why} The function of {step.name} ({step.place}) meets it.")
-    return transform_frame([over(node) for node in traced.nodes])["transform"]
+    nodes = [over(node) for node in traced.nodes]
+    return Output(Concat(tuple(nodes))) if traced.is_array else transform_frame(nodes)["transform"]
 
 
 _KINDS = {
@@ -143,18 +146,23 @@ def _names(step: Step, parameter: str, x: Node) -> tuple[str, ...]:
 
 def _run(step: Step, func: Any, keywords: Mapping[str, Any], schema: Schema) -> _TracedTable:
     leaf = Columns.of(schema)
-    columns = {name: select(leaf, [place]) for place, name in enumerate(schema.names)}
+    given = {name: select(leaf, [place]) for place, name in enumerate(schema.names)}
     trace = Trace(leaf, step=replace(step, x=leaf))
     with tracing(trace):
-        result = run_function(func, TracedFrame(columns, is_argument=True), keywords)
+        result = run_function(func, TracedFrame(given, is_argument=True), keywords)
+        is_array = isinstance(result, TracedMatrix)
+        if is_array:
+            names = map(str, range(result.width))
+            result = TracedFrame({n: result.column(j).node for j, n in enumerate(names)})
         if not isinstance(result, TracedFrame):
             refuse(
-                f"returns {'an array' if result is not None else 'None'} for a table",
+                f"returns {'None' if result is None else 'one column without a table'}",
                 "Return a frame: pd.DataFrame({'a': ...}) or s.to_frame().",
             )
         if not all(isinstance(name, str) for name in result.nodes):
             refuse("returns columns whose names are no texts", "Name the columns.")
-    return _TracedTable(tuple(result.nodes), tuple(result.nodes.values()), tuple(trace.checks))
+    columns, checks = tuple(result.nodes.values()), tuple(trace.checks)
+    return _TracedTable(tuple(result.nodes), columns, checks, is_array)
 
 
 _WORDS = {"narrow": "of bools or narrow ints", "nullable": "of a nullable type"}
@@ -307,6 +315,9 @@ class _Judge:
                 return f"it raises {type(error).__name__} for some rows ({shown})"
         if not argument.equals(given):
             return "it writes into its argument. Begin with df = df.copy()"
+        if self.traced.is_array and isinstance(answer, np.ndarray) and answer.ndim == 2:
+            names = list(map(str, range(answer.shape[1])))
+            answer = sys.modules["pandas"].DataFrame(answer, columns=names)
         names = list(getattr(answer, "columns", ()))
         if names != list(self.traced.names) or len(answer) != len(given):
             return f"it returns columns {names}, and its trace {list(self.traced.names)}"

@@ -158,6 +158,8 @@ RIGHT: list[Function] = [
     bands,
     bounded,
     lambda x: x[:, ::-1] ** 2 - 3 * x + 1,
+    lambda x: np.c_[np.delete(x, 1, axis=1), np.flip(x, axis=1), np.roll(x, 1, axis=1)],
+    lambda x: x - np.median(x, axis=1, keepdims=True),
     lambda x: 1 / (1 + np.exp(-x)),
     lambda x: (x - CENTRES) / np.array([2.0, 3.0, 4.0, 5.0]),
     lambda x: np.abs(x - 0.25).clip(0, 1).astype(np.float32),
