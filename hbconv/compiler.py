@@ -16,7 +16,7 @@ from hbconv.model import Model
 from hbconv.names import unknown
 from hbconv.parse import parse
 from hbconv.parse.onnx.graph import is_onnx_model, parse_onnx
-from hbconv.runtime.inputs.read import category_columns, count_columns, read_table
+from hbconv.runtime.inputs.read import category_columns, column_names, count_columns, read_table
 from hbconv.runtime.options import check_options
 from hbconv.runtime.program_choice import OnNewDtypes
 from hbconv.runtime.timing.tune import read_tune, tune_programs
@@ -172,7 +172,8 @@ def _parse(estimator: object, sample: Any, iterations: tuple[int, int] | None) -
         estimator = parse_onnx(estimator, n_features)
     if not isinstance(estimator, Graph):
         began = perf_counter()
-        graph = parse(estimator, n_features, iterations, categories)
+        names = () if sample is None else column_names(sample)
+        graph = parse(estimator, n_features, iterations, categories, names)
         log_parsed(graph.traits.estimator, len(graph.nodes()), perf_counter() - began)
         return graph
     if iterations is not None:

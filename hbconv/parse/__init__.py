@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -39,6 +39,7 @@ def parse(
     n_features: int | None = None,
     iterations: tuple[int, int] | None = None,
     categories: Mapping[int, str] = NONE_KNOWN,
+    names: Sequence[str] = (),
 ) -> Graph:
     """Read a fitted estimator into a Graph.
 
@@ -52,13 +53,15 @@ def parse(
         First and last (not included) boosting iteration to use.
     categories : mapping of int to str
         Names of the columns of dtype category, by position, of rows that the user gave.
+    names : sequence of str
+        Names of all columns of these rows, for transformers of the user's own.
 
     Raises
     ------
     UnsupportedError, NotFittedError, ConversionError, OptionError
     """
     with reading_estimator(estimator, type(estimator).__name__):
-        return require_sound(_parse_graph(estimator, n_features, iterations, categories))
+        return require_sound(_parse_graph(estimator, n_features, iterations, categories, names))
 
 
 def _parse_graph(
@@ -66,10 +69,11 @@ def _parse_graph(
     n_features: int | None,
     iterations: tuple[int, int] | None,
     categories: Mapping[int, str],
+    names: Sequence[str],
 ) -> Graph:
     find_parser(estimator)
     refuse_handmade(estimator)
-    schema = read_schema(estimator, n_features)
+    schema = read_schema(estimator, n_features, names)
     if iterations is not None:
         _require_truncating(estimator, iterations)
     step = Step(

@@ -41,6 +41,7 @@ __all__ = [
     "declared_columns",
     "find_entry",
     "find_parser",
+    "is_traced",
     "libraries",
     "own_libraries",
     "parser_names",
@@ -221,10 +222,26 @@ def _search_plugins(estimator: object, path: str) -> Entry:
         # A module of a third party may raise anything.
         except Exception as error:
             broken.append(f"{point.value} ({type(error).__name__}: {error})")
-    entry = _search(type(estimator), path)
+    entry = _search(type(estimator), path) or _own_transformer(type(estimator))
     if entry is None:
         raise _refusal(estimator, path, broken)
     return entry
+
+
+def is_traced(estimator: object) -> bool:
+    """Tell whether a method of the user's own is traced."""
+    from hbconv.parse.tracing.own_class import parse_own_transformer
+
+    return find_parser(estimator).parse is parse_own_transformer
+
+
+def _own_transformer(cls: type) -> Entry | None:
+    """Return what traces a transformer that a user wrote."""
+    from hbconv.parse.tracing.own_class import is_own_transformer, parse_own_transformer
+
+    if foreign_way_out(cls) or not is_own_transformer(cls):
+        return None
+    return Entry(cls.__qualname__, parse_own_transformer, is_fitted=lambda _: True)
 
 
 def _require_same_answers(cls: type, entry: Entry, path: str) -> None:

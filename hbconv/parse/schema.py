@@ -23,7 +23,7 @@ from hbconv.containers import (
 )
 from hbconv.containers.schema import place
 from hbconv.errors import ConversionError
-from hbconv.parse.registry import find_parser
+from hbconv.parse.registry import find_parser, is_traced
 from hbconv.parse.step import Step, require_fitted
 
 __all__ = [
@@ -41,10 +41,13 @@ __all__ = [
 ]
 
 
-def read_schema(estimator: object, n_features: int | None = None) -> Schema:
+def read_schema(
+    estimator: object, n_features: int | None = None, names_given: Sequence[str] = ()
+) -> Schema:
     """Read the input columns that an estimator was fitted on.
 
-    ``n_features`` is their number, for an estimator that does not know it.
+    ``n_features`` is their number, for an estimator that does not know it, and ``names_given``
+    their names, for one that begins with a transformer of the user's own.
     """
     entry = find_parser(estimator)
     require_fitted(estimator, type(estimator).__name__)
@@ -58,6 +61,8 @@ def read_schema(estimator: object, n_features: int | None = None) -> Schema:
     names: Sequence[Any] | None = getattr(estimator, "feature_names_in_", None)
     if names is not None:
         return _as_sklearn(names)
+    if names_given and is_traced(_first_step(estimator)):
+        return _as_sklearn(names_given)
     width = getattr(estimator, "n_features_in_", n_features)
     if width is None:
         raise ConversionError(
@@ -65,6 +70,13 @@ def read_schema(estimator: object, n_features: int | None = None) -> Schema:
             "sample=X[:5] to convert."
         )
     return Schema.matrix(int(width))
+
+
+def _first_step(estimator: Any) -> Any:
+    """Return what reads the rows first, in a pipeline of pipelines too."""
+    while getattr(estimator, "steps", None):
+        estimator = estimator.steps[0][1]
+    return estimator
 
 
 def common_schema(estimators: Iterable[object]) -> Schema:

@@ -26,7 +26,7 @@ from hbconv.parse.tracing.arrays import ColumnMemory, TracedMatrix, TracedVector
 from hbconv.parse.tracing.judge import find_difference, retyped
 from hbconv.parse.tracing.rebuild import run_function
 from hbconv.parse.tracing.tables import trace_table
-from hbconv.parse.tracing.trace import FunctionRefusal, Trace, refuse, tracing
+from hbconv.parse.tracing.trace import FunctionRefusal, Trace, refuse, refuse_step, tracing
 
 __all__ = ["trace_function"]
 
@@ -60,13 +60,13 @@ def trace_function(
     if is_frame(x):
         return trace_table(step, parameter, x, keywords)
     if x.type.dtype == "string":
-        raise step.refuse(parameter, func, "hbconv follows functions of numbers, and not of texts.")
+        raise refuse_step(step, parameter, "hbconv follows functions of numbers, and not of texts.")
     dtype = x.type.dtype if x.type.dtype in ("float32", "int64") else "float64"
     leaf = Columns.of(Schema.matrix(x.type.width, dtype))
     try:
         traced = _run(func, keywords, leaf)
     except FunctionRefusal as refusal:
-        raise step.refuse(parameter, func, f"{refusal.sentence} {_REGISTER}") from None
+        raise refuse_step(step, parameter, f"{refusal.sentence} {_REGISTER}") from None
     _judge(step, parameter, func, keywords, traced, dtype, x)
     for check, why in traced.checks:
         message = f"{why} The function of {step.name} ({step.place}) meets it, and hbconv refuses."
@@ -118,12 +118,12 @@ def _judge(
 
     what = difference(dtype)
     if what:
-        raise step.refuse(
-            parameter, func, f"What hbconv made of it differs from it: {what}. {_REGISTER}"
+        raise refuse_step(
+            step, parameter, f"What hbconv made of it differs from it: {what}. {_REGISTER}"
         )
     if traced.vector:
         hint = "It returns an array of shape (n,): return a column, x.reshape(-1, 1)."
-        raise step.refuse(parameter, func, hint)
+        raise refuse_step(step, parameter, hint)
     failed = {name for name, kinds in _KINDS if name != dtype and any(map(difference, kinds))}
     for name in sorted(failed):
         _refuse_rows(step, name, x)

@@ -32,6 +32,7 @@ from hbconv.parse.tracing.arrays import (
 from hbconv.parse.tracing.frame_functions import MAKERS_OF_FRAMES
 from hbconv.parse.tracing.frames import TracedFrame, TracedSeries
 from hbconv.parse.tracing.trace import RowCount, current_trace, refuse
+from hbconv.parse.tracing.twin import CHECKS, Twin, is_of_library, make_super, own_function
 
 __all__ = ["Rebuilder", "run_function"]
 
@@ -269,6 +270,9 @@ class Rebuilder:
             return self._class(value)
         if isinstance(value, functools.partial):
             return self._partial(value)
+        if isinstance(value, types.MethodType) and not is_of_library(type(value.__self__)):
+            function = self.rebuilt_once(own_function(value.__func__))
+            return types.MethodType(function, Twin(value.__self__, self))
         if type(value) in (dict, list, tuple, set, frozenset, np.ndarray):
             return self._container(name, value)
         if value is np.c_:
@@ -313,6 +317,8 @@ class Rebuilder:
             return _refusing(name, f", which is {_impurity(module)}")
         if top == "pandas" and function.__name__ in MAKERS_OF_FRAMES:
             return _of_pandas(function)
+        if module == "sklearn.utils.validation" and function.__name__ in CHECKS:
+            return CHECKS[function.__name__]
         if top in ("numpy", "scipy", "pandas", "sklearn", "polars"):
             return _refusing(f"{module}.{function.__name__}")
         return self.rebuilt(function)
@@ -362,6 +368,7 @@ class Rebuilder:
             "isinstance": _is_instance,
             "len": _length,
             "print": _print,
+            "super": make_super,
             "type": _type,
             "__import__": self._import,
             "__build_class__": _refusing("class", ", which makes a class while it runs"),
@@ -380,6 +387,11 @@ class Rebuilder:
             refuse("imports from its own package while it runs", "Import at the top of the file.")
         module = importlib.import_module(name if fromlist else name.partition(".")[0])
         return self.stand_in(name, module)
+
+    def rebuilt_once(self, function: types.FunctionType) -> types.FunctionType:
+        """Return the one function that stands for a function of the user."""
+        rebuilt: types.FunctionType = self.stand_in(function.__name__, function)
+        return rebuilt
 
     def rebuilt(self, function: types.FunctionType) -> types.FunctionType:
         """Return a function of the same code over stand-ins."""

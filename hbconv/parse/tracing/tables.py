@@ -40,7 +40,7 @@ from hbconv.parse.tracing.arrays import TracedMatrix
 from hbconv.parse.tracing.frames import TracedFrame
 from hbconv.parse.tracing.judge import compute, draw_rows, find_slack, find_special
 from hbconv.parse.tracing.rebuild import run_function
-from hbconv.parse.tracing.trace import FunctionRefusal, Trace, refuse, tracing
+from hbconv.parse.tracing.trace import FunctionRefusal, Trace, refuse, refuse_step, tracing
 
 __all__ = ["trace_table"]
 
@@ -91,16 +91,16 @@ def trace_table(step: Step, parameter: str, x: Node, keywords: Mapping[str, Any]
     try:
         traced = _run(step, func, keywords, schema)
     except FunctionRefusal as refusal:
-        raise step.refuse(parameter, func, f"{refusal.sentence} {_REGISTER}") from None
+        raise refuse_step(step, parameter, f"{refusal.sentence} {_REGISTER}") from None
     both = sorted(traced.texts.keys() & traced.numbers)
     if both:
         hint = f"It reads column {names[both[0]]!r} both as text and as number."
-        raise step.refuse(parameter, func, hint)
+        raise refuse_step(step, parameter, hint)
     judge = _Judge(lambda table: func(table, **keywords), traced, schema)
     what = judge.find_difference("float64")
     if what:
         hint = f"What hbconv made of it differs from it: {what}. {_REGISTER}"
-        raise step.refuse(parameter, func, hint)
+        raise refuse_step(step, parameter, hint)
     for column in sorted(traced.numbers):
         _refuse_rows(step, "nullable", names[column], select(x, [column]))
     failing = {kind: judge.find_failing(dtypes) for kind, dtypes in _KINDS.items()}
@@ -140,7 +140,7 @@ def _names(step: Step, parameter: str, x: Node) -> tuple[str, ...]:
     ]
     if len(names) < x.type.width:
         hint = "It is given a table that a step before makes, and hbconv follows input columns."
-        raise step.refuse(parameter, getattr(step.estimator, parameter), hint)
+        raise refuse_step(step, parameter, hint)
     return tuple(names)
 
 

@@ -7,13 +7,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from types import CodeType, FrameType
+from types import CodeType, FrameType, MethodType
 from typing import NoReturn
 
 from hbconv.containers import Node
+from hbconv.errors import UnsupportedError
 from hbconv.parse.step import Step
 
-__all__ = ["ALONE", "FunctionRefusal", "RowCount", "Trace", "current_trace", "refuse", "tracing"]
+__all__ = [
+    "ALONE",
+    "FunctionRefusal",
+    "RowCount",
+    "Trace",
+    "current_trace",
+    "refuse",
+    "refuse_step",
+    "tracing",
+]
 
 ALONE = "A model answers each row alone."
 
@@ -88,6 +98,14 @@ def refuse(why: str, way_out: str = "") -> NoReturn:
     refusal = FunctionRefusal(why, way_out, _place(trace))
     trace.refusal = trace.refusal or refusal
     raise refusal
+
+
+def refuse_step(step: Step, parameter: str, hint: str) -> UnsupportedError:
+    """Return the error that refuses the function of a parameter, or a method of the estimator."""
+    function = getattr(step.estimator, parameter)
+    if isinstance(function, MethodType):
+        return step.refuse(None, None, hint)
+    return step.refuse(parameter, function, hint)
 
 
 def _place(trace: Trace) -> str:

@@ -59,6 +59,7 @@ from hbconv.runtime.text.vectorize import extract
 
 __all__ = [
     "category_columns",
+    "column_names",
     "count_columns",
     "is_table",
     "over_arrays",
@@ -99,6 +100,13 @@ def count_columns(x: Any) -> int | None:
     except ValueError:  # Of sequences that differ in length.
         return None
     return shape[1] if len(shape) == 2 else None
+
+
+def column_names(x: Any) -> tuple[str, ...]:
+    """Return the names of the columns of a frame; none where x is no frame, or has other names."""
+    frame = read_frame(x) if hasattr(x, "columns") else None
+    names = () if frame is None else frame.names
+    return tuple(names) if all(isinstance(name, str) for name in names) else ()
 
 
 @reads_rows
