@@ -41,11 +41,12 @@ __all__ = [
     "declared_columns",
     "find_entry",
     "find_parser",
-    "is_traced",
+    "is_other",
     "libraries",
     "own_libraries",
     "parser_names",
     "parses",
+    "parses_others",
 ]
 
 
@@ -78,6 +79,8 @@ class Entry:
 
 
 _ENTRIES: dict[str, Entry] = {}
+_OTHERS: list[tuple[Callable[[type], bool], Entry]] = []
+"""What parses classes without a parser of their own, and which of them."""
 _FOUND: dict[type, Entry] = {}
 
 
@@ -123,6 +126,21 @@ def parses(
         return parser
 
     return register
+
+
+def parses_others(takes: Callable[[type], bool]) -> Callable[[Parser], Parser]:
+    """Register the decorated function for classes without a parser of which ``takes`` holds."""
+
+    def register(parser: Parser) -> Parser:
+        _OTHERS.append((takes, Entry(parser.__qualname__, parser, is_fitted=lambda _: True)))
+        return parser
+
+    return register
+
+
+def is_other(estimator: object) -> bool:
+    """Tell whether the class of an estimator has no parser of its own."""
+    return any(find_parser(estimator) is entry for _, entry in _OTHERS)
 
 
 def _origin(parser: Parser) -> tuple[str, str]:
@@ -222,26 +240,12 @@ def _search_plugins(estimator: object, path: str) -> Entry:
         # A module of a third party may raise anything.
         except Exception as error:
             broken.append(f"{point.value} ({type(error).__name__}: {error})")
-    entry = _search(type(estimator), path) or _own_transformer(type(estimator))
+    entry = _search(type(estimator), path)
+    if entry is None and not broken and not foreign_way_out(type(estimator)):
+        entry = next((e for takes, e in _OTHERS if takes(type(estimator))), None)
     if entry is None:
         raise _refusal(estimator, path, broken)
     return entry
-
-
-def is_traced(estimator: object) -> bool:
-    """Tell whether a method of the user's own is traced."""
-    from hbconv.parse.tracing.own_class import parse_own_transformer
-
-    return find_parser(estimator).parse is parse_own_transformer
-
-
-def _own_transformer(cls: type) -> Entry | None:
-    """Return what traces a transformer that a user wrote."""
-    from hbconv.parse.tracing.own_class import is_own_transformer, parse_own_transformer
-
-    if foreign_way_out(cls) or not is_own_transformer(cls):
-        return None
-    return Entry(cls.__qualname__, parse_own_transformer, is_fitted=lambda _: True)
 
 
 def _require_same_answers(cls: type, entry: Entry, path: str) -> None:

@@ -23,7 +23,7 @@ from hbconv.containers import (
 )
 from hbconv.containers.schema import place
 from hbconv.errors import ConversionError
-from hbconv.parse.registry import find_parser, is_traced
+from hbconv.parse.registry import find_parser, is_other
 from hbconv.parse.step import Step, require_fitted
 
 __all__ = [
@@ -47,7 +47,7 @@ def read_schema(
     """Read the input columns that an estimator was fitted on.
 
     ``n_features`` is their number, for an estimator that does not know it, and ``names_given``
-    their names, for one that begins with a transformer of the user's own.
+    their names, for one that begins with a class without a parser.
     """
     entry = find_parser(estimator)
     require_fitted(estimator, type(estimator).__name__)
@@ -61,7 +61,7 @@ def read_schema(
     names: Sequence[Any] | None = getattr(estimator, "feature_names_in_", None)
     if names is not None:
         return _as_sklearn(names)
-    if names_given and is_traced(_first_step(estimator)):
+    if names_given and is_other(_first_step(estimator)):
         return _as_sklearn(names_given)
     width = getattr(estimator, "n_features_in_", n_features)
     if width is None:

@@ -1,18 +1,15 @@
-"""Places in frames that record: ``loc``, ``iloc`` and ``index``, as far as they name columns."""
+"""ColumnPlaces in frames that record: ``loc``, ``iloc`` and ``index``, as far as they name columns."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from hbconv.parse.tracing.arrays import Traced, TracedVector
 from hbconv.parse.tracing.trace import ALONE, refuse
 
-if TYPE_CHECKING:
-    from hbconv.parse.tracing.frames import TracedFrame
-
-__all__ = ["Places", "TracedIndex"]
+__all__ = ["ColumnPlaces", "TracedIndex"]
 
 _ROWS = "takes some of the rows"
 
@@ -24,7 +21,7 @@ class TracedIndex(Traced):
         return refuse(f"looks at DataFrame.index ({name})", ALONE)
 
 
-class Places:
+class ColumnPlaces:
     """``df.loc`` or ``df.iloc`` of a frame that records.
 
     Parameters
@@ -34,7 +31,7 @@ class Places:
         Columns are found by their names, else by their positions.
     """
 
-    def __init__(self, frame: TracedFrame, *, by_name: bool) -> None:
+    def __init__(self, frame: Any, *, by_name: bool) -> None:
         self._frame = frame
         self._by_name = by_name
 

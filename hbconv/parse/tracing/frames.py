@@ -27,7 +27,7 @@ from hbconv.containers import (
     Relation,
 )
 from hbconv.parse.tracing.arrays import Traced, TracedMatrix, TracedVector, join, operand_of
-from hbconv.parse.tracing.frame_places import Places, TracedIndex
+from hbconv.parse.tracing.frame_places import ColumnPlaces, TracedIndex
 from hbconv.parse.tracing.functions import (
     Operand,
     apply_ufunc,
@@ -330,14 +330,14 @@ class TracedFrame(Traced):
         return TracedIndex()
 
     @property
-    def loc(self) -> Places:
+    def loc(self) -> ColumnPlaces:
         """Its columns by name."""
-        return Places(self, by_name=True)
+        return ColumnPlaces(self, by_name=True)
 
     @property
-    def iloc(self) -> Places:
+    def iloc(self) -> ColumnPlaces:
         """Its columns by position."""
-        return Places(self, by_name=False)
+        return ColumnPlaces(self, by_name=False)
 
     @property
     def shape(self) -> tuple[RowCount, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 
 from hbconv.containers import Output
+from hbconv.parse.registry import parses_others
 from hbconv.parse.step import Step
 from hbconv.parse.tracing.function import trace_function
 from hbconv.parse.tracing.twin import is_of_library, own_function
@@ -27,6 +28,7 @@ def is_own_transformer(cls: type) -> bool:
     return isinstance(own_function(vars(owner)["transform"]), types.FunctionType)
 
 
+@parses_others(is_own_transformer)
 def parse_own_transformer(step: Step) -> dict[str, Output]:
     """Trace ``transform``."""
     step.refuse_sparse("has a method of its own, which is followed for arrays and tables alone")

@@ -10,16 +10,13 @@ import inspect
 import sys
 import types
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
 from hbconv.containers import IsNonFinite
 from hbconv.parse.tracing.arrays import TracedMatrix
 from hbconv.parse.tracing.trace import current_trace, refuse
-
-if TYPE_CHECKING:
-    from hbconv.parse.tracing.rebuild import Rebuilder
 
 __all__ = ["CHECKS", "Twin", "is_of_library", "make_super", "own_function"]
 
@@ -52,6 +49,16 @@ def _is_of_sklearn(function: Any) -> bool:
     return str(getattr(function, "__globals__", {}).get("__name__", "")).startswith("sklearn.")
 
 
+class StandIns(Protocol):
+    """What stands in for values and functions while a method is traced."""
+
+    def stand_in(self, name: str, value: Any) -> Any:
+        """Return what stands for a value."""
+
+    def rebuilt_once(self, function: types.FunctionType) -> types.FunctionType:
+        """Return the one function that stands for a function of the user."""
+
+
 class Twin:
     """The double of an object of the user's own class.
 
@@ -59,13 +66,13 @@ class Twin:
     ----------
     value : object
         What it stands for.
-    rebuilder : Rebuilder
+    rebuilder : StandIns
         Stands in for its attributes.
     """
 
     __slots__ = ("_hbconv_rebuilder", "_hbconv_value")
 
-    def __init__(self, value: object, rebuilder: Rebuilder) -> None:
+    def __init__(self, value: object, rebuilder: StandIns) -> None:
         object.__setattr__(self, "_hbconv_value", value)
         object.__setattr__(self, "_hbconv_rebuilder", rebuilder)
 

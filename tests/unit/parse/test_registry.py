@@ -43,6 +43,15 @@ class Halver(TransformerMixin, BaseEstimator):
         return X / 2
 
 
+class Guesser(BaseEstimator):
+    """A third party's model, whose methods are not traced."""
+
+    n_features_in_ = 3
+
+    def predict(self, X):
+        return X[:, 0]
+
+
 class Scaled(BaseEstimator):
     """A third party's transformer with a helper."""
 
@@ -133,9 +142,10 @@ def parse_halver(step):
 
 
 def test_a_third_party_registers_by_decorator():
-    with pytest.raises(UnsupportedError, match=r"has no parser for .*Halver.*hbconv.parses"):
-        hbconv.convert(Halver().fit(X), backend="reference")
+    with pytest.raises(UnsupportedError, match=r"has no parser for .*Guesser.*hbconv.parses"):
+        hbconv.convert(Guesser(), backend="reference")
     hbconv.parses(f"{__name__}.Halver")(parse_halver)
+    assert find_parser(Halver().fit(X)).parse is parse_halver
     pipeline = make_pipeline(Halver(), LogisticRegression()).fit(X, X[:, 0] > 0)
     np.testing.assert_allclose(
         hbconv.convert(pipeline, backend="reference").predict_proba(X),
@@ -206,12 +216,12 @@ def test_a_booster_of_folds_names_those_it_holds():
 
 
 def test_a_class_of_a_name_that_is_read_elsewhere():
-    own = type("StandardScaler", (Halver,), {})
+    own = type("StandardScaler", (Guesser,), {})
     with pytest.raises(UnsupportedError, match=r"Near it.*sklearn.preprocessing.StandardScaler\."):
-        hbconv.convert(own().fit(X))
-    parses("elsewhere.Halver")(parse_halver)
-    with pytest.raises(UnsupportedError, match=r"parser of elsewhere.Halver.*give hbconv.parses"):
-        hbconv.convert(Halver().fit(X))
+        hbconv.convert(own())
+    parses("elsewhere.Guesser")(parse_halver)
+    with pytest.raises(UnsupportedError, match=r"parser of elsewhere.Guesser.*give hbconv.parses"):
+        hbconv.convert(Guesser())
 
 
 def test_a_name_has_one_parser():
