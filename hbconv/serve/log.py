@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import time
 import warnings
+from functools import lru_cache
 from typing import Any
 
 from hbconv.serve.settings import Settings
@@ -38,6 +40,8 @@ def begin_log(settings: Settings) -> None:
     # A warning is a line of the log, without the line of source that gave it.
     warnings.formatwarning = lambda message, category, *_, **__: f"{category.__name__}: {message}"
     logging.captureWarnings(capture=True)
+    # No line has them.
+    logging.logThreads = logging.logMultiprocessing = False
 
 
 def log_access(
@@ -132,8 +136,13 @@ class JsonLines(logging.Formatter):
 
 
 def _time(record: logging.LogRecord) -> str:
-    seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-    return f"{seconds}.{int(record.msecs):03d}Z"
+    return f"{_second(int(record.created))}.{int(record.msecs):03d}Z"
+
+
+@lru_cache(4)
+def _second(second: int) -> str:
+    # Lines of one second share it: to write it takes 2 us.
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:
@@ -153,8 +162,11 @@ def _one_line(text: str) -> str:
 def _word(value: object) -> str:
     """Return a value as it stands in a line: in quotes where it is no plain word."""
     text = str(value)
-    plain = text.isprintable() and text.isascii() and not set(text) & {" ", '"', "="}
-    return text if plain else json.dumps(text)
+    return text if _PLAIN(text) else json.dumps(text)
+
+
+_PLAIN = re.compile(r"[!#-<>-~]+").fullmatch
+"""Whether a text is printable ASCII without blanks, quotes and signs of equality."""
 
 
 class LogRate(logging.Filter):

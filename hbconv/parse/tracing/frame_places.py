@@ -1,4 +1,4 @@
-"""ColumnPlaces in frames that record: ``loc``, ``iloc`` and ``index``, as far as they name columns."""
+"""Places in frames that record: ``loc``, ``iloc`` and ``index``, as far as they name columns."""
 
 from __future__ import annotations
 
