@@ -507,9 +507,9 @@ _THEMES = {
     "prepare": ("affine basis_functions calendar codes missing power_transforms"),
     "linear": ("least_angles linear sparse_codes"),
     "trees": "trees",
-    "distances": "distances neighbors",
+    "distances": "distances donors neighbors",
     "decide": "decisions probabilities",
-    "wiring": "arithmetic column_wise conditions elementwise wiring",
+    "wiring": "arithmetic column_wise conditions elementwise pairs row_statistics wiring",
 }
 """Kind of the nodes of each file of ``hbconv.containers.nodes``."""
 

@@ -30,13 +30,18 @@ PERIOD_SECONDS = 10.0
 
 
 def begin_log(settings: Settings) -> None:
-    """Write the log of this process to standard error, as the settings say."""
+    """Write the log of this process to standard error, as the settings say.
+
+    A process that has handlers already routes the log by itself.
+    """
+    _access.disabled = not settings.access_log
+    if logging.getLogger().handlers:
+        return
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines() if settings.log_format == "json" else TextLines())
     # A filter of a logger does not see the records of its children; one of a handler does.
     handler.addFilter(LogRate())
-    logging.basicConfig(level=settings.log_level.upper(), handlers=[handler], force=True)
-    _access.disabled = not settings.access_log
+    logging.basicConfig(level=settings.log_level.upper(), handlers=[handler])
     # A warning is a line of the log, without the line of source that gave it.
     warnings.formatwarning = lambda message, category, *_, **__: f"{category.__name__}: {message}"
     logging.captureWarnings(capture=True)

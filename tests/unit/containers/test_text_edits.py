@@ -23,7 +23,7 @@ from hbconv.containers import (
     TextNumber,
 )
 from hbconv.errors import BackendError, InputError
-from hbconv.parse import Step
+from hbconv.parse import Step, registry
 from hbconv.runtime.storage.codec import decode, encode
 
 Edits = tuple[TextEdit, ...]
@@ -94,7 +94,6 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         ]
 
 
-@hbconv.parses(f"{__name__}.TextFeatures")
 def parse_text_features(step: Step) -> Node:
     schema = step.x.schema
     codes: list[Node] = [
@@ -103,6 +102,13 @@ def parse_text_features(step: Step) -> Node:
     codes += [Codes(schema, 0, EditedVocabulary((), edits=edits)) for edits, _ in COUNTED.values()]
     numbers = (TextNumber.of(schema, 0), TextNumber.of(schema, 0, (edit("slice", 1, None),)))
     return Concat((*(Cast(code, "float64") for code in codes), *numbers))
+
+
+@pytest.fixture(autouse=True)
+def registry_of_this_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
+    monkeypatch.setattr(registry, "_FOUND", {})
+    hbconv.parses(f"{__name__}.TextFeatures")(parse_text_features)
 
 
 TABLE = pd.DataFrame({"t": pd.Series([*TEXTS, None, np.nan], dtype=object)})

@@ -1,6 +1,6 @@
 """Run programs on every number of rows around the ends of vectors, blocks and tiles.
 
-    HBCONV_GUARD=pages-behind HBCONV_MACHINE=/64 python tests/unit/backends/tvm/edges.py [width ...]
+    HBCONV_GUARD=pages-behind HBCONV_MACHINE=/64 python tests/unit/backends/tvm/edges.py [dtype ...] [width ...]
 
 Each input and output lies beside a protected page. Answers are compared with the reference
 backend. A kernel that reads or writes outside its memory ends the process.
@@ -195,15 +195,15 @@ def searched(dtype: str, widths: Sequence[int]) -> Case:
     return b.program(outputs), x
 
 
-def cases(widths: Sequence[int]) -> Iterator[tuple[str, Case]]:
-    """Yield every program by its name, for matrices of the given widths."""
-    for dtype in DTYPES:
+def cases(dtypes: Sequence[str], widths: Sequence[int]) -> Iterator[tuple[str, Case]]:
+    """Yield every program by its name, for matrices of the given dtypes and widths."""
+    for dtype in dtypes:
         writers = (
             turned, multiplied, cast_and_multiplied, wide, trees, near, donors, ordered, searched
         )  # fmt: skip
         for write in writers if dtype in FLOATS else (turned,):
             yield f"{write.__name__} {dtype}", write(dtype, widths)
-    for width in widths[::4]:
+    for width in widths[::4] if "float32" in dtypes else ():
         yield f"lying {width}", lying("float32", [width])
 
 
@@ -229,6 +229,7 @@ def check(name: str, program: TensorProgram, inputs: dict[str, np.ndarray]) -> N
 
 
 if __name__ == "__main__":
-    chosen = [int(width) for width in sys.argv[1:]] or WIDTHS
-    for title, case in cases(chosen):
+    wanted_dtypes = [word for word in sys.argv[1:] if not word.isdigit()] or DTYPES
+    wanted_widths = [int(word) for word in sys.argv[1:] if word.isdigit()] or WIDTHS
+    for title, case in cases(wanted_dtypes, wanted_widths):
         check(title, *case)

@@ -18,9 +18,10 @@ WIDTHS = ("1", "7", "16", "33")
 
 @pytest.mark.skipif(sys.platform == "win32", reason="such pages are made by mprotect")
 @pytest.mark.parametrize("guard", [BEHIND, BEFORE])
+@pytest.mark.parametrize("dtypes", [("float32", "int32"), ("float64", "int64")], ids="-".join)
 @pytest.mark.share("traced")
-def test_nothing_is_touched_beyond_inputs_and_outputs(vector, guard):
-    command = [sys.executable, "-X", "faulthandler", str(EDGES), *WIDTHS]
+def test_nothing_is_touched_beyond_inputs_and_outputs(vector, guard, dtypes):
+    command = [sys.executable, "-X", "faulthandler", str(EDGES), *dtypes, *WIDTHS]
     done = subprocess.run(
         command,
         env={**os.environ, "HBCONV_GUARD": guard},
