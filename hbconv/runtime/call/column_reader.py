@@ -20,7 +20,7 @@ from hbconv.containers.guard import Guard
 from hbconv.containers.schema import MOST_EXACT_INT
 from hbconv.containers.vocabulary import DateCodes
 from hbconv.lower import CodesFeed, Feed
-from hbconv.runtime.call.memory import Call, Memory, Scan, remember
+from hbconv.runtime.call.memory import Call, Memory, Scan, remember, writes_bits_of
 from hbconv.runtime.checks import are_within
 from hbconv.runtime.inputs.arrays import object_numbers
 from hbconv.runtime.inputs.arrow_columns import PLAIN, Data, fill_nulls, find_na
@@ -168,7 +168,9 @@ class ColumnReader:
         looks = self._looks(program, cells, places)
         if not found or len(found) < len(writers) or looks is None:
             return None
-        if not all(_writes(writer, cells.values, fed[name]) for name, writer in found.items()):
+        if not all(
+            writes_bits_of(writer, cells.values, fed[name]) for name, writer in found.items()
+        ):
             return None
         return ColumnPlan(program, self._method, self._output, found, looks)
 
@@ -278,14 +280,6 @@ def _look(guard: Guard, feed: Feed, writer: Writer, rows: int) -> Write:
             raise ValueError(values)
 
     return look
-
-
-def _writes(writer: Writer, values: Columns, fed: Matrix) -> bool:
-    """Whether it writes the very bits of an input that was read the ordinary way."""
-    matrix = np.zeros(fed.shape, fed.dtype)
-    writer(matrix)(values)
-    # Bytes tell -0.0 from 0.0, and NaN equals itself.
-    return matrix.tobytes() == fed.tobytes()
 
 
 def _side_by_side(writers: list[Writer], columns: int) -> Writer | None:

@@ -20,7 +20,16 @@ from hbconv.containers.guard import Guard
 from hbconv.lower import FLAGGED
 from hbconv.runtime.checks import DOT_ENTRIES, long_dot
 
-__all__ = ["UNUSUAL", "Buffers", "Call", "Memory", "Scan", "make_lasting_call", "remember"]
+__all__ = [
+    "UNUSUAL",
+    "Buffers",
+    "Call",
+    "Memory",
+    "Scan",
+    "make_lasting_call",
+    "remember",
+    "writes_bits_of",
+]
 
 MOST_KINDS = 256
 """Kinds of rows that are remembered: clients choose them."""
@@ -174,3 +183,13 @@ def remember(memo: dict[Any, Any], kind: Hashable, value: Any) -> None:
     if len(memo) >= MOST_KINDS:
         memo.clear()
     memo[kind] = value
+
+
+def writes_bits_of(
+    writer: Callable[[Any], Callable[[Any], None]], values: Any, fed: npt.NDArray[Any]
+) -> bool:
+    """Whether a writer writes the very bits of an input that was read the ordinary way."""
+    written = np.zeros(fed.shape, fed.dtype)
+    writer(written)(values)
+    # Bytes tell -0.0 from 0.0, and NaN equals itself.
+    return written.tobytes() == fed.tobytes()

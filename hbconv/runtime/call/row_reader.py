@@ -24,7 +24,7 @@ from hbconv.containers.schema import MOST_EXACT_INT
 from hbconv.containers.vocabulary import DateCodes
 from hbconv.errors import InputError
 from hbconv.lower import AnyFeed, CodesFeed, EntriesFeed, Feed
-from hbconv.runtime.call.memory import Call, Memory, Scan, remember
+from hbconv.runtime.call.memory import Call, Memory, Scan, remember, writes_bits_of
 from hbconv.runtime.inputs.dataframes import pandas_names
 from hbconv.runtime.inputs.places import find_places, finds_silently
 from hbconv.runtime.inputs.records import parse_json
@@ -175,7 +175,7 @@ class CellReader:
         places = find_places(cells, self._reads)
         fed = table.inputs(program.host.feeds)
         writers = _make_writers(program.host.feeds, places, types, fed, self._reads)
-        written = all(_writes(w, cells.values, fed[name]) for name, w in writers.items())
+        written = all(writes_bits_of(w, cells.values, fed[name]) for name, w in writers.items())
         looks = _make_looks(program, places, types)
         if not writers or not written or looks is None:
             return None
@@ -304,14 +304,6 @@ def with_entries(cells: RowCells, reads: Reads) -> RowCells | None:
 def _value(cells: RowCells, name: Any) -> Any:
     """Return the value under a name; None if no cell or several have it."""
     return cells.values[cells.names.index(name)] if cells.names.count(name) == 1 else None
-
-
-def _writes(writer: Writer, values: Values, fed: npt.NDArray[Any]) -> bool:
-    """Whether it writes the very bits of an input that was read the ordinary way."""
-    row = np.zeros_like(fed)
-    writer(row)(values)
-    # Bytes tell -0.0 from 0.0, and NaN equals itself.
-    return row.tobytes() == fed.tobytes()
 
 
 def _write_array(position: int) -> Writer:
