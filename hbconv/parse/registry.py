@@ -47,6 +47,7 @@ __all__ = [
     "parser_names",
     "parses",
     "parses_others",
+    "say_misnamed",
 ]
 
 
@@ -314,18 +315,30 @@ def _describe_broken(broken: Sequence[str]) -> str:
     )
 
 
+def say_misnamed(cls: type) -> str:
+    """Say which parser was registered for another class of the same name, if any."""
+    full = f"{cls.__module__}.{cls.__qualname__}"
+    registered = " and of ".join(entry.name for entry in _same(cls) if not entry.is_own)
+    if not registered:
+        return ""
+    return (
+        f"The parser of {registered} is for another class than {full}: give hbconv.parses the "
+        "name it has."
+    )
+
+
+def _same(cls: type) -> list[Entry]:
+    return [e for e in _ENTRIES.values() if e.name.rpartition(".")[2] == cls.__name__]
+
+
 def _nearest(cls: type) -> str:
     """Say that a class has no parser, which are near it, and how to register one."""
+    misnamed = say_misnamed(cls)
+    if misnamed:
+        return misnamed
     full = f"{cls.__module__}.{cls.__qualname__}"
-    same = [entry for entry in _ENTRIES.values() if entry.name.rpartition(".")[2] == cls.__name__]
-    registered = " and of ".join(entry.name for entry in same if not entry.is_own)
-    if registered:
-        return (
-            f"The parser of {registered} is for another class than {full}: give hbconv.parses the "
-            "name it has."
-        )
     names = {name.rpartition(".")[2] for name in _ENTRIES}
-    near = [entry.name for entry in same] or difflib.get_close_matches(
+    near = [entry.name for entry in _same(cls)] or difflib.get_close_matches(
         cls.__name__, names, n=2, cutoff=0.8
     )
     guess = f" Near it, hbconv knows {' and '.join(near)}." if near else ""

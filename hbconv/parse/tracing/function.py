@@ -26,11 +26,16 @@ from hbconv.parse.tracing.arrays import ColumnMemory, TracedMatrix, TracedVector
 from hbconv.parse.tracing.judge import find_difference, retyped
 from hbconv.parse.tracing.rebuild import run_function
 from hbconv.parse.tracing.tables import trace_table
-from hbconv.parse.tracing.trace import FunctionRefusal, Trace, refuse, refuse_step, tracing
+from hbconv.parse.tracing.trace import (
+    FunctionRefusal,
+    Trace,
+    refuse,
+    refuse_step,
+    say_way_out,
+    tracing,
+)
 
 __all__ = ["trace_function"]
-
-_REGISTER = "Or register a parser for your own transformer with hbconv.parses."
 
 
 @dataclass(frozen=True)
@@ -66,7 +71,7 @@ def trace_function(
     try:
         traced = _run(func, keywords, leaf)
     except FunctionRefusal as refusal:
-        raise refuse_step(step, parameter, f"{refusal.sentence} {_REGISTER}") from None
+        raise refuse_step(step, parameter, f"{refusal.sentence} {say_way_out(step)}") from None
     _judge(step, parameter, func, keywords, traced, dtype, x)
     for check, why in traced.checks:
         message = f"{why} The function of {step.name} ({step.place}) meets it, and hbconv refuses."
@@ -119,7 +124,7 @@ def _judge(
     what = difference(dtype)
     if what:
         raise refuse_step(
-            step, parameter, f"What hbconv made of it differs from it: {what}. {_REGISTER}"
+            step, parameter, f"What hbconv made of it differs from it: {what}. {say_way_out(step)}"
         )
     if traced.vector:
         hint = "It returns an array of shape (n,): return a column, x.reshape(-1, 1)."

@@ -40,11 +40,16 @@ from hbconv.parse.tracing.arrays import TracedMatrix
 from hbconv.parse.tracing.frames import TracedFrame
 from hbconv.parse.tracing.judge import compute, draw_rows, find_slack, find_special
 from hbconv.parse.tracing.rebuild import run_function
-from hbconv.parse.tracing.trace import FunctionRefusal, Trace, refuse, refuse_step, tracing
+from hbconv.parse.tracing.trace import (
+    FunctionRefusal,
+    Trace,
+    refuse,
+    refuse_step,
+    say_way_out,
+    tracing,
+)
 
 __all__ = ["trace_table"]
-
-_REGISTER = "Or register a parser for your own transformer with hbconv.parses."
 
 
 @dataclass(frozen=True)
@@ -91,7 +96,7 @@ def trace_table(step: Step, parameter: str, x: Node, keywords: Mapping[str, Any]
     try:
         traced = _run(step, func, keywords, schema)
     except FunctionRefusal as refusal:
-        raise refuse_step(step, parameter, f"{refusal.sentence} {_REGISTER}") from None
+        raise refuse_step(step, parameter, f"{refusal.sentence} {say_way_out(step)}") from None
     both = sorted(traced.texts.keys() & traced.numbers)
     if both:
         hint = f"It reads column {names[both[0]]!r} both as text and as number."
@@ -99,7 +104,7 @@ def trace_table(step: Step, parameter: str, x: Node, keywords: Mapping[str, Any]
     judge = _Judge(lambda table: func(table, **keywords), traced, schema)
     what = judge.find_difference("float64")
     if what:
-        hint = f"What hbconv made of it differs from it: {what}. {_REGISTER}"
+        hint = f"What hbconv made of it differs from it: {what}. {say_way_out(step)}"
         raise refuse_step(step, parameter, hint)
     for column in sorted(traced.numbers):
         _refuse_rows(step, "nullable", names[column], select(x, [column]))

@@ -12,6 +12,7 @@ from typing import NoReturn
 
 from hbconv.containers import Node
 from hbconv.errors import UnsupportedError
+from hbconv.parse.registry import say_misnamed
 from hbconv.parse.step import Step
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "current_trace",
     "refuse",
     "refuse_step",
+    "say_way_out",
     "tracing",
 ]
 
@@ -106,6 +108,12 @@ def refuse_step(step: Step, parameter: str, hint: str) -> UnsupportedError:
     if isinstance(function, MethodType):
         return step.refuse(None, None, hint)
     return step.refuse(parameter, function, hint)
+
+
+def say_way_out(step: Step) -> str:
+    """Say how a class is converted whose code cannot be followed."""
+    misnamed = say_misnamed(type(step.estimator))
+    return misnamed or "Or register a parser for your own transformer with hbconv.parses."
 
 
 def _place(trace: Trace) -> str:

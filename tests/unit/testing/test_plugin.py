@@ -13,7 +13,7 @@ import pytest
 SUITE = """
 import pytest, warnings
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -34,14 +34,15 @@ def test_refusals_have_reasons():
     imputer.inverse_transform(X)
     KNeighborsClassifier(weights=lambda d: 1 / (d + 1)).fit(X, y).predict(X)
 
-class Own(TransformerMixin, BaseEstimator):
+class Own(RegressorMixin, BaseEstimator):
     def fit(self, X, y=None):
+        self.fitted_ = True
         return self
-    def transform(self, X):
-        return X * 2
+    def predict(self, X):
+        return X[:, 0]
 
-def test_own_estimators_are_skipped():
-    make_pipeline(Own(), StandardScaler()).fit(X).transform(X)
+def test_own_models_are_skipped():
+    make_pipeline(StandardScaler(), Own()).fit(X, X[:, 0]).predict(X)
 """
 
 POISON = """
@@ -102,7 +103,7 @@ def test_outermost_calls_are_judged_and_counted(tmp_path, arguments):
     assert "no method inverse_transform" in printed
     assert "KNeighborsClassifier with weights" in printed
     assert {outcome["test"] for outcome in outcomes if outcome["kind"] == "skipped"} == {
-        "test_suite.py::test_own_estimators_are_skipped"
+        "test_suite.py::test_own_models_are_skipped"
     }
 
 
