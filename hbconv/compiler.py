@@ -40,6 +40,7 @@ def convert(
     memory: int = 2 << 30,
     threads: int = 1,
     without: Sequence[str] = (),
+    native: bool = True,
     tune: Any = None,
     on_new_dtypes: OnNewDtypes = "compile",
     **others: Never,
@@ -78,6 +79,10 @@ def convert(
         Threads that one call may use.
     without : sequence of str
         Names of rules of the optimizer to leave out, to see what each of them does.
+    native : bool
+        torch on the CPU only: the kernel that backend ``"tvm"`` compiles computes, as one operator
+        of torch, where TVM is installed or the model was saved compiled. False takes plain
+        operators of torch, which are slower.
     tune : bool, float, table or array, optional
         Time the few ways to compile that are nearest in prediction, and take the fastest. True
         spends about a second on it, a number so many seconds; rows are timed with instead of made
@@ -115,6 +120,7 @@ def convert(
             memory,
             threads,
             tuple(without),
+            native,
         )
     )
     model = Model(

@@ -180,9 +180,10 @@ class Model(SklearnEstimator):
 
         with self.programs.compiling():
             if stage is not None:
-                planned = Planned(self.parsed, self.dtypes, self.target, tuning=self.tuning)
+                target = self.programs.target
+                planned = Planned(self.parsed, self.dtypes, target, tuning=self.tuning)
                 return report_stage(planned, stage)
-            return Explanation.of(self.programs.planned(self.dtypes))
+            return Explanation.of(self.programs.planned(self.dtypes), self.backend)
 
     def __repr__(self) -> str:
         estimator = self.parsed.traits.estimator or "graph"
@@ -380,9 +381,8 @@ class Model(SklearnEstimator):
     def module(self) -> Any:
         """The model as a ``torch.nn.Module``, which returns a tensor, or a tuple of one a method.
 
-        Classes are codes. Methods whose answers are not tensors, such as ``staged_predict``, are
-        left out, here and in exports, and so are ``contributions``. Inputs have the dtypes of the
-        sample of ``compile``, else of fitting; ``module.inputs`` lists them.
+        Classes are codes. It lacks what exports lack: answers that are no tensors, and
+        ``contributions``. ``module.inputs`` has the dtypes of the sample, else of fitting.
 
         Raises
         ------
@@ -391,11 +391,11 @@ class Model(SklearnEstimator):
         """
         if self.backend not in ("torch", "torchscript"):
             raise BackendError(
-                f"Backend {self.backend!r} has no torch module. Convert with backend='torch', or "
-                "use model.for_target(backend='torch').module."
+                f"Backend {self.backend!r} has no torch module: for_target(backend='torch') has."
             )
-        artifact: Any = self.programs.fitted(self.parsed.exported, self.dtypes)
-        return artifact.module
+        from hbconv.backends.torch.kernel_module import make_module
+
+        return make_module(self)
 
     def to(self, device: str) -> Model:
         """Move to a device; returns the model itself."""
@@ -408,7 +408,7 @@ class Model(SklearnEstimator):
         Raises
         ------
         OptionError
-            There is no such option, or no such value of it; the nearest that exist are named.
+            There is no such option or value; the nearest that exist are named.
         MissingPackageError
             The packages of the backend are not installed.
         """

@@ -41,6 +41,9 @@ class Target:
         Threads one call may use.
     without : tuple of str
         Names of rules of the optimizer that are left out.
+    native : bool
+        torch on the CPU only: the kernel of backend ``"tvm"`` computes, where TVM is installed or
+        the model was saved compiled. False takes plain operators of torch.
     """
 
     backend: str = "reference"
@@ -52,6 +55,7 @@ class Target:
     memory: int = 2 << 30
     threads: int = 1
     without: tuple[str, ...] = ()
+    native: bool = True
 
     def __post_init__(self) -> None:
         """Name the processor once: torch numbers it, ``"cpu:0"``."""

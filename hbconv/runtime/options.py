@@ -5,9 +5,11 @@ Substitutes: an installed backend for a loaded model, where its own is not insta
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Mapping
 from dataclasses import fields
+from importlib.util import find_spec
 from typing import Any, get_args
 
 from hbconv.backends import Backend, find_backend, find_installed
@@ -16,15 +18,19 @@ from hbconv.names import guess, unknown
 from hbconv.target import Precision, Target
 
 __all__ = [
+    "OPERATORS",
     "change_target",
     "check_options",
     "check_values",
+    "compiling_target",
     "find_runnable",
     "find_substitute",
     "take_flag",
     "take_options",
 ]
 
+OPERATORS = "HBCONV_TORCH_OPERATORS"
+"""Variable of the environment: ``plain`` is ``native=False`` for all models of torch."""
 _TREE_OPS = ("native", "core")
 
 
@@ -59,6 +65,7 @@ def check_values(target: Target) -> Target:
     """Return the target, or raise OptionError as ``check_options`` does; its packages may miss."""
     _require_known("precision", target.precision, get_args(Precision))
     _require_known("tree_ops", target.tree_ops, _TREE_OPS)
+    _require_flag("native", target.native)
     if target.strategy is not None:
         from hbconv.trees.strategy import find_strategy
 
@@ -71,6 +78,32 @@ def check_values(target: Target) -> Target:
         _require_known("rule", name, rule_names())
     _check_device(target.device, find_backend(target.backend))
     return target
+
+
+def compiling_target(target: Target, *, stored: bool = False) -> Target:
+    """Return what the programs of a target are compiled for.
+
+    That is the target itself; but backend ``tvm``, whose kernels torch calls as an operator, for
+    torch on the CPU.
+
+    Parameters
+    ----------
+    target : Target
+    stored : bool
+        Kernels were stored with the model, which run where TVM is not installed.
+
+    Examples
+    --------
+    >>> compiling_target(Target("torch", native=False)).backend
+    'torch'
+    >>> compiling_target(Target("torch"), stored=True).backend
+    'tvm'
+    """
+    is_native = target.native and os.environ.get(OPERATORS) != "plain"
+    if target.backend != "torch" or target.device != "cpu" or not is_native:
+        return target
+    is_at_hand = stored or all(map(find_spec, find_backend("tvm").needs))
+    return target.replace(backend="tvm") if is_at_hand else target
 
 
 def take_options(
@@ -89,9 +122,13 @@ def take_options(
 def take_flag(options: dict[str, Any], name: str) -> bool:
     """Remove an option that is on or off (by default off), or raise OptionError."""
     value = options.pop(name, False)
+    _require_flag(name, value)
+    return bool(value)
+
+
+def _require_flag(option: str, value: object) -> None:
     if not isinstance(value, bool):
-        raise OptionError(f"{name}={value!r} must be True or False.")
-    return value
+        raise OptionError(f"{option}={value!r} must be True or False.")
 
 
 def _require_known(option: str, value: object, values: tuple[str, ...]) -> None:
@@ -140,7 +177,7 @@ def find_runnable(target: Target, *, stored: bool) -> Target:
         The file holds compiled programs.
     """
     try:
-        backend = find_backend(target.backend)
+        backend = find_backend(compiling_target(target, stored=stored).backend)
         # Stored programs of some backends run without the packages that compiled them.
         if not (stored and backend.runs_stored):
             backend.require_packages()

@@ -23,7 +23,7 @@ from hbconv.lower import DENSE, TIED, Lowered, Padding
 from hbconv.runtime.batching import bytes_given, rows_in_time, rows_per_chunk
 from hbconv.runtime.checks import Checker
 from hbconv.runtime.inputs.table import Table
-from hbconv.runtime.options import find_substitute
+from hbconv.runtime.options import compiling_target, find_substitute
 from hbconv.runtime.outputs.dataframes import Framing
 from hbconv.runtime.program import HostSide, Key, Program, StoredProgram, digest_of
 from hbconv.runtime.program_choice import ChosenPrograms, OnNewDtypes, name_dtypes
@@ -79,6 +79,7 @@ class Programs:
     parsed : Graph
         As the parsers made it: it is optimized and planned for each combination of column dtypes.
     target : Target
+        What is asked for; the attribute says what is compiled for it.
     stored : mapping
         Programs compiled before.
     tuning : Tuning, optional
@@ -101,7 +102,8 @@ class Programs:
         on_new_dtypes: OnNewDtypes = "compile",
     ) -> None:
         self.choices = ChosenPrograms(parsed, on_new_dtypes)
-        self.parsed, self.target, self.tuning = parsed, target, tuning
+        self.parsed, self.tuning = parsed, tuning
+        self.target = compiling_target(target, stored=bool(stored))
         self._planned: dict[tuple[tuple[str, ...], bool], Planned] = {}
         self._stored = dict(stored or {})
         self.compiled: dict[Key, Program] = {}

@@ -153,7 +153,7 @@ def test_fitting_a_model():
 def test_the_module_of_a_backend_that_has_none():
     with pytest.raises(
         hbconv.BackendError,
-        match=r"Backend 'reference' has no torch module. Convert with backend='torch'",
+        match=r"Backend 'reference' has no torch module: for_target\(backend='torch'\) has",
     ):
         _ = model().module
 

@@ -5,7 +5,7 @@ Leave ``torch.autocast``: it would compute products in another dtype than the pr
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -23,7 +23,7 @@ from hbconv.tensor.program import Instruction, Runs, find_few_runs, find_repeats
 from hbconv.trees.splits import Splits, prepare_splits
 from hbconv.trees.strategy import lower_trees
 
-__all__ = ["LoopModule", "TensorModule", "make_example", "own_dtypes"]
+__all__ = ["LoopModule", "TensorModule", "check_inputs", "make_example", "own_dtypes"]
 
 
 class LoopModule(torch.nn.Module):
@@ -118,8 +118,7 @@ class TensorModule(torch.nn.Module):
         """Compute the outputs; raise InputError for an input of another dtype or width."""
         # In a trace, checks in Python run once, for the example alone.
         if not torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
-            for tensor, declared in zip(inputs, self.inputs, strict=True):
-                _check(tensor, declared)
+            check_inputs(inputs, self.inputs)
         with own_dtypes(inputs[0].device.type if inputs else "cpu"):
             result: Tensor | tuple[Tensor, ...] = self.body(*inputs)
         return result
@@ -136,6 +135,12 @@ class TensorModule(torch.nn.Module):
 
         super()._apply(move, recurse)  # type: ignore[no-untyped-call]
         return self
+
+
+def check_inputs(tensors: Sequence[Tensor], inputs: tuple[Input, ...]) -> None:
+    """Raise InputError where a tensor is of another dtype or width than a program reads."""
+    for tensor, declared in zip(tensors, inputs, strict=True):
+        _check(tensor, declared)
 
 
 def _check(tensor: Tensor, declared: Input) -> None:

@@ -63,10 +63,18 @@ class Explanation:
     methods: Mapping[str, Compilation] = field(repr=False, compare=False)
     row_plans: tuple[RowPlan, ...] = ()
     tuning: str = ""
+    backend: str = ""
 
     @staticmethod
-    def of(planned: Planned) -> Explanation:
-        """Collect what there is to say of each method, compiled alone."""
+    def of(planned: Planned, backend: str = "") -> Explanation:
+        """Collect what there is to say of each method, compiled alone.
+
+        Parameters
+        ----------
+        planned : Planned
+        backend : str
+            What was asked for, where another one compiles for it.
+        """
         graph = planned.graph
         methods = {method: Compilation(planned, (method,)) for method in graph.outputs}
         return Explanation(
@@ -84,6 +92,7 @@ class Explanation:
             methods,
             planned.row_plans,
             _show_tuning(planned),
+            backend or planned.target.backend,
         )
 
     @property
@@ -171,8 +180,9 @@ class Explanation:
     @property
     def _where(self) -> str:
         target = self.target
+        by = "" if self.backend == target.backend else f", compiled by {target.backend}"
         return (
-            f"{self.estimator} on backend {target.backend}, device {target.device}, "
+            f"{self.estimator} on backend {self.backend}{by}, device {target.device}, "
             f"precision {target.precision}"
         )
 

@@ -95,7 +95,7 @@ def _find_programs(model: Exportable, backend: str) -> Programs:
             f"{others} is none. {named} it as .hbc."
         )
     log_export(name_dtypes(model.dtypes, range(len(graph.schema.columns))))
-    programs: Programs = model.for_target(backend=backend, device="cpu").programs
+    programs: Programs = model.for_target(backend=backend, device="cpu", native=False).programs
     return programs
 
 

@@ -26,6 +26,7 @@ from hbconv.files import appearing, read_json
 from hbconv.lower import Padding, lower, lower_nodes
 from hbconv.model_formats import REFUSED, ModelFormat, find_format
 from hbconv.names import ARGUMENT_METHODS, INVERSE, METHODS
+from hbconv.runtime.options import compiling_target
 from hbconv.runtime.program import HostSide, Key, StoredProgram
 from hbconv.runtime.storage.codec import Decoder, encode_all, fields_of, fits
 from hbconv.target import Target
@@ -227,7 +228,7 @@ def _stored(manifest: dict[str, Any], members: Mapping[str, bytes], *, trusted: 
     # Formats before 3 have programs without what the host does around them.
     if not trusted or "hosts" not in manifest:
         return stored
-    if not _can_read(manifest["versions"], stored.target.backend):
+    if not _can_read(manifest["versions"], compiling_target(stored.target, stored=True).backend):
         return stored
     hosts = decoder.read(manifest["hosts"])
     return replace(stored, programs=_programs(manifest["programs"], hosts, members))

@@ -274,7 +274,7 @@ def load_file(file: ModelFile, assignment: Assignment) -> Model | ServedModel:
 def _can_be_shared(model: Model) -> bool:
     """Whether a fork can use a model: no device, and no threads of a library."""
     # A fork has none of the threads of its parent, and libraries wait for theirs for ever.
-    target = model.target
+    target = model.programs.target
     own_threads = target.backend in ("reference", "tvm")
     return target.device == "cpu" and (target.threads == 1 or own_threads)
 

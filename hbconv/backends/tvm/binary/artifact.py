@@ -123,6 +123,9 @@ class TvmArtifact(Artifact):
     small_batch : SmallBatchLoop
     """
 
+    most_at = ROWS_PER_THREAD
+    """Rows up to which ``run_at`` computes: they need no slices."""
+
     def __init__(
         self, batch: CompiledLoop, signature: Signature, threads: int, small_batch: SmallBatchLoop
     ) -> None:
@@ -140,6 +143,18 @@ class TvmArtifact(Artifact):
         outputs = self.signature.empty(rows)
         self._run_slices(self._loop(rows), [*arrays, *outputs.values()], rows)
         return outputs
+
+    def run_at(self, rows: int, addresses: Sequence[int]) -> None:
+        """Compute the outputs of at least one row, and at most ``most_at``.
+
+        Parameters
+        ----------
+        rows : int
+        addresses : sequence of int
+            Of the inputs and the outputs: contiguous matrices of the dtypes and widths of the
+            signature, which nobody checks.
+        """
+        self._loop(rows).run_at(rows, addresses)
 
     def bind(self, rows: int) -> Bound | None:
         """Return a call on memory that stays where it is."""

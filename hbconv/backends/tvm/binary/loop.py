@@ -114,10 +114,18 @@ class CompiledLoop:
         Calls of one thread share its scratch, which only the function uses. Each call has its own
         record: a signal handler or a finalizer may call before the function begins.
         """
+        self.function(self._workspace(len(matrices)).record(rows, matrices))
+
+    def run_at(self, rows: int, addresses: Sequence[int]) -> None:
+        """Compute outputs from inputs as ``run`` does, given where they lie."""
+        self.function(self._workspace(len(addresses)).record_at(rows, addresses))
+
+    def _workspace(self, n_matrices: int) -> Workspace:
+        """Return the workspace of this thread."""
         if not hasattr(self._local, "workspace"):
-            self._local.workspace = Workspace(self, len(matrices))
+            self._local.workspace = Workspace(self, n_matrices)
         workspace: Workspace = self._local.workspace
-        self.function(workspace.record(rows, matrices))
+        return workspace
 
     def bind(self, matrices: Matrices) -> tuple[list[npt.NDArray[Any]], KernelFunction, Workspace]:
         """Copy inputs and outputs to memory that stays.
@@ -157,6 +165,13 @@ class Workspace:
                 record[by_columns + position] = matrix.words.ctypes.data
             else:
                 record[1 + position] = matrix.ctypes.data
+        return record
+
+    def record_at(self, rows: int, addresses: Sequence[int]) -> Record:
+        """Return a record for a call on matrices at addresses, which the caller keeps alive."""
+        record = type(self._record).from_buffer_copy(self._record)
+        record[0] = rows
+        record[1 : 1 + len(addresses)] = list(addresses)
         return record
 
 
