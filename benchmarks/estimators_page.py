@@ -48,6 +48,7 @@ def lines_of(stored: Mapping[str, Any]) -> Iterator[str]:
     yield "Times are the processor's: 2.0 is twice as fast as the source, 0.5 half as fast."
     yield f"Measured on one core: {facts['processor']}, {', '.join(facts['vectors'])}."
     yield stored.get("note", "The machine did nothing else.")
+    yield "`torch` is plain operators, as `native=False` gives: else torch takes the kernel of tvm."
     yield ""
     yield "| contender | rows | estimators | slower | median |"
     yield "| --- | ---: | ---: | ---: | ---: |"

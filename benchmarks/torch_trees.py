@@ -43,7 +43,7 @@ def contenders(model: LGBMClassifier, sample: Any) -> dict[str, Callable[[Any], 
     for backend in ("torch", "torchscript"):
         for precision in ("exact", "fast"):
             calls[f"hbconv {backend} {precision}"] = hbconv.convert(
-                model, backend=backend, precision=precision, sample=sample
+                model, backend=backend, precision=precision, sample=sample, native=False
             ).predict_proba
     calls["hbconv tvm exact"] = hbconv.convert(model, backend="tvm", sample=sample).predict_proba
     calls |= {f"file {name}": file_call(model, sample, name == "native") for name in FILES}
