@@ -56,11 +56,11 @@ FORMAT = 9
 Libraries of another version are compiled again.
 """
 DESCRIPTION = "kernel.json"
-NO_LINKER = (
-    "No linker on this machine can make a library of the compiled kernel. "
+NO_LIBRARY = (
+    "This machine cannot make a library of the compiled kernel. "
     "The model is stored without it, and loading the model compiles it again, which needs TVM. "
-    "To store the kernel, install ld or a C compiler (gcc, clang) "
-    "and convert the model again in a new process."
+    "To store the kernel, set TMPDIR to a folder that has room; outside Linux also install a C "
+    "compiler (gcc, clang). Then convert the model again in a new process."
 )
 
 
@@ -167,7 +167,7 @@ class TvmArtifact(Artifact):
         return Bound(inputs, outputs, run, partial(workspace.record, matrices=places))
 
     def files(self) -> dict[str, bytes]:
-        """Return the files of the compiled loops; none if no linker is installed."""
+        """Return the files of the compiled loops; none if no library could be made of them."""
         return pack(self)
 
     def _bound_sizes(self) -> tuple[int, ...]:
@@ -258,15 +258,15 @@ def _rows_copied(matrices: Sequence[Rows]) -> int:
 def pack(artifact: TvmArtifact) -> dict[str, bytes]:
     """Write the files of an artifact; equal artifacts give equal bytes.
 
-    Without a linker it writes none, and warns.
+    Without libraries it writes none, and warns.
     """
     loops = {"batch": artifact.batch}
     if artifact.small_batch.rows:
         loops["few"] = artifact.small_batch.loop
     packed = {name: pack_loop(loop) for name, loop in loops.items()}
-    # Without a linker the model is stored all the same, and loading it compiles again.
+    # Without libraries the model is stored all the same, and loading it compiles again.
     if not all(packed.values()):
-        warnings.warn(NO_LINKER, UserWarning, stacklevel=2)
+        warnings.warn(NO_LIBRARY, UserWarning, stacklevel=2)
         return {}
     facts = _describe(artifact) | {"loops": list(loops)}
     files = {

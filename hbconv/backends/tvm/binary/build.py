@@ -6,10 +6,8 @@ Where no library can be made of them, the compiled functions run in this process
 from __future__ import annotations
 
 import ctypes
-import shutil
-import subprocess
-import sys
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -24,14 +22,18 @@ from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.binary.cache_key import function_key
 from hbconv.backends.tvm.binary.code_generation import compile_functions
-from hbconv.backends.tvm.binary.loop import load_library
+from hbconv.backends.tvm.binary.library import load_library
+from hbconv.backends.tvm.binary.linker import make_libraries
+from hbconv.backends.tvm.binary.memory_file import memory_file
 from hbconv.backends.tvm.machine.calling_convention import SYMBOL, KernelFunction, Record
 from hbconv.backends.tvm.machine.machine import Machine
 from hbconv.cache import Cache
 
-__all__ = ["build", "link", "load_in_process", "make_objects"]
+__all__ = ["build", "load_in_process", "make_objects"]
 
 OBJECT = "kernel.o"
+ROOM = 16 << 20
+"""Bytes that must be free for an object; the largest of 1,821 in the tests had 0.2 MB."""
 
 Structures = tuple[tuple[str, Any], ...]
 """Functions by name, compared by their structure."""
@@ -40,21 +42,26 @@ PACKED = 1
 """TVM's number for the calling convention of tvm_ffi."""
 VALUE = 15
 """TVM's number of the field ``value`` of an argument's record."""
-COMPILERS = ("cc", "gcc", "clang", "c++", "g++", "clang++")
-LIBRARY = "kernel.so"
 
 
 def build(functions: Mapping[str, Any], machine: Machine) -> tuple[KernelFunction, bytes | None]:
     """Compile for this machine; return the kernel, and its shared library.
 
-    The library is None if no linker is installed. Programs of one structure, whose tables differ
-    in content only, share both. Programs with common subroutines share the code of these.
+    The library is None where none can be made: no linker knows the objects, or there is no place
+    to write them. Programs of one structure, whose tables differ in content only, share both.
+    Programs with common subroutines share the code of these.
     """
     return _build(_structures(functions), machine)
 
 
 def make_objects(functions: Mapping[str, Any], machine: Machine) -> dict[str, bytes]:
-    """Return the object file of each function, by its name, for any machine."""
+    """Return the object file of each function, by its name, for any machine.
+
+    Raises
+    ------
+    OSError
+        There is no memory and no folder to write it to.
+    """
     return {name: _object(name, key, machine) for name, key in _structures(functions)}
 
 
@@ -66,11 +73,13 @@ def _structures(functions: Mapping[str, Any]) -> Structures:
 @lru_cache(maxsize=64)
 def _build(structures: Structures, machine: Machine) -> tuple[KernelFunction, bytes | None]:
     functions = {name: structure.key for name, structure in structures}
-    library = link(make_objects(functions, machine))
-    if library is not None:
-        with suppress(OSError):  # if files may not be executed
-            return load_library(library), library
-    return load_in_process(functions, machine), library
+    made = []
+    with suppress(OSError):  # there is no place for an object
+        for library in make_libraries(make_objects(functions, machine)):
+            made.append(library)
+            with suppress(OSError):  # files may not be executed, or it lacks a function
+                return load_library(library), library
+    return load_in_process(functions, machine), next(iter(made), None)
 
 
 @lru_cache(maxsize=256)
@@ -92,10 +101,34 @@ def _object(name: str, structure: Any, machine: Machine) -> bytes:
 
 
 def _compile(name: str, structure: Any, machine: Machine) -> bytes:
+    """Compile one function, and have LLVM write its object to memory, else to a folder."""
+    module = compile_functions({name: structure.key}, machine).mod
+    with suppress(OSError), memory_file(OBJECT) as file:
+        return _written(module, file.path, os.ftruncate)
     with TemporaryDirectory() as folder:
-        path = Path(folder, OBJECT)
-        compile_functions({name: structure.key}, machine).mod.write_to_file(str(path))
-        return path.read_bytes()
+        return _written(module, str(Path(folder, OBJECT)), _allocate)
+
+
+def _written(module: Any, path: str, reserve: Callable[[int, int], None]) -> bytes:
+    """Return the object of a compiled module, which LLVM writes to a file.
+
+    Raises
+    ------
+    OSError
+        There is too little room. LLVM itself would end the process.
+    """
+    with open(path, "wb") as file:
+        reserve(file.fileno(), ROOM)
+    # The name of a file in memory says nothing of its format.
+    module.write_to_file(path, "o")
+    return Path(path).read_bytes()
+
+
+def _allocate(descriptor: int, size: int) -> None:
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(descriptor, 0, size)
+    else:
+        os.ftruncate(descriptor, size)
 
 
 def load_in_process(functions: Mapping[str, Any], machine: Machine) -> KernelFunction:
@@ -125,45 +158,3 @@ def _caller() -> Any:
         T.evaluate(tirx.call_extern("int32", SYMBOL, record))
         T.Return(tirx.IntImm("int32", 0))
     return builder.get()
-
-
-def link(objects: Mapping[str, bytes]) -> bytes | None:
-    """Return the shared library of some object files; None if no linker is there, or succeeds."""
-    with TemporaryDirectory() as folder:
-        paths = {Path(folder, f"{name}.o"): data for name, data in objects.items()}
-        for path, data in paths.items():
-            path.write_bytes(data)
-        library = Path(folder, LIBRARY)
-        commands = _link_commands([str(path) for path in paths])
-        linked = any(_succeeds([*command, "-o", str(library)]) for command in commands)
-        return library.read_bytes() if linked else None
-
-
-def _link_commands(compiled: list[str]) -> Iterator[list[str]]:
-    """Yield commands that may link: the linker, which is quickest, then compilers.
-
-    A compiler knows more about where the system's libraries are.
-    """
-    if sys.platform == "linux" and shutil.which("ld"):
-        yield [
-            "ld",
-            "-shared",
-            "--strip-debug",
-            "-z",
-            "noexecstack",
-            # Calls inside the library are bound when it is linked, so two loaded kernels cannot
-            # mix.
-            "-Bsymbolic",
-            *compiled,
-            # Named by file, since the link libm.so comes with a compiler and may be missing.
-            "-l:libm.so.6",
-        ]
-    yield from ([name, "-shared", *compiled] for name in COMPILERS if shutil.which(name))
-
-
-def _succeeds(command: list[str]) -> bool:
-    try:
-        result = subprocess.run(command, capture_output=True, check=False)  # noqa: S603
-    except OSError:
-        return False
-    return result.returncode == 0

@@ -12,32 +12,22 @@ while its thread holds these locks would wait forever.
 from __future__ import annotations
 
 import _thread
-import ctypes
 import json
 import os
-import sys
 import threading
-import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
-from itertools import count
-from pathlib import Path
 from queue import SimpleQueue
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.tvm.binary.column_addresses import ColumnAddresses
-from hbconv.backends.tvm.machine.calling_convention import (
-    SYMBOL,
-    KernelFunction,
-    Record,
-    make_record,
-)
+from hbconv.backends.tvm.binary.library import LIBRARY, load_library
+from hbconv.backends.tvm.machine.calling_convention import KernelFunction, Record, make_record
 
 __all__ = [
     "Arguments",
@@ -45,7 +35,6 @@ __all__ = [
     "LoopCode",
     "Matrices",
     "Workspace",
-    "load_library",
     "pack_loop",
     "scratch_bytes",
     "share",
@@ -54,13 +43,11 @@ __all__ = [
 
 Matrices = Sequence[npt.NDArray[Any]]
 Arguments = Sequence[npt.NDArray[Any] | ColumnAddresses]
-LIBRARY = "kernel.so"
 TABLES = "tables.safetensors"
 FACTS = "loop.json"
 ALIGNMENT = 64
 """Bytes that addresses of tables and scratch are multiples of, as aligned vector loads need."""
 Task = Callable[[], None]
-LOADED = count(1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +62,7 @@ class LoopCode:
     scratch : dict of str to int
         Entries of each dtype that a call needs for itself, whatever its number of rows.
     library : bytes or None
-        The function as a shared library, None if no linker is installed.
+        The function as a shared library, None if none could be linked.
     takes_columns : bool
         An input may be given column by column.
     """
@@ -297,63 +284,3 @@ def _pool() -> _Pool:
 # A child has none of its parent's threads.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.cache_clear)
-
-
-if sys.platform == "win32":
-    from _ctypes import FreeLibrary as close_library  # noqa: N813
-else:
-    from _ctypes import dlclose as close_library
-
-
-def load_library(library: bytes) -> KernelFunction:
-    """Return the kernel of a shared library, which is unloaded when nothing refers to it.
-
-    Raises
-    ------
-    OSError
-        It is no library of this system, or files may not be executed.
-    AttributeError
-        It has no kernel, as libraries of former versions.
-    """
-    kernel = _load(library)[SYMBOL]
-    kernel.restype = None  # it is always 0
-    return kernel
-
-
-def _load(library: bytes) -> ctypes.CDLL:
-    """Load from memory where the system can, which needs no folder that may be written to."""
-    if hasattr(os, "memfd_create"):
-        # A system may forbid files in memory or running them; then a folder is tried.
-        with suppress(OSError), _in_memory(library) as path:
-            return _open(path)
-    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        file = Path(folder, LIBRARY)
-        file.write_bytes(library)
-        return _open(str(file))
-
-
-@contextmanager
-def _in_memory(library: bytes) -> Iterator[str]:
-    """Yield a path of a file in memory that no library was loaded from before.
-
-    The system would return that library. Numbers of files come again, so the path holds another
-    number too: its bits, as steps that lead nowhere.
-    """
-    file = os.memfd_create(LIBRARY, os.MFD_CLOEXEC)
-    try:
-        os.write(file, library)
-        steps = f"{next(LOADED):b}".replace("0", "/").replace("1", "./")
-        yield f"/proc/self/{steps}fd/{file}"
-    finally:
-        os.close(file)
-
-
-def _open(path: str) -> ctypes.CDLL:
-    """Open a library until nothing refers to it.
-
-    It stays open when the interpreter ends, since other threads may still run its code.
-    """
-    library = ctypes.CDLL(path)
-    # ctypes never unloads a library itself, and a server may load thousands of models.
-    weakref.finalize(library, close_library, library._handle).atexit = False  # noqa: SLF001
-    return library

@@ -39,10 +39,10 @@ columns columns of each input, or 0: see below        one ``hbconv_column`` each
   belongs to one call at a time. Nothing else is shared: calls on scratch of their own may run at
   once in any number of threads.
 - Outside its object files a kernel needs ``memcpy``, ``memset`` and functions of libm, no runtime.
-- To link it, give its object files to any linker:
+- ``binary.build.make_objects`` makes its object files, for any machine, and
+  ``binary.elf.link_objects`` links them without a tool. Any linker does too:
   ``ld -shared -Bsymbolic kernel.o part*.o -l:libm.so.6 -o kernel.so``, or
-  ``cc -shared kernel.o part*.o -lm -o kernel.so``; ``binary.link`` does so, and
-  ``binary.build.make_objects`` makes the object files, for any machine. Each kernel of a library
+  ``cc -shared kernel.o part*.o -lm -o kernel.so``. Each kernel of a library
   needs a symbol of its own: ``write_function(..., symbol="predict_few")`` names the function, and
   begins the names of its subroutines.
 

@@ -8,14 +8,18 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from hbconv.backends.tvm.binary import loop
-from hbconv.backends.tvm.binary.build import build, link, make_objects
-from hbconv.backends.tvm.binary.loop import CompiledLoop, LoopCode, load_library
+from hbconv.backends.tvm.binary import build as builder
+from hbconv.backends.tvm.binary.build import build, make_objects
+from hbconv.backends.tvm.binary.library import load_library
+from hbconv.backends.tvm.binary.linker import make_libraries
+from hbconv.backends.tvm.binary.loop import CompiledLoop, LoopCode
+from hbconv.backends.tvm.binary.memory_file import memory_file
 from hbconv.backends.tvm.emit.tile_function import write_function
 from hbconv.backends.tvm.machine import calling_convention
 from hbconv.backends.tvm.machine.calling_convention import SYMBOL
@@ -47,6 +51,13 @@ def made(factors):
     if data is None:
         pytest.skip("no linker is installed")
     return data, function
+
+
+def link(*functions):
+    objects = {}
+    for function in functions:
+        objects |= make_objects(function.functions, machine())
+    return next(make_libraries(objects))
 
 
 def answers(kernel, function):
@@ -101,16 +112,104 @@ def test_what_is_no_library_is_an_error(data):
 
 def test_a_library_of_another_function_is_an_error():
     function = written([1.0], "another")
-    data = link(make_objects(function.functions, machine()))
+    data = link(function)
     with pytest.raises(AttributeError, match=SYMBOL):
         load_library(data)
 
 
+def no_folder():
+    raise FileNotFoundError("No usable temporary directory found")
+
+
+@pytest.fixture
+def nowhere(monkeypatch):
+    """Take away all folders for temporary files, and what was kept of former builds."""
+    monkeypatch.setenv("HBCONV_CACHE", "0")
+    monkeypatch.setattr(tempfile, "gettempdir", no_folder)
+    builder._object.cache_clear()
+    builder._build.cache_clear()
+
+
 @pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="only Linux has files in memory")
-def test_no_file_is_written_where_memory_serves(monkeypatch):
-    monkeypatch.setattr(loop, "TemporaryDirectory", None)
+@pytest.mark.usefixtures("nowhere")
+def test_no_folder_and_no_process_is_needed_where_memory_serves(monkeypatch):
+    monkeypatch.setattr(subprocess, "run", None)
     data, function = made([1.0, 2.0, 3.0])
     np.testing.assert_array_equal(answers(load_library(data), function), X * np.float32([1, 2, 3]))
+
+
+@pytest.mark.usefixtures("nowhere")
+def test_without_any_place_for_files_kernels_run_in_this_process(monkeypatch):
+    monkeypatch.delattr(os, "memfd_create", raising=False)
+    function = written([1.0, 2.0, 3.0])
+    kernel, library = build(function.functions, machine())
+    assert library is None
+    np.testing.assert_array_equal(answers(kernel, function), X * np.float32([1, 2, 3]))
+    builder._build.cache_clear()
+
+
+FULL = """
+import os, resource, warnings
+from hbconv.backends.tvm import BACKEND
+from hbconv.target import Target
+from hbconv.tensor import Builder
+import numpy as np
+def answer(size):
+    b = Builder()
+    program = b.program({"y": b.input("x", "float32", size) * b.constant(2.0, "float32")})
+    artifact = BACKEND.compile(program, Target("tvm"))
+    print(artifact.run({"x": np.ones((1, size), np.float32)})["y"])
+    return artifact
+# A write beyond the limit fails as one to a full disk does.
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+answer(2)
+if hasattr(os, "memfd_create"):
+    del os.memfd_create
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    print(len(answer(3).files()), "TMPDIR" in str(seen[0].message))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
+def test_a_full_disk_ends_no_process():
+    """LLVM ends the process where it cannot write an object, to memory or to a folder."""
+    ran = subprocess.run(
+        [sys.executable, "-c", FULL],
+        env=os.environ | {"HBCONV_CACHE": "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout) == (0, "[[2. 2.]]\n[[2. 2. 2.]]\n0 True\n"), ran.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="only Linux has files in memory")
+def test_files_in_memory_that_must_not_be_executed_hold_libraries(monkeypatch):
+    """As with vm.memfd_noexec=2, which wants the flag 8."""
+    real = os.memfd_create
+
+    def create(name, flags):
+        if not flags & 8:
+            raise PermissionError("executable file in memory")
+        return real(name, flags)
+
+    monkeypatch.setattr(os, "memfd_create", create)
+    with memory_file("kernel.so") as file:
+        assert Path(file.path).stat().st_mode & 0o111 == 0
+    data, function = made([4.0, 2.0, 3.0])
+    np.testing.assert_array_equal(answers(load_library(data), function), X * np.float32([4, 2, 3]))
+
+
+@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="only Linux has files in memory")
+def test_no_path_comes_twice():
+    paths = []
+    for _ in range(3):
+        with memory_file("kernel.so") as file:
+            paths.append(file.path)
+            Path(file.path).write_bytes(b"data")
+            assert os.pread(file.descriptor, 9, 0) == b"data"
+    assert len(set(paths)) == 3
 
 
 @pytest.mark.skipif(not shutil.which("nm"), reason="nm, which lists symbols, is not installed")
@@ -126,10 +225,7 @@ def test_a_library_needs_no_runtime(tmp_path):
 
 def test_kernels_under_names_of_their_own_stand_in_one_library(tmp_path):
     functions = {name: written([i + 2.0], name) for i, name in enumerate(("first", "second"))}
-    objects = {}
-    for function in functions.values():
-        objects |= make_objects(function.functions, machine())
-    Path(tmp_path, "both.so").write_bytes(link(objects))
+    Path(tmp_path, "both.so").write_bytes(link(*functions.values()))
     loaded = ctypes.CDLL(str(tmp_path / "both.so"))
     for i, (name, function) in enumerate(functions.items()):
         np.testing.assert_array_equal(answers(loaded[name], function), X * np.float32(i + 2))
