@@ -230,11 +230,15 @@ class Catalog:
     def find(self, name: str, version: str | None = None) -> Batcher:
         """Return a version of a model; the newest one where none is named.
 
+        Without a name it is the only model.
+
         Raises
         ------
         RefusedError
-            There is none.
+            There is none, or one of several models is not named.
         """
+        if not name:
+            return self._find_only()
         if version is None and name in self._newest:
             return self._newest[name]
         if name not in self.models:
@@ -250,3 +254,28 @@ class Catalog:
                 f"Model {shown(name)} has no version {shown(version)}. It has: {names:.500}.",
             )
         return self.models[name][str(version)]
+
+    def _find_only(self) -> Batcher:
+        if len(self._newest) != 1:
+            names = ", ".join(sorted(self.models)) or "none"
+            raise RefusedError(
+                404,
+                "NotFound",
+                "This path names no model, and the server has not one alone. "
+                f"Ask /v1/models/NAME:predict. Served: {names:.500}.",
+            )
+        return next(iter(self._newest.values()))
+
+    def find_all(self, name: str, version: str | None = None) -> list[Batcher]:
+        """Return all versions of a model that a request may mean; of all models without a name.
+
+        Raises
+        ------
+        RefusedError
+            There is no such model or version.
+        """
+        if version is not None:
+            return [self.find(name, version)]
+        # An unknown name is refused as everywhere.
+        names = [self.find(name).served.name] if name else list(self.models)
+        return [batcher for each in names for batcher in self.models[each].values()]

@@ -262,12 +262,15 @@ class Inference:
         What the client calls the request; empty where it does not.
     binary : frozenset of str
         Names of the tensors that the client wants in binary form.
+    columns : tuple of str
+        Names by whose order rows were read that came as lists; empty for others.
     """
 
     rows: Rows
     wanted: tuple[OutputTensor, ...]
     id: str = ""
     binary: frozenset[str] = frozenset()
+    columns: tuple[str, ...] = ()
 
     @property
     def width(self) -> int:

@@ -8,15 +8,16 @@ from collections import Counter as Counts
 from collections import defaultdict
 from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Summary, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
-from hbconv.serve.routes import ROUTES
+from hbconv.serve.routes import ROUTES, Asked
 from hbconv.serve.served_model import ServedModel
 
 __all__ = ["CONTENT_TYPE_LATEST", "METRICS_FOLDER", "Metrics"]
@@ -49,6 +50,51 @@ class _BulkHistogram(Histogram):
             self._buckets[bucket].inc(float(counts[bucket]))
 
 
+class _BulkSummary(Summary):
+    """A summary that takes many observations at once."""
+
+    def observe_all(self, amounts: Sequence[float]) -> None:
+        """Observe amounts, as ``observe`` does each of them."""
+        self._sum.inc(sum(amounts))
+        self._count.inc(len(amounts))
+
+
+class Statistics:
+    """How often each version of a model was asked, as Triton reports it.
+
+    Parameters
+    ----------
+    samples : iterable
+        Of the metrics, as ``prometheus_client`` has them.
+    """
+
+    def __init__(self, samples: Iterable[Any]) -> None:
+        self._values: dict[tuple[str, str | None, str | None], float] = {
+            (sample.name, sample.labels.get("model"), sample.labels.get("version")): sample.value
+            for sample in samples
+        }
+
+    def of(self, asked: Asked) -> dict[str, Any]:
+        """Return the statistics of a version, times in nanoseconds."""
+
+        def value(name: str) -> float:
+            return self._values.get((f"hbconv_{name}", *asked), 0.0)
+
+        return {
+            "name": asked.model,
+            "version": asked.version,
+            "inference_count": round(value("batch_rows_sum")),
+            "execution_count": round(value("batch_rows_count")),
+            "inference_stats": {
+                kind: {
+                    "count": round(value(f"{name}_seconds_count")),
+                    "ns": round(value(f"{name}_seconds_sum") * 1e9),
+                }
+                for kind, name in (("success", "request"), ("fail", "refused"))
+            },
+        }
+
+
 class Metrics:
     """What the server counts.
 
@@ -68,8 +114,14 @@ class Metrics:
         self._seconds = _BulkHistogram(
             "hbconv_request_seconds",
             "Time from the first byte of a request for answers to its answer",
-            ["model"],
+            ["model", "version"],
             buckets=SECONDS,
+            registry=self.registry,
+        )
+        self._refused = _BulkSummary(
+            "hbconv_refused_seconds",
+            "Time of requests for answers that are refused or fail",
+            ["model", "version"],
             registry=self.registry,
         )
         self._batches = _BulkHistogram(
@@ -87,31 +139,33 @@ class Metrics:
         )
 
         self._new_requests: Counts[tuple[str, str, int]] = Counts()
-        self._new_seconds: defaultdict[str, list[float]] = defaultdict(list)
-        self._new_batches: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
+        self._new_seconds: defaultdict[Asked, list[float]] = defaultdict(list)
+        self._new_refused: defaultdict[Asked, list[float]] = defaultdict(list)
+        self._new_batches: defaultdict[Asked, list[float]] = defaultdict(list)
 
     def begin(self, versions: Iterable[ServedModel]) -> None:
         """Open the files of all metrics, while there are files to open, with counts of 0."""
         for served in versions:
             for route in _ASKING:
                 self._requests.labels(route, served.name, "200")
-            self._seconds.labels(served.name)
-            self._batches.labels(served.name, served.version)
+            for times in (self._seconds, self._refused, self._batches):
+                times.labels(*served.asked)
         folder = os.environ.get(METRICS_FOLDER)
         for path in Path(folder).glob(f"*_{os.getpid()}.db") if folder else ():
             # A file that is mapped beyond the disk's room ends its process by SIGBUS when written.
             with path.open("r+b") as file:
                 os.posix_fallocate(file.fileno(), 0, min(KEPT_BYTES, path.stat().st_size))
 
-    def request(self, route: str, model: str, status: int, seconds: float) -> None:
+    def request(self, route: str, asked: Asked, status: int, seconds: float) -> None:
         """Count a request, and time it where it asked a model."""
-        self._new_requests[route, model, status] += 1
-        if model and status == 200:
-            self._new_seconds[model].append(seconds)
+        self._new_requests[route, asked.model, status] += 1
+        if asked.version:
+            times = self._new_seconds if status == 200 else self._new_refused
+            times[asked].append(seconds)
 
     def batch(self, served: ServedModel, rows: int) -> None:
         """Count a batch."""
-        self._new_batches[served.name, served.version].append(rows)
+        self._new_batches[served.asked].append(rows)
 
     def publish(self, running: int) -> None:
         """Publish what was counted since the last time, and how many requests there are now.
@@ -122,8 +176,9 @@ class Metrics:
         try:
             self._running.set(running)
             _hand_over(self._new_requests, self._add_requests)
-            _hand_over(self._new_seconds, self._add_seconds)
-            _hand_over(self._new_batches, self._add_batches)
+            _hand_over(self._new_seconds, partial(_observe, self._seconds))
+            _hand_over(self._new_refused, partial(_observe, self._refused))
+            _hand_over(self._new_batches, partial(_observe, self._batches))
         # Metrics are never worth a failed request.
         except OSError as error:
             _log.warning("The metrics cannot be written: %s", error)
@@ -131,21 +186,28 @@ class Metrics:
     def _add_requests(self, request: tuple[str, str, int], count: int) -> None:
         self._requests.labels(*map(str, request)).inc(count)
 
-    def _add_seconds(self, model: str, seconds: list[float]) -> None:
-        self._seconds.labels(model).observe_all(seconds)
-
-    def _add_batches(self, version: tuple[str, str], rows: list[float]) -> None:
-        self._batches.labels(*version).observe_all(rows)
-
     def text(self) -> bytes:
         """Return the published metrics in the format of Prometheus, of all processes together."""
+        return generate_latest(self._together())
+
+    def statistics(self) -> Statistics:
+        """Return what is published of each version of a model."""
+        metrics = self._together().collect()
+        return Statistics(sample for metric in metrics for sample in metric.samples)
+
+    def _together(self) -> CollectorRegistry:
+        """Return what is published, of all processes together."""
         folder = os.environ.get(METRICS_FOLDER)
         if folder is None:
-            return generate_latest(self.registry)
+            return self.registry
         _forget_dead(Path(folder))
         together = CollectorRegistry()
         MultiProcessCollector(together, folder)  # type: ignore[no-untyped-call]
-        return generate_latest(together)
+        return together
+
+
+def _observe(times: _BulkHistogram | _BulkSummary, asked: Asked, amounts: list[float]) -> None:
+    times.labels(*asked).observe_all(amounts)
 
 
 def _hand_over(counts: MutableMapping[_Key, _Count], add: Callable[[_Key, _Count], None]) -> None:

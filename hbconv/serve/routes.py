@@ -10,11 +10,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from hbconv.serve.failures import RefusedError
 
-__all__ = ["ROUTES", "UNKNOWN", "RequestDestination", "Route", "find_destination"]
+__all__ = [
+    "ABSENT",
+    "ROUTES",
+    "UNKNOWN",
+    "Asked",
+    "RequestDestination",
+    "Route",
+    "find_destination",
+]
 
 
 @dataclass(frozen=True)
@@ -71,6 +79,13 @@ ROUTES = (
         asks_model=True,
     ),
     Route(
+        "invocations",
+        ("/invocations",),
+        "Run the only model on records, answered by bare values (MLflow)",
+        "POST",
+        asks_model=True,
+    ),
+    Route(
         "infer",
         ("/v2/models/{model}/infer", "/v2/models/{model}/versions/{version}/infer"),
         "Run {model} on tensors (Open Inference Protocol)",
@@ -86,12 +101,33 @@ ROUTES = (
     ),
     Route(
         "model_ready",
-        ("/v2/models/{model}/ready", "/v2/models/{model}/versions/{version}/ready"),
+        (
+            "/v1/models/{model}",
+            "/v2/models/{model}/ready",
+            "/v2/models/{model}/versions/{version}/ready",
+        ),
         "Report whether {model} takes requests",
         # It needs the token, unlike the health of the server: it reveals which names there are.
         rpc="ModelReady",
         label="ready",
     ),
+    Route(
+        "model_config",
+        ("/v2/models/{model}/config", "/v2/models/{model}/versions/{version}/config"),
+        "Describe {model} as the Triton server does",
+        rpc="ModelConfig",
+    ),
+    Route(
+        "model_stats",
+        (
+            "/v2/models/stats",
+            "/v2/models/{model}/stats",
+            "/v2/models/{model}/versions/{version}/stats",
+        ),
+        "Report how often {model} was asked",
+        rpc="ModelStatistics",
+    ),
+    Route("models", ("/v1/models",), "List the models that are served"),
     Route("server", ("/v2",), "Describe the server", rpc="ServerMetadata"),
     Route(
         "live",
@@ -138,6 +174,13 @@ ROUTES = (
 )
 
 
+class Asked(NamedTuple):
+    """The model and version that a request asks, once it is found; empty before."""
+
+    model: str = ""
+    version: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class RequestDestination:
     """Where a request goes.
@@ -156,6 +199,54 @@ class RequestDestination:
     version: str | None = None
 
 
+@dataclass(frozen=True)
+class Extension:
+    """What the protocol of Triton has and the server has not.
+
+    Parameters
+    ----------
+    path : str
+        Part of its paths over HTTP.
+    rpcs : tuple of str
+        Its methods of gRPC.
+    reason : str
+        What a client is told, and what it can do.
+    """
+
+    path: str
+    rpcs: tuple[str, ...]
+    reason: str
+
+
+ABSENT = (
+    Extension(
+        "/v2/systemsharedmemory/",
+        ("SystemSharedMemoryStatus", "SystemSharedMemoryRegister", "SystemSharedMemoryUnregister"),
+        "Shared memory is not supported. Send the data of tensors in the request.",
+    ),
+    Extension(
+        "/v2/cudasharedmemory/",
+        ("CudaSharedMemoryStatus", "CudaSharedMemoryRegister", "CudaSharedMemoryUnregister"),
+        "Shared memory of CUDA is not supported. Send the data of tensors in the request.",
+    ),
+    Extension(
+        "/generate",
+        ("ModelStreamInfer",),
+        "Streams are not supported: an answer comes whole. Ask by infer.",
+    ),
+    Extension(
+        "/trace/setting",
+        ("TraceSetting",),
+        "Traces are not supported. /metrics has times, and the log has each request.",
+    ),
+    Extension(
+        "/v2/logging",
+        ("LogSettings",),
+        "The log is set at the start of the server: --log-level, --log-format, --no-access-log.",
+    ),
+)
+"""Extensions of Triton that are refused by name, so that a client knows what is missing."""
+
 UNKNOWN = RequestDestination(Route("unknown", (), ""))
 """What requests for other paths are counted as."""
 _PLAIN = {
@@ -166,7 +257,7 @@ _PLAIN = {
 }
 _PATTERNS = tuple(
     # A name ends at a slash, and the server has one kind of name: {name} reads like {model}.
-    (re.compile(re.sub(r"{(\w+)}", r"(?P<\1>[^/]*)", path.replace("{name}", "{model}"))), route)
+    (re.compile(re.sub(r"{(\w+)}", r"(?P<\1>[^/:]+)", path.replace("{name}", "{model}"))), route)
     for route in ROUTES
     for path in route.paths
     if "{" in path
@@ -195,6 +286,9 @@ def find_destination(path: str) -> RequestDestination:
         match = pattern.fullmatch(path)
         if match is not None:
             return RequestDestination(route, match["model"], match.groupdict().get("version"))
+    for extension in ABSENT:
+        if extension.path in path:
+            raise RefusedError(404, "NotSupported", extension.reason)
     if path.startswith("/v1/models/") and path.endswith(":predict"):
         raise RefusedError(404, "NotFound", "The path is no /v1/models/NAME:predict.")
     raise RefusedError(

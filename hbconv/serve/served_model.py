@@ -19,6 +19,7 @@ from hbconv.runtime.program import Key
 from hbconv.runtime.program_choice import name_dtypes
 from hbconv.serve.failures import RefusedError
 from hbconv.serve.inference import Inference, Rows, form_input
+from hbconv.serve.routes import Asked
 from hbconv.serve.signature import DTYPES, InputTensor, ModelSignature, OutputTensor
 
 __all__ = ["Answers", "ServedModel", "compute", "require_size", "warm"]
@@ -118,6 +119,11 @@ class ServedModel:
     model: Model
     signature: ModelSignature
     quick_rows: int
+
+    @property
+    def asked(self) -> Asked:
+        """What requests for it are counted and logged as."""
+        return Asked(self.name, self.version)
 
     def is_quick(self, rows: int, requests: Iterable[Inference]) -> bool:
         """Whether requests of so many rows are answered without a thread."""

@@ -167,12 +167,15 @@ class ModelSignature:
     ignored : frozenset of str, optional
         Names of columns that the model was fitted on and does not read. None for all other names,
         which a source that finds its columns by their names ignores.
+    columns : tuple of str
+        Names that the model was fitted on, in their order; empty where it was fitted without.
     """
 
     inputs: tuple[InputTensor, ...]
     outputs: tuple[OutputTensor, ...]
     feeds: Literal["matrix", "names", "positions", "values", "items"]
     ignored: frozenset[str] | None = frozenset()
+    columns: tuple[str, ...] = ()
 
     @staticmethod
     def of(model: Model) -> ModelSignature:
@@ -193,7 +196,7 @@ class ModelSignature:
             read = tuple(columns[i] for i in model.reads.asked)
             others = {column.name for column in columns} - {column.name for column in read}
             ignored = None if schema.finds == "names" else frozenset(others)
-            return ModelSignature(read, outputs, "names", ignored)
+            return ModelSignature(read, outputs, "names", ignored, schema.names)
         # Columns without names in one dtype are one tensor: a request names, sizes and copies one.
         if len(set(schema.dtypes)) == 1 and "string" not in schema.dtypes:
             matrix = InputTensor(MATRIX_INPUT, schema.dtypes[0], len(columns))

@@ -23,7 +23,7 @@ from hbconv.serve.failures import RefusedError, log_failure
 from hbconv.serve.http.messages import LITTLE_BYTES, Head, Request, Response, respond_error
 from hbconv.serve.log import log_access
 from hbconv.serve.places import Places, TakenPlace
-from hbconv.serve.routes import UNKNOWN, RequestDestination, Route, find_destination
+from hbconv.serve.routes import UNKNOWN, Asked, RequestDestination, Route, find_destination
 from hbconv.serve.settings import Settings
 
 __all__ = ["Exchange", "Service", "Settle", "list_hosts", "require_token", "settle_later"]
@@ -178,7 +178,9 @@ class Service(Protocol):
     ) -> Coroutine[Any, Any, Response]:
         """Answer what asks no model."""
 
-    def count(self, destination: RequestDestination, status: int, seconds: float) -> None:
+    def count(
+        self, destination: RequestDestination, asked: Asked, status: int, seconds: float
+    ) -> None:
         """Count a request that is answered."""
 
     def publish(self) -> None:
@@ -279,7 +281,7 @@ class Exchange:
         self.abandon()
         response = outcome if isinstance(outcome, Response) else _response_to(outcome)
         seconds = perf_counter() - self._began
-        self._service.count(self._destination, response.status, seconds)
+        self._service.count(self._destination, self.request.asked, response.status, seconds)
         self._log(response, seconds)
         self._send(self, response)
 
@@ -294,8 +296,8 @@ class Exchange:
             str(response.status),
             seconds,
             rows=request.rows,
-            model=self._destination.model,
-            version=request.version,
+            model=request.asked.model or self._destination.model,
+            version=request.asked.version,
             id=sent.decode("latin-1") or request.id,
             error=response.error,
         )

@@ -17,7 +17,7 @@ import httptools
 import orjson
 
 from hbconv.serve.failures import RefusedError, to_refusal
-from hbconv.serve.routes import RequestDestination
+from hbconv.serve.routes import Asked, RequestDestination
 
 __all__ = [
     "LITTLE_BYTES",
@@ -155,8 +155,8 @@ class Request:
     ----------
     rows : int, optional
         How many the body has, once a model reads it.
-    version : str
-        Of the model that reads it.
+    asked : Asked
+        The model that reads it.
     id : str
         What the client calls it, in a header or in the body.
     """
@@ -165,7 +165,7 @@ class Request:
     most_bytes: int
     received: bytes | bytearray = b""
     rows: int | None = field(default=None, init=False)
-    version: str = field(default="", init=False)
+    asked: Asked = field(default=Asked(), init=False)
     id: str = field(default="", init=False)
 
     @property

@@ -1,39 +1,30 @@
 """Bodies of the requests over HTTP that ask a model, and of their responses.
 
-Records (v1) are rows as JSON objects, or as lists of values; named values answer them:
-
-{"instances": [{"age": 30, "city": "Rome"}]}
-{"predictions": [{"predict": "yes", "predict_proba": {"no": 0.2, "yes": 0.8}}]}
-
-Tensors (v2) are those of the Open Inference Protocol, with the extension of binary tensors. With
-the header ``Inference-Header-Content-Length`` the JSON ends there, and the data of the binary
-tensors follow, one after another.
+Records are in ``records.py`` beside this. Tensors (v2) are those of the Open Inference Protocol,
+with the extension of binary tensors. With the header ``Inference-Header-Content-Length`` the JSON
+ends there, and the data of the binary tensors follow, one after another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from hbconv.errors import InputError, shown
 from hbconv.serve.http.messages import LONG_BYTES, Request, Response, respond_in_parts
 from hbconv.serve.inference import (
     Inference,
-    Rows,
     choose_outputs,
-    join_rows,
-    quote_names,
     read_rows,
 )
 from hbconv.serve.protocol.json_documents import (
     HOLE,
     PIECE_VALUES,
     LongList,
-    cut_pieces,
+    LongLists,
     fill_holes,
     has_floats,
     read_document,
@@ -41,200 +32,31 @@ from hbconv.serve.protocol.json_documents import (
     require_few_lists,
     write_by_pieces,
 )
+from hbconv.serve.protocol.records import LISTS, read_records, write_records, write_values
 from hbconv.serve.protocol.tensors import (
     declare_tensor,
     list_values,
     pack_values,
     read_binary,
-    read_numbers,
     read_values,
 )
 from hbconv.serve.served_model import Answers, ServedModel
-from hbconv.serve.signature import InputTensor, ModelSignature, OutputTensor, find_datatype
+from hbconv.serve.signature import ModelSignature, OutputTensor, find_datatype
 
-__all__ = ["READERS", "Read", "Write", "read_records", "read_v2", "write_records", "write_v2"]
+__all__ = ["READERS", "Read", "Write", "read_v2", "write_v2"]
 
 Write = Callable[[Inference, Answers], Response]
 Read = Callable[[ServedModel, Request, int], tuple[Inference, Write]]
 
 _LENGTH = b"inference-header-content-length"
-_FORMS = 'Send {"instances": [...]}, a list of records, or one record'
-_SCALARS = frozenset({str, int, float, bool, type(None)})
 _NONE_BINARY: frozenset[str] = frozenset()
 _OBJECT = {dict}
 _NO_PARAMETERS: Mapping[str, Any] = {}
+_TENSORS: LongLists = {"inputs": {}}
+_DATA: LongLists = {"data": {}}
 
 MOST_LISTS_OF_ITEM = 16
 """Lists and objects in an item, on average."""
-
-
-def read_records(document: Any, signature: ModelSignature, most_rows: int) -> Inference:
-    """Read a request of records.
-
-    Parameters
-    ----------
-    document : object
-        A record, a list of records, or ``{"instances": records, "outputs": names}``. A list may be
-        unread yet.
-    signature : ModelSignature
-    most_rows : int
-
-    Raises
-    ------
-    InputError, OptionError
-        It holds no records, or they do not fit the model.
-    """
-    records, outputs = _split_document(document, signature)
-    wanted = choose_outputs(signature, outputs)
-    parts: list[Rows] = []
-    lacking = set(signature.names)
-    count = 0
-    for piece in cut_pieces(records):
-        if count + len(piece) > most_rows:
-            more = " or more" if isinstance(records, LongList) else ""
-            raise InputError(
-                f"The request has {count + len(piece)} records{more}, and the server takes "
-                f"{most_rows} at once."
-            )
-        if signature.feeds == "names":
-            lacking &= _find_lacking(piece, signature, count)
-        parts.append(Rows(len(piece), tuple(_read_arrays(piece, signature, count))))
-        count += len(piece)
-    if signature.feeds == "names" and count and lacking:
-        _refuse_lacking(lacking, count)
-    return Inference(join_rows(parts), wanted)
-
-
-def _split_document(
-    document: Any, signature: ModelSignature
-) -> tuple[list[Any] | LongList, list[str]]:
-    if isinstance(document, list | LongList):
-        return document, []
-    if not isinstance(document, dict):
-        raise InputError(f"{_FORMS}.")
-    if "instances" not in document:
-        _refuse_wrapper(document, signature)
-        return [document], []
-    records = document["instances"]
-    outputs = document.get("outputs", [])
-    strange = sorted(document.keys() - {"instances", "outputs"})
-    if strange or not isinstance(records, list | LongList) or not isinstance(outputs, list):
-        raise InputError(
-            'A request has a list of "instances" and, if it likes, a list of "outputs".'
-            + (f" Unknown: {shown(strange[0])}." if strange else "")
-        )
-    if not all(isinstance(name, str) for name in outputs):
-        raise InputError('"outputs" is no list of names.')
-    return records, outputs
-
-
-def _refuse_wrapper(document: dict[str, Any], signature: ModelSignature) -> None:
-    """Refuse what other servers wrap records in, such as ``{"dataframe_records": records}``."""
-    if signature.feeds == "items" or not document or document.keys() & signature.names:
-        return
-    name, value = next(iter(document.items()))
-    if isinstance(value, list | dict):
-        raise InputError(f"{shown(name)} is no column of the model. {_FORMS}.")
-
-
-def _read_arrays(
-    records: Sequence[Any], signature: ModelSignature, first: int
-) -> Iterable[npt.NDArray[Any]]:
-    """Return an array for each tensor that is taken, of records that count from ``first``."""
-    if signature.feeds == "matrix":
-        yield _read_matrix(records, signature.inputs[0], first)
-    elif signature.feeds == "items":
-        yield np.fromiter(records, object, len(records))
-    elif signature.feeds == "values":
-        yield _read_column(signature.inputs[0], records, first)
-    elif signature.feeds == "positions":
-        lists = _require_lists(records, len(signature.inputs), first)
-        for position, tensor in enumerate(signature.inputs):
-            yield _read_column(tensor, [values[position] for values in lists], first)
-    else:
-        for tensor in signature.inputs:
-            yield _read_column(tensor, [record.get(tensor.name) for record in records], first)
-
-
-def _read_matrix(records: Sequence[Any], tensor: InputTensor, first: int) -> npt.NDArray[Any]:
-    width = tensor.width or 0
-    values = [value for record in _require_lists(records, width, first) for value in record]
-    flat = read_numbers("A record", _count_bools(values), tensor.array_dtype, first * width)
-    return flat.reshape(len(records), width)
-
-
-def _require_lists(records: Sequence[Any], width: int, first: int) -> Sequence[list[Any]]:
-    for number, record in enumerate(records, first):
-        if not isinstance(record, list) or len(record) != width:
-            raise InputError(
-                f"Record {number} is no list of {width} values. The model was fitted without names "
-                "of columns."
-            )
-    return records
-
-
-def _find_lacking(records: Sequence[Any], signature: ModelSignature, first: int) -> set[str]:
-    """Return the names that no record has; refuse other forms and names."""
-    names = signature.names
-    lacking = set(names)
-    for number, record in enumerate(records, first):
-        if not isinstance(record, dict):
-            raise InputError(
-                f"Record {number} is no JSON object of named values. "
-                f"The columns are {quote_names(sorted(names))}."
-            )
-        lacking -= record.keys()
-        if strange := signature.find_strange(record.keys()):
-            raise InputError(
-                f"Record {number} holds {shown(strange[0])}, which the model does not read. "
-                f"It reads {quote_names(sorted(names))}."
-            )
-    return lacking
-
-
-def _refuse_lacking(names: set[str], count: int) -> None:
-    who = "Record 0 lacks" if count == 1 else "All records lack"
-    raise InputError(f"{who} {quote_names(sorted(names))}.")
-
-
-def _read_column(tensor: InputTensor, values: Sequence[Any], first: int) -> npt.NDArray[Any]:
-    if tensor.dtype != "string":
-        return read_numbers(tensor, _count_bools(values), tensor.array_dtype, first)
-    if not _SCALARS.issuperset(map(type, values)):
-        raise InputError(f"{tensor} holds a list or an object, where text is read.")
-    return np.fromiter(values, object, len(values))
-
-
-def _count_bools(values: Sequence[Any]) -> Sequence[Any]:
-    """Return bools as the numbers that they are; JSON tells them apart."""
-    if bool not in map(type, values):
-        return values
-    return [int(value) if type(value) is bool else value for value in values]
-
-
-def write_records(inference: Inference, answers: Answers) -> list[bytes]:
-    """Return the outputs as a document in parts: one object of named values for each record."""
-
-    def named(part: slice) -> list[dict[str, Any]]:
-        columns = {
-            tensor.name: _label_values(tensor, answers[tensor.name][part])
-            for tensor in inference.wanted
-        }
-        rows = zip(*columns.values(), strict=True)
-        return [dict(zip(columns, row, strict=True)) for row in rows]
-
-    if inference.rows.count * inference.width <= PIECE_VALUES:
-        return fill_holes({"predictions": named(slice(None))}, [])
-    values = write_by_pieces(inference.rows.count, inference.width, named)
-    return fill_holes({"predictions": HOLE}, [values])
-
-
-def _label_values(tensor: OutputTensor, array: npt.NDArray[Any]) -> Sequence[Any]:
-    values = list_values(array)
-    if tensor.labels is None:
-        return values
-    labels = [str(label) for label in tensor.labels]
-    return [dict(zip(labels, row, strict=True)) for row in values]
 
 
 def read_v2(
@@ -270,7 +92,7 @@ def read_v2(
 
 def _read_tensor_document(data: bytes | bytearray) -> Any:
     document = read_float_json(data) if has_floats(data) else None
-    return read_document(data, "inputs") if document is None else document
+    return read_document(data, _TENSORS) if document is None else document
 
 
 def _parse_length(header_length: str, size: int) -> int:
@@ -307,7 +129,7 @@ def _read_tensors(
     inputs: Any, binary: memoryview, most_rows: int
 ) -> Mapping[str, npt.NDArray[Any]]:
     tensors: dict[str, npt.NDArray[Any]] = {}
-    for document in inputs.objects("data") if isinstance(inputs, LongList) else inputs:
+    for document in inputs.objects(_DATA) if isinstance(inputs, LongList) else inputs:
         if type(document) is not dict:
             raise InputError('"inputs" is no list of objects.')
         name, parameters = _read_name(document), _read_parameters(document)
@@ -393,16 +215,38 @@ def _list_flat(array: npt.NDArray[Any]) -> list[Any]:
 
 def _read_predict(served: ServedModel, request: Request, most_rows: int) -> tuple[Inference, Write]:
     """Read records, which named values answer."""
+    document = _read_record_document(served, request, most_rows)
+    inference = read_records(document, served.signature, most_rows)
+    return inference, partial(_respond_in_parts, write_records)
+
+
+def _read_invocations(
+    served: ServedModel, request: Request, most_rows: int
+) -> tuple[Inference, Write]:
+    """Read records, which the bare values of one output answer."""
+    document = _read_record_document(served, request, most_rows)
+    signature = served.signature
+    inference = read_records(document, signature, most_rows, signature.usual[:1])
+    if len(inference.wanted) > 1:
+        raise InputError(
+            f"/invocations answers one output, and {len(inference.wanted)} are asked for. "
+            f"Ask /v1/models/{served.name}:predict for several."
+        )
+    return inference, partial(_respond_in_parts, write_values)
+
+
+def _read_record_document(served: ServedModel, request: Request, most_rows: int) -> Any:
     body = request.body()
     if served.signature.feeds == "items" and len(body) > LONG_BYTES:
         # The model takes the values as they are, so they are counted before they are made.
         require_few_lists(body, MOST_LISTS_OF_ITEM * most_rows)
-    document = read_document(body, "instances")
-    return read_records(document, served.signature, most_rows), _respond_records
+    return read_document(body, LISTS)
 
 
-def _respond_records(inference: Inference, answers: Answers) -> Response:
-    return respond_in_parts(write_records(inference, answers))
+def _respond_in_parts(
+    write: Callable[[Inference, Answers], list[bytes]], inference: Inference, answers: Answers
+) -> Response:
+    return respond_in_parts(write(inference, answers))
 
 
 def _read_infer(served: ServedModel, request: Request, most_rows: int) -> tuple[Inference, Write]:
@@ -418,5 +262,9 @@ def _respond_tensors(served: ServedModel, inference: Inference, answers: Answers
     return respond_in_parts(parts, b"application/octet-stream", ((_LENGTH, b"%d" % json_bytes),))
 
 
-READERS: Mapping[str, Read] = {"infer": _read_infer, "predict": _read_predict}
+READERS: Mapping[str, Read] = {
+    "infer": _read_infer,
+    "invocations": _read_invocations,
+    "predict": _read_predict,
+}
 """What reads the requests of each route that asks a model."""

@@ -37,6 +37,7 @@ from hbconv.serve.log import log_access
 from hbconv.serve.places import TakenPlace
 from hbconv.serve.protocol.handlers import Handlers
 from hbconv.serve.protocol.json_documents import PIECE_VALUES
+from hbconv.serve.protocol.metadata import CONFIG_TYPES
 from hbconv.serve.protocol.tensors import (
     TensorForm,
     declare_tensor,
@@ -46,7 +47,7 @@ from hbconv.serve.protocol.tensors import (
     read_pieces,
     require_count,
 )
-from hbconv.serve.routes import ROUTES, RequestDestination
+from hbconv.serve.routes import ABSENT, ROUTES, Asked, RequestDestination
 from hbconv.serve.served_model import Answers
 from hbconv.serve.settings import Settings
 from hbconv.serve.signature import BYTES, ModelSignature, find_datatype
@@ -126,9 +127,22 @@ _FIELDS = {
     "RepositoryModelUnloadRequest": "repository_name:string model_name:string "
     "parameters:InferParameter%",
     "RepositoryModelUnloadResponse": "",
+    "ModelConfigRequest": _NAMED,
+    "ModelInput": "name:string data_type:DataType dims:int64*=4",
+    "ModelOutput": "name:string data_type:DataType dims:int64*",
+    "ModelConfig": "name:string platform:string max_batch_size:int32=4 input:ModelInput* "
+    "output:ModelOutput* backend:string=17",
+    "ModelConfigResponse": "config:ModelConfig",
+    "ModelStatisticsRequest": _NAMED,
+    "StatisticDuration": "count:uint64 ns:uint64",
+    "InferStatistics": "success:StatisticDuration fail:StatisticDuration",
+    "ModelStatistics": f"{_NAMED} inference_count:uint64=4 execution_count:uint64 "
+    "inference_stats:InferStatistics",
+    "ModelStatisticsResponse": "model_stats:ModelStatistics*",
 }
-"""Fields of each message, numbered from 1: ``*`` repeats, ``%`` is a map from text, ``?`` is one of
-several of which one is set."""
+"""Fields of each message, numbered from 1, or on from ``=``: ``*`` repeats, ``%`` is a map from
+text, ``?`` is one of several of which one is set."""
+_ENUM = "DataType"
 _Field = descriptor_pb2.FieldDescriptorProto
 _LISTS = {
     "BOOL": "bool_contents",
@@ -283,6 +297,9 @@ def _pool() -> descriptor_pool.DescriptorPool:
     )
     for name, fields in _FIELDS.items():
         _add(file.message_type.add(name=name), fields.split())
+    kinds = file.enum_type.add(name=_ENUM)
+    for number, kind in enumerate(CONFIG_TYPES):
+        kinds.value.add(name=kind, number=number)
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     return pool
@@ -290,8 +307,11 @@ def _pool() -> descriptor_pool.DescriptorPool:
 
 def _add(described: descriptor_pb2.DescriptorProto, fields: list[str]) -> None:
     """Describe a message by its fields."""
-    for number, field in enumerate(fields, start=1):
-        name, _, kind = field.partition(":")
+    number = 0
+    for field in fields:
+        name, _, rest = field.partition(":")
+        kind, _, given = rest.partition("=")
+        number = int(given or number + 1)
         added = described.field.add(name=name, number=number, label=_Field.LABEL_OPTIONAL)
         if kind.endswith(("*", "%")):
             added.label = _Field.LABEL_REPEATED
@@ -316,7 +336,8 @@ def _add_entry(described: descriptor_pb2.DescriptorProto, name: str, kind: str) 
 
 def _set_kind(field: descriptor_pb2.FieldDescriptorProto, kind: str) -> None:
     scalar = getattr(_Field, f"TYPE_{kind.upper()}", None)
-    field.type = _Field.TYPE_MESSAGE if scalar is None else scalar
+    named = _Field.TYPE_ENUM if kind == _ENUM else _Field.TYPE_MESSAGE
+    field.type = named if scalar is None else scalar
     if scalar is None:
         field.type_name = f".{PACKAGE}.{kind}"
 
@@ -406,6 +427,7 @@ async def start_grpc(handlers: Handlers) -> grpc.aio.Server:
     server = grpc.aio.server(options=options)
     service = _Service(handlers)
     methods = {name: service.method(name) for name in _ROUTES}
+    methods |= {name: _absent(each.reason) for each in ABSENT for name in each.rpcs}
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, methods),))
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     _add_port(server, f"{host}:{settings.grpc_port}", settings)
@@ -436,7 +458,7 @@ class _Call:
         self.context = context
         self.destination = RequestDestination(_ROUTES[name])
         self.rows: int | None = None
-        self.version = ""
+        self.asked = Asked()
         self.id = ""
 
     def read(self, data: bytes) -> Any:
@@ -487,7 +509,7 @@ class _Service:
     def _record(self, call: _Call, status: int, began: float, error: str = "") -> None:
         """Count and log a call that is answered."""
         seconds = asyncio.get_running_loop().time() - began
-        self._handlers.count(call.destination, status, seconds)
+        self._handlers.count(call.destination, call.asked, status, seconds)
         code = grpc.StatusCode.OK if status == 200 else _CODES.get(status, grpc.StatusCode.INTERNAL)
         log_access(
             f"gRPC {call.name}",
@@ -495,7 +517,7 @@ class _Service:
             seconds,
             rows=call.rows,
             model=call.destination.model,
-            version=call.version,
+            version=call.asked.version,
             id=call.id,
             error=error,
         )
@@ -542,11 +564,12 @@ class _Service:
         )
         batcher = handlers.catalog.find(request.model_name, request.model_version or None)
         served, rows = batcher.served, handlers.settings.rows
+        call.asked = served.asked
         if is_long:
             inference = await handlers.aside(read_message, request, served.signature, rows)
         else:
             inference = read_message(request, served.signature, rows)
-        call.rows, call.version, call.id = inference.rows.count, served.version, inference.id
+        call.rows, call.id = inference.rows.count, inference.id
         # While the request waits, its rows alone take memory.
         del request, data
         if not is_long and inference.answer_bytes <= LONG_BYTES:
@@ -567,10 +590,21 @@ class _Service:
         require_token(call.destination.route, authorization, token, "metadata authorization")
 
 
+def _absent(reason: str) -> grpc.RpcMethodHandler:
+    """Return what refuses a method of an extension that the server has not; it reads nothing."""
+
+    async def called(messages: Any, context: Any) -> None:  # noqa: ARG001
+        await context.abort(grpc.StatusCode.UNIMPLEMENTED, f"NotSupported: {reason}")
+
+    return grpc.stream_stream_rpc_method_handler(called)
+
+
 def _write_document(name: str, document: Any) -> bytes:
     """Return the bytes of the message that answers a method, of what it holds of a document."""
     response = message(f"{name}Response")
     values = {"models": document} if isinstance(document, list) else document
+    # The document of a configuration is what its message holds in one field.
+    values = {"config": document} if name == "ModelConfig" else values
     fields = values.keys() & response.DESCRIPTOR.fields_by_name.keys()
     data: bytes = response(**{field: values[field] for field in fields}).SerializeToString()
     return data

@@ -1,13 +1,10 @@
-"""Handlers: what answers each route, and OpenAPI: what describes it.
-
-The description is made from the table of routes and the signatures of the models.
-"""
+"""Handlers: what answers each route."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache, partial
@@ -17,7 +14,7 @@ from typing import Any, TypeVar
 
 from hbconv import __version__
 from hbconv.errors import shown
-from hbconv.serve.batching import Batcher, Catalog, Outcome, Waiting, order_versions
+from hbconv.serve.batching import Batcher, Catalog, Outcome, Waiting
 from hbconv.serve.failures import RefusedError
 from hbconv.serve.http.exchange import Settle, settle_later
 from hbconv.serve.http.messages import LONG_BYTES, Request, Response, respond_json
@@ -27,14 +24,15 @@ from hbconv.serve.model_files import Assignment
 from hbconv.serve.places import Places, TakenPlace
 from hbconv.serve.protocol.bodies import READERS, Read, Write
 from hbconv.serve.protocol.json_documents import read_json
-from hbconv.serve.routes import ROUTES, RequestDestination, Route
-from hbconv.serve.served_model import Answers, ServedModel, require_size
+from hbconv.serve.protocol.metadata import describe_config, describe_model
+from hbconv.serve.protocol.openapi import openapi_document
+from hbconv.serve.routes import Asked, RequestDestination, Route
+from hbconv.serve.served_model import Answers, require_size
 from hbconv.serve.settings import Settings
-from hbconv.serve.signature import BYTES, InputTensor, ModelSignature, OutputTensor
 
 __all__ = ["Control", "Handlers"]
 
-EXTENSIONS = ("binary_tensor_data", "model_repository")
+EXTENSIONS = ("binary_tensor_data", "model_repository", "model_configuration", "statistics")
 """Of the Open Inference Protocol."""
 Handler = Callable[[RequestDestination, Mapping[str, Any]], Coroutine[Any, Any, Any]]
 T = TypeVar("T")
@@ -145,11 +143,14 @@ class Handlers:
         versions = chain.from_iterable(map(dict.values, self.catalog.models.values()))
         return max((batcher.served.signature.tensors for batcher in versions), default=0)
 
-    def count(self, destination: RequestDestination, status: int, seconds: float) -> None:
+    def count(
+        self, destination: RequestDestination, asked: Asked, status: int, seconds: float
+    ) -> None:
         """Count a request that is answered; a model by its name only if there is one."""
         route = destination.route
-        model = destination.model if destination.model in self.catalog.models else ""
-        self._metrics.request(route.label or route.name, model, status, seconds)
+        model = asked.model or destination.model
+        counted = Asked(model, asked.version) if model in self.catalog.models else Asked()
+        self._metrics.request(route.label or route.name, counted, status, seconds)
 
     def publish(self) -> None:
         """Hand what was counted over to other processes."""
@@ -163,11 +164,12 @@ class Handlers:
         """Ask a model; ``settle`` takes the response, or the error, once it is there."""
         # Short requests take no task: with tasks, timers and ASGI a row took 143 us, not 73.
         batcher = self.catalog.find(destination.model, destination.version)
+        request.asked = batcher.served.asked
         read = READERS[destination.route.name]
         if request.is_long:
             return settle_later(self._read_and_answer(batcher, request, read, place), settle)
         inference, write = read(batcher.served, request, self.settings.rows)
-        _note(request, batcher.served, inference)
+        _note(request, inference)
         require_size(inference.answer_bytes, self.settings.answer_bytes)
         if inference.answer_bytes > LONG_BYTES:
             return settle_later(self._answer(batcher, inference, write, place), settle)
@@ -185,7 +187,7 @@ class Handlers:
     ) -> Response:
         """Answer a request whose body is long."""
         inference, write = await self.aside(read, batcher.served, request, self.settings.rows)
-        _note(request, batcher.served, inference)
+        _note(request, inference)
         # The body is read; its bytes are freed while the rows wait.
         request.received = b""
         return await self._answer(batcher, inference, write, place)
@@ -291,13 +293,22 @@ class Handlers:
     async def on_model(self, destination: RequestDestination, _: object) -> Any:
         """Describe a model: its versions, inputs and outputs; -1 stands for the number of rows."""
         served = self.catalog.find(destination.model, destination.version).served
-        return {
-            "name": served.name,
-            "versions": list(self.catalog.models[served.name]),
-            "platform": "hbconv",
-            "inputs": list(map(_tensor_document, served.signature.inputs)),
-            "outputs": list(map(_tensor_document, served.signature.outputs)),
-        }
+        return describe_model(served, list(self.catalog.models[served.name]))
+
+    async def on_model_config(self, destination: RequestDestination, _: object) -> Any:
+        """Describe a model as Triton does."""
+        return describe_config(self.catalog.find(destination.model, destination.version).served)
+
+    async def on_model_stats(self, destination: RequestDestination, _: object) -> Any:
+        """Report how often models were asked; of all where none is named."""
+        self.publish()
+        found = self.catalog.find_all(destination.model, destination.version)
+        statistics = self._metrics.statistics()
+        return {"model_stats": [statistics.of(batcher.served.asked) for batcher in found]}
+
+    async def on_models(self, *_: object) -> Any:
+        """List the models that are served, as version 1 of the protocol does."""
+        return {"models": list(self.catalog.models)}
 
     # Which models there are.
 
@@ -317,9 +328,9 @@ class Handlers:
         return {}
 
 
-def _note(request: Request, served: ServedModel, inference: Inference) -> None:
+def _note(request: Request, inference: Inference) -> None:
     """Note on a request what the log says of it."""
-    request.rows, request.version, request.id = inference.rows.count, served.version, inference.id
+    request.rows, request.id = inference.rows.count, inference.id
 
 
 @cache
@@ -335,184 +346,3 @@ def _read_fields(route: Route, request: Request) -> Mapping[str, Any]:
     """Read the body of a request that asks no model, where its route has fields."""
     document = read_json(request.body() or b"{}") if route.fields else {}
     return document if isinstance(document, dict) else {}
-
-
-def _tensor_document(tensor: InputTensor | OutputTensor) -> dict[str, Any]:
-    return {"name": tensor.name, "datatype": tensor.datatype, "shape": list(tensor.shape)}
-
-
-_NUMBER = {"anyOf": [{"type": "number"}, {"enum": ["NaN", "Infinity", "-Infinity", None]}]}
-_TEXT = {"type": ["string", "null"]}
-
-
-def openapi_document(
-    models: Mapping[str, Mapping[str, ServedModel]], *, secured: bool
-) -> dict[str, Any]:
-    """Describe each route of the table, those of models for each model, too.
-
-    Parameters
-    ----------
-    models : mapping
-        The versions of each model.
-    secured : bool
-        The server has a token.
-    """
-    paths = {
-        path: {route.method.lower(): _describe(route, path, served, secured=secured)}
-        for route in ROUTES
-        for path, served in _paths(route, models)
-    }
-    document: dict[str, Any] = {
-        "openapi": "3.1.0",
-        "info": {"title": "hbconv", "version": __version__},
-        "paths": paths,
-    }
-    if secured:
-        document["components"] = {
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}
-        }
-        document["security"] = [{"token": []}]
-    return document
-
-
-def _paths(
-    route: Route, models: Mapping[str, Mapping[str, ServedModel]]
-) -> Iterator[tuple[str, ServedModel | None]]:
-    """Return the paths of a route, each with the model that answers there."""
-    for path in route.paths:
-        if "{model}" not in path:
-            yield path, None
-            continue
-        for name, versions in models.items():
-            answering = versions if "{version}" in path else order_versions(versions)[-1:]
-            for version in answering:
-                yield path.format(model=name, version=version), versions[version]
-
-
-def _describe(
-    route: Route, path: str, served: ServedModel | None, *, secured: bool
-) -> dict[str, Any]:
-    operation: dict[str, Any] = {"summary": route.summary}
-    if served is not None:
-        operation["summary"] = route.summary.format(
-            model=f"{served.name}, version {served.version}"
-        )
-    if served is not None and route.asks_model:
-        operation |= _EXCHANGES[route.name](served.signature)
-    else:
-        operation |= _tell(route)
-    if "{name}" in path:
-        name = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
-        operation["parameters"] = [name]
-    if secured and not route.needs_token:
-        operation["security"] = []
-    return operation
-
-
-def _tell(route: Route) -> dict[str, Any]:
-    """Describe what asks no model."""
-    responses = {"200": {"description": "Told"}}
-    if not route.fields:
-        return {"responses": responses}
-    content = {"schema": _object(route.fields, []), "example": {}}
-    return {"requestBody": {"content": {"application/json": content}}, "responses": responses}
-
-
-def _predict(signature: ModelSignature) -> dict[str, Any]:
-    body = _object(
-        {
-            "instances": {"type": "array", "items": _record(signature)},
-            "outputs": {
-                "type": "array",
-                "items": {"enum": [tensor.name for tensor in signature.outputs]},
-            },
-        },
-        ["instances"],
-    )
-    answer = {"predictions": {"type": "array", "items": {"type": "object"}}}
-    example = {"instances": [_example_record(signature)]}
-    return _exchange(body, example, _object(answer, ["predictions"]))
-
-
-def _infer(signature: ModelSignature) -> dict[str, Any]:
-    tensor = {
-        "name": {"type": "string"},
-        "datatype": {"type": "string"},
-        "shape": {"type": "array", "items": {"type": "integer", "minimum": 0}},
-        "data": {"type": "array"},
-    }
-    names = {"enum": [tensor.name for tensor in signature.outputs]}
-    body = _object(
-        {
-            "id": {"type": "string"},
-            "inputs": {"type": "array", "items": _object(tensor, list(tensor))},
-            "outputs": {"type": "array", "items": _object({"name": names}, ["name"])},
-        },
-        ["inputs"],
-    )
-    first = signature.outputs[:1]
-    example = {
-        "inputs": [_example_tensor(tensor) for tensor in signature.inputs],
-        "outputs": [{"name": tensor.name} for tensor in first],
-    }
-    answer = {"outputs": {"type": "array", "items": _object(tensor, list(tensor))}}
-    return _exchange(body, example, _object(answer, ["outputs"]))
-
-
-def _exchange(body: Any, example: Any, answer: Any) -> dict[str, Any]:
-    content = {"application/json": {"schema": body, "example": example}}
-    error = _object({"error": {"type": "string"}}, ["error"])
-    return {
-        "requestBody": {"required": True, "content": content},
-        "responses": {
-            "200": {"description": "Answers", "content": {"application/json": {"schema": answer}}},
-            "400": {"description": "Refused", "content": {"application/json": {"schema": error}}},
-            "503": {"description": "Busy: come again after the seconds of Retry-After"},
-        },
-    }
-
-
-_EXCHANGES: Mapping[str, Callable[[ModelSignature], dict[str, Any]]] = {
-    "infer": _infer,
-    "predict": _predict,
-}
-"""What describes the routes that ask a model."""
-
-
-def _object(properties: Mapping[str, Any], required: list[str]) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": required}
-
-
-def _record(signature: ModelSignature) -> dict[str, Any]:
-    """Return the schema of one record."""
-    if signature.feeds == "matrix":
-        width = signature.inputs[0].width
-        return {"type": "array", "items": _NUMBER, "minItems": width, "maxItems": width}
-    kinds = [_TEXT if tensor.datatype == BYTES else _NUMBER for tensor in signature.inputs]
-    if signature.feeds in ("values", "items"):
-        return dict(kinds[0])
-    if signature.feeds == "positions":
-        return {"type": "array", "prefixItems": kinds, "minItems": len(kinds)}
-    names = [tensor.name for tensor in signature.inputs]
-    return _object(dict(zip(names, kinds, strict=True)), names)
-
-
-def _example_record(signature: ModelSignature) -> Any:
-    values = [_example(tensor) for tensor in signature.inputs]
-    if signature.feeds == "matrix":
-        return [0.0] * (signature.inputs[0].width or 0)
-    if signature.feeds in ("values", "items"):
-        return values[0]
-    if signature.feeds == "positions":
-        return values
-    return {tensor.name: value for tensor, value in zip(signature.inputs, values, strict=True)}
-
-
-def _example(tensor: InputTensor | OutputTensor) -> Any:
-    return "text" if tensor.datatype == BYTES else 0.0 if tensor.datatype.startswith("FP") else 0
-
-
-def _example_tensor(tensor: InputTensor) -> dict[str, Any]:
-    shape = [1] if tensor.width is None else [1, tensor.width]
-    data = [_example(tensor)] * (tensor.width or 1)
-    return {"name": tensor.name, "datatype": tensor.datatype, "shape": shape, "data": data}

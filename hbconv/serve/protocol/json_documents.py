@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,7 @@ __all__ = [
     "HOLE",
     "PIECE_VALUES",
     "LongList",
+    "LongLists",
     "cut_pieces",
     "fill_holes",
     "has_floats",
@@ -53,7 +54,7 @@ MOST_SPACE_BYTES = 1024
 ENDS = 20
 """Bytes at each end of what is no list and no object, which are quoted."""
 _SPACE = b" \t\n\r"
-_NAME = re.compile(rb'[ \t\n\r]*"([^"\\]{0,99})"[ \t\n\r]*:[ \t\n\r]*(?=\[)')
+_NAME = re.compile(rb'[ \t\n\r]*"([^"\\]{0,99})"[ \t\n\r]*:[ \t\n\r]*(?=[\[{])')
 _QUOTE, _BACKSLASH, _COMMA = b'"\\,'
 _STEPS = np.zeros(256, np.int8)
 _STEPS[list(b"[{")] = 1
@@ -68,6 +69,9 @@ MOST_BYTES = 8 << 20
 _FLOATS = frozenset({"FP16", "FP32", "FP64"})
 _kept = threading.local()
 
+LongLists = Mapping[str, "LongLists"]
+"""Names of lists that may be long, and of objects that hold such lists, with the names of these."""
+
 PIECE_VALUES = 1 << 14
 """Values that are read or written by one call."""
 _MARK = b"\0"
@@ -75,15 +79,15 @@ HOLE = orjson.Fragment(_MARK)
 """Stands in a document for a list that is written by pieces. JSON holds no such byte."""
 
 
-def read_document(data: bytes | bytearray, name: str) -> Any:
-    """Read a request whole; of a long one the list of some name is left unread, a ``LongList``.
+def read_document(data: bytes | bytearray, lists: LongLists) -> Any:
+    """Read a request whole; of a long one the lists of some names are left unread: ``LongList``.
 
     Raises
     ------
     InputError
         It is no JSON, or takes too much beside the list.
     """
-    return read_long_json(memoryview(data), name) if len(data) > LONG_BYTES else read_json(data)
+    return read_long_json(memoryview(data), lists) if len(data) > LONG_BYTES else read_json(data)
 
 
 def read_json(data: bytes | bytearray) -> Any:
@@ -101,7 +105,11 @@ def read_json(data: bytes | bytearray) -> Any:
     except orjson.JSONDecodeError as error:
         near = error.doc[max(error.pos - NEAR, 0) : error.pos + NEAR]
         why = f"{error.msg}, near {shown(near)}" if near else error.msg
-        hint = ' Write null for NaN, and "Infinity" as a text.' if _BARE.search(data) else ""
+        hint = (
+            ' Write "NaN" in quotes, or null; "Infinity" in quotes, too.'
+            if _BARE.search(data)
+            else ""
+        )
         raise InputError(f"The request is no JSON: {why}.{hint}") from error
 
 
@@ -136,8 +144,8 @@ class LongList:
             yield piece
             count += len(piece)
 
-    def objects(self, name: str) -> Iterator[Any]:
-        """Read its elements, but the long list of some name in each of them.
+    def objects(self, lists: LongLists) -> Iterator[Any]:
+        """Read its elements, but the long lists of some names in each of them.
 
         Raises
         ------
@@ -148,7 +156,7 @@ class LongList:
             if len(span) <= PIECE_BYTES:
                 yield from _read(b"[%b]", span, len(self.text))
             else:
-                yield read_long_json(span, name)
+                yield read_long_json(span, lists)
 
 
 def cut_pieces(values: list[Any] | LongList) -> Iterator[list[Any]]:
@@ -156,8 +164,10 @@ def cut_pieces(values: list[Any] | LongList) -> Iterator[list[Any]]:
     return values.pieces() if isinstance(values, LongList) else iter((values,))
 
 
-def read_long_json(text: memoryview, name: str) -> dict[str, Any] | LongList:
-    """Read an object, but its long list of some name; or leave a list unread.
+def read_long_json(text: memoryview, lists: LongLists) -> dict[str, Any] | LongList:
+    """Read an object, but its long lists of some names; or leave a list unread.
+
+    A long object of such a name is read in the same way, by the names within it.
 
     Raises
     ------
@@ -172,8 +182,9 @@ def read_long_json(text: memoryview, name: str) -> dict[str, Any] | LongList:
     for span in _cut_spans(text):
         is_long = len(span) > PIECE_BYTES
         named = _NAME.match(span) if is_long else None
-        if named is not None and named[1] == name.encode():
-            document[name] = LongList(_trim(span[named.end() :]))
+        name = named[1].decode("utf-8", "replace") if named is not None else ""
+        if named is not None and name in lists:
+            document[name] = read_long_json(span[named.end() :], lists[name])
             continue
         count += len(span)
         if count > MOST_VALUE_BYTES:

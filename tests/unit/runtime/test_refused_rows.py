@@ -21,7 +21,7 @@ import hbconv
 from hbconv.cli import main
 from hbconv.errors import InputError
 from hbconv.serve.batching import compute_batch
-from hbconv.serve.protocol.bodies import read_records
+from hbconv.serve.protocol.records import read_records
 from hbconv.serve.served_model import ServedModel
 from hbconv.serve.signature import ModelSignature
 

@@ -155,7 +155,7 @@ def test_metrics_count_what_happened():
         assert 'hbconv_requests_total{model="m",route="predict",status="200"} 1.0' in text
         assert 'hbconv_requests_total{model="m",route="predict",status="400"} 1.0' in text
         assert 'hbconv_requests_total{model="",route="predict",status="404"} 1.0' in text
-        assert 'hbconv_request_seconds_count{model="m"} 1.0' in text
+        assert 'hbconv_request_seconds_count{model="m",version="1"} 1.0' in text
         assert 'hbconv_batch_rows_sum{model="m",version="1"} 3.0' in text
         assert "hbconv_requests_running 0.0" in text
         assert "other" not in text

@@ -53,7 +53,9 @@ def test_a_server_logs_its_life_and_each_request(starting, folder):
     pattern = rf"{path} 200 rows=3 ms=[\d.]+ model={name} version=1 id=a-1"
     assert good[0] == "INFO"
     assert re.fullmatch(pattern, good[1])
-    assert re.fullmatch(rf"{path} 400 ms=[\d.]+ model={name} error=\"InputError: .*\"", bad[1])
+    assert re.fullmatch(
+        rf"{path} 400 ms=[\d.]+ model={name} version=1 error=\"InputError: .*\"", bad[1]
+    )
     # The path is the client's: its line ends stay inside the line.
     assert unknown[1].startswith("GET /v2/models/no%0Ane 404 ")
     begun, *_, leaving, ended = [text for _, text in lines(served, "hbconv.serve")]

@@ -10,6 +10,7 @@ from served import SIGNATURE, Doubling
 
 from hbconv.serve import metrics
 from hbconv.serve.metrics import Metrics
+from hbconv.serve.routes import Asked
 from hbconv.serve.served_model import ServedModel
 
 LINE = 'hbconv_requests_total{model="m",route="predict",status="200"} 3.0'
@@ -19,8 +20,8 @@ def test_counts_that_cannot_be_told_are_told_later_and_once(monkeypatch, caplog)
     counted = Metrics()
     counted.begin([ServedModel("m", "1", Doubling(), SIGNATURE, 0)])
     for _ in range(3):
-        counted.request("predict", "m", 200, 0.1)
-    counted.request("predict", "m", 400, 0.1)
+        counted.request("predict", Asked("m", "1"), 200, 0.1)
+    counted.request("predict", Asked("m", "1"), 400, 0.1)
 
     def fail(*labels):
         raise OSError(24, "Too many open files")
@@ -34,7 +35,8 @@ def test_counts_that_cannot_be_told_are_told_later_and_once(monkeypatch, caplog)
         counted.publish(0)
     text = counted.text().decode()
     assert LINE in text
-    assert 'hbconv_request_seconds_count{model="m"} 3.0' in text
+    assert 'hbconv_request_seconds_count{model="m",version="1"} 3.0' in text
+    assert 'hbconv_refused_seconds_count{model="m",version="1"} 1.0' in text
 
 
 PROGRAM = """

@@ -78,6 +78,65 @@ def test_tritonclient_asks_for_what_is_there(asking):
     assert [one["name"] for one in told["inputs"]] == ["age", "income", "city"]
 
 
+def test_tritonclient_is_told_the_configuration(asking):
+    told = asking.get_model_config("mixed", "1")
+    assert (told["name"], told["max_batch_size"]) == ("mixed", 0)
+    assert told["input"][0] == {"name": "age", "data_type": "TYPE_FP64", "dims": [-1]}
+    assert told["output"][1] == {"name": "predict_proba", "data_type": "TYPE_FP64", "dims": [-1, 2]}
+    assert asking.get_model_config("numbers")["input"][0]["dims"] == [-1, 4]
+
+
+def test_tritonclient_is_told_statistics(asking, sources):
+    rows = sources["huge"].rows
+
+    def told():
+        (found,) = asking.get_inference_statistics("huge", "1")["model_stats"]
+        kinds = found["inference_stats"]
+        return (
+            *(found["inference_count"], found["execution_count"]),
+            *(kinds["success"]["count"], kinds["success"]["ns"] > 0, kinds["fail"]["count"]),
+        )
+
+    rows_before, batches, answered, _, failed = told()
+    asking.infer("huge", [infer_input("X", rows, binary=True)])
+    with pytest.raises(triton.InferenceServerException):
+        asking.infer("huge", [infer_input("X", rows[:, :2], binary=True)])
+    assert told() == (rows_before + len(rows), batches + 1, answered + 1, True, failed + 1)
+    every = {found["name"] for found in asking.get_inference_statistics()["model_stats"]}
+    assert every >= {"huge", "mixed", "numbers"}
+
+
+@pytest.mark.parametrize(
+    ("ask", "why"),
+    [
+        (lambda c: c.get_system_shared_memory_status(), "Shared memory is not supported"),
+        (lambda c: c.register_system_shared_memory("a", "/a", 8), "Shared memory is not supported"),
+        (lambda c: c.unregister_cuda_shared_memory(), "Shared memory of CUDA is not supported"),
+        (lambda c: c.get_trace_settings(), "Traces are not supported"),
+        (lambda c: c.update_trace_settings("numbers", {}), "Traces are not supported"),
+        (lambda c: c.get_log_settings(), "The log is set at the start"),
+        (lambda c: c.load_model("numbers"), "Start it with --control"),
+        (lambda c: c.load_model("numbers", config="{}"), "from its files alone"),
+        (lambda c: c.unload_model("numbers"), "Start it with --control"),
+        (lambda c: c.get_model_config("none"), "There is no model 'none'"),
+        (lambda c: c.get_inference_statistics("none"), "There is no model 'none'"),
+        (lambda c: c.get_model_metadata("mixed", "7"), "has no version '7'"),
+    ],
+)
+def test_tritonclient_is_told_what_is_absent(asking, ask, why):
+    with pytest.raises(triton.InferenceServerException, match=why):
+        ask(asking)
+
+
+def test_tritonclient_lists_models_and_asks_without_waiting(asking, sources):
+    index = asking.get_model_repository_index()
+    assert {"name": "mixed", "version": "1", "state": "READY", "reason": ""} in index
+    source = sources["numbers"]
+    waiting = asking.async_infer("numbers", [infer_input("X", source.rows, binary=True)])
+    found = waiting.get_result().as_numpy("predict")
+    np.testing.assert_array_equal(found, source.estimator.predict(source.rows))
+
+
 def test_tritonclient_is_told_why(asking, sources):
     with pytest.raises(triton.InferenceServerException, match="Unknown inputs: 'y'"):
         asking.infer("numbers", [infer_input("y", sources["numbers"].rows, binary=True)])

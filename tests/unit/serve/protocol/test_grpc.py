@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import queue
 
 import numpy as np
 import pytest
@@ -28,12 +29,13 @@ def infer_input(name, array, datatype):
 
 def test_messages_are_those_of_the_protocol():
     """Fields of triton's messages that ours have too have the same numbers, types and labels."""
-    theirs = triton.service_pb2
+    service, config = triton.service_pb2, triton.model_config_pb2
+    places = (
+        *(service, service.ModelInferRequest, service.ModelInferResponse, config),
+        *(service.ModelMetadataResponse, service.RepositoryIndexResponse),
+    )
     for name in message_names():
-        known = getattr(theirs, name, None) or getattr(theirs.ModelInferRequest, name, None)
-        known = known or getattr(theirs.ModelInferResponse, name, None)
-        known = known or getattr(theirs.ModelMetadataResponse, name, None)
-        known = known or getattr(theirs.RepositoryIndexResponse, name, None)
+        known = next(getattr(place, name) for place in places if hasattr(place, name))
         fields = {field.name: field for field in known.DESCRIPTOR.fields}
         for field in message(name).DESCRIPTOR.fields:
             other = fields[field.name]
@@ -60,6 +62,59 @@ def test_tritonclient(asking, sources):
     assert found.get_response().id == "a"
 
 
+def test_tritonclient_is_told_statistics(asking, sources):
+    rows = sources["numbers"].rows
+
+    def told():
+        (found,) = asking.get_inference_statistics("numbers", as_json=True)["model_stats"]
+        fail = int(found["inference_stats"].get("fail", {}).get("count", 0))
+        success = int(found["inference_stats"].get("success", {}).get("count", 0))
+        return int(found.get("inference_count", 0)), success, fail
+
+    before = told()
+    asking.infer("numbers", [infer_input("X", rows, "FP64")])
+    refused(
+        lambda: asking.infer("numbers", [infer_input("y", rows, "FP64")]), "INVALID_ARGUMENT", "y"
+    )
+    assert told() == (before[0] + len(rows), before[1] + 1, before[2] + 1)
+    every = asking.get_inference_statistics(as_json=True)["model_stats"]
+    assert {one["name"] for one in every} >= {"numbers", "mixed"}
+
+
+@pytest.mark.parametrize(
+    ("ask", "why"),
+    [
+        (lambda c: c.get_system_shared_memory_status(), "Shared memory is not supported"),
+        (lambda c: c.register_system_shared_memory("a", "/a", 8), "Send the data of tensors"),
+        (lambda c: c.unregister_cuda_shared_memory("a"), "Shared memory of CUDA"),
+        (lambda c: c.get_trace_settings(), "Traces are not supported"),
+        (lambda c: c.get_log_settings(), "The log is set at the start"),
+    ],
+)
+def test_tritonclient_is_told_what_is_absent(asking, ask, why):
+    refused(lambda: ask(asking), "UNIMPLEMENTED", why)
+
+
+def test_streams_are_refused_by_name(asking, sources):
+    answers = queue.Queue()
+    asking.start_stream(lambda result, error: answers.put(error))
+    asking.async_stream_infer("numbers", [infer_input("X", sources["numbers"].rows, "FP64")])
+    assert "Streams are not supported" in str(answers.get(timeout=30))
+    asking.stop_stream()
+
+
+def test_tritonclient_asks_without_waiting(asking, sources):
+    answers = queue.Queue()
+    rows = sources["numbers"].rows
+    given = [infer_input("X", rows, "FP64")]
+    asking.async_infer("numbers", given, lambda result, error: answers.put((result, error)))
+    result, error = answers.get(timeout=30)
+    assert error is None
+    np.testing.assert_array_equal(
+        result.as_numpy("predict"), sources["numbers"].estimator.predict(rows)
+    )
+
+
 @pytest.mark.parametrize("name", ["numbers", "targets", "neighbours"])
 def test_the_usual_outputs(asking, sources, name):
     source = sources[name]
@@ -74,6 +129,8 @@ def test_tritonclient_asks_for_what_is_there(asking):
     assert asking.get_server_metadata().name == "hbconv"
     told = asking.get_model_metadata("mixed", as_json=True)
     assert [one["name"] for one in told["inputs"]] == ["age", "income", "city"]
+    config = asking.get_model_config("mixed", as_json=True)["config"]
+    assert config["input"][2] == {"name": "city", "data_type": "TYPE_STRING", "dims": ["-1"]}
     index = asking.get_model_repository_index(as_json=True)
     assert {"name": "numbers", "version": "1", "state": "READY"} in index["models"]
 

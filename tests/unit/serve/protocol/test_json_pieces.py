@@ -11,13 +11,14 @@ import pytest
 from hbconv.errors import InputError
 from hbconv.serve.inference import Inference
 from hbconv.serve.protocol import json_documents
-from hbconv.serve.protocol.bodies import read_records, read_v2
+from hbconv.serve.protocol.bodies import read_v2
 from hbconv.serve.protocol.json_documents import (
     LongList,
     read_json,
     read_long_json,
     require_few_lists,
 )
+from hbconv.serve.protocol.records import LISTS, read_records
 from hbconv.serve.protocol.tensors import TensorForm, read_values
 from hbconv.serve.signature import InputTensor, ModelSignature, OutputTensor
 
@@ -37,7 +38,7 @@ def cut(request, monkeypatch):
 
 def values_of(text):
     try:
-        found = read_long_json(memoryview(text), "instances")
+        found = read_long_json(memoryview(text), LISTS)
         if isinstance(found, LongList):
             return [value for piece in found.pieces() for value in piece]
         if isinstance(found.get("instances"), LongList):
@@ -179,7 +180,7 @@ def test_many_inputs_by_pieces(cut, monkeypatch):
 )
 def test_records_by_pieces(cut, signature, records):
     text = json.dumps(records).encode()
-    pieces = read_long_json(memoryview(text), "instances")
+    pieces = read_long_json(memoryview(text), LISTS)
     whole = outcome(lambda: read_records(records, signature, 9))
     assert repr(outcome(lambda: read_records(pieces, signature, 9))) == repr(whole)
 
@@ -193,7 +194,10 @@ def test_errors_count_from_the_first_record(cut):
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        (b'[{"a": 1}, {"a": NaN}, 3]', r"near '\[ ?\{\"a\": NaN\}.*Write null for NaN"),
+        (
+            b'[{"a": 1}, {"a": NaN}, 3]',
+            r"near '\[ ?\{\"a\": NaN\}.*Write \"NaN\" in quotes, or null",
+        ),
         (b'[{"a": 1}, {"a": "\\ud800"}, 3]', "no low surrogate in string, near .*ud800"),
         (b"\xef\xbb\xbf[1, 2]", r"begins with b'\\xef\\xbb\\xbf\[1, 2\]' and"),
         (b"[1, 2]x", r"ends with b'\[1, 2\]x'"),
@@ -203,7 +207,7 @@ def test_what_is_wrong_is_quoted(monkeypatch, text, why):
     """A line and a column would be those in the piece."""
     monkeypatch.setattr(json_documents, "PIECE_BYTES", 5)
     with pytest.raises(InputError, match=why):
-        list(read_long_json(memoryview(text), "instances").pieces())
+        list(read_long_json(memoryview(text), LISTS).pieces())
 
 
 def test_data_beyond_the_shape_are_counted(cut):

@@ -13,7 +13,8 @@ from hbconv.serve.failures import RefusedError
 from hbconv.serve.http.messages import LONG_BYTES
 from hbconv.serve.inference import Inference, Rows
 from hbconv.serve.protocol import bodies, json_documents
-from hbconv.serve.protocol.bodies import write_records, write_v2
+from hbconv.serve.protocol.bodies import write_v2
+from hbconv.serve.protocol.records import write_records
 from hbconv.serve.protocol.tensors import MOST_TEXT_BYTES, decode_text
 from hbconv.serve.signature import OutputTensor
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import httpx
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +11,8 @@ from sklearn.preprocessing import StandardScaler
 
 import hbconv
 from hbconv.errors import InputError
-from hbconv.serve.protocol.bodies import read_records
+from hbconv.serve.http.messages import LONG_BYTES
+from hbconv.serve.protocol.records import read_records
 from hbconv.serve.signature import ModelSignature
 
 RECORD = {"age": 30, "income": 51.5, "city": "Rome"}
@@ -40,6 +42,97 @@ def test_many_records(client, sources):
 
 def test_columns_that_are_not_read_may_come(client):
     assert ask(client, "mixed", RECORD | {"unused": "anything"}).status_code == 200
+
+
+ROW = ["Rome", 51.5, 30]
+SPLIT = {"columns": ["city", "income", "age"], "index": [7], "data": [ROW]}
+COLUMNS = {"age": [30], "city": ["Rome"], "income": [51.5]}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"inputs": [RECORD]},
+        {"dataframe_records": [RECORD]},
+        {"dataframe_split": SPLIT},
+        {"inputs": COLUMNS},
+        [[30, 51.5, "Rome", "what is not read may hold anything"]],
+        {"instances": [[30, 51.5, "Rome", None]]},
+        {"dataframe_split": {"data": [[30, 51.5, "Rome", None]]}},
+    ],
+)
+def test_rows_in_the_wrappers_of_other_servers_have_one_answer(client, document):
+    plain, other = ask(client, "mixed", [RECORD]), ask(client, "mixed", document)
+    assert other.status_code == 200, other.text
+    assert other.json()["predictions"] == plain.json()["predictions"]
+
+
+def test_an_answer_tells_by_which_columns_lists_were_read(client):
+    found = ask(client, "mixed", [[30, 51.5, "Rome", 0]]).json()
+    assert found["columns"] == ["age", "income", "city", "unused"]
+    assert "columns" not in ask(client, "mixed", {"dataframe_split": SPLIT}).json()
+
+
+def test_wrapped_rows_of_models_without_names(client, sources):
+    rows = sources["numbers"].rows[:3]
+    plain = ask(client, "numbers", rows.tolist()).json()
+    split = {"columns": [0, 1, 2, 3], "data": rows.tolist()}
+    assert ask(client, "numbers", {"dataframe_split": split}).json() == plain
+    assert ask(client, "numbers", {"inputs": rows.tolist()}).json() == plain
+
+
+def test_a_mapping_may_have_the_name_of_a_wrapper(client, sources):
+    """Which is a key as any other for a model that reads mappings."""
+    answers = sources["mappings"].estimator.predict([{"inputs": 3}])
+    found = ask(client, "mappings", {"inputs": 3}).json()["predictions"]
+    assert [one["predict"] for one in found] == answers.tolist()
+
+
+def test_long_wrapped_rows(client, sources):
+    """Which are read in pieces, as those of ``instances`` are."""
+    rows = sources["mixed"].rows[["age", "income", "city"]].sample(1900, replace=True)
+    texts = rows.city + " " * 90
+    known = rows.assign(city=rows.city)
+    split = {"columns": [*known.columns, "unused"], "data": known.assign(t=texts).values.tolist()}
+    whole = {"outputs": ["predict"], "dataframe_split": split}
+    found = ask(client, "mixed", whole)
+    assert found.status_code == 200, found.text
+    records = {"dataframe_records": known.assign(unused=texts).to_dict("records")}
+    again = ask(client, "mixed", records | {"outputs": ["predict"]})
+    labels = sources["mixed"].estimator.predict(rows.assign(unused=0.0)).tolist()
+    for one in (found, again):
+        assert len(one.request.content) > LONG_BYTES
+        assert [answer["predict"] for answer in one.json()["predictions"]] == labels
+    split["data"][1234] = [1]
+    assert "Record 1234 is no list of 4 values" in ask(client, "mixed", whole).json()["error"]
+
+
+def test_mlflow_asks_the_only_model(starting, folder, sources):
+    served = starting(folder / "mixed.hbc")
+    path = f"{served.url}/invocations"
+    rows = sources["mixed"].rows[:5]
+    body = {"dataframe_split": rows.to_dict("split")}
+    answers = sources["mixed"].estimator.predict(rows).tolist()
+    assert httpx.post(path, json=body).json() == {"predictions": answers}
+    named = httpx.post(path, json=body | {"outputs": ["predict_proba"]}).json()["predictions"]
+    np.testing.assert_allclose(named, sources["mixed"].estimator.predict_proba(rows), rtol=1e-12)
+    refused = httpx.post(path, json=body | {"outputs": ["predict", "predict_proba"]})
+    assert "answers one output" in refused.json()["error"]
+    refused = httpx.post(path, json=body | {"params": {"a": 1}})
+    assert "Unknown: 'params'" in refused.json()["error"]
+    metrics = httpx.get(f"{served.url}/metrics").text
+    assert 'hbconv_requests_total{model="mixed",route="invocations",status="200"} 2.0' in metrics
+
+
+def test_mlflow_is_told_that_there_are_several_models(client):
+    found = client.post("/invocations", json={"inputs": [[1]]})
+    assert (found.status_code, "names no model" in found.text) == (404, True)
+
+
+def test_kserve_lists_models(client):
+    assert "mixed" in client.get("/v1/models").json()["models"]
+    assert client.get("/v1/models/mixed").json() == {"name": "mixed", "ready": True}
+    assert client.get("/v1/models/none").status_code == 404
 
 
 def test_rows_of_a_model_without_names(client, sources):
@@ -83,16 +176,26 @@ def test_no_records(client):
     [
         ("text", 'Send {"instances"'),
         (3, 'Send {"instances"'),
-        ({"instances": {}}, 'a list of "instances"'),
+        ({"instances": {}}, '"instances" is no list of records'),
+        ({"inputs": 3}, '"inputs" is no list of records'),
+        ({"inputs": {"age": 3}}, '"inputs" is no list of values, one for each row'),
+        ({"inputs": {"age": [3], "income": []}}, "have 0 to 1 values"),
+        ({"dataframe_records": SPLIT}, '"dataframe_records" is no list of records'),
+        ({"dataframe_split": [RECORD]}, '"dataframe_split" has lists of "columns" and "data"'),
+        ({"dataframe_split": SPLIT | {"rows": 1}}, '"dataframe_split" has lists'),
+        ({"dataframe_split": SPLIT | {"columns": "a"}}, '"columns" of "dataframe_split" is no'),
+        ({"dataframe_split": SPLIT | {"columns": ["a", "a"]}}, "names a column twice"),
+        ({"dataframe_split": {"columns": ["age"], "data": [[3]]}}, "lacks 'city', 'income'"),
+        ({"dataframe_split": SPLIT | {"data": [ROW, [1]]}}, "Record 1 is no list of 3 values"),
+        ({"instances": [RECORD], "inputs": [RECORD]}, "Unknown: 'inputs'"),
+        ([ROW, RECORD], "Record 0 is no list of 4 values, as the columns are 'age', 'income', "),
+        ([RECORD, ROW], "Record 1 is no JSON object of named values"),
+        ({"rows": [RECORD]}, "'rows' is no column of the model"),
         ({"instances": [RECORD], "output": []}, "Unknown: 'output'"),
         ({"instances": [RECORD], "outputs": "predict"}, 'a list of "outputs"'),
         ({"instances": [RECORD], "outputs": [1]}, "no list of names"),
         ({"instances": [RECORD], "outputs": ["predct"]}, "Did you mean 'predict'"),
         ([3], "no JSON object of named values"),
-        ([[30, 51.5, "Rome"]], "named values. The columns are 'age', 'city', 'income'."),
-        ({"inputs": [RECORD]}, """'inputs' is no column of the model. Send {"instances\""""),
-        ({"dataframe_records": [RECORD]}, "'dataframe_records' is no column of the model"),
-        ({"dataframe_split": {"columns": [], "data": []}}, "'dataframe_split' is no column"),
         ({"age": 30, "city": "Rome"}, "Record 0 lacks 'income'"),
         ([{"age": 30}, {}], "All records lack 'city', 'income'"),
         (RECORD | {"age": "30"}, "Column 'age': element 0 is '30'"),
@@ -129,15 +232,15 @@ def test_a_bare_word_is_told_how_to_be_written(client, word):
     """As Python's json writes it."""
     body = f'[{{"age": {word}, "city": "Rome", "income": 1}}]'
     found = client.post("/v1/models/mixed:predict", content=body)
-    assert (found.status_code, "Write null for NaN" in found.text) == (400, True)
+    assert (found.status_code, '\\"NaN\\" in quotes, or null' in found.text) == (400, True)
     found = client.post("/v1/models/mixed:predict", content='[{"age": NaNs')
-    assert "Write null" not in found.text
+    assert "in quotes" not in found.text
 
 
 def test_lists_of_another_width(client):
     """Of a model without names, also inside what another server wraps them in."""
-    found = ask(client, "numbers", {"dataframe_split": {"data": [[1, 2, 3, 4]]}})
-    assert "'dataframe_split' is no column" in found.json()["error"]
+    found = ask(client, "numbers", {"dataframe_split": {"data": [[1, 2, 3]]}})
+    assert "no list of 4 values" in found.json()["error"]
     assert "no list of 4 values" in ask(client, "numbers", [[1, 2, 3]]).json()["error"]
 
 

@@ -27,7 +27,7 @@ def post(client, body, **options):
         (b"", "no JSON"),
         (b'{"inputs": [', "no JSON"),
         (b'{"inputs": [\xff]}', "no JSON"),
-        (b'{"inputs": NaN}', """near '{"inputs": NaN}'. Write null for NaN"""),
+        (b'{"inputs": NaN}', """near '{"inputs": NaN}'. Write "NaN" in quotes, or null"""),
         (b"[" * 100_000, "no JSON"),
         (b'{"a":' * 50_000, "no JSON"),
         (b"[]", "no JSON object with a list"),
