@@ -10,6 +10,7 @@ from pathlib import Path
 
 from hbconv.cli import answer
 from hbconv.cli.sources import load_model, model_arguments
+from hbconv.cli.waiting import waiting
 from hbconv.containers.show import dot
 from hbconv.errors import OptionError
 from hbconv.model import Model
@@ -58,7 +59,8 @@ def run(options: argparse.Namespace) -> int:
     """Explain, and draw where asked."""
     if options.stage and (options.kernel or options.verbose):
         raise OptionError("--stage shows one stage alone. Leave --kernel and --verbose out.")
-    model = load_model(options)
+    with waiting(f"Converting {options.model}"):
+        model = load_model(options)
     if options.stage:
         report = model.explain(options.stage)
         answer(options, report.to_dict(), str(report))
