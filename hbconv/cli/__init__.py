@@ -26,7 +26,10 @@ from hbconv.names import printable
 
 __all__ = ["main"]
 
-COMMANDS = ("convert", "explain", "score", "verify", "bench", "support", "tune-machine", "serve")
+COMMANDS = (
+    *("convert", "explain", "score", "verify", "bench"),
+    *("support", "tune-machine", "serve", "report"),
+)
 EXAMPLES = """
 examples:
   hbconv convert model.txt -o model.hbc

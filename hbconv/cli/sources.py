@@ -110,9 +110,11 @@ def load_saved(path: Path, chosen: dict[str, Any], *, trusted: bool = False) -> 
     return model.for_target(**how) if how else model
 
 
-def model_arguments(command: argparse.ArgumentParser) -> None:
-    """Add the arguments that name a model and how to compile it."""
-    command.add_argument("model", help=f"model file, whatever its name: {KNOWN}, pickles, .hbc")
+def model_arguments(command: argparse.ArgumentParser, nargs: str | None = None) -> None:
+    """Add the arguments that name a model and how to compile it; "?" lets it be left out."""
+    command.add_argument(
+        "model", nargs=nargs, help=f"model file, whatever its name: {KNOWN}, pickles, .hbc"
+    )
     command.add_argument(
         "--allow-pickle",
         action="store_true",
