@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
     if options.dot:
         Path(options.dot).write_text(dot(model.graph), encoding="utf-8")
     if options.svg:
-        Path(options.svg).write_text(model.explain().to_svg(), encoding="utf-8")
+        model.explain().to_svg(options.svg)
     if options.html:
         Path(options.html).write_text(model.explain().to_html(), encoding="utf-8")
     return 0
