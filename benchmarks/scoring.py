@@ -85,7 +85,7 @@ def measure(folder: Path, name: str, source: Any, options: argparse.Namespace) -
     model = folder / "model.hbc"
     hbconv.convert(source).save(model)
     rows, answers, output = (folder / f"{n}.parquet" for n in ("rows", "answers", "output"))
-    ours = [OURS, str(model), str(rows), "--method", "predict_proba", "--quiet", "--force", "-o"]
+    ours = [OURS, str(model), str(rows), "--methods", "predict_proba", "--quiet", "--force", "-o"]
     alone = [ALONE.format(batch=BATCH), str(rows), str(answers), str(output)]
     run([*ours, str(answers)])
     compare(source, rows, answers)

@@ -20,6 +20,8 @@ BESIDE = {
     "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "develop/contributing.md",
+    "SECURITY.md": "develop/security_policy.md",
+    "CODE_OF_CONDUCT.md": "develop/conduct.md",
     "benchmarks/README.md": "develop/running_benchmarks.md",
     "strategies/README.md": "develop/strategies.md",
     "tests/README.md": "develop/tests.md",

@@ -26,7 +26,10 @@ from hbconv.names import printable
 
 __all__ = ["main"]
 
-COMMANDS = ("convert", "explain", "score", "verify", "bench", "support", "tune-machine", "serve")
+COMMANDS = (
+    *("convert", "explain", "score", "verify", "bench"),
+    *("support", "tune-machine", "serve", "report"),
+)
 EXAMPLES = """
 examples:
   hbconv convert model.txt -o model.hbc
@@ -183,9 +186,24 @@ def fail(message: str, *, as_json: bool, code: int = 1) -> int:
     return code
 
 
-def answer(options: argparse.Namespace, result: dict[str, Any], text: str) -> None:
-    """Print a result as JSON or as text."""
-    print(json.dumps(result, indent=2, default=str) if options.json else printable(text))
+def answer(
+    options: argparse.Namespace, result: dict[str, Any], text: str, file: Any = None
+) -> None:
+    """Print a result as JSON or as text, on standard output or to a file."""
+    told = json.dumps(result, indent=2, default=str) if options.json else printable(text)
+    print(told, file=file)
+
+
+def pair(text: str) -> tuple[str, str]:
+    """Read NAME=VALUE for argparse.
+
+    >>> pair("spend=SPEND=1")
+    ('spend', 'SPEND=1')
+    """
+    name, equals, value = text.partition("=")
+    if not (name and equals and value):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=VALUE")
+    return name, value
 
 
 def port(text: str) -> int:

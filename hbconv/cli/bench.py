@@ -9,23 +9,27 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
 
+from hbconv.backends import find_backend
 from hbconv.cli import answer, positive
 from hbconv.cli.sources import (
     convert_options,
     is_saved,
     load_saved,
     load_source,
+    methods_argument,
     model_arguments,
     refuse_trusted,
+    split_names,
 )
 from hbconv.cli.verify import load_predictor
+from hbconv.cli.waiting import waiting
 from hbconv.engines.scorer import read_names, rows_for, with_unread
 from hbconv.errors import InputError, MissingPackageError, OptionError
 from hbconv.model import Model
@@ -49,9 +53,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--data", help="table of rows (default: standard normal float32 rows, for numeric models)"
     )
-    command.add_argument(
-        "--method", help="method to call (default: predict_proba, predict or the first)"
-    )
+    methods_argument(command, "method to call (default: predict_proba, predict or the first)")
     command.add_argument(
         "--batch", type=_sizes, default="1,100,10000", help="batch sizes, separated by commas"
     )
@@ -72,14 +74,16 @@ def run(options: argparse.Namespace) -> int:
     import hbconv
 
     path = Path(options.model)
-    source = _source(path, options)
     backends = options.backends.split(",") if options.backends else [options.backend]
-    models = {name: _model(hbconv, path, source, options, name) for name in backends}
-    first = next(iter(models.values()))
-    method = options.method or next(
-        m for m in ("predict_proba", *first.methods) if m in first.methods
-    )
-    rows = _rows(first, options.data, max(options.batch))
+    _require_options(options, backends)
+    with waiting(f"Converting {path}"):
+        source = _source(path, options)
+        # Rows and method are refused before the model is converted for the other backends.
+        first = _model(hbconv, path, source, options, backends[0])
+        method = _method(first, split_names(options.methods))
+        rows = _rows(first, options.data, max(options.batch))
+        others = {name: _model(hbconv, path, source, options, name) for name in backends[1:]}
+    models = {backends[0]: first, **others}
     if options.ablate:
         return _ablate(models.values(), method, rows, options)
     contenders: dict[str, Callable[[Any], Any]] = {
@@ -88,13 +92,42 @@ def run(options: argparse.Namespace) -> int:
     predictor = _load_predictor(source, path, options.threads or 1)
     if predictor is not None:
         contenders = {"source": getattr(predictor, method), **contenders}
-    figures = [
-        _time(name, call, rows[:size], options.repeat)
-        for size in options.batch
-        for name, call in contenders.items()
-    ]
+    figures = []
+    for size in options.batch:
+        timed = [_time(n, call, rows[:size], options.repeat) for n, call in contenders.items()]
+        figures += [f | {"speed_up": timed[0]["seconds"] / f["seconds"]} for f in timed]
     answer(options, {"method": method, "figures": figures}, _table(method, figures))
     return 0
+
+
+def _require_options(options: argparse.Namespace, backends: Sequence[str | None]) -> None:
+    """Refuse rows, methods and backends that are not there, before a model is loaded.
+
+    Raises
+    ------
+    OptionError
+    MissingPackageError
+    """
+    if len(split_names(options.methods)) > 1:
+        raise OptionError("bench times one method. Name one with --methods.")
+    for name in backends:
+        if name not in (None, "auto"):
+            find_backend(name).require_packages()
+    if options.data is not None and not Path(options.data).exists():
+        raise OptionError(f"No file {options.data}.")
+    if not Path(options.model).exists():
+        raise OptionError(f"No file {options.model}.")
+
+
+def _method(model: Model, named: Sequence[str]) -> str:
+    """Return the method to time."""
+    if not named:
+        return "predict_proba" if "predict_proba" in model.methods else next(iter(model.methods))
+    if named[0] not in model.methods:
+        raise OptionError(
+            f"The model has no method {named[0]!r}. It has: {', '.join(model.methods)}."
+        )
+    return named[0]
 
 
 def _source(path: Path, options: argparse.Namespace) -> Any:
@@ -180,15 +213,16 @@ def _time(name: str, call: Callable[[Any], Any], rows: Any, repeat: int) -> dict
 
 
 def _table(method: str, figures: list[dict[str, Any]]) -> str:
+    about = f"median of the repeats (fastest to slowest); speed-up beside {figures[0]['backend']}"
     lines = [
-        f"{method}: median of the repeats (fastest to slowest)",
-        f"{'backend':<12} {'rows':>9} {'us a call':>12} {'ns a row':>12}   spread",
+        f"{method}: {about}",
+        f"{'backend':<12} {'rows':>9} {'us a call':>12} {'ns a row':>12} {'speed-up':>9}   spread",
     ]
     for f in figures:
         spread = f"{f['fastest'] * 1e6:,.0f} to {f['slowest'] * 1e6:,.0f} us"
         lines.append(
             f"{f['backend']:<12} {f['rows']:>9,} {f['seconds'] * 1e6:>12,.1f} "
-            f"{f['seconds'] / f['rows'] * 1e9:>12,.0f}   {spread}"
+            f"{f['seconds'] / f['rows'] * 1e9:>12,.0f} {f['speed_up']:>9,.1f}   {spread}"
         )
     return "\n".join(lines)
 

@@ -16,7 +16,8 @@ from typing import Any
 
 from hbconv.cli import answer
 from hbconv.cli.score_folder import check_folder
-from hbconv.cli.sources import load_model, model_arguments
+from hbconv.cli.sources import load_model, methods_argument, model_arguments, split_names
+from hbconv.cli.waiting import waiting
 from hbconv.compiler import tune_model
 from hbconv.engines.scorer import read_names, rows_for, with_unread
 from hbconv.errors import OptionError
@@ -50,9 +51,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
         "--target",
         help="processors that a .so is for: x86-64, x86-64-v3, aarch64 (default: this machine's)",
     )
-    command.add_argument(
-        "--methods", nargs="+", metavar="METHOD", help="what a file answers (default: everything)"
-    )
+    methods_argument(command, "what a file answers (default: everything)")
     command.add_argument(
         "--native",
         action="store_true",
@@ -79,6 +78,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="time the ways to compile that are nearest in prediction, for about a second",
     )
+    command.add_argument("--force", action="store_true", help="replace an output that is there")
 
 
 SAMPLE_ROWS = 8
@@ -98,10 +98,12 @@ def run(options: argparse.Namespace) -> int:
     # Impossible outputs are refused before the conversion, which may take minutes.
     how = _export_options(options)
     began = time.perf_counter()
-    model = tune_model(load_model(options), options.tune)
-    if options.sample is not None:
-        compile_for(model, Path(options.sample))
-    model.export(options.output, **how)
+    with waiting(f"Converting {options.model}"):
+        model = tune_model(load_model(options), options.tune)
+        if options.sample is not None:
+            compile_for(model, Path(options.sample))
+    with waiting(f"Writing {options.output}"):
+        model.export(options.output, **how)
     seconds = time.perf_counter() - began
     size = _size(Path(options.output))
     result = {
@@ -128,6 +130,8 @@ def _export_options(options: argparse.Namespace) -> dict[str, Any]:
     path = Path(options.output)
     if options.format is None:
         check_folder(path)
+        if path.exists() and not options.force:
+            raise OptionError(f"-o {path} is there already. Replace it with --force.")
         if path.suffix not in (".hbc", ".so"):
             find_writer(path)
     elif path.exists() and not path.is_dir():
@@ -136,6 +140,7 @@ def _export_options(options: argparse.Namespace) -> dict[str, Any]:
         raise OptionError(f"-o {path}: there is no folder {path.parent}. Make it first.")
     names = ("format", "name", "file", "target", "methods", "native", "compiled")
     values = {name: getattr(options, name) for name in names}
+    values["methods"] = split_names(options.methods) or None
     return {name: value for name, value in values.items() if value is not None}
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from hbconv.cli import answer
 from hbconv.cli.sources import load_model, model_arguments
+from hbconv.cli.waiting import waiting
 from hbconv.containers.show import dot
 from hbconv.errors import OptionError
 from hbconv.model import Model
@@ -58,7 +59,8 @@ def run(options: argparse.Namespace) -> int:
     """Explain, and draw where asked."""
     if options.stage and (options.kernel or options.verbose):
         raise OptionError("--stage shows one stage alone. Leave --kernel and --verbose out.")
-    model = load_model(options)
+    with waiting(f"Converting {options.model}"):
+        model = load_model(options)
     if options.stage:
         report = model.explain(options.stage)
         answer(options, report.to_dict(), str(report))
@@ -67,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
     if options.dot:
         Path(options.dot).write_text(dot(model.graph), encoding="utf-8")
     if options.svg:
-        Path(options.svg).write_text(model.explain().to_svg(), encoding="utf-8")
+        model.explain().to_svg(options.svg)
     if options.html:
         Path(options.html).write_text(model.explain().to_html(), encoding="utf-8")
     return 0

@@ -2,7 +2,8 @@
 
 Inputs are files, folders, patterns and URLs of parquet, CSV, Arrow or JSON lines, or - for
 standard input. An output with a suffix is one file, which appears when it is complete. An output
-folder/ holds a file for each input file, and --resume continues after an interruption.
+folder/ holds a file for each input file, and --resume continues after an interruption. The output -
+is standard output.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hbconv.cli import Terminated, answer, code_of, fail, positive
+from hbconv.cli import Terminated, answer, code_of, fail, pair, positive
 from hbconv.cli.score_folder import (
     check_outputs,
     describe_run,
@@ -28,28 +30,34 @@ from hbconv.cli.score_folder import (
     score_shard,
     text_file,
 )
-from hbconv.cli.sources import load_model, model_arguments
+from hbconv.cli.sources import load_model, methods_argument, model_arguments, split_names
+from hbconv.cli.waiting import LOG_SECONDS, waiting
 from hbconv.engines.scorer import Scorer
 from hbconv.errors import HbconvError, InputError, OptionError
 from hbconv.files import scratch, sweep
+from hbconv.score.answers import FIRST, needed_of, require_columns_of_their_own
 from hbconv.score.concurrency import parse_devices
 from hbconv.score.formats import SUFFIXES, WRITTEN_SUFFIX, kind_of
 from hbconv.score.job import ScoreJob, answering_for
 from hbconv.score.outputs import open_new_output, open_output
 from hbconv.score.resumable import Folder
+from hbconv.score.run_log import log_run
 from hbconv.score.shards import UTF8, Shard, as_path, find_shards, is_url, look_at, open_file_system
-from hbconv.score.tables import open_table
+from hbconv.score.tables import ShardTable, open_table
 
 __all__: list[str] = []
 
 FORMATS = tuple(WRITTEN_SUFFIX)
+STDOUT = "-"
 
 EXAMPLES = """
 examples:
   hbconv score model.hbc rows.parquet -o answers.parquet --keep id
-  hbconv score model.hbc 'in/**/*.csv' -o answers.csv --method predict,predict_proba
+  hbconv score model.hbc 'in/**/*.csv' -o answers.csv --methods predict,predict_proba
   hbconv score model.hbc s3://bucket/in/ -o s3://bucket/out/ --resume
-  hbconv score model.hbc - --input-format csv -o answers.jsonl --rejects bad.jsonl
+  hbconv score model.hbc - --input-format csv -o - --output-format csv
+  hbconv score model.hbc rows.csv -o answers.csv --rename spend=SPEND --separator ';'
+  hbconv score model.hbc rows.parquet -o answers.parquet --model new=other.hbc
 """
 
 
@@ -63,12 +71,26 @@ def arguments(command: argparse.ArgumentParser) -> None:
         "-o",
         "--output",
         required=True,
-        help=f"file to write ({', '.join(SUFFIXES)}), or folder/ for a file to each input file",
+        help=f"file to write ({', '.join(SUFFIXES)}), folder/ for a file to each input file, or - "
+        "for standard output",
+    )
+    methods_argument(command, "what to call (default: predict, or the model's first)")
+    command.add_argument(
+        "--model",
+        dest="models",
+        metavar="NAME=FILE",
+        type=pair,
+        action="append",
+        default=[],
+        help="another model, which answers the same rows in columns NAME_...; may be given again",
     )
     command.add_argument(
-        "--method",
+        "--rename",
+        metavar="NEW=OLD",
+        type=pair,
         action="append",
-        help="method to call (default: predict, or the model's first); may be given again",
+        default=[],
+        help="read the column OLD of the tables as the column NEW; may be given again",
     )
     command.add_argument(
         "--keep",
@@ -89,7 +111,15 @@ def arguments(command: argparse.ArgumentParser) -> None:
         "--encoding", help="encoding of CSV and JSON lines files (default utf-8), such as latin-1"
     )
     command.add_argument(
-        "--output-format", choices=FORMATS, help="format of the files of a folder (default parquet)"
+        "--separator",
+        type=separator,
+        metavar="LETTER",
+        help="between the values of CSV files (default ,), such as ';', or tab",
+    )
+    command.add_argument(
+        "--output-format",
+        choices=FORMATS,
+        help="format of standard output, or of the files of a folder (default parquet)",
     )
     command.add_argument(
         "--rejects",
@@ -109,36 +139,75 @@ def arguments(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--force", action="store_true", help="replace an output that is there")
     command.add_argument("--quiet", action="store_true", help="no progress on standard error")
+    command.add_argument(
+        "--summary",
+        metavar="FILE",
+        help="add a line of JSON to this file when the run ends, done or failed, for schedulers",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     """Check all that can be checked before any work, then score file after file."""
-    began = time.perf_counter()
     _use_paths(options)
+    with log_run(options.summary) as facts:
+        facts |= {"model": options.model, "input": options.input, "output": options.output}
+        return _score(options, facts)
+
+
+def _score(options: argparse.Namespace, facts: dict[str, Any]) -> int:
+    began = time.perf_counter()
     into_folder = _is_folder(options.output)
     require_options(options, into_folder=into_folder)
     with ExitStack() as stack:
-        shards = stack.enter_context(_shards(options))
-        check_outputs(options, shards, into_folder=into_folder)
-        _sweep(options)
-        kept = tuple(dict.fromkeys(name for name in options.keep.split(",") if name))
-        methods = options.method and [m for text in options.method for m in text.split(",")]
-        scorer = Scorer(load_model(options), methods, kept)
-        _ = scorer.names  # methods and columns are refused before a row is read
-        needed = scorer.needed(shards[0].schema.names)
-        only_kept = tuple(name for name in kept if name not in needed)
-        skip = (lambda _: "skip") if options.rejects else None
-        table = open_table(shards, (*needed, *only_kept), skip, only_kept)
-        advance = stack.enter_context(progress(shards, quiet=options.quiet))
-        answering = stack.enter_context(answering_for(options, load_model, scorer, table.schema))
-        job = ScoreJob(scorer, table, options.batch_rows, advance, answering)
-        _ = job.schema  # what is compiled belongs to the start
+        with waiting("Reading the model and the tables", quiet=options.quiet):
+            shards = stack.enter_context(_shards(options))
+            check_outputs(options, shards, into_folder=into_folder)
+            _sweep(options)
+            scorers = load_scorers(options)
+            table = _open_table(shards, scorers, options)
+        with waiting("Compiling the model", quiet=options.quiet):
+            answering = stack.enter_context(answering_for(options, load_scorers, scorers, table))
+            job = ScoreJob(scorers, table, options.batch_rows, lambda _: None, answering)
+            _ = job.schema  # what is compiled belongs to the start
+        job = replace(job, advance=stack.enter_context(progress(shards, quiet=options.quiet)))
         if into_folder:
-            return _score_folder(job, options, began)
+            return _score_folder(job, options, began, facts)
         started = time.perf_counter()
         rows, rejected = _score_file(job, options)
-    _answer(options, job, rows, rejected, started - began, time.perf_counter() - started)
+    seconds = time.perf_counter() - started
+    _answer(options, job, rows, rejected, started - began, seconds, facts)
     return 0
+
+
+def load_scorers(options: argparse.Namespace) -> dict[str, Scorer]:
+    """Load the models, for the device that the options name.
+
+    Raises
+    ------
+    OptionError
+        A model lacks a method, or two have columns of one name; before a row is read.
+    """
+    kept = split_names([options.keep])
+    methods = split_names(options.methods) or None
+    paths = {FIRST: options.model, **dict(options.models)}
+    scorers = {
+        name: Scorer(
+            load_model(argparse.Namespace(**vars(options) | {"model": path})), methods, kept
+        )
+        for name, path in paths.items()
+    }
+    require_columns_of_their_own(scorers)
+    return scorers
+
+
+def _open_table(
+    shards: Sequence[Shard], scorers: Mapping[str, Scorer], options: argparse.Namespace
+) -> ShardTable:
+    """Find the types of the columns that some model reads, and of those that are kept."""
+    needed = needed_of(scorers, shards[0].schema.names)
+    only_kept = tuple(name for name in scorers[FIRST].keep if name not in needed)
+    skip = (lambda _: "skip") if options.rejects else None
+    return open_table(shards, (*needed, *only_kept), skip, only_kept)
 
 
 def _use_paths(options: argparse.Namespace) -> None:
@@ -149,6 +218,8 @@ def _use_paths(options: argparse.Namespace) -> None:
 
 
 def _is_folder(output: str) -> bool:
+    if output == STDOUT:
+        return False
     path = output.partition("?")[0]
     return path.endswith("/") or (kind_of(path) is None and Path(path).is_dir())
 
@@ -156,13 +227,19 @@ def _is_folder(output: str) -> bool:
 @contextmanager
 def _shards(options: argparse.Namespace) -> Iterator[tuple[Shard, ...]]:
     """Find the input files; standard input is copied to a temporary file first."""
-    encoding = options.encoding or UTF8
+    form: dict[str, Any] = {
+        "encoding": options.encoding or UTF8,
+        "separator": options.separator or ",",
+        "renames": {old: new for new, old in options.rename},
+    }
     if options.input != ["-"]:
-        shards = find_shards(options.input, options.input_format, encoding)
+        shards = find_shards(options.input, options.input_format, **form)
         if options.input_format and all(kind_of(shard.path) for shard in shards):
             raise OptionError("--input-format is for files without a known suffix; here is none.")
         if options.encoding and not any(shard.kind in ("csv", "json") for shard in shards):
             raise OptionError("--encoding is for CSV and JSON lines files; here is none.")
+        if options.separator and not any(shard.kind == "csv" for shard in shards):
+            raise OptionError("--separator is for CSV files; here is none.")
         yield shards
         return
     # Parquet and Arrow files are read from their end, which a pipe does not have.
@@ -171,27 +248,44 @@ def _shards(options: argparse.Namespace) -> Iterator[tuple[Shard, ...]]:
             shutil.copyfileobj(sys.stdin.buffer, file, 1 << 20)
         system, place = open_file_system(str(path))
         name = f"standard-input{WRITTEN_SUFFIX[options.input_format]}"
-        yield (look_at(Shard(name, options.input_format, system, place, encoding)),)
+        yield (look_at(Shard(name, options.input_format, system, place, **form)),)
 
 
 def _sweep(options: argparse.Namespace) -> None:
     """Remove what killed runs left half-written where this run writes."""
     written = [options.output, options.rejects]
-    folders = {os.path.dirname(p) or "." for p in written if p and not is_url(p)}
+    places = [p for p in written if p and p != STDOUT and not is_url(p)]
+    folders = {os.path.dirname(place) or "." for place in places}
     for folder in {*folders, tempfile.gettempdir()}:
         sweep(folder)
 
 
 def _score_file(job: ScoreJob, options: argparse.Namespace) -> tuple[int, int]:
-    kind = SUFFIXES[os.path.splitext(options.output.partition("?")[0])[1].lower()]
     place = open_output if options.force else open_new_output
     with ExitStack() as stack:
         rejects = text_file(stack, place(options.rejects)) if options.rejects else None
+        if options.output == STDOUT:
+            path = stack.enter_context(_standard_output())
+            return job.write(job.table.shards, path, options.output_format, rejects)
+        kind = SUFFIXES[os.path.splitext(options.output.partition("?")[0])[1].lower()]
         path = stack.enter_context(place(options.output))
         return job.write(job.table.shards, path, kind, rejects)
 
 
-def _score_folder(job: ScoreJob, options: argparse.Namespace, began: float) -> int:
+@contextmanager
+def _standard_output() -> Iterator[Path]:
+    """Give a temporary file, which goes to standard output when the block ends without an error."""
+    # Whoever reads must not take half of the answers for all of them.
+    with scratch() as path:
+        yield path
+        with path.open("rb") as file:
+            shutil.copyfileobj(file, sys.stdout.buffer, 1 << 20)
+        sys.stdout.buffer.flush()
+
+
+def _score_folder(
+    job: ScoreJob, options: argparse.Namespace, began: float, facts: dict[str, Any]
+) -> int:
     folder = Folder(options.output)
     kind = options.output_format or "parquet"
     asked = describe_run(job, folder, options, kind)
@@ -209,6 +303,7 @@ def _score_folder(job: ScoreJob, options: argparse.Namespace, began: float) -> i
                     folder, asked, (open_output if replaces else open_new_output)(options.rejects)
                 )
         except (KeyboardInterrupt, Terminated) as stopped:
+            facts |= {"status": "stopped", "files_done": len(records)}
             return fail(
                 f"Stopped; {len(records)} of {len(job.table.shards)} files are done. "
                 "Go on with --resume.",
@@ -224,7 +319,7 @@ def _score_folder(job: ScoreJob, options: argparse.Namespace, began: float) -> i
     rows = sum(record["rows"] for record in records)
     rejected = sum(record["rejected"] for record in records)
     seconds = time.perf_counter() - started
-    _answer(options, job, rows, rejected, started - began, seconds, resumed=len(done))
+    _answer(options, job, rows, rejected, started - began, seconds, facts, resumed=len(done))
     return 0
 
 
@@ -235,10 +330,11 @@ def _answer(
     rejected: int,
     start: float,
     seconds: float,
+    facts: dict[str, Any],
     *,
     resumed: int | None = None,
 ) -> None:
-    methods = ", ".join(job.scorer.methods)
+    methods = ", ".join(job.methods)
     result = {
         "output": options.output,
         "rows": rows,
@@ -251,13 +347,19 @@ def _answer(
     }
     if resumed is not None:
         result |= {"files": len(job.table.shards), "files_done_before": resumed}
+    facts |= result
     aside = f", {rejected:,} rejected" if rejected else ""
     before = f", {resumed:,} files done before" if resumed else ""
+    # Standard output may hold the answers themselves.
+    told = sys.stderr if options.output == STDOUT else sys.stdout
+    if told is sys.stderr and options.quiet:
+        return
     answer(
         options,
         result,
         f"{options.output}: {rows:,} rows by {methods}{aside}{before} in {seconds:.2f} s "
         f"({rows / seconds:,.0f} rows/s), start {start:.2f} s",
+        told,
     )
 
 
@@ -268,20 +370,11 @@ def require_options(options: argparse.Namespace, *, into_folder: bool) -> None:
     ------
     OptionError
     """
-    output = options.output
     if into_folder:
         if options.resume and options.force:
             raise OptionError("--resume goes on with a run, and --force replaces it. Give one.")
     else:
-        if SUFFIXES.get(os.path.splitext(output.partition("?")[0])[1].lower()) is None:
-            raise OptionError(
-                f"-o {output}: unknown table format. Known: {', '.join(SUFFIXES)}, or a folder/."
-            )
-        for name in ("resume", "output_format"):
-            if getattr(options, name):
-                raise OptionError(
-                    f"--{name.replace('_', '-')} is for folders of answers. Give -o folder/."
-                )
+        _require_one_file(options)
     if options.encoding:
         require_encoding(options.encoding)
     if options.checksum and not into_folder:
@@ -297,8 +390,44 @@ def require_options(options: argparse.Namespace, *, into_folder: bool) -> None:
         raise OptionError(f"--rejects {options.rejects}: give a file that ends in .jsonl.")
     if "-" in options.input and (len(options.input) > 1 or not options.input_format):
         raise OptionError("Standard input (-) is given alone, and with --input-format.")
-    if not Path(options.model).is_file():
-        raise OptionError(f"No file {options.model}.")
+    for what, pairs in (("--model", options.models), ("--rename", options.rename)):
+        names = [name for name, _ in pairs]
+        if len(set(names)) < len(names):
+            raise OptionError(f"{what}: {max(names, key=names.count)} is named twice.")
+    for model in (options.model, *(path for _, path in options.models)):
+        if not Path(model).is_file():
+            raise OptionError(f"No file {model}.")
+
+
+def _require_one_file(options: argparse.Namespace) -> None:
+    """Refuse what does not go with an output of one file, or with standard output."""
+    output = options.output
+    if options.resume:
+        raise OptionError("--resume is for folders of answers. Give -o folder/.")
+    if output == STDOUT:
+        if not options.output_format:
+            raise OptionError("Standard output (-) is given with --output-format.")
+        return
+    if SUFFIXES.get(os.path.splitext(output.partition("?")[0])[1].lower()) is None:
+        raise OptionError(
+            f"-o {output}: unknown table format. Known: {', '.join(SUFFIXES)}, or a folder/."
+        )
+    if options.output_format:
+        raise OptionError(
+            "--output-format is for folders and standard output; here the suffix tells."
+        )
+
+
+def separator(text: str) -> str:
+    r"""Read what separates the values of a row for argparse.
+
+    >>> separator(";"), separator("tab")
+    (';', '\t')
+    """
+    letter = {"tab": "\t", "\\t": "\t"}.get(text, text)
+    if len(letter) != 1 or not letter.isascii() or letter in '"\r\n':
+        raise argparse.ArgumentTypeError(f"{text!r} is not one letter of ASCII, or tab")
+    return letter
 
 
 def require_encoding(name: str) -> None:
@@ -327,7 +456,7 @@ def require_encoding(name: str) -> None:
 def progress(shards: Sequence[Shard], *, quiet: bool) -> Iterator[Any]:
     """Give a function that takes rows scored, and tells of them on standard error.
 
-    A terminal gets a report at once, and a log after half a minute, then every half minute.
+    A terminal gets a report at once, and a log one every half minute.
     """
     try:
         from tqdm import tqdm
@@ -337,7 +466,7 @@ def progress(shards: Sequence[Shard], *, quiet: bool) -> Iterator[Any]:
         yield lambda rows: None
         return
     # A log keeps every line, so it gets few.
-    rest = 0.1 if sys.stderr.isatty() else 30.0
+    rest = 0.1 if sys.stderr.isatty() else LOG_SECONDS
     counts = [shard.rows for shard in shards if shard.rows is not None]
     total = sum(counts) if len(counts) == len(shards) else None
     with tqdm(

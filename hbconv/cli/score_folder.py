@@ -62,10 +62,16 @@ def describe_run(
         chosen["encoding"] = options.encoding
     if options.checksum:
         chosen["checksum"] = True
+    if options.separator:
+        chosen["separator"] = options.separator
+    if options.rename:
+        chosen["rename"] = dict(options.rename)
+    if options.models:
+        chosen["models"] = {name: file_hash(Path(path)) for name, path in options.models}
     return {
         "model": file_hash(Path(options.model)),
         "options": {name: str(value) for name, value in chosen.items()},
-        "methods": list(job.scorer.methods),
+        "methods": list(job.methods),
         "columns": {field.name: str(field.type) for field in job.schema},
         "rejects": whole_path(options.rejects) if options.rejects else False,
         "inputs": {s.name: s.digest() if options.checksum else s.info() for s in shards},
@@ -102,7 +108,9 @@ def check_outputs(
         is one of the inputs or the model, or lies in a folder of inputs. Or two files would have
         answers of one name.
     """
-    if into_folder:
+    if options.output == "-":
+        pass
+    elif into_folder:
         _require_outside("-o", options.output, options.input)
         require_names(Folder(options.output), shards, options.output_format or "parquet")
     else:
@@ -111,7 +119,7 @@ def check_outputs(
         return
     force = replaces_rejects(options, into_folder=into_folder)
     _check_file("--rejects", options.rejects, options, shards, force=force)
-    if _is_within(options.rejects, options.output):
+    if options.output != "-" and _is_within(options.rejects, options.output):
         raise OptionError(
             f"--rejects {options.rejects} lies in the output {options.output}. "
             "Name a file elsewhere."
@@ -138,7 +146,9 @@ def _check_file(
         _require_bucket(flag, output)
     else:
         check_folder(Path(output), flag)
-    if any(_is_shard(output, shard) for shard in shards) or _is_same(output, options.model):
+    models = (options.model, *(path for _, path in options.models))
+    taken = [*(_is_shard(output, s) for s in shards), *(_is_same(output, m) for m in models)]
+    if any(taken):
         raise OptionError(
             f"{flag} {output} is the input itself, which would be lost. Name another file."
         )

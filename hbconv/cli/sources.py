@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,15 @@ from hbconv.model_formats import KNOWN, ModelFormat
 if TYPE_CHECKING:
     from hbconv.model import Model
 
-__all__ = ["convert_options", "is_saved", "load_model", "load_source", "model_arguments"]
+__all__ = [
+    "convert_options",
+    "is_saved",
+    "load_model",
+    "load_source",
+    "methods_argument",
+    "model_arguments",
+    "split_names",
+]
 
 
 def load_source(path: Path, *, allow_pickle: bool = False) -> Any:
@@ -101,9 +110,11 @@ def load_saved(path: Path, chosen: dict[str, Any], *, trusted: bool = False) -> 
     return model.for_target(**how) if how else model
 
 
-def model_arguments(command: argparse.ArgumentParser) -> None:
-    """Add the arguments that name a model and how to compile it."""
-    command.add_argument("model", help=f"model file, whatever its name: {KNOWN}, pickles, .hbc")
+def model_arguments(command: argparse.ArgumentParser, nargs: str | None = None) -> None:
+    """Add the arguments that name a model and how to compile it; "?" lets it be left out."""
+    command.add_argument(
+        "model", nargs=nargs, help=f"model file, whatever its name: {KNOWN}, pickles, .hbc"
+    )
     command.add_argument(
         "--allow-pickle",
         action="store_true",
@@ -135,6 +146,25 @@ def model_arguments(command: argparse.ArgumentParser) -> None:
         "saved with, unless others are given."
     )
     command.epilog = f"{kept}\n{command.epilog or ''}"
+
+
+def methods_argument(command: argparse.ArgumentParser, meaning: str) -> None:
+    """Add the option that names methods, with the one spelling of all commands."""
+    command.add_argument(
+        "--methods",
+        action="append",
+        metavar="NAMES",
+        help=f"{meaning}, separated by commas; may be given again",
+    )
+
+
+def split_names(texts: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the names of a list that is separated by commas, each once.
+
+    >>> split_names(["predict,predict_proba", "predict"])
+    ('predict', 'predict_proba')
+    """
+    return tuple(dict.fromkeys(n for text in texts or () for n in text.split(",") if n))
 
 
 def convert_options(options: argparse.Namespace) -> dict[str, Any]:

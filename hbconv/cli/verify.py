@@ -23,6 +23,7 @@ from hbconv.cli.sources import (
     model_arguments,
     refuse_trusted,
 )
+from hbconv.cli.waiting import waiting
 from hbconv.containers import Graph, InputPort, OutputPort, Session
 from hbconv.engines.scorer import rows_for
 from hbconv.errors import MissingPackageError, OptionError
@@ -61,9 +62,10 @@ def run(options: argparse.Namespace) -> int:
             f"converted from: hbconv verify SOURCE {options.data}."
         )
     refuse_trusted(options)
-    source = load_source(path, allow_pickle=options.allow_pickle)
-    model = hbconv.convert(source, **convert_options(options))
-    source = load_predictor(source, path)
+    with waiting(f"Converting {path}"):
+        source = load_source(path, allow_pickle=options.allow_pickle)
+        model = hbconv.convert(source, **convert_options(options))
+        source = load_predictor(source, path)
     if isinstance(source, SparkModel):
         raise OptionError(
             f"{path.name} is a model of Spark, which hbconv does not run. Compare the answers of "
@@ -76,7 +78,8 @@ def run(options: argparse.Namespace) -> int:
             Path(options.data), None if names is None else [str(n) for n in names], options.rows
         ),
     ).to_pandas()
-    report = hbconv.verify(source, model, rows if names is not None else rows.to_numpy())
+    with waiting(f"Comparing {len(rows):,} rows"):
+        report = hbconv.verify(source, model, rows if names is not None else rows.to_numpy())
     answer(options, report.to_dict(), str(report))
     return 0 if report.ok else 1
 

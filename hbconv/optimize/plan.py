@@ -17,6 +17,7 @@ from hbconv.backends.base import Backend
 from hbconv.containers import Graph, Node, TreeEnsemble, TreeLeaves, rewrite
 from hbconv.cost_model.tuning_record import BUCKETS, Bucket
 from hbconv.errors import BackendError
+from hbconv.markup import html_table
 from hbconv.names import abridge
 from hbconv.optimize.program_cost import strategy_costs, strategy_refusals, tree_work
 from hbconv.target import Target
@@ -118,6 +119,11 @@ class Plan:
 
     def __repr__(self) -> str:
         return abridge(str(self))
+
+    def _repr_html_(self) -> str:
+        if not self.choices:
+            return html_table(show_plan(self), (), ())
+        return "".join(_show_html(forest, choice) for forest, choice in self.choices)
 
 
 def make_plan(graph: Graph, target: Target, backend: Backend) -> Plan:
@@ -221,11 +227,7 @@ def show_plan(plan: Plan) -> str:
     """
     lines = []
     for forest, choice in plan.choices:
-        size = ", ".join(
-            f"{count} {what}" if what != "depth" else f"depth {count}"
-            for what, count in _size(forest).items()
-        )
-        lines.append(f"{choice.source or 'trees'}: {size} -> {choice}")
+        lines.append(_heading(forest, choice))
         lines += [
             f"  {name:<26} {seconds * 1e3:10.3f} ms predicted"
             for name, seconds in sorted(choice.costs.items(), key=lambda item: item[1])
@@ -233,6 +235,23 @@ def show_plan(plan: Plan) -> str:
         lines += [f"  {name:<26}  refused: {reason}" for name, reason in choice.refusals.items()]
         lines += [f"  {remark}" for remark in choice.remarks]
     return "\n".join(lines) or "No trees, so nothing to choose."
+
+
+def _heading(forest: Forest, choice: Choice) -> str:
+    size = ", ".join(
+        f"{count} {what}" if what != "depth" else f"depth {count}"
+        for what, count in _size(forest).items()
+    )
+    return f"{choice.source or 'trees'}: {size} -> {choice}"
+
+
+def _show_html(forest: Forest, choice: Choice) -> str:
+    """Return a forest's strategies as a table, cheapest first."""
+    costs = sorted(choice.costs.items(), key=lambda item: item[1])
+    rows = [(name, f"{seconds * 1e3:,.3f}", "") for name, seconds in costs]
+    rows += [(name, "refused", reason) for name, reason in choice.refusals.items()]
+    head = ("strategy", "ms predicted", "")
+    return html_table(_heading(forest, choice), head, rows, "; ".join(choice.remarks))
 
 
 def _size(forest: Forest) -> dict[str, int]:

@@ -38,7 +38,7 @@ from hbconv.lower import lower
 from hbconv.optimize.program_cost import source_seconds
 from hbconv.target import Target
 
-__all__ = ["KINDS", "Box", "Cluster", "Scene", "kind_of", "make_scene"]
+__all__ = ["KINDS", "Box", "Cluster", "Scene", "asked_methods", "kind_of", "make_scene"]
 
 MOST_SEGMENTS = 2
 """Parts of a step's path that are written, the last ones."""
@@ -100,11 +100,15 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Scene:
-    """Boxes, the clusters that hold them, and lines between boxes as pairs of positions."""
+    """Boxes, the clusters that hold them, and lines between boxes as pairs of positions.
+
+    Shares of the time are those of ``methods``.
+    """
 
     boxes: tuple[Box, ...]
     clusters: tuple[Cluster, ...]
     lines: tuple[tuple[int, int], ...]
+    methods: tuple[str, ...] = ()
 
     @property
     def ways(self) -> int:
@@ -116,7 +120,18 @@ class Scene:
         return len(self.boxes) + passed
 
 
-def make_scene(graph: Graph, target: Target, remarks: Mapping[Node, str] | None = None) -> Scene:
+def asked_methods(graph: Graph) -> tuple[str, ...]:
+    """Return what most calls ask for: predict and predict_proba, else the first method."""
+    found = tuple(name for name in ("predict", "predict_proba") if name in graph.outputs)
+    return found or tuple(graph.outputs)[:1]
+
+
+def make_scene(
+    graph: Graph,
+    target: Target,
+    remarks: Mapping[Node, str] | None = None,
+    methods: Sequence[str] = (),
+) -> Scene:
     """Fold the equal members of a graph, and gather what is left by step.
 
     Nodes that compute nothing (``Together``) are left out.
@@ -128,7 +143,10 @@ def make_scene(graph: Graph, target: Target, remarks: Mapping[Node, str] | None 
         For the predicted shares of the time.
     remarks : mapping of Node to str, optional
         More facts, such as the rules that made a node.
+    methods : sequence of str
+        What the shares of the time are of, by default ``asked_methods``.
     """
+    methods = tuple(methods) or asked_methods(graph)
     nodes = [node for node in graph.nodes() if not isinstance(node, Together)]
     place = {node: i for i, node in enumerate(nodes)}
     inputs = {i: [place[_skip_together(n)] for n in _read(node)] for i, node in enumerate(nodes)}
@@ -136,11 +154,12 @@ def make_scene(graph: Graph, target: Target, remarks: Mapping[Node, str] | None 
     names = {i: ", ".join(n for n, j in answers.items() if i == j) for i in answers.values()}
     classes = fold(nodes, inputs, names)
     box_of = {i: b for b, members in enumerate(classes) for i in members}
-    shares = predicted_shares(graph, nodes, target)
+    shares = predicted_shares(graph.only(*methods), nodes, target)
     boxes = [_box([nodes[i] for i in c], sum(shares[i] for i in c), remarks or {}) for c in classes]
     lines = {(box_of[n], box_of[i]): None for i, sources in inputs.items() for n in sources}
     clusters = _gather(nodes, classes, list(lines))
-    return _with_answers(boxes, clusters, list(lines), {n: box_of[i] for n, i in answers.items()})
+    found = {name: box_of[i] for name, i in answers.items()}
+    return replace(_with_answers(boxes, clusters, list(lines), found), methods=methods)
 
 
 def _skip_together(node: Node) -> Node:
@@ -338,7 +357,7 @@ def _look(node: Node) -> tuple[Any, ...]:
 
 
 def predicted_shares(graph: Graph, nodes: Sequence[Node], target: Target) -> tuple[float, ...]:
-    """Return the share of each node in the predicted time of all outputs together.
+    """Return the share of each node in the predicted time of a graph's outputs together.
 
     The graph is lowered with the position of each node in place of its step, which operators carry
     on. Zeros mean that a graph has no predicted time, such as one that a backend refuses.

@@ -40,7 +40,6 @@ ROUND = ("input", "output")
 LEGEND_LINE = 19.0
 LEAST_WIDTH = 330.0
 """Width that the legend may take under a narrow picture: that of a telephone."""
-SHADES = "shade and %: share of the predicted time of the program"
 
 
 def write_svg(scene: Scene, title: str) -> str:
@@ -184,8 +183,9 @@ def _legend(scene: Scene, most: float) -> tuple[str, Size]:
         widest = max(widest, x - 14)
     if any(map(written_share, scene.boxes)):
         y += LEGEND_LINE
-        parts.append(_label(0, y + 9.5, SHADES, DETAIL, GREY))
-        widest = max(widest, width_of(SHADES, DETAIL))
+        shades = f"shade and %: share of the predicted time of {', '.join(scene.methods)}"
+        parts.append(_label(0, y + 9.5, shades, DETAIL, GREY))
+        widest = max(widest, width_of(shades, DETAIL))
     return "".join(parts), Size(widest, y + LEGEND_LINE)
 
 

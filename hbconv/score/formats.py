@@ -104,7 +104,8 @@ def blocks(
     ----------
     shard : Shard
     schema : pyarrow.Schema
-        The columns that the file itself holds; of CSV and JSON, with the types they are read as.
+        The columns that the file itself holds, by their new names; of CSV and JSON, with the types
+        they are read as.
     rows : int
     unfit : callable, optional
         Asked what to do with a CSV row of too many or too few values: "skip" or "error".
@@ -114,15 +115,19 @@ def blocks(
     InputError
         Not all rows of the file can be read.
     """
+    import pyarrow as pa
+
+    held = pa.schema([field.with_name(shard.stored_name(field.name)) for field in schema])
     if shard.kind == "csv":
-        batches = csv_blocks(shard, schema, unfit)
+        batches = csv_blocks(shard, held, unfit)
     elif shard.kind == "json":
-        batches = json_blocks(shard, schema)
+        batches = json_blocks(shard, held)
     else:
         batches = _sound(
-            shard, (_ipc_blocks if shard.kind == "ipc" else _parquet_blocks)(shard, schema, rows)
+            shard, (_ipc_blocks if shard.kind == "ipc" else _parquet_blocks)(shard, held, rows)
         )
     for block in batches:
+        block = block.rename_columns([shard.renames.get(n, n) for n in block.schema.names])
         for start in range(0, block.num_rows, rows):
             yield block.slice(start, rows)
 

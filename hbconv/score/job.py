@@ -7,7 +7,7 @@ model refuses, the refused rows are found, and the others are scored.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from hbconv.engines.scorer import Scorer
-from hbconv.errors import BackendError, InputError, OptionError, StoreError
+from hbconv.errors import InputError
+from hbconv.score.answers import FAULTS, REFUSALS, BatchAnswers, JointAnswers, RefusedBatch
 from hbconv.score.concurrency import DevicePool, parse_devices, read_ahead, write_behind
 from hbconv.score.formats import split_row_groups
 from hbconv.score.outputs import json_line, table_writer
@@ -28,13 +29,14 @@ __all__ = ["ScoreJob", "answering_for"]
 
 @dataclass(frozen=True)
 class ScoreJob:
-    """A model, the table that it scores, and how.
+    """Models, the table that they score, and how.
 
     Each file can be scored by itself, so several processes may share the files of a job.
 
     Parameters
     ----------
-    scorer : Scorer
+    scorers : dict of Scorer
+        By the names of the models, ``FIRST`` among them.
     table : ShardTable
     batch_rows : int
         Rows held in memory at a time.
@@ -44,11 +46,16 @@ class ScoreJob:
         Answers files, in the order of their rows.
     """
 
-    scorer: Scorer
+    scorers: Mapping[str, Scorer]
     table: ShardTable
     batch_rows: int
     advance: Callable[[int], None]
     answering: InProcess | OnDevices
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """What is called of the models."""
+        return tuple(dict.fromkeys(m for scorer in self.scorers.values() for m in scorer.methods))
 
     @cached_property
     def schema(self) -> Any:
@@ -133,93 +140,15 @@ def _cast(batch: Any, schema: Any) -> Any:
 
 
 Unfit = Callable[[Any], str] | None
-Load = Callable[[argparse.Namespace], Any]
-"""Reads the model that options name, for their device."""
-
-
-@dataclass(frozen=True)
-class RefusedBatch:
-    """A batch with rows that the model refuses, and what it says of the first."""
-
-    batch: Any
-    error: Exception
-
-    @property
-    def num_rows(self) -> int:
-        """Rows of the batch."""
-        return int(self.batch.num_rows)
-
-
-@dataclass(frozen=True)
-class BatchAnswers:
-    """Answers of a model to batches of a table, or that it refuses one.
-
-    Parameters
-    ----------
-    scorer : Scorer
-    schema : pyarrow.Schema
-        Of the table.
-    """
-
-    scorer: Scorer
-    schema: Any
-
-    def __call__(self, batch: Any) -> Any:
-        """Answer a batch; text in columns that the model reads as numbers is read as such.
-
-        A single word in a CSV file makes text of all numbers in its column.
-        """
-        try:
-            return self.scorer(batch)
-        # Faults are ValueErrors too, so they are let through before refusals are caught.
-        except FAULTS:
-            raise
-        except REFUSALS as error:
-            return self._again(batch, error)
-
-    def _again(self, batch: Any, error: Exception) -> Any:
-        if not self._numbers:
-            return RefusedBatch(batch, error)
-        try:
-            return self.scorer(self._with_numbers(batch))
-        except FAULTS:
-            raise
-        except REFUSALS as second:
-            return RefusedBatch(batch, second)
-
-    @cached_property
-    def _numbers(self) -> tuple[str, ...]:
-        """Columns of text that the model reads as numbers."""
-        import pyarrow as pa
-
-        model = self.scorer.model
-        places = model.reads.asked if model.schema.named else range(len(model.schema.columns))
-        return tuple(
-            name
-            for name, i in zip(self.scorer.needed(self.schema.names), places, strict=False)
-            if model.schema.dtypes[i] != "string" and self.schema.field(name).type == pa.string()
-        )
-
-    def _with_numbers(self, batch: Any) -> Any:
-        import pyarrow as pa
-
-        for name in self._numbers:
-            place = batch.schema.get_field_index(name)
-            column = batch.column(name)
-            try:
-                numbers = column.cast(pa.float64())
-            except pa.ArrowInvalid as error:
-                words = f", and holds the text {column[0].as_py()!r}" if len(column) == 1 else ""
-                raise InputError(f"Column {name!r} must be numbers{words}.") from error
-            batch = batch.set_column(place, name, numbers)
-        return batch
+Load = Callable[[argparse.Namespace], Mapping[str, Scorer]]
+"""Reads the models that options name, for their device."""
 
 
 @dataclass(frozen=True)
 class InProcess:
     """Answers here."""
 
-    answer: BatchAnswers
+    answer: JointAnswers
 
     @contextmanager
     def read(
@@ -268,48 +197,40 @@ class OnDevices:
 class DeviceAnswers:
     """What a process of a device does: answer a batch, or read some row groups and answer them."""
 
-    answer: BatchAnswers
+    answer: JointAnswers
+    table: ShardTable
     rows: int
 
     def __call__(self, asked: Any) -> Any:
         """Answer a batch, or return the answers to the batches of a Shard."""
         if not isinstance(asked, Shard):
             return self.answer(asked)
-        table = ShardTable((asked,), self.answer.schema)
-        return [self.answer(batch) for batch in table.batches(asked, self.rows)]
+        return [self.answer(batch) for batch in self.table.batches(asked, self.rows)]
 
 
 @contextmanager
 def answering_for(
-    options: argparse.Namespace, load: Load, scorer: Scorer, schema: Any
+    options: argparse.Namespace, load: Load, scorers: Mapping[str, Scorer], table: ShardTable
 ) -> Iterator[InProcess | OnDevices]:
     """Yield what answers batches: the processes of ``--devices``, or this one."""
     if not options.devices:
-        yield InProcess(BatchAnswers(scorer, schema))
+        yield InProcess(_join(scorers, table))
         return
-    make = partial(for_device, options, load, scorer.methods, scorer.keep, schema)
+    make = partial(for_device, options, load, ShardTable((), table.schema))
     with DevicePool(make, parse_devices(options.devices)) as pool:
         yield OnDevices(pool)
 
 
 def for_device(
-    options: argparse.Namespace,
-    load: Load,
-    methods: tuple[str, ...],
-    keep: tuple[str, ...],
-    schema: Any,
-    device: str,
+    options: argparse.Namespace, load: Load, table: ShardTable, device: str
 ) -> DeviceAnswers:
-    """Load the model in the process of a device."""
-    of_device = argparse.Namespace(**(vars(options) | {"device": device}))
-    scorer = Scorer(load(of_device), methods, keep)
-    return DeviceAnswers(BatchAnswers(scorer, schema), options.batch_rows)
+    """Load the models in the process of a device."""
+    scorers = load(argparse.Namespace(**(vars(options) | {"device": device})))
+    return DeviceAnswers(_join(scorers, table), table, options.batch_rows)
 
 
-FAULTS = (BackendError, OptionError, StoreError)
-"""What is wrong with a run as a whole, whatever its rows; each is a ValueError too."""
-REFUSALS = (ValueError, TypeError)
-"""What a model raises for rows that it refuses, but for the faults."""
+def _join(scorers: Mapping[str, Scorer], table: ShardTable) -> JointAnswers:
+    return JointAnswers({n: BatchAnswers(s, table.schema) for n, s in scorers.items()})
 
 
 @dataclass

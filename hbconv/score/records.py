@@ -17,6 +17,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NoReturn
 
 import numpy as np
@@ -38,11 +39,7 @@ BLOCK_BYTES = 4 << 20
 """Bytes of text that are parsed at a time."""
 RECORD_BYTES = 16 << 20
 """Bytes that a record may have. A quote that nobody closes takes no more memory than this."""
-QUOTED = re.compile(rb'"(?<![^,\r\n]")[^"]*+(?:""[^"]*+)*+("|\Z)')
-"""A field in quotes. A quote opens one at the start of a field alone, as in pandas and pyarrow."""
 QUOTE = ord('"')
-BEFORE_FIELDS = np.frombuffer(b',\r\n"', np.uint8)
-"""What precedes a quote that opens a field, or that is the second of two within one."""
 KEY = re.compile(rb'"((?:[^"\\]|\\.)*)"[ \t]*:')
 """A name in a line of JSON."""
 BLANK = {"csv": b"\r\n", "json": b" \t\r\n"}
@@ -93,7 +90,7 @@ def read_records(shard: Any) -> Iterator[Block]:
         The text is of another encoding, or it cannot be decompressed. Or it ends inside a quote, or
         a record exceeds ``RECORD_BYTES``. The message names the row, and the column if it is known.
     """
-    cutter = _Cutter(shard.name, shard.kind)
+    cutter = _Cutter(shard.name, shard.kind, shard.separator)
     for data in _decode(shard, cutter):
         block = cutter.take(data)
         if block.count:
@@ -115,7 +112,7 @@ class _Cutter:
 
     Parameters
     ----------
-    name, kind : str
+    name, kind, separator : str
         Of the file.
     done : int
         Records that were handed on.
@@ -127,6 +124,7 @@ class _Cutter:
 
     name: str
     kind: str
+    separator: str = ","
     done: int = 0
     rest: bytes = b""
     head: bytes = b""
@@ -135,7 +133,8 @@ class _Cutter:
         """Return the records that end in some more text."""
         text = self.rest + data
         # To count apart from the parser costs 2 ms of the processor for a megabyte of CSV.
-        ends = _csv_ends(text) if self.kind == "csv" else _line_ends(text)
+        comma = self.separator.encode()
+        ends = _csv_ends(text, comma) if self.kind == "csv" else _line_ends(text)
         cut = int(ends[-1]) + 1 if ends.size else 0
         # A size counts the end of its line, so that of an empty line is 1.
         sizes = np.diff(ends, prepend=-1)
@@ -152,7 +151,8 @@ class _Cutter:
         """Return where a quote opens in the rest that is not closed in it, or None."""
         if self.kind != "csv":
             return None
-        return next((q.start() for q in QUOTED.finditer(self.rest) if not q[1]), None)
+        fields = _quoted(self.separator.encode()).finditer(self.rest)
+        return next((field.start() for field in fields if not field[1]), None)
 
     def error(self, reason: str) -> InputError:
         """Return an error about the record that is begun, and the column that it has reached."""
@@ -176,8 +176,9 @@ class _Cutter:
             keys = KEY.findall(self.rest)
             return f", column {keys[-1].decode(errors='replace')!r}" if keys else ""
         text = io.StringIO(self.head.decode(errors="replace"), newline="")
-        names = next(filter(None, csv.reader(text)), [])
-        place = _mask_quotes(self.rest).count(b",")
+        names = next(filter(None, csv.reader(text, delimiter=self.separator)), [])
+        comma = self.separator.encode()
+        place = _mask_quotes(self.rest, comma).count(comma)
         return f", column {names[place]!r}" if place < len(names) else ""
 
 
@@ -185,7 +186,16 @@ def _line_ends(text: bytes) -> Any:
     return np.flatnonzero(np.frombuffer(text, np.uint8) == 10)
 
 
-def _csv_ends(text: bytes) -> Any:
+@cache
+def _quoted(comma: bytes) -> re.Pattern[bytes]:
+    """Return the expression of a field in quotes, where fields are separated by a letter.
+
+    A quote opens one at the start of a field alone, as in pandas and pyarrow.
+    """
+    return re.compile(rb'"(?<![^' + re.escape(comma) + rb'\r\n]")[^"]*+(?:""[^"]*+)*+("|\Z)')
+
+
+def _csv_ends(text: bytes, comma: bytes) -> Any:
     """Return the places where lines end outside quotes.
 
     1. Where each second quote opens a field, an even number of quotes precedes such an end.
@@ -195,21 +205,23 @@ def _csv_ends(text: bytes) -> Any:
     letters = np.frombuffer(text, np.uint8)
     quotes = np.flatnonzero(letters == QUOTE)
     opening = quotes[::2]
-    if not np.isin(letters[opening[opening > 0] - 1], BEFORE_FIELDS).all():  # 2.
-        return _csv_ends(_mask_quotes(text).replace(b'"', b"_"))
+    # What precedes a quote that opens a field, or that is the second of two within one.
+    before = np.frombuffer(comma + b'\r\n"', np.uint8)
+    if not np.isin(letters[opening[opening > 0] - 1], before).all():  # 2.
+        return _csv_ends(_mask_quotes(text, comma).replace(b'"', b"_"), comma)
     ends = _line_ends(text)
     if b"\r" in text:
         ends = np.flatnonzero((letters == 10) | (letters == 13))
     return ends[np.searchsorted(quotes, ends) % 2 == 0]  # 1.
 
 
-def _mask_quotes(text: bytes) -> bytes:
+def _mask_quotes(text: bytes, comma: bytes) -> bytes:
     r"""Write quotes for all that is in quotes.
 
-    >>> _mask_quotes(b'1,"a,""b\n",5" of,"c').replace(b'"', b'#')
+    >>> _mask_quotes(b'1,"a,""b\n",5" of,"c', b",").replace(b'"', b'#')
     b'1,########,5# of,##'
     """
-    return QUOTED.sub(lambda field: b'"' * len(field[0]), text)
+    return _quoted(comma).sub(lambda field: b'"' * len(field[0]), text)
 
 
 def _decode(shard: Any, cutter: _Cutter) -> Iterator[bytes]:
@@ -270,7 +282,7 @@ Unfit = Callable[[Any], str] | None
 def csv_schema(shard: Any) -> Any:
     """Return names and types of the columns of a file's first block, or None if it has no lines."""
     block = next(read_records(shard), None)
-    return None if block is None else _table(block, None, {}, lambda _: "skip").schema
+    return None if block is None else _table(shard, block, None, {}, lambda _: "skip").schema
 
 
 def csv_blocks(shard: Any, schema: Any, unfit: Unfit) -> Iterator[Any]:
@@ -289,7 +301,7 @@ def csv_blocks(shard: Any, schema: Any, unfit: Unfit) -> Iterator[Any]:
     InputError
         The file ends inside a row, or is no text; or rows are lost.
     """
-    names = [name for name in shard.schema.names if name not in shard.keys]
+    names = [shard.stored_name(name) for name in shard.schema.names if name not in shard.keys]
     columns = {
         "column_types": schema,
         "include_columns": schema.names,
@@ -298,12 +310,12 @@ def csv_blocks(shard: Any, schema: Any, unfit: Unfit) -> Iterator[Any]:
     }
     for block in read_records(shard):
         uneven = _Uneven(shard.name, block, unfit)
-        table = _table(block, names, columns, unfit and uneven)
+        table = _table(shard, block, names, columns, unfit and uneven)
         uneven.require_all(table.num_rows)
         yield from table.to_batches()
 
 
-def _table(block: Block, names: Any, columns: dict[str, Any], unfit: Unfit) -> Any:
+def _table(shard: Any, block: Block, names: Any, columns: dict[str, Any], unfit: Unfit) -> Any:
     import pyarrow as pa
     from pyarrow import csv
 
@@ -316,7 +328,9 @@ def _table(block: Block, names: Any, columns: dict[str, Any], unfit: Unfit) -> A
     return csv.read_csv(
         pa.BufferReader(block.text),
         read_options=options,
-        parse_options=csv.ParseOptions(newlines_in_values=True, invalid_row_handler=unfit),
+        parse_options=csv.ParseOptions(
+            delimiter=shard.separator, newlines_in_values=True, invalid_row_handler=unfit
+        ),
         convert_options=csv.ConvertOptions(**columns),
     )
 

@@ -11,8 +11,9 @@ import hashlib
 import os
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from shlex import quote as quote_word
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -47,8 +48,13 @@ class Shard:
         Its path there.
     encoding : str
         Of its text, as Python names it.
+    separator : str
+        Between the values of a CSV row.
+    renames : dict of str
+        New names of columns by those that the file holds.
     schema : pyarrow.Schema, optional
-        Names and types of its columns, those of ``keys`` last. None until the file was looked at.
+        New names and types of its columns, those of ``keys`` last. None until the file was looked
+        at.
     keys : dict of pyarrow.Scalar
         Columns that the names of its folders tell (``year=2024``).
     rows : int, optional
@@ -62,6 +68,8 @@ class Shard:
     system: Any
     path: str
     encoding: str = UTF8
+    separator: str = ","
+    renames: dict[str, str] = field(default_factory=dict)
     schema: Any = None
     keys: dict[str, Any] = field(default_factory=dict)
     rows: int | None = None
@@ -71,6 +79,10 @@ class Shard:
     def is_local(self) -> bool:
         """Whether it is on this machine."""
         return bool(self.system.type_name == "local")
+
+    def stored_name(self, name: str) -> str:
+        """Return the name that a column has in the file."""
+        return next((old for old, new in self.renames.items() if new == name), name)
 
     def open(self) -> Any:
         """Open the file for reading from any place in it."""
@@ -91,21 +103,19 @@ class Shard:
             return {"sha256": hashlib.file_digest(source, "sha256").hexdigest()}
 
 
-def find_shards(
-    places: Sequence[str], kind: str | None = None, encoding: str = UTF8
-) -> tuple[Shard, ...]:
+def find_shards(places: Sequence[str], kind: str | None = None, **form: Any) -> tuple[Shard, ...]:
     """Find the files of each input, in the order of their names.
 
     A folder's files are those below it whose name begins with neither ``.`` nor ``_``.
 
     Parameters
     ----------
-    given : sequence of str
+    places : sequence of str
         Files, folders, patterns (``*``, ``?``, ``[...]``, and ``**`` for folders), or URLs.
     kind : str, optional
         Format of files whose suffix shows none.
-    encoding : str
-        Of the text of CSV and JSON lines files.
+    **form
+        How the files are read: ``encoding``, ``separator`` and ``renames`` of `Shard`.
 
     Raises
     ------
@@ -120,7 +130,7 @@ def find_shards(
         raise MissingPackageError(
             "Reading tables needs pyarrow. Install with: pip install 'hbconv[score]'"
         ) from error
-    return tuple(shard for place in places for shard in _shards(place, kind, encoding))
+    return tuple(shard for place in places for shard in _shards(place, kind, form))
 
 
 def as_path(place: str) -> str:
@@ -187,7 +197,7 @@ def _open_by_fsspec(place: str) -> tuple[Any, str]:
     return fs.PyFileSystem(fs.FSSpecHandler(system)), path
 
 
-def _shards(place: str, kind: str | None, encoding: str) -> list[Shard]:
+def _shards(place: str, kind: str | None, form: Mapping[str, Any]) -> list[Shard]:
     system, path = open_file_system(place)
     root, paths = _files(place, system, path)
     shards = []
@@ -200,7 +210,7 @@ def _shards(place: str, kind: str | None, encoding: str) -> list[Shard]:
                 "'in/*.parquet'."
             )
         name = posixpath.relpath(file, root) if root else file
-        shards.append(look_at(Shard(name, kind_of_file, system, file, encoding)))
+        shards.append(look_at(Shard(name, kind_of_file, system, file, **form)))
     return shards
 
 
@@ -260,7 +270,7 @@ def look_at(shard: Shard) -> Shard:
     Raises
     ------
     InputError
-        It is damaged, or empty.
+        It is damaged or empty, or lacks a column that is to be renamed.
     """
     import pyarrow as pa
 
@@ -268,8 +278,39 @@ def look_at(shard: Shard) -> Shard:
         held, rows = file_schema(shard)
         by_folder = folder_keys(posixpath.dirname(shard.name))
         keys = {key: value for key, value in by_folder.items() if key not in held.names}
-    fields = [pa.field(key, value.type) for key, value in keys.items()]
-    return replace(shard, schema=pa.schema([*held, *fields]), keys=keys, rows=rows)
+    fields = [*held, *(pa.field(key, value.type) for key, value in keys.items())]
+    names = [field.name for field in fields]
+    for old, new in shard.renames.items():
+        if old not in names:
+            more = hint(shard, [old], names)
+            raise InputError(f"--rename {new}={old}: {shard.name} has no column {old!r}.{more}")
+    new_names = [shard.renames.get(name, name) for name in names]
+    return replace(
+        shard,
+        schema=pa.schema([f.with_name(n) for f, n in zip(fields, new_names, strict=True)]),
+        keys={shard.renames.get(key, key): value for key, value in keys.items()},
+        rows=rows,
+    )
+
+
+SEPARATORS = (";", "\t", "|")
+"""What separates values where a header without commas holds it."""
+
+
+def hint(shard: Shard, missing: Sequence[str], present: Sequence[str]) -> str:
+    """Return what may be wrong where columns are missing: letter case, or the separator."""
+    lower = {name.lower(): name for name in present}
+    pairs = [f"{name}={lower[name.lower()]}" for name in missing if name.lower() in lower]
+    # A name may hold the end of a line, which would forge one.
+    cased = [pair for pair in pairs if pair.isprintable()]
+    if cased:
+        renames = " ".join(f"--rename {quote_word(pair)}" for pair in cased[:3])
+        return f" They differ by letter case: hbconv score {renames}."
+    found = [s for s in SEPARATORS if shard.kind == "csv" and len(present) == 1 and s in present[0]]
+    if found:
+        letter = {"\t": "tab"}.get(found[0], f"'{found[0]}'")
+        return f" Its header looks separated by {found[0]!r}: hbconv score --separator {letter}."
+    return ""
 
 
 def folder_keys(folder: str) -> dict[str, Any]:

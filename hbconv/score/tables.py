@@ -17,7 +17,7 @@ from typing import Any
 from hbconv.errors import InputError, shown
 from hbconv.score.formats import blocks, reading
 from hbconv.score.records import json_blocks, lines_of, without_times
-from hbconv.score.shards import Shard, find_shards
+from hbconv.score.shards import Shard, find_shards, hint
 
 __all__ = ["ShardTable", "open_table", "read_all"]
 
@@ -193,7 +193,9 @@ def _require_columns(shard: Shard, columns: Sequence[str]) -> None:
     missing = [column for column in columns if column not in present]
     if missing:
         has = f"It has: {_quote(present)}." if present else "It has none."
-        raise InputError(f"{name} lacks the columns {_quote(missing)}. {has}")
+        raise InputError(
+            f"{name} lacks the columns {_quote(missing)}. {has}{hint(shard, missing, present)}"
+        )
     twice = [column for column in columns if present.count(column) > 1]
     if twice:
         raise InputError(
@@ -272,9 +274,11 @@ def json_schema(shard: Shard, columns: Sequence[str]) -> Any:
     types = {name: pa.null() for name in columns}
     with reading(shard.name, shard.kind):
         for block in json_blocks(shard):
-            for name in types.keys() & set(block.schema.names):
-                kind = without_times(block.schema.field(name).type)
-                types[name] = _both(name, types[name], kind)
+            for name, before in types.items():
+                place = block.schema.get_field_index(shard.stored_name(name))
+                if place >= 0:
+                    kind = without_times(block.schema.field(place).type)
+                    types[name] = _both(name, before, kind)
     return pa.schema([(name, types[name]) for name in columns])
 
 
@@ -356,7 +360,7 @@ def require_digits(shard: Shard, schema: Any) -> None:
 
 def _require_line(shard: Shard, schema: Any, row: int, values: dict[str, Any]) -> None:
     for field in schema:
-        lost = next(_lost(values.get(field.name), field.type), None)
+        lost = next(_lost(values.get(shard.stored_name(field.name)), field.type), None)
         if lost is not None:
             raise InputError(
                 f"{shard.name}, row {row:,}: column {field.name!r} holds the whole number {lost}, "

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.errors import OptionError
+from hbconv.markup import html_table
 from hbconv.model import Model
 from hbconv.names import abridge
 from hbconv.runtime.inputs.read import read_table
@@ -23,6 +24,10 @@ TOLERANCE = {"float16": 1e-2, "float32": 1e-4, "float64": 1e-10}
 It is relative to values above one. A source model rounds float32 rows after each step; a fused
 model rounds them less often.
 """
+
+
+HEAD = ("method", "values", "absolute", "relative", "ulp", "flipped", "")
+"""Heads of the columns of a table of differences."""
 
 
 @dataclass(frozen=True)
@@ -56,19 +61,29 @@ class Difference:
     tolerance: float
     within: bool
 
-    def __str__(self) -> str:
-        verdict = (
-            "equal"
-            if self.within and not self.absolute
-            else "within tolerance"
-            if self.within
-            else "DIFFERENT"
-        )
-        ulp = f"{self.ulp:.1f}" if self.ulp < 1e4 else f"{self.ulp:.3g}"
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """What a table shows, under ``HEAD``."""
+        if not self.within:
+            verdict = "DIFFERENT"
+        else:
+            verdict = "within tolerance" if self.absolute else "equal"
         return (
-            f"{self.method:<20} {self.values:>10,} values  largest difference {self.absolute:.2e} "
-            f"absolute, {self.relative:.2e} relative,"
-            f" {ulp} ulp  {self.flipped} flipped  {verdict}"
+            self.method,
+            f"{self.values:,}",
+            f"{self.absolute:.2e}",
+            f"{self.relative:.2e}",
+            f"{self.ulp:.1f}" if self.ulp < 1e4 else f"{self.ulp:.3g}",
+            str(self.flipped),
+            verdict,
+        )
+
+    def __str__(self) -> str:
+        method, values, absolute, relative, ulp, flipped, verdict = self.cells
+        return (
+            f"{method:<20} {values:>10} values  largest difference {absolute} "
+            f"absolute, {relative} relative,"
+            f" {ulp} ulp  {flipped} flipped  {verdict}"
         )
 
 
@@ -116,6 +131,10 @@ class Report:
 
     def __repr__(self) -> str:
         return abridge(str(self))
+
+    def _repr_html_(self) -> str:
+        title, *_, verdict = str(self).splitlines()
+        return html_table(title, HEAD, (d.cells for d in self.differences), verdict)
 
 
 def verify(estimator: Any, model: Model, X: Any) -> Report:  # noqa: N803

@@ -34,6 +34,7 @@ LAYERS = (
         "array",
         "cache",
         "files",
+        "markup",
         "model_formats",
         "names",
     },

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from hbconv.containers import show
@@ -100,13 +102,23 @@ class Explanation:
         """The stages that all methods share."""
         return next(iter(self.methods.values())).planned
 
-    def to_svg(self, stage: str = "optimized") -> str:
+    def to_svg(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        stage: str = "optimized",
+        methods: Sequence[str] = (),
+    ) -> str:
         """Draw the graph: steps as frames, kinds of nodes in colours, predicted times as shades.
 
         Parameters
         ----------
+        path : path, optional
+            File to write the picture to.
         stage : {"optimized", "parsed"}
             The graph that is compiled, or the one that was read.
+        methods : sequence of str
+            What the shares of the time are of; by default predict and predict_proba.
 
         Returns
         -------
@@ -116,9 +128,12 @@ class Explanation:
         Raises
         ------
         OptionError
-            There is no picture of that stage.
+            There is no picture of that stage, or the model has no such method.
         """
-        return draw_graph(self.planned, stage, self.applied)
+        picture = draw_graph(self.planned, stage, self.applied, methods)
+        if path is not None:
+            Path(path).write_text(picture, encoding="utf-8")
+        return picture
 
     def to_html(self) -> str:
         """Write a page on the model: both graphs, rewrites, plan and kernels; it loads nothing."""

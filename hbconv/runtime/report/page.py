@@ -25,6 +25,7 @@ from hbconv.backends import find_backend
 from hbconv.backends.base import DeviceReport, KernelReport
 from hbconv.containers import Node
 from hbconv.cost_model import CLOCK, OperatorCost, predict
+from hbconv.markup import cut_name, shown, shown_lines
 from hbconv.names import unknown
 from hbconv.optimize.plan import Choice
 from hbconv.optimize.program_cost import tree_seconds
@@ -207,21 +208,31 @@ STAGES = ("optimized", "parsed")
 """Stages that have a picture."""
 
 
-def draw_graph(planned: Planned, stage: str = "optimized", applied: Sequence[Applied] = ()) -> str:
+def draw_graph(
+    planned: Planned,
+    stage: str = "optimized",
+    applied: Sequence[Applied] = (),
+    methods: Sequence[str] = (),
+) -> str:
     """Return the picture of a graph, as SVG.
 
     Raises
     ------
     OptionError
-        There is no picture of that stage.
+        There is no picture of that stage, or the graph has no such method.
     """
     if stage not in STAGES:
         raise unknown("stage", stage, STAGES)
+    for method in methods:
+        if method not in planned.graph.outputs:
+            raise unknown("method", method, planned.graph.outputs)
     title = f"{planned.parsed.traits.estimator or 'graph'}, {stage}"
-    return write_svg(scene_of(planned, stage, applied), title)
+    return write_svg(scene_of(planned, stage, applied, methods), title)
 
 
-def scene_of(planned: Planned, stage: str, applied: Sequence[Applied] = ()) -> Scene:
+def scene_of(
+    planned: Planned, stage: str, applied: Sequence[Applied] = (), methods: Sequence[str] = ()
+) -> Scene:
     """Return what a picture shows; boxes tell the rules that made or replaced their nodes."""
     parsed = stage == "parsed"
     remarks: dict[Node, str] = {}
@@ -229,7 +240,7 @@ def scene_of(planned: Planned, stage: str, applied: Sequence[Applied] = ()) -> S
         for before, after in rewrite.replacements.items():
             node = before if parsed else after
             remarks[node] = f"{'replaced' if parsed else 'made'} by {rewrite.rule.name}"
-    return make_scene(planned.typed if parsed else planned.graph, planned.target, remarks)
+    return make_scene(planned.typed if parsed else planned.graph, planned.target, remarks, methods)
 
 
 def embed(facts: str, picture: str) -> str:
@@ -301,36 +312,3 @@ class MethodKernel:
             "GHz: counted work at the prices measured on one machine"
         )
         return "\n".join([title, "-" * len(title), str(self.report), basis, *shown, *others])
-
-
-MOST_LETTERS = 2000
-"""Letters of one name or sentence on a page; a file may hold one of a gigabyte."""
-
-
-def cut_name(text: str, most: int = MOST_LETTERS) -> str:
-    r"""Return the beginning of a text, without control characters.
-
-    Examples
-    --------
-    >>> cut_name("age\x1b[2J" + "!" * 9, 8)
-    'age[2J!…'
-    """
-    # Controls could reorder the text of a page, or end it for some readers.
-    begin = "".join(c for c in text[:most] if c.isprintable() or c in "\n\t")
-    return begin if len(text) <= most else f"{begin}…"
-
-
-def shown(text: str) -> str:
-    """Return the beginning of a text as HTML holds it.
-
-    Examples
-    --------
-    >>> shown("<b>")
-    '&lt;b&gt;'
-    """
-    return escape(cut_name(text))
-
-
-def shown_lines(text: str) -> str:
-    """Return a text as HTML holds it, of each line the beginning."""
-    return "\n".join(map(shown, text.split("\n")))

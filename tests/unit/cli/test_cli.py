@@ -467,6 +467,7 @@ def test_model_files_of_catboost_answer_as_the_estimator(capsys, tmp_path, kind,
             run(
                 capsys,
                 "convert",
+                "--force",
                 tmp_path / name,
                 "--backend",
                 "reference",

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from pictured import MODELS, X, converted
 from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -44,6 +45,16 @@ def test_the_shares_are_of_the_whole(name):
     shares = [box.share for box in scene(name).boxes]
     assert min(shares) >= 0
     assert abs(sum(shares) - 1) < 1e-9
+
+
+def test_contributions_have_no_share_where_nobody_asks():
+    """On a forest they would take the most of it."""
+    forest = RandomForestClassifier(4, random_state=0).fit(X, X[:, 0] > 0)
+    model = hbconv.convert(forest, backend="reference")
+    boxes = make_scene(model.graph, model.target).boxes
+    assert {box.title: box.share for box in boxes}["tree contributions"] == 0
+    asked = make_scene(model.graph, model.target, methods=["contributions"])
+    assert {box.title: box.share for box in asked.boxes}["tree contributions"] > 0.1
 
 
 def test_heads_of_one_shape_are_drawn_once():

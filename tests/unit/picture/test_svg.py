@@ -69,7 +69,7 @@ def test_lines_go_down_from_box_to_box_around_other_boxes(name, stage):
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("stage", STAGES)
 def test_the_picture_is_plain_markup(name, stage):
-    picture = converted(name).explain().to_svg(stage)
+    picture = converted(name).explain().to_svg(stage=stage)
     root = ET.fromstring(picture)
     found = {element.tag.removeprefix("{http://www.w3.org/2000/svg}") for element in root.iter()}
     assert found <= ELEMENTS
@@ -79,7 +79,7 @@ def test_the_picture_is_plain_markup(name, stage):
 
 
 def test_names_stay_text():
-    root = ET.fromstring(converted("table").explain().to_svg("parsed"))
+    root = ET.fromstring(converted("table").explain().to_svg(stage="parsed"))
     told = " ".join(text for element in root.iter() for text in element.itertext())
     for name in EVIL:
         assert re.sub(r"[\x00-\x1f\u202e]", " ", name).split()[0] in told
@@ -98,7 +98,7 @@ def test_equal_graphs_give_equal_pictures():
 
 def test_other_stages_have_no_picture():
     with pytest.raises(OptionError, match="Did you mean 'parsed'"):
-        converted("heads").explain().to_svg("parsd")
+        converted("heads").explain().to_svg(stage="parsd")
 
 
 def test_notebooks_show_it():

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LinearRegression
 
 import hbconv
 from hbconv.errors import OptionError
+from hbconv.markup import html_table
 from hbconv.names import MOST_LINES, abridge
 
 ROWS = np.random.default_rng(0).normal(size=(60, 30))
@@ -53,3 +55,38 @@ def test_misspelt_options_are_answered_with_the_nearest(source):
 def test_verify_tells_its_arguments_apart(source, model):
     with pytest.raises(OptionError, match="is a RandomForestClassifier, not a converted model"):
         hbconv.verify(model, source, ROWS)
+
+
+def test_notebooks_show_tables(source, model):
+    report = hbconv.verify(source, model, ROWS)
+    page = report._repr_html_()
+    assert "60 rows on backend reference" in page
+    assert "The model answers as its source does." in page
+    assert page.count("<tr>") == 1 + len(report.differences)
+    plan = hbconv.convert(source, backend="torch").plan
+    assert plan._repr_html_().count("<tr>") == sum(
+        1 + len(choice.costs) + len(choice.refusals) for _, choice in plan.choices
+    )
+
+
+def test_a_plan_without_trees_says_so():
+    linear = LinearRegression().fit(ROWS, ROWS[:, 0])
+    assert "No trees" in hbconv.convert(linear, backend="reference").plan._repr_html_()
+
+
+def test_names_do_nothing_in_a_table():
+    found = html_table("<b>\x1b", ["<i>"], [["<script>"]])
+    assert not any(mark in found for mark in ("<b>\x1b", "<i>", "<script>", "\x1b"))
+
+
+def test_a_picture_goes_to_a_file(model, tmp_path):
+    picture = model.explain().to_svg(tmp_path / "m.svg")
+    assert (tmp_path / "m.svg").read_text(encoding="utf-8") == picture
+
+
+def test_shares_are_of_what_is_asked(model):
+    explanation = model.explain()
+    assert "predicted time of predict, predict_proba<" in explanation.to_svg()
+    assert "predicted time of contributions<" in explanation.to_svg(methods=["contributions"])
+    with pytest.raises(OptionError, match="Did you mean 'predict'"):
+        explanation.to_svg(methods=["predct"])
