@@ -196,7 +196,8 @@ def _difference(source: Any, model: Any, method: str, fresh: Any) -> tuple[str, 
     order = np.random.default_rng(3).permutation(len(fresh))
     mixed = fresh[order] if isinstance(fresh, np.ndarray) else fresh.iloc[order]
     for asked in (fresh, mixed, fresh[:1]):
-        what = _compare(getattr(source, method)(asked.copy()), getattr(model, method)(asked))
+        want, got = getattr(source, method)(asked.copy()), getattr(model, method)(asked)
+        what = _compare(want, got, asked)
         if what:
             return "WRONG", f"{method}: {what}"
     for row in hostile_rows(fresh):
@@ -208,7 +209,7 @@ def _difference(source: Any, model: Any, method: str, fresh: Any) -> tuple[str, 
             want = getattr(source, method)(row.copy())
         except Exception as error:
             return "WRONG", f"{method} of {row!r} answers, and the source raises {error}"
-        what = _compare(want, got)
+        what = _compare(want, got, row)
         if what:
             return "WRONG", f"{method} of {row!r}: {what}"
     return None
@@ -224,7 +225,7 @@ def _answered(model: Any, method: str, fresh: Any) -> Any:
     return fresh
 
 
-def _compare(want: Any, got: Any) -> str | None:
+def _compare(want: Any, got: Any, rows: Any) -> str | None:
     if getattr(want, "shape", None) != getattr(got, "shape", None):
         return f"shapes are {np.shape(want)} and {np.shape(got)}"
     names = [list(answer.columns) for answer in (want, got) if isinstance(answer, pd.DataFrame)]
@@ -236,7 +237,7 @@ def _compare(want: Any, got: Any) -> str | None:
         return None if same else f"{want[:3]} and {got[:3]}"
     try:
         np.testing.assert_allclose(
-            got.astype(float), want.astype(float), rtol=_slack(want), atol=1e-12
+            got.astype(float), want.astype(float), rtol=_slack(want), atol=_scale(rows)
         )
     except AssertionError as error:
         return " ".join(str(error).split())[:300]
@@ -248,6 +249,12 @@ def _are_numbers(want: np.ndarray, got: np.ndarray) -> bool:
         return np.allclose(want.astype(float), got.astype(float), equal_nan=True)
     except (TypeError, ValueError):
         return False
+
+
+def _scale(rows: Any) -> float:
+    """Return what sums of terms that cancel may differ by."""
+    numbers = np.abs(pd.DataFrame(rows).select_dtypes("number").to_numpy(np.float64))
+    return 1e-15 * float(np.clip(np.nanmax(numbers, initial=0.0), 1e3, 1e6))
 
 
 def _slack(want: np.ndarray) -> float:
