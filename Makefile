@@ -48,7 +48,7 @@ SUITE := PYTHONPATH=tests:tests/system:tests/support:tests/conformance:strategie
 # What scores on Ray and Spark, which only make engines installs.
 ENGINES := hbconv/engines tests/unit/engines
 
-.PHONY: demo test cold quick lint check changed-engines battery attack fuzz hunt record replay memory processes kills soak matrix exports emulate doors foreign memcheck engines with-engines night gpu support bench site packages env
+.PHONY: demo test cold quick lint check changed-engines battery attack fuzz hunt record replay memory processes kills soak matrix exports emulate doors traced foreign memcheck engines with-engines night gpu support bench site packages env
 
 demo: env
 	$(BIN)/python examples/demo.py
@@ -127,6 +127,9 @@ emulate: env
 
 doors: env
 	$(BIN)/python -m pytest -n 2 tests/properties/test_missing_values.py --whole
+
+traced: env
+	$(BIN)/python -m pytest -n 2 tests/conformance/tracing --whole
 
 foreign: env
 	$(BIN)/python -m pytest tests/conformance/foreign --foreign 1 --whole -n 2 --junitxml foreign.xml

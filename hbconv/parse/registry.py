@@ -10,7 +10,7 @@ import difflib
 import importlib.metadata
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Entry",
     "Parser",
+    "base_entry",
     "declared_columns",
     "find_entry",
     "find_parser",
@@ -72,6 +73,13 @@ class Entry:
     takes_sparse: bool = False
     is_fitted: Callable[[Any], bool] | None = None
     frames: Callable[[Any], str | FrameFormat] | None = None
+
+    def is_of(self, cls: type) -> bool:
+        """Tell whether a class is the one that the parser is registered for.
+
+        Third parties may register a name under which they only export a class.
+        """
+        return is_named(cls, self.name) or (not self.is_own and _exported(self.name) is cls)
 
     @property
     def is_own(self) -> bool:
@@ -200,25 +208,28 @@ def find_entry(name: str) -> Entry:
     return _ENTRIES[name]
 
 
+def base_entry(cls: type) -> Entry | None:
+    """Return the parser of a class, or of the nearest class that it derives from."""
+    found = (e for base in cls.__mro__ for e in _ENTRIES.values() if e.is_of(base))
+    return next(found, None)
+
+
 def _search(cls: type, path: str) -> Entry | None:
-    for base in cls.__mro__:
-        for entry in _ENTRIES.values():
-            if _is_of(base, entry):
-                _require_same_answers(cls, entry, path)
-                return entry
-    return None
+    entry = base_entry(cls)
+    if entry is None:
+        return None
+    refusal = _changed_answers(cls, entry, path)
+    if refusal is None:
+        return entry
+    other = next((each for takes, each in _OTHERS if takes(cls)), None)
+    if other is None or not entry.is_own or foreign_way_out(cls):
+        raise refusal
+    # What a user's class changes is read from its own code, and the rest from its base.
+    return replace(entry, parse=other.parse, truncates=False)
 
 
 def _has_parser(cls: type) -> bool:
-    return any(_is_of(base, entry) for entry in _ENTRIES.values() for base in cls.__mro__)
-
-
-def _is_of(cls: type, entry: Entry) -> bool:
-    """Tell whether a class is the one that a parser is registered for.
-
-    Third parties may register a name under which they only export a class.
-    """
-    return is_named(cls, entry.name) or (not entry.is_own and _exported(entry.name) is cls)
+    return base_entry(cls) is not None
 
 
 def _exported(name: str) -> object:
@@ -249,25 +260,25 @@ def _search_plugins(estimator: object, path: str) -> Entry:
     return entry
 
 
-def _require_same_answers(cls: type, entry: Entry, path: str) -> None:
-    """Refuse a subclass whose class bodies may change what its base predicts.
+def _changed_answers(cls: type, entry: Entry, path: str) -> UnsupportedError | None:
+    """Return the refusal of a subclass whose class bodies may change what its base predicts.
 
     The base is the last class of that name, since a replacement may take the name of its base.
     In a library that hbconv's own parsers know, the methods that a subclass in it shares with the
     base decide.
     """
-    bases = [base for base in cls.__mro__ if _is_of(base, entry)]
+    bases = [base for base in cls.__mro__ if entry.is_of(base)]
     base = bases[-1]
     is_same_library = entry.is_own and package(cls) == package(base) and len(bases) == 1
     names = find_changed(cls, base, METHODS) if is_same_library else find_overridden(cls, base)
     if names:
-        raise _subclass_refusal(
-            cls, entry, path, f"It overrides {', '.join(names)} of {base.__name__}"
-        )
+        what = f"It overrides {', '.join(names)} of {base.__name__}"
+        return _subclass_refusal(cls, entry, path, what)
     names = [] if is_same_library else find_added(cls, base)
     if names:
         what = f"It adds {', '.join(names)} to {base.__name__}, which others may ask it for"
-        raise _subclass_refusal(cls, entry, path, what)
+        return _subclass_refusal(cls, entry, path, what)
+    return None
 
 
 def _subclass_refusal(cls: type, entry: Entry, path: str, what: str) -> UnsupportedError:

@@ -193,6 +193,10 @@ class Step:
             return outputs
         return {method: replace(output, of_no_rows=None) for method, output in outputs.items()}
 
+    def over(self, estimator: object, x: Node) -> Step:
+        """Return the step of an estimator in the same place that reads x, which is no matrix."""
+        return replace(self, estimator=estimator, x=x, x_sparse=False, iterations=None)
+
     def like(self, name: str) -> dict[str, Output]:
         """Parse the estimator as the class of another public dotted name.
 

@@ -49,6 +49,7 @@ from hbconv.parse.tracing.arrays import (
     operand_of,
 )
 from hbconv.parse.tracing.functions import choose, clip, constant_of, convert, node_of, truth
+from hbconv.parse.tracing.labels import choose_labels, is_text, labels_of
 from hbconv.parse.tracing.trace import RowCount, current_trace, refuse
 
 __all__ = ["MAKERS"]
@@ -69,6 +70,8 @@ def _need_columns_axis(axis: Any, x: Any) -> None:
 
 def where(condition: Any, x: Any, y: Any) -> Any:
     """``np.where`` of three arguments."""
+    if is_text(x) or is_text(y):
+        return choose_labels(condition, x, y)
     forms = {type(value) for value in (condition, x, y) if isinstance(value, _Rows)}
     if len(forms) != 1:
         refuse(
@@ -82,6 +85,10 @@ def where(condition: Any, x: Any, y: Any) -> Any:
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
     """``np.select``: the first condition that holds decides."""
     result = default
+    if any(map(is_text, (*choicelist, default))):
+        for condition, choice in list(zip(condlist, choicelist, strict=True))[::-1]:
+            result = choose_labels(condition, choice, result)
+        return result
     # numpy finds one dtype of all choices first.
     dtypes = [
         value.dtype if isinstance(value, _Rows) else value for value in (*choicelist, default)
@@ -454,6 +461,8 @@ for _how in (*_REDUCED, "var", "std"):
 
 def asarray(a: Any, dtype: Any = None, copy: Any = None, **keywords: Any) -> Any:
     """``np.asarray`` and ``np.array``: an array that records stays itself, or is copied."""
+    if isinstance(a, list | tuple) and a and all(isinstance(x, TracedVector) for x in a):
+        return Transposed(join(a))
     if isinstance(a, list | tuple):
         refuse("makes an array of a list of columns", "Join them: np.column_stack([a, b]).")
     keywords.pop("order", None)
@@ -475,6 +484,8 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
     sizes = shape if isinstance(shape, tuple) else (shape,)
     if not isinstance(sizes[0], RowCount) or len(sizes) > 2 or isinstance(fill_value, Traced):
         refuse("makes an array of a shape that rows do not have", "Use (len(X), k).")
+    if is_text(fill_value) and len(sizes) == 1:
+        return labels_of(fill_value)
     node = node_of(constant_of(fill_value))
     node = node if dtype is None else convert(node, dtype)
     if len(sizes) == 1:

@@ -29,6 +29,7 @@ from hbconv.parse.tracing.functions import (
 from hbconv.parse.tracing.trace import ALONE, RowCount, current_trace, refuse
 
 __all__ = [
+    "FORMULAS",
     "FUNCTIONS",
     "ColumnMemory",
     "Traced",
@@ -63,6 +64,9 @@ def holds_traced(value: Any) -> bool:
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
 """Functions of numpy over whole arrays by name, which ``array_functions`` adds."""
+
+FORMULAS: dict[np.ufunc, Callable[..., Any]] = {}
+"""Universal functions that are formulas of others, which ``formulas`` adds."""
 
 REDUCTIONS: dict[np.ufunc, str] = {
     np.add: "sum",
@@ -269,7 +273,6 @@ class _Rows(Traced):
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **keywords: Any
     ) -> Any:
-
         leader = next((x for x in inputs if getattr(x, "leads", False)), None)
         if leader is not None and not getattr(self, "leads", False):
             return leader.__array_ufunc__(ufunc, method, *inputs, out=out, **keywords)
@@ -277,6 +280,7 @@ class _Rows(Traced):
             return call_function(REDUCTIONS[ufunc], inputs, keywords)
         if method != "__call__":
             refuse(f"calls numpy.{ufunc.__name__}.{method}", _WAYS)
+        mask = keywords.pop("where", True) if out is not None else True
         if keywords:
             named = ", ".join(sorted(keywords))
             refuse(f"calls numpy.{ufunc.__name__} with {named}", "Leave these arguments out.")
@@ -286,7 +290,8 @@ class _Rows(Traced):
         (target,) = out
         if not isinstance(target, _Rows):
             refuse("writes rows into a constant array", "Leave out= out.")
-        target.write(result.node)
+        kept = result.node if mask is True else choose(operand_of(mask), result.node, target.node)
+        target.write(kept)
         return target
 
     def __array_function__(
@@ -296,7 +301,6 @@ class _Rows(Traced):
         args: Any,
         keywords: Any,
     ) -> Any:
-
         return call_function(function.__name__, args, keywords)
 
 
@@ -304,6 +308,8 @@ def _compute(ufunc: np.ufunc, inputs: Sequence[Any]) -> Any:
     """Apply a universal function to arrays and constants."""
     if ufunc is np.matmul:
         return call_function("matmul", inputs, {})
+    if ufunc in FORMULAS:
+        return FORMULAS[ufunc](*inputs)
     forms = {type(x) for x in inputs if isinstance(x, _Rows)}
     if len(forms) > 1:
         refuse(

@@ -191,6 +191,7 @@ class TracedSeries(TracedVector):
         """Look values up in a dict, or apply a function of numpy to each."""
         if isinstance(arg, np.ufunc) and na_action is None:
             return self.apply(arg)
+        arg = by_name(arg)
         if not isinstance(arg, Mapping):
             refuse("calls a function for each value", _LOOP)
         return self.like(look_up(self.node, arg, [np.nan]))
@@ -216,6 +217,12 @@ class TracedSeries(TracedVector):
             )
             result = choose(is_old, number, result)
         return self.like(result)
+
+
+def by_name(value: Any) -> Any:
+    """Return a constant series as a dict, and others as they are."""
+    is_series = type(value).__name__ == "Series" and hasattr(value, "to_dict")
+    return value.to_dict() if is_series else value
 
 
 def arrays_of(values: Sequence[Any]) -> Any:
@@ -304,17 +311,25 @@ class TracedFrame(Traced):
         self[name] = value
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
-        others = [x for x in inputs if not isinstance(x, TracedFrame)]
+        inputs = tuple(self._of_columns(x) for x in inputs)
+        others = [x for x in inputs if not isinstance(x, TracedFrame | dict)]
         if method != "__call__" or keywords or not all(np.ndim(x) == 0 for x in others):
             refuse(f"calls numpy.{ufunc.__name__} of a frame and arrays", "Take single columns.")
         frames = [x for x in inputs if isinstance(x, TracedFrame)]
         if any(list(frame.nodes) != list(self.nodes) for frame in frames):
             refuse("computes with frames of other columns", "Take single columns.")
         columns = {
-            name: ufunc(*(x[name] if isinstance(x, TracedFrame) else x for x in inputs)).node
+            name: ufunc(*(x[name] if isinstance(x, TracedFrame | dict) else x for x in inputs)).node
             for name in self.nodes
         }
         return TracedFrame(columns)
+
+    def _of_columns(self, value: Any) -> Any:
+        """Return a constant series as a number for each column, and others as they are."""
+        numbers = by_name(value)
+        if numbers is not value and list(numbers) != list(self.nodes):
+            refuse("computes with a series of other names than its columns", "Name them alike.")
+        return numbers
 
     def __array_function__(self, function: Any, types: Any, args: Any, keywords: Any) -> Any:
         return TracedVector.__array_function__(self, function, types, args, keywords)  # type: ignore[arg-type]
@@ -443,6 +458,7 @@ class TracedFrame(Traced):
 
     def fillna(self, value: Any) -> TracedFrame:
         """Fill missing values, of all columns or of those of a dict."""
+        value = by_name(value)
         if not isinstance(value, Mapping):
             return self._each(lambda column: column.fillna(value))
         return self._each(lambda c: c.fillna(value[c.name]) if c.name in value else c)

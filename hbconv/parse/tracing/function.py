@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,31 +21,37 @@ from hbconv.containers import (
     rewrite,
 )
 from hbconv.parse.common.members import is_frame
-from hbconv.parse.step import Step
-from hbconv.parse.tracing.arrays import ColumnMemory, TracedMatrix, TracedVector
+from hbconv.parse.step import Conditions, Step
+from hbconv.parse.tracing.answers import as_output, hand_on
+from hbconv.parse.tracing.arrays import ColumnMemory, TracedMatrix
 from hbconv.parse.tracing.judge import find_difference, retyped
 from hbconv.parse.tracing.rebuild import run_function
 from hbconv.parse.tracing.tables import trace_table
 from hbconv.parse.tracing.trace import (
     FunctionRefusal,
     Trace,
-    refuse,
     refuse_step,
     say_way_out,
     tracing,
 )
 
-__all__ = ["trace_function"]
+__all__ = ["trace_function", "trace_method"]
 
 
 @dataclass(frozen=True)
 class _Traced:
     """What a function does to columns of a schema of its own."""
 
-    answer: Node
+    answer: Output
     checks: tuple[tuple[Node, str], ...]
     writes: tuple[tuple[Node, Node], ...]
-    vector: bool
+    conditions: Conditions
+
+    @property
+    def refusing(self) -> list[Node]:
+        """Conditions that refuse rows."""
+        inner = (check.node for check in self.conditions.checks)
+        return [*(check for check, _ in self.checks), *inner]
 
 
 def trace_function(
@@ -60,8 +66,27 @@ def trace_function(
     UnsupportedError
         It does what no row alone decides, or what hbconv does not follow.
     """
+    output = _trace(step, parameter, x, dict(keywords or {}))
+    if output.is_vector:
+        hint = "It returns an array of shape (n,): return a column, x.reshape(-1, 1)."
+        raise refuse_step(step, parameter, hint)
+    return output
+
+
+def trace_method(step: Step, method: str) -> Output:
+    """Return what a method of the user's class makes of the rows.
+
+    Raises
+    ------
+    UnsupportedError
+        It does what no row alone decides, or what hbconv does not follow.
+    """
+    return _trace(step, method, step.x, {})
+
+
+def _trace(step: Step, parameter: str, x: Node, keywords: dict[str, Any]) -> Output:
+    """Trace a function, or a method, and put its record over x."""
     func = getattr(step.estimator, parameter)
-    keywords = dict(keywords or {})
     if is_frame(x):
         return trace_table(step, parameter, x, keywords)
     if x.type.dtype == "string":
@@ -69,26 +94,24 @@ def trace_function(
     dtype = x.type.dtype if x.type.dtype in ("float32", "int64") else "float64"
     leaf = Columns.of(Schema.matrix(x.type.width, dtype))
     try:
-        traced = _run(func, keywords, leaf)
+        traced = _run(step, func, keywords, leaf)
     except FunctionRefusal as refusal:
         raise refuse_step(step, parameter, f"{refusal.sentence} {say_way_out(step)}") from None
     _judge(step, parameter, func, keywords, traced, dtype, x)
     for check, why in traced.checks:
         message = f"{why} The function of {step.name} ({step.place}) meets it, and hbconv refuses."
         step.check(_over(check, x), message)
-    return Output(_over(traced.answer, x))
+    hand_on(step, traced.conditions, lambda node: _over(node, x))
+    return traced.answer.of(_over(traced.answer.node, x))
 
 
-def _run(func: Any, keywords: Mapping[str, Any], leaf: Columns) -> _Traced:
+def _run(step: Step, func: Any, keywords: Mapping[str, Any], leaf: Columns) -> _Traced:
     """Run the function once over columns that record."""
-    trace = Trace(leaf)
+    trace = Trace(leaf, step=replace(step.over(step.estimator, leaf), conditions=Conditions()))
     with tracing(trace):
         result = run_function(func, TracedMatrix(ColumnMemory(leaf, is_argument=True)), keywords)
-        if not isinstance(result, TracedMatrix | TracedVector):
-            refuse(f"returns {type(result).__name__}", "Return an array with a row for each row.")
-    return _Traced(
-        result.node, tuple(trace.checks), tuple(trace.writes), isinstance(result, TracedVector)
-    )
+        answer = as_output(result)
+    return _Traced(answer, tuple(trace.checks), tuple(trace.writes), trace.conditions)
 
 
 _KINDS: Sequence[tuple[str, tuple[str, ...]]] = (
@@ -114,11 +137,7 @@ def _judge(
         if kind != dtype and _narrows(traced, kind):
             return "it converts floats to ints"
         return find_difference(
-            lambda rows: func(rows, **keywords),
-            traced.answer,
-            [check for check, _ in traced.checks],
-            kind,
-            vector=traced.vector,
+            lambda rows: func(rows, **keywords), traced.answer, traced.refusing, kind
         )
 
     what = difference(dtype)
@@ -126,9 +145,6 @@ def _judge(
         raise refuse_step(
             step, parameter, f"What hbconv made of it differs from it: {what}. {say_way_out(step)}"
         )
-    if traced.vector:
-        hint = "It returns an array of shape (n,): return a column, x.reshape(-1, 1)."
-        raise refuse_step(step, parameter, hint)
     failed = {name for name, kinds in _KINDS if name != dtype and any(map(difference, kinds))}
     for name in sorted(failed):
         _refuse_rows(step, name, x)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hbconv.array import Array
 from hbconv.containers import (
     Affine,
     Bins,
@@ -24,6 +25,7 @@ from hbconv.containers import (
     GroupSums,
     Linear,
     Node,
+    Output,
     rewrite,
     topological,
 )
@@ -33,7 +35,15 @@ from hbconv.tensor import Builder
 from hbconv.tensor.builder import Value
 from hbconv.tensor.program import evaluate
 
-__all__ = ["compute", "draw_rows", "find_difference", "find_slack", "find_special", "retyped"]
+__all__ = [
+    "as_answered",
+    "compute",
+    "draw_rows",
+    "find_difference",
+    "find_slack",
+    "find_special",
+    "retyped",
+]
 
 Rows = npt.NDArray[Any]
 Function = Callable[[Rows], Any]
@@ -177,7 +187,7 @@ def _program_dtype(rows: Rows) -> str:
 
 
 def find_difference(
-    function: Function, answer: Node, checks: Sequence[Node], dtype: str, *, vector: bool
+    function: Function, answer: Output, checks: Sequence[Node], dtype: str
 ) -> str | None:
     """Return how a trace differs from its function on rows of a dtype; None where it does not.
 
@@ -185,20 +195,19 @@ def find_difference(
     ----------
     function : callable
         Of an array of rows.
-    answer : Node
+    answer : Output
         What the trace gives, over ``Columns`` of one schema.
     checks : sequence of Node
         Conditions that refuse rows.
     dtype : str
         numpy's name of it.
-    vector : bool
-        The answer has the shape (n_rows,).
     """
     column_dtype = dtype if dtype in ("float64", "float32", "int64") else WEAK_INT
-    leaves = [node for node in topological((answer, *checks)) if isinstance(node, Columns)]
+    roots = [answer.node, *checks]
+    leaves = [node for node in topological(tuple(roots)) if isinstance(node, Columns)]
     width = len(leaves[0].schema.columns)
     try:
-        node, *conditions = retyped([answer, *checks], column_dtype)
+        node, *conditions = retyped(roots, column_dtype)
         rows = draw_rows(width, dtype, find_special([node]))
         if conditions:
             refused = np.concatenate(compute(conditions, list(rows.T)), axis=1).any(axis=1)
@@ -206,7 +215,7 @@ def find_difference(
         (got,) = compute([node], list(rows.T))
     except HbconvError as error:
         return f"for {dtype}: {error}"
-    got = got[:, 0] if vector else got
+    got = as_answered(answer, got)
     rng = np.random.default_rng(1)
     order = rng.integers(0, len(rows), len(rows) + 3)
     alone = rng.choice(len(rows), min(N_ALONE, len(rows)), replace=False)
@@ -221,6 +230,12 @@ def find_difference(
         if what:
             return what
     return None
+
+
+def as_answered(output: Output, values: Rows) -> Rows:
+    """Return computed values in the form in which the source answers."""
+    vector = values[:, 0] if output.is_vector else values
+    return output.classes.data[vector] if isinstance(output.classes, Array) else vector
 
 
 def _ask(function: Function, rows: Rows) -> tuple[Any, Rows]:
@@ -254,7 +269,7 @@ def _compare(want: Any, got: Rows, rows: Rows, slack: float) -> str | None:
     slack = max(slack, 1e-6) if slack and want.dtype == np.float32 else slack
     with np.errstate(all="ignore"):
         same = (want == got) | ((want != want) & (got != got))
-        if slack:
+        if slack and want.dtype.kind in "biuf":
             # Products add up terms of all sizes, so the largest number of the row is the scale.
             scale = np.abs(want) if slack < 1e-10 else np.maximum(np.abs(want), _scale(rows, want))
             same |= np.abs(want - got) <= slack * scale

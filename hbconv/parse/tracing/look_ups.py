@@ -10,6 +10,7 @@ import numpy as np
 
 from hbconv.array import Array
 from hbconv.containers import Cast, FindCode, Node, Recode
+from hbconv.parse.common.members import is_frame
 from hbconv.parse.common.text_columns import category_codes
 from hbconv.parse.tracing.trace import current_trace, refuse
 
@@ -23,12 +24,12 @@ def _is_text(value: Any) -> bool:
 def codes_among(node: Node, values: Sequence[Any]) -> Node:
     """Return the place of each value of a column among constants, -1 for others."""
     step = current_trace().step
-    if step is None:
-        return refuse("looks among texts")
     present = [v for v in values if v == v and v is not None]
     if len(present) < len(values):
         refuse("looks for missing values", "Use isna().")
     if any(map(_is_text, present)):
+        if not is_frame(step.x):
+            refuse("looks among texts in an array", "Use a frame, whose columns have names.")
         if not all(map(_is_text, present)):
             refuse("looks among texts and numbers", "Use values of one type.")
         texts = np.empty(len(present), object)

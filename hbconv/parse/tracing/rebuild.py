@@ -13,6 +13,7 @@ import dis
 import functools
 import importlib
 import math
+import operator
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
@@ -21,6 +22,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from hbconv.parse.tracing import formulas as _formulas  # noqa: F401
 from hbconv.parse.tracing.array_functions import MAKERS
 from hbconv.parse.tracing.arrays import (
     TracedMatrix,
@@ -31,68 +33,28 @@ from hbconv.parse.tracing.arrays import (
 )
 from hbconv.parse.tracing.frame_functions import MAKERS_OF_FRAMES
 from hbconv.parse.tracing.frames import TracedFrame, TracedSeries
+from hbconv.parse.tracing.inner import Inner, is_known
+from hbconv.parse.tracing.known_names import BEYOND, BUILTINS, IMPURE, OF_NUMPY, VALUES
+from hbconv.parse.tracing.labels import ConstantTable, TracedLabels
 from hbconv.parse.tracing.trace import RowCount, current_trace, refuse
-from hbconv.parse.tracing.twin import CHECKS, Twin, is_of_library, make_super, own_function
+from hbconv.parse.tracing.twin import (
+    CHECKS,
+    Twin,
+    is_of_library,
+    is_own_object,
+    make_super,
+    own_function,
+    real_object,
+)
 
 __all__ = ["Rebuilder", "run_function"]
 
 _STATE = "A model holds no state: pass numbers, by kw_args or as defaults of its arguments."
 _CHANCE = "Its answer for a row is not the same each time."
 
-_IMPURE = {
-    "numpy.random": "chance",
-    "random": "chance",
-    "secrets": "chance",
-    "uuid": "chance",
-    "time": "the clock",
-    "datetime": "the clock",
-    "os": "files or the process",
-    "io": "files",
-    "pathlib": "files",
-    "shutil": "files",
-    "subprocess": "the process",
-    "sys": "the process",
-    "threading": "the process",
-    "multiprocessing": "the process",
-    "gc": "the process",
-    "ctypes": "the process",
-    "inspect": "the process",
-    "builtins": "the process",
-    "importlib": "the process",
-    "socket": "the network",
-    "urllib": "the network",
-    "requests": "the network",
-    "http": "the network",
-    "pickle": "files",
-    "joblib": "files",
-}
-"""Modules that give something else each time, or do what a model does not."""
 
-_OF_NUMPY = (
-    "abs array arange asarray all any broadcast_to ceil concatenate copy cumsum diag "
-    "digitize dot exp eye flip floor full geomspace hstack identity interp isin isnan "
-    "linspace log logspace max mean median meshgrid min ones outer percentile prod quantile "
-    "ravel repeat reshape searchsorted sort sqrt stack std sum tile transpose unique var "
-    "vstack where zeros"
-)
-"""Functions of numpy that a function may call with constants: they depend on nothing else."""
-
-_VALUES = (
-    "e euler_gamma inf nan newaxis pi bool_ float32 float64 int64 floating integer number "
-    "generic dtype finfo iinfo errstate"
-)
-"""Names of numpy that are what they are."""
-
-_BUILTINS = (
-    "ArithmeticError AssertionError AttributeError BaseException Exception False "
-    "FloatingPointError IndexError KeyError LookupError None NotImplemented "
-    "NotImplementedError OverflowError RuntimeError StopIteration True TypeError "
-    "UserWarning ValueError Warning ZeroDivisionError abs all any bool callable complex "
-    "dict divmod enumerate filter float frozenset getattr hasattr int issubclass iter list "
-    "map max min next object pow property range repr reversed round set slice sorted str "
-    "sum tuple zip Ellipsis"
-)
-"""Builtins that are what they are: what would need values of the rows refuses in them."""
+def _is_plain(value: object) -> bool:
+    return value is None or isinstance(value, str | bool | int | float)
 
 
 def _is_instance(x: Any, cls: Any) -> bool:
@@ -101,8 +63,11 @@ def _is_instance(x: Any, cls: Any) -> bool:
     if isinstance(x, TracedSeries):
         real = sys.modules["pandas"].Series
         return any(isinstance(c, type) and issubclass(real, c) for c in classes)
-    if isinstance(x, TracedMatrix | TracedVector | Transposed):
+    if isinstance(x, TracedMatrix | TracedVector | Transposed | TracedLabels):
         return any(isinstance(c, type) and issubclass(np.ndarray, c) for c in classes)
+    if isinstance(x, Inner | Twin):
+        real = type(real_object(x))
+        return any(isinstance(c, type) and issubclass(real, getattr(c, "real", c)) for c in classes)
     if isinstance(x, TracedFrame):
         real = sys.modules["pandas"].DataFrame
         return any(isinstance(c, type) and issubclass(real, c) for c in classes)
@@ -119,12 +84,14 @@ def _type(x: Any, *args: Any) -> Any:
         return int
     if isinstance(x, TracedFrame | TracedSeries):
         refuse("asks for the type of a table", "Use isinstance.")
-    return np.ndarray if isinstance(x, TracedMatrix | TracedVector | Transposed) else type(x)
+    arrays = TracedMatrix | TracedVector | Transposed | TracedLabels | ConstantTable
+    return np.ndarray if isinstance(x, arrays) else type(x)
 
 
 def _length(x: Any) -> Any:
     """``len``: of rows it is their number."""
-    return x.shape[0] if isinstance(x, TracedMatrix | TracedVector | TracedFrame) else len(x)
+    arrays = TracedMatrix | TracedVector | TracedFrame | TracedLabels
+    return x.shape[0] if isinstance(x, arrays) else len(x)
 
 
 def _print(*_: object, **__: object) -> None:
@@ -180,7 +147,7 @@ def _impurity(module: str) -> str | None:
     """Return what a module depends on."""
     parts = module.split(".")
     names = (".".join(parts[:end]) for end in range(1, len(parts) + 1))
-    return next((_IMPURE[name] for name in names if name in _IMPURE), None)
+    return next((IMPURE[name] for name in names if name in IMPURE), None)
 
 
 def _is_of_numpy(function: Any) -> bool:
@@ -222,9 +189,10 @@ def _of_numpy(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
             if short in MAKERS:
                 return MAKERS[short](*args, **keywords)
             return call_function(short, args, keywords)
-        if short not in _OF_NUMPY.split():
+        if short not in OF_NUMPY.split():
             refuse(f"calls {name}, which hbconv does not follow", "Compute it when fitting.")
-        return function(*args, **keywords)
+        made = function(*args, **keywords)
+        return made.view(ConstantTable) if type(made) is np.ndarray else made
 
     return call
 
@@ -253,9 +221,15 @@ class Rebuilder:
         for copied, snapshot in self._containers:
             if not _same(copied, snapshot):
                 refuse("changes a container that outlives the call", _STATE)
+        holds_tables = any(hasattr(copied, "equals") for copied, _ in self._containers)
         for function in self._functions:
             if vars(function):
                 refuse(f"keeps values in {function.__name__}", _STATE)
+            named = sorted(
+                set(BEYOND.split()) & {n for c in _codes(function.__code__) for n in c.co_names}
+            )
+            if holds_tables and named:
+                refuse(f"calls {named[0]} of a table that it holds", _STATE)
 
     def _make(self, name: str, value: Any) -> Any:
         if value is None or isinstance(value, bool | int | float | complex | str | bytes):
@@ -270,6 +244,8 @@ class Rebuilder:
             return self._class(value)
         if isinstance(value, functools.partial):
             return self._partial(value)
+        if is_own_object(value):
+            return Inner(value, name, self.stand_in) if is_known(value) else Twin(value, self)
         if isinstance(value, types.MethodType) and not is_of_library(type(value.__self__)):
             function = self.rebuilt_once(own_function(value.__func__))
             return types.MethodType(function, Twin(value.__self__, self))
@@ -285,6 +261,10 @@ class Rebuilder:
             return _of_numpy(f"numpy.{value.__name__}", value)
         if value is np.linalg.norm:
             return _of_numpy("numpy.linalg.norm", value)
+        if type(value).__module__.partition(".")[0] == "pandas" and hasattr(value, "equals"):
+            return self._copied(value.copy(), value.copy())
+        if is_known(value):
+            return Inner(value, name, self.stand_in)
         return _Unknown(name, f"an object of {type(value).__name__}")
 
     def _module(self, module: types.ModuleType) -> Any:
@@ -307,6 +287,8 @@ class Rebuilder:
                 return _of_constants(name, function)
             if _is_of_numpy(function):
                 return _of_numpy(f"numpy.{function.__name__}", function)
+            if function is functools.reduce or vars(operator).get(function.__name__) is function:
+                return function
             if owner is builtins:
                 return self.builtins.get(function.__name__, _refusing(function.__name__))
             return _Unknown(name, "a function written in C")
@@ -324,12 +306,16 @@ class Rebuilder:
         return self.rebuilt(function)
 
     def _class(self, cls: type) -> Any:
-        if cls.__module__ == "builtins" and cls.__name__ in _BUILTINS.split():
+        if cls.__module__ == "builtins" and cls.__name__ in BUILTINS.split():
             return cls
         if cls.__module__ == "numpy" and (
-            cls.__name__ in _VALUES.split() or issubclass(cls, np.generic)
+            cls.__name__ in VALUES.split() or issubclass(cls, np.generic)
         ):
             return cls
+        if cls.__module__ == "itertools":
+            return cls
+        if cls is np.vectorize:
+            return _refusing("numpy.vectorize, which calls a function for each value")
         if cls is np.ndarray or (issubclass(cls, Exception) and "__init__" not in vars(cls)):
             return cls
         is_frame = cls.__name__ == "DataFrame" and cls.__module__.startswith("pandas")
@@ -342,10 +328,9 @@ class Rebuilder:
 
     def _container(self, name: str, value: Any) -> Any:
         if isinstance(value, np.ndarray):
-            if value.dtype.hasobject:
+            if value.dtype.hasobject and not all(map(_is_plain, np.ravel(value).tolist())):
                 return _Unknown(name, "an array of objects")
-            self._containers.append((value.copy(), value.copy()))
-            return self._containers[-1][0]
+            return self._copied(value.copy().view(ConstantTable), value.copy().view(ConstantTable))
         copied: Any
         snapshot: Any
         if isinstance(value, dict):
@@ -354,6 +339,10 @@ class Rebuilder:
         else:
             copied = type(value)(self.stand_in(name, v) for v in value)
             snapshot = type(value)(copied)
+        return self._copied(copied, snapshot)
+
+    def _copied(self, copied: Any, snapshot: Any) -> Any:
+        """Keep a copy that the function is given, and what it must still hold afterwards."""
         self._containers.append((copied, snapshot))
         return copied
 
@@ -361,7 +350,7 @@ class Rebuilder:
     def builtins(self) -> dict[str, Any]:
         """Builtins of the rebuilt function."""
         refused = {name: _refusing(name) for name in vars(builtins) if not name.startswith("_")}
-        kept = {name: getattr(builtins, name) for name in _BUILTINS.split()}
+        kept = {name: getattr(builtins, name) for name in BUILTINS.split()}
         return {
             **refused,
             **kept,
@@ -506,7 +495,11 @@ def _same(x: Any, y: Any) -> bool:
     if type(x) is not type(y):
         return False
     if isinstance(x, np.ndarray):
+        if x.dtype.hasobject:
+            return bool(x.tolist() == y.tolist())
         return bool(x.dtype == y.dtype and x.tobytes() == y.tobytes())
+    if hasattr(x, "equals"):
+        return bool(x.equals(y))
     if isinstance(x, dict):
         return list(x) == list(y) and all(
             a is b for a, b in zip(x.values(), y.values(), strict=True)

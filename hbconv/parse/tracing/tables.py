@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.containers import (
+    MATRIX,
     AreNarrow,
     AreNullable,
     Cast,
@@ -24,7 +25,9 @@ from hbconv.containers import (
     Concat,
     ConstantRows,
     FillObjects,
+    Form,
     IsOtherDtype,
+    Labels,
     Node,
     Output,
     Schema,
@@ -35,7 +38,8 @@ from hbconv.containers import (
 from hbconv.containers.moved_columns import find_origin
 from hbconv.errors import HbconvError
 from hbconv.parse.schema import transform_frame
-from hbconv.parse.step import Step, select
+from hbconv.parse.step import Conditions, Step, select
+from hbconv.parse.tracing.answers import as_output, hand_on, is_column
 from hbconv.parse.tracing.arrays import TracedMatrix
 from hbconv.parse.tracing.frames import TracedFrame
 from hbconv.parse.tracing.judge import compute, draw_rows, find_slack, find_special
@@ -59,12 +63,20 @@ class _TracedTable:
     names: tuple[str, ...]
     nodes: tuple[Node, ...]
     checks: tuple[tuple[Node, str], ...]
-    is_array: bool = False
+    conditions: Conditions
+    form: Form | None = None
+    """Of an array; None of a frame."""
+
+    @property
+    def refusing(self) -> tuple[Node, ...]:
+        """Conditions that refuse rows."""
+        inner = (check.node for check in self.conditions.checks)
+        return (*(check for check, _ in self.checks), *inner)
 
     @property
     def roots(self) -> tuple[Node, ...]:
         """All nodes."""
-        return (*self.nodes, *(check for check, _ in self.checks))
+        return (*self.nodes, *self.refusing)
 
     @property
     def texts(self) -> dict[int, tuple[Any, ...]]:
@@ -123,8 +135,11 @@ def trace_table(step: Step, parameter: str, x: Node, keywords: Mapping[str, Any]
             step.conditions.without_na.setdefault(read.columns[0], why)
     for check, why in traced.checks:
         step.check(over(check), f"{why} The function of {step.name} ({step.place}) meets it.")
+    hand_on(step, traced.conditions, over, lambda column: select(x, [column]))
     nodes = [over(node) for node in traced.nodes]
-    return Output(Concat(tuple(nodes))) if traced.is_array else transform_frame(nodes)["transform"]
+    if traced.form is None:
+        return transform_frame(nodes)["transform"]
+    return Output(Concat(tuple(nodes)) if len(nodes) > 1 else nodes[0], traced.form)
 
 
 _KINDS = {
@@ -152,13 +167,18 @@ def _names(step: Step, parameter: str, x: Node) -> tuple[str, ...]:
 def _run(step: Step, func: Any, keywords: Mapping[str, Any], schema: Schema) -> _TracedTable:
     leaf = Columns.of(schema)
     given = {name: select(leaf, [place]) for place, name in enumerate(schema.names)}
-    trace = Trace(leaf, step=replace(step, x=leaf))
+    inner = replace(step.over(step.estimator, leaf), conditions=Conditions())
+    trace = Trace(leaf, step=inner)
     with tracing(trace):
         result = run_function(func, TracedFrame(given, is_argument=True), keywords)
-        is_array = isinstance(result, TracedMatrix)
-        if is_array:
+        form: Form | None = None
+        if isinstance(result, TracedMatrix):
+            form = MATRIX
             names = map(str, range(result.width))
             result = TracedFrame({n: result.column(j).node for j, n in enumerate(names)})
+        elif is_column(result):
+            output = as_output(result)
+            form, result = output.form, TracedFrame({"0": output.node})
         if not isinstance(result, TracedFrame):
             refuse(
                 f"returns {'None' if result is None else 'one column without a table'}",
@@ -167,7 +187,7 @@ def _run(step: Step, func: Any, keywords: Mapping[str, Any], schema: Schema) -> 
         if not all(isinstance(name, str) for name in result.nodes):
             refuse("returns columns whose names are no texts", "Name the columns.")
     columns, checks = tuple(result.nodes.values()), tuple(trace.checks)
-    return _TracedTable(tuple(result.nodes), columns, checks, is_array)
+    return _TracedTable(tuple(result.nodes), columns, checks, trace.conditions, form)
 
 
 _WORDS = {"narrow": "of bools or narrow ints", "nullable": "of a nullable type"}
@@ -278,8 +298,8 @@ class _Judge:
     def _compare(self, table: Table) -> str | None:
         rng = np.random.default_rng(1)
         typed = self._typed(table)
-        if self.traced.checks:
-            checks = [typed[check] for check, _ in self.traced.checks]
+        if self.traced.refusing:
+            checks = [typed[check] for check in self.traced.refusing]
             refused = compute(checks, _columns_of(table))
             table = table[~np.concatenate(refused, axis=1).any(axis=1)]
         table = table.reset_index(drop=True)
@@ -320,9 +340,13 @@ class _Judge:
                 return f"it raises {type(error).__name__} for some rows ({shown})"
         if not argument.equals(given):
             return "it writes into its argument. Begin with df = df.copy()"
-        if self.traced.is_array and isinstance(answer, np.ndarray) and answer.ndim == 2:
-            names = list(map(str, range(answer.shape[1])))
-            answer = sys.modules["pandas"].DataFrame(answer, columns=names)
+        form = self.traced.form
+        if form is not None and isinstance(answer, np.ndarray):
+            if answer.ndim != (2 if form == MATRIX else 1):
+                return f"it returns {answer.ndim} dimensions"
+            columns = answer.reshape(len(answer), -1)
+            names = list(map(str, range(columns.shape[1])))
+            answer = sys.modules["pandas"].DataFrame(columns, columns=names)
         names = list(getattr(answer, "columns", ()))
         if names != list(self.traced.names) or len(answer) != len(given):
             return f"it returns columns {names}, and its trace {list(self.traced.names)}"
@@ -330,7 +354,10 @@ class _Judge:
             zip(self.traced.names, self.traced.nodes, strict=True)
         ):
             want = answer.iloc[:, place]
-            if node in values:
+            if isinstance(form, Labels):
+                texts = form.classes.data[values[node][:, 0]].tolist()
+                what = None if list(want) == texts else f"it returns {want[:3]}, not {texts[:3]}"
+            elif node in values:
                 what = _compare_numbers(want.to_numpy(), values[node][:, 0], find_slack(node))
             else:
                 what = _compare_moved(list(want), node, given)

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import CodeType, FrameType, MethodType
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from hbconv.containers import Node
+from hbconv.containers import Node, Output
 from hbconv.errors import UnsupportedError
 from hbconv.parse.registry import say_misnamed
-from hbconv.parse.step import Step
+from hbconv.parse.step import Conditions, Step
 
 __all__ = [
     "ALONE",
@@ -56,8 +56,8 @@ class Trace:
     ----------
     x : Node
         What the function reads; it gives the number of rows to constants.
-    step : Step, optional
-        Of a table: reads texts of x.
+    step : Step
+        Reads x, for texts and inner estimators, with conditions of its own.
     codes : set of code
         Code of the user, to name lines of.
     checks : list of (Node, str)
@@ -66,14 +66,22 @@ class Trace:
         The first one, which holds whatever the function made of it.
     writes : list of (Node, Node)
         Values that were written, and the columns whose dtype they take.
+    parsed : dict
+        Methods of the estimators that it asked, by estimator and rows.
     """
 
     x: Node
-    step: Step | None = None
+    step: Step
     codes: set[CodeType] = field(default_factory=set)
     checks: list[tuple[Node, str]] = field(default_factory=list)
     refusal: FunctionRefusal | None = None
     writes: list[tuple[Node, Node]] = field(default_factory=list)
+    parsed: dict[Any, dict[str, Output]] = field(default_factory=dict)
+
+    @property
+    def conditions(self) -> Conditions:
+        """Conditions on the rows of the estimators that the function asks."""
+        return self.step.conditions
 
 
 _CURRENT: ContextVar[Trace] = ContextVar("trace")

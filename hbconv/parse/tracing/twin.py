@@ -10,15 +10,26 @@ import inspect
 import sys
 import types
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
 from hbconv.containers import IsNonFinite
+from hbconv.names import METHODS
 from hbconv.parse.tracing.arrays import TracedMatrix
+from hbconv.parse.tracing.inner import ask_base
 from hbconv.parse.tracing.trace import current_trace, refuse
 
-__all__ = ["CHECKS", "Twin", "is_of_library", "make_super", "own_function"]
+__all__ = [
+    "CHECKS",
+    "Twin",
+    "is_of_library",
+    "is_own_object",
+    "make_super",
+    "own_function",
+    "real_object",
+]
 
 _STATE = "A model holds no state: compute it in fit."
 _OF_ROWS = frozenset({"accept_sparse", "copy", "ensure_2d", "ensure_min_features", "estimator"}) | {
@@ -29,6 +40,8 @@ _OF_ROWS = frozenset({"accept_sparse", "copy", "ensure_2d", "ensure_min_features
 
 def is_of_library(cls: type) -> bool:
     """Tell whether a class is installed, and not written by the user."""
+    if cls.__module__.partition(".")[0] in sys.stdlib_module_names - {"builtins"}:
+        return True
     try:
         place = inspect.getfile(cls)
     except (TypeError, OSError):
@@ -47,6 +60,17 @@ def own_function(method: Any) -> Any:
 def _is_of_sklearn(function: Any) -> bool:
     # functools.wraps gives a wrapper the module of what it wraps.
     return str(getattr(function, "__globals__", {}).get("__name__", "")).startswith("sklearn.")
+
+
+def is_own_object(value: object) -> bool:
+    """Tell whether a value is an object of a class that a user wrote."""
+    cls = type(value)
+    is_written = bool(cls.__flags__ & _HEAP_TYPE) and hasattr(value, "__dict__")
+    return is_written and not isinstance(value, type | types.ModuleType) and not is_of_library(cls)
+
+
+_HEAP_TYPE = 1 << 9
+"""Flag of classes that a class statement made."""
 
 
 class StandIns(Protocol):
@@ -90,12 +114,16 @@ class Twin:
             return types.MethodType(rebuilder.rebuilt_once(found.fget), self)()
         if isinstance(found, staticmethod):
             return rebuilder.stand_in(f"self.{name}", found.__func__)
+        if isinstance(found, classmethod):
+            return refuse(f"calls self.{name}, a classmethod", "Make it a method.")
         if hasattr(type(found), "__get__"):
             return refuse(f"uses self.{name}, a {type(found).__name__}", "Make it a method.")
         return rebuilder.stand_in(f"self.{name}", found)
 
     def _of_library(self, name: str, owner: type) -> Any:
         check = CHECKS.get(name.removeprefix("_"))
+        if check is None and name in METHODS:
+            return partial(ask_base, self._hbconv_value, name)
         if check is None:
             return refuse(f"uses self.{name} of {owner.__name__}", "Write out what it computes.")
         return lambda *args, **options: check(self, *args, **options)
@@ -104,6 +132,20 @@ class Twin:
         refuse(f"writes self.{name}", _STATE)
 
     __setattr__ = __delattr__ = _refuse_writing
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        """Call the object, as its class says."""
+        return find_in_classes(self, "__call__", type(self._hbconv_value).__mro__)(
+            *args, **keywords
+        )
+
+
+def real_object(double: Any) -> object:
+    """Return what a twin, or the double of an estimator, stands for."""
+    if isinstance(double, Twin):
+        return double._hbconv_value
+    estimator: object = double._hbconv_estimator
+    return estimator
 
 
 def find_in_classes(twin: Twin, name: str, classes: Sequence[type]) -> Any:

@@ -6,7 +6,9 @@ import math
 import random
 import time
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache, partial, reduce
+from itertools import product
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -139,6 +141,15 @@ def directions(x):
     ]
 
 
+class Scale:
+    factor = 2.0
+
+    def __call__(self, x):
+        return x * self.factor
+
+
+SCALE = Scale()
+
 RIGHT: list[Function] = [
     whole_and_rest,
     rounded,
@@ -177,6 +188,20 @@ RIGHT: list[Function] = [
     lambda x: np.where(np.isnan(x).all(axis=1).reshape(-1, 1), 0.0, x[:, [1]]),
     lambda x: np.zeros_like(x) + np.minimum(x, 3),
     lambda x: np.deg2rad(x[:, :2]) - np.degrees(x[:, 2:]),
+    lambda x: SCALE(x),  # noqa: PLW0108
+    lambda x: np.heaviside(x, 0.5) + np.copysign(x, -np.nan_to_num(x[:, ::-1])),
+    lambda x: np.logaddexp(x, x[:, ::-1]) + np.logaddexp(0.5, x),
+    lambda x: np.modf(x)[0] + np.sinc(x) - np.divmod(x, 3)[1],
+    lambda x: np.sort(x, axis=1) + np.cumprod(x, axis=1),
+    lambda x: np.divide(1.0, x, out=np.zeros_like(x), where=x > 0),
+    lambda x: np.piecewise(x, [x < 0, x > 2], [lambda v: -v, 5.0, lambda v: v * v]),
+    lambda x: np.c_[np.vander(x[:, 0], 3), np.polyval([1.0, -2.0], x), np.ptp(x, axis=1)],
+    lambda x: CENTRES[np.argmin(x, axis=1)][:, None] * np.average(x, 1, WEIGHTS[:, 0])[:, None],
+    lambda x: np.insert(np.repeat(np.take(x, [1, 0], axis=1), 2, axis=1), 1, 0.5, axis=1),
+    lambda x: np.mean([x, x[:, ::-1]], axis=0) + np.array([x[:, 0], x[:, 1]]).mean(axis=0)[:, None],
+    lambda x: reduce(add, [x[:, [j]] for j, _ in product(range(2), "ab")]),
+    lambda x: WEIGHTS[np.digitize(x[:, 0], [-1.0, 0.0, 1.0])],
+    lambda x: np.count_nonzero(x, axis=1)[:, None] * np.hsplit(x, 2)[1],
 ]
 
 
@@ -322,22 +347,13 @@ def branches(x):
     return x
 
 
-class Scale:
-    factor = 2.0
-
-    def __call__(self, x):
-        return x * self.factor
-
-
-SCALE = Scale()
-
 REFUSED: list[tuple[Function, str]] = [
     (lambda x: x - x.mean(axis=0), "along the rows.*other rows"),
     (lambda x: x / np.max(x), "along the rows"),
     (lambda x: x - x[0], "some of the rows"),
     (lambda x: x[x[:, 0] > 0], "some of the rows"),
     (lambda x: x[:-1], "some of the rows"),
-    (lambda x: np.sort(x, axis=0), "numpy.sort"),
+    (lambda x: np.sort(x, axis=0), "along the rows"),
     (lambda x: np.cumsum(x, axis=0), "along the rows"),
     (lambda x: x / len(x), "number of rows"),
     (lambda x: x * x.shape[0], "number of rows"),
@@ -350,7 +366,6 @@ REFUSED: list[tuple[Function, str]] = [
     (lambda x: x * time.time(), "time.time, which is the clock"),
     (lambda x: x * len(open("/etc/hostname").read()), "open"),  # noqa: SIM115
     (lambda x: x * (id(x) % 2), "calls id"),
-    (lambda x: SCALE(x), "SCALE.*an object of Scale"),  # noqa: PLW0108
     (lambda x: np.array([[math.log(v) for v in row] for row in x]), "values of the rows"),
     (lambda x: x * math.exp(x[0, 0]), "some of the rows"),
     (lambda x: x * math.exp(x), "math.exp with rows"),
@@ -361,7 +376,10 @@ REFUSED: list[tuple[Function, str]] = [
     (lambda x: [x], "returns list"),
     (lambda x: x[:, 0], r"shape \(n,\)"),
     (lambda x: x + np.ones((60, 4)), "constant of"),
-    (lambda x: np.heaviside(x, 0.5), "numpy.heaviside, for which"),
+    (lambda x: np.spacing(x), "numpy.spacing, for which"),  # noqa: PLW0108
+    (lambda x: CENTRES[x], "other than whole numbers"),
+    (lambda x: np.einsum("ij,ij->i", x, x), "numpy.einsum with"),
+    (lambda x: np.piecewise(x, [x < x.mean()], [0, 1]), "along the rows"),
     (lambda x: {}[x], "values of the rows"),
     (lambda x: x.unknown, "raises AttributeError"),
     (counted, "container that outlives"),

@@ -11,6 +11,7 @@ import pytest
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 import hbconv
@@ -124,8 +125,20 @@ class Selector(Own):
         return df[self.columns]
 
 
+class Holder(Own):
+    def fit(self, x, y=None):
+        self.inner_ = OutlierClipper().fit(x, y)
+        return self
+
+    def transform(self, x):
+        return self.inner_.transform(x)
+
+
 RIGHT: list[tuple[Any, Any]] = [
-    *((t, X) for t in (OutlierClipper(), LogClipper(0.1), RatioAdder(), Weigher(), Validated())),
+    *(
+        (t, X)
+        for t in (OutlierClipper(), LogClipper(0.1), RatioAdder(), Weigher(), Validated(), Holder())
+    ),
     *((t, TABLE) for t in (CityMean(), Selector(["income", "age"]))),
 ]
 
@@ -194,13 +207,33 @@ class Framed(OneToOneFeatureMixin, Own):
         return x * 2
 
 
-class Holder(Own):
+class Writer(Holder):
+    def transform(self, x):
+        self.inner_.share = 1.0
+        return self.inner_.transform(x)
+
+
+class Refitting(Own):
+    def transform(self, x):
+        return StandardScaler().fit_transform(x)
+
+
+class Sampling(Own):
     def fit(self, x, y=None):
-        self.inner_ = OutlierClipper().fit(x, y)
+        self.seen_ = pd.DataFrame(x)
         return self
 
     def transform(self, x):
-        return self.inner_.transform(x)
+        return x + self.seen_.sample(1).to_numpy()[0]
+
+
+class Sparse(Own):
+    def fit(self, x, y=None):
+        self.encoder_ = OneHotEncoder().fit(x[:3])
+        return self
+
+    def transform(self, x):
+        return self.encoder_.transform(x)
 
 
 REFUSED = [
@@ -209,7 +242,10 @@ REFUSED = [
     (Centred(), "along the rows"),
     (Clocked(), "no attribute 'bonus'"),
     (Framed().set_output(transform="pandas"), "differs from it"),
-    (Holder(), "self.inner_, which is an object of OutlierClipper"),
+    (Writer(), "writes self.inner_.share"),
+    (Refitting(), "makes an object of StandardScaler"),
+    (Sampling(), "sample of a table"),
+    (Sparse(), "returns _SparseRows"),
 ]
 
 
