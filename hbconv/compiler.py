@@ -197,7 +197,8 @@ def _choose(backend: str, device: str) -> str:
     if name == "reference":
         warnings.warn(
             "Neither TVM nor torch is installed, so the model runs on backend 'reference', which "
-            "is slow. Install with: pip install 'hbconv[tvm]' or 'hbconv[torch]'.",
+            "is slow (docs/faq.md#slower). Install with: pip install 'hbconv[tvm]' or "
+            "'hbconv[torch]'.",
             UserWarning,
             stacklevel=3,
         )

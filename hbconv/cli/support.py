@@ -117,8 +117,10 @@ def _find(wanted: str, estimators: Estimators) -> str:
     }
     if wanted.lower() in by_class:
         return by_class[wanted.lower()]
-    # Part of a name, as people remember it, the shortest first; then names that are spelt alike.
-    held = sorted((n for n in by_class if "." not in n and wanted.lower() in n), key=len)
+    # The start of a name, as people remember it, then names that are spelt alike.
+    asked = wanted.lower()
+    held = [name for name in by_class if "." not in name and asked in name]
+    held.sort(key=lambda name: (not name.startswith(asked), len(name)))
     near = held[:5] or difflib.get_close_matches(wanted.lower(), list(by_class), n=3)
     names = ", ".join(by_class[name].rpartition(".")[2] for name in near)
     hint = f" Near it: {names}." if near else ""

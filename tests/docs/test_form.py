@@ -73,6 +73,16 @@ def test_named_files_are_there():
     assert offences(missing_files, PAGES) == {}
 
 
+def test_messages_name_sections_that_are_there():
+    """Messages point to a page, most often to a short anchor of the questions."""
+    code = "\n".join(path.read_text("utf-8") for path in (ROOT / "hbconv").rglob("*.py"))
+    named = set(re.findall(r"(docs/[\w/]+\.md)(#[\w-]+)?", code))
+    assert ("docs/faq.md", "#refused") in named
+    pages = {page: ROOT / page for page, _ in named}
+    assert [page for page, path in pages.items() if not path.exists()] == []
+    assert [(p, a) for p, a in named if a and a not in anchors(pages[p])] == []
+
+
 def test_one_sentence_a_line():
     assert offences(lines_of_several_sentences, WRITTEN) == {}
 

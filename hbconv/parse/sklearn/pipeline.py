@@ -94,7 +94,8 @@ def _offering_rest(place: int) -> Iterator[None]:
         if _REST in error.hint:
             raise
         rest = place + 1
-        way_out = f"{_REST}[{rest}:]), and give it what pipeline[:{rest}].transform(X) returns."
+        given = f"what pipeline[:{rest}].transform(X) returns"
+        way_out = f"{_REST}[{rest}:]), and give it {given} (docs/faq.md#refused)."
         raise UnsupportedError(
             error.estimator, error.step, error.parameter, error.value, f"{error.hint} {way_out}"
         ) from error

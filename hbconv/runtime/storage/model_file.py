@@ -207,7 +207,7 @@ def _manifest(members: Mapping[str, bytes]) -> dict[str, Any]:
     if written > FORMAT:
         raise StoreError(
             f"The model file has format {written}, written by hbconv {versions}; this hbconv reads "
-            f"up to {FORMAT}. Upgrade hbconv."
+            f"up to {FORMAT}. Upgrade hbconv (docs/faq.md#versions)."
         )
     return manifest
 
