@@ -30,6 +30,8 @@
 #   make bench      the short form of all benchmarks, compared with the stored run of this machine (ten minutes)
 #   make site       build the documentation site in build/site; warnings are errors
 #   make packages   build the wheel and the sdist, check them, install each in an empty environment
+#   make versions   a battery with the libraries of each row of tests/system/versions/rows.toml, and its page (half an hour)
+#   make resolve    resolve every extra on each platform and Python, and write the table (minutes)
 #   make support    ask anew what each backend supports (hbconv/support.json, docs/support.md)
 
 PYTHON ?= python3
@@ -48,7 +50,7 @@ SUITE := PYTHONPATH=tests:tests/system:tests/support:tests/conformance:strategie
 # What scores on Ray and Spark, which only make engines installs.
 ENGINES := hbconv/engines tests/unit/engines
 
-.PHONY: demo test cold quick lint check changed-engines battery attack fuzz hunt record replay memory processes kills soak matrix exports emulate doors traced foreign memcheck engines with-engines night gpu support bench site packages env
+.PHONY: demo test cold quick lint check changed-engines battery attack fuzz hunt record replay memory processes kills soak matrix exports emulate doors traced foreign memcheck engines with-engines night gpu support versions resolve bench site packages env
 
 demo: env
 	$(BIN)/python examples/demo.py
@@ -149,6 +151,12 @@ gpu:
 
 support: env
 	$(BIN)/python -m pytest tests/conformance/breadth/test_support.py --update-support
+
+versions: env
+	$(SUITE) $(BIN)/python -m versions
+
+resolve: env
+	$(BIN)/python tests/system/resolve.py --write docs/installing.md
 
 bench: env
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,peers]'

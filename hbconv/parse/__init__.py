@@ -18,6 +18,7 @@ from hbconv.containers import Codes, Columns, Entries, Graph, Output, Schema, Tr
 from hbconv.errors import OptionError, UnsupportedError
 from hbconv.names import ARGUMENT_METHODS, INVERSE, METHODS
 from hbconv.parse.common.members import find_source
+from hbconv.parse.common.versions import estimator_type
 from hbconv.parse.damage import reading_estimator
 from hbconv.parse.inverses import inverse_columns, read_inverse
 from hbconv.parse.registry import find_parser, parser_names, parses
@@ -178,7 +179,4 @@ def _traits(estimator: Any, outputs: dict[str, Output], schema: Schema) -> Trait
 
 
 def _kind(estimator: Any, outputs: dict[str, Output]) -> str:
-    tags = getattr(estimator, "__sklearn_tags__", None)
-    return (tags().estimator_type if tags else None) or (
-        "transformer" if "transform" in outputs else ""
-    )
+    return estimator_type(estimator) or ("transformer" if "transform" in outputs else "")

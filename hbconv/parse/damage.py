@@ -18,6 +18,7 @@ from hbconv.containers.schema import MOST_EXACT_INT
 from hbconv.errors import ConversionError, HbconvError, MissingPackageError
 from hbconv.files import read_json
 from hbconv.parse.class_names import package
+from hbconv.parse.common.versions import version_fitted_by
 
 __all__ = [
     "REFIT",
@@ -80,14 +81,30 @@ def reading_estimator(estimator: object, where: str) -> Iterator[None]:
         # An attribute of another library's object says nothing of the version that fitted it.
         if package(type(error.obj)) != package(type(estimator)):
             raise _reading_error(what, error, _describe_attributes(estimator)) from error
+        missing = f"its {type(error.obj).__name__} has no attribute {error.name!r}"
         raise ConversionError(
-            f"{what} was fitted by another version of {_installed(estimator)}, or changed by hand: "
-            f"its {type(error.obj).__name__} has no attribute {error.name!r}. Fit it again. "
-            f"{REPORT}"
+            _of_another_version(estimator, what, missing)
+            or f"{what} was fitted by another version of {_installed(estimator)}, or changed by "
+            f"hand: {missing}. Fit it again. {REPORT}"
         ) from error
     # Whatever it is, as for files.
     except Exception as error:
+        said = _of_another_version(estimator, what, _describe_error(error))
+        if said:
+            raise ConversionError(said) from error
         raise _reading_error(what, error, _describe_attributes(estimator)) from error
+
+
+def _of_another_version(estimator: object, what: str, found: str) -> str:
+    """Name both versions of scikit-learn where another one fitted an estimator; else empty."""
+    fitted_by = version_fitted_by(estimator)
+    if not fitted_by:
+        return ""
+    installed = sys.modules["sklearn"].__version__
+    return (
+        f"{what} was fitted by scikit-learn {fitted_by}, and {installed} is installed: {found}. "
+        f"Fit it again with {installed}, or install scikit-learn=={fitted_by} and convert it there."
+    )
 
 
 def _reading_error(what: str, error: Exception, way_out: str) -> HbconvError:
@@ -134,9 +151,10 @@ def damaged(estimator: object, where: str, what: str) -> ConversionError:
     what : str
         The contradiction, with its values.
     """
-    name = type(estimator).__name__
+    name = f"{type(estimator).__name__} ({where})"
     return ConversionError(
-        f"{name} ({where}) is damaged: {what}. Fit it again, or undo what was changed by hand."
+        _of_another_version(estimator, name, what)
+        or f"{name} is damaged: {what}. Fit it again, or undo what was changed by hand."
     )
 
 

@@ -20,6 +20,7 @@ from hbconv.containers import (
 from hbconv.containers.moved_columns import concat, select
 from hbconv.errors import ConversionError, HbconvError, NotFittedError, UnsupportedError
 from hbconv.names import ARGUMENT_METHODS, METHODS
+from hbconv.parse.common.versions import has_tags, takes_sparse, version_fitted_by
 from hbconv.parse.damage import damaged, reading_estimator
 from hbconv.parse.registry import Entry, find_entry, find_parser
 from hbconv.parse.soundness import require_agreement
@@ -246,7 +247,8 @@ def _naming_missing_attributes(step: Step) -> Iterator[None]:
         yield
     except AttributeError as error:
         # Fitted attributes end in an underscore; others are defects of the parser.
-        if error.obj is not step.estimator or not str(error.name).endswith("_"):
+        is_fitted_one = error.obj is step.estimator and str(error.name).endswith("_")
+        if not is_fitted_one or version_fitted_by(step.estimator):
             raise
         hint = (
             f"It has no attribute {error.name!r}. Call fit before converting it, with the version "
@@ -277,9 +279,7 @@ def _naming_third_party(entry: Entry, step: Step) -> Iterator[None]:
 
 def _takes_sparse(estimator: Any, entry: Entry) -> bool:
     """Tell whether scikit-learn's tags say that an estimator takes a sparse matrix."""
-    return not entry.name.startswith("sklearn.") or bool(
-        estimator.__sklearn_tags__().input_tags.sparse
-    )
+    return not entry.name.startswith("sklearn.") or takes_sparse(estimator)
 
 
 def _run_parser(entry: Entry, step: Step) -> dict[str, Output]:
@@ -327,7 +327,7 @@ def is_fitted(estimator: Any) -> bool:
         return bool(estimator.is_fitted())
     # An estimator of scikit-learn has loaded it; hbconv imports no library here.
     validation = sys.modules.get("sklearn.utils.validation")
-    if validation is None or not all(hasattr(estimator, n) for n in ("__sklearn_tags__", "fit")):
+    if validation is None or not (has_tags(estimator) and hasattr(estimator, "fit")):
         return True
     try:
         validation.check_is_fitted(estimator)

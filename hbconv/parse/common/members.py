@@ -35,6 +35,7 @@ from hbconv.containers import (
     topological,
 )
 from hbconv.names import EXPLANATIONS, METHODS
+from hbconv.parse.common.versions import estimator_type
 from hbconv.parse.registry import declared_columns, find_parser
 from hbconv.parse.schema import read_schema
 from hbconv.parse.step import Step, concat
@@ -207,7 +208,7 @@ def is_frame(x: Node) -> bool:
 
 def is_a(estimator: Any, kind: str) -> bool:
     """Tell whether scikit-learn counts an estimator as a "classifier" or as a "regressor"."""
-    return bool(estimator.__sklearn_tags__().estimator_type == kind)
+    return estimator_type(estimator) == kind
 
 
 def as_numbers(step: Step, output: Output) -> Node:

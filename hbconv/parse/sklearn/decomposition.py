@@ -33,6 +33,7 @@ from hbconv.containers import (
     TopicMixture,
 )
 from hbconv.parse.common.pairwise_kernels import kernel_matrix
+from hbconv.parse.common.versions import flattens_one_row, keeps_dtype_of_codes
 from hbconv.parse.inverses import inverts
 from hbconv.parse.registry import parses
 from hbconv.parse.sklearn.preprocessing.scalers import centre_kernel
@@ -176,7 +177,7 @@ def parse_sparse_pca(step: Step) -> dict[str, Output]:
     )
     weights = np.linalg.solve(gram, components).T
     codes = Linear.of(Cast(_centre(step, x), components.dtype.name), weights)
-    return {"transform": Output(codes, FlatRow())}
+    return {"transform": Output(codes, FlatRow()) if flattens_one_row() else Output(codes)}
 
 
 @inverts("sklearn.decomposition.MiniBatchSparsePCA", "sklearn.decomposition.SparsePCA")
@@ -302,6 +303,7 @@ def _columns(coder: Any) -> int | None:
 @parses(
     "sklearn.decomposition.SparseCoder",
     features=_columns,
+    is_fitted=lambda _: True,  # Its dictionary is given.
 )
 def parse_sparse_coder(step: Step) -> Node:
     """Encode by the dictionary that was given."""
@@ -339,6 +341,9 @@ def _encode(step: Step, dictionary: np.ndarray[Any, Any]) -> Node:
     x = Cast(step.require_finite(), "float")
     if dictionary.dtype.kind != "f" or dictionary.dtype.itemsize < 4:
         dictionary = dictionary.astype(np.float64)
+    is_wide = dictionary.dtype == np.float64 and est.transform_algorithm != "lasso_cd"
+    if is_wide and not keeps_dtype_of_codes():
+        x = Cast(x, "float64")
     code = _CODES[est.transform_algorithm](step, x, dictionary)
     if not est.split_sign:
         return code

@@ -82,7 +82,11 @@ def parse_tfidf_transformer(step: Step) -> dict[str, Output]:
     return _sparse(_weigh(step, step.estimator, Cast(step.require_finite(), "float")))
 
 
-@parses("sklearn.feature_extraction.text.HashingVectorizer", features=item_column)
+@parses(
+    "sklearn.feature_extraction.text.HashingVectorizer",
+    features=item_column,
+    is_fitted=lambda _: True,  # Fitting keeps nothing.
+)
 def parse_hashing_vectorizer(step: Step) -> dict[str, Output]:
     """Count tokens by their hashes."""
     norm = step.require("norm", "l1", "l2", None)
@@ -90,7 +94,11 @@ def parse_hashing_vectorizer(step: Step) -> dict[str, Output]:
     return _sparse(Normalize(counts, norm, sparse=True) if norm else counts)
 
 
-@parses("sklearn.feature_extraction.FeatureHasher", features=item_column)
+@parses(
+    "sklearn.feature_extraction.FeatureHasher",
+    features=item_column,
+    is_fitted=lambda _: True,  # As above.
+)
 def parse_feature_hasher(step: Step) -> dict[str, Output]:
     """Add up values by the hashes of their names."""
     kinds: dict[str, Pairs | Tokens] = {

@@ -11,6 +11,7 @@ from hbconv.array import Array
 from hbconv.containers import ConstantRows, Node, Output, Schema, Select, Spread, sparse_form
 from hbconv.errors import UnsupportedError
 from hbconv.parse.common.members import pass_on
+from hbconv.parse.common.versions import takes_nan
 from hbconv.parse.inverses import inverts
 from hbconv.parse.registry import parses
 from hbconv.parse.schema import read_schema
@@ -96,7 +97,7 @@ def _select_columns(step: Step) -> Node:
 
     A selector that takes NaN takes infinity too.
     """
-    x = step.x if step.estimator.__sklearn_tags__().input_tags.allow_nan else step.require_finite()
+    x = step.x if takes_nan(step.estimator) else step.require_finite()
     return Select(x, Array(np.flatnonzero(_support(step)).astype(np.int32)))
 
 

@@ -49,6 +49,7 @@ from hbconv.parse.common.text_columns import (
     refuse_na,
     with_nan,
 )
+from hbconv.parse.common.versions import find_empty_columns, read_fill_dtype
 from hbconv.parse.inverses import inverts
 from hbconv.parse.registry import parses
 from hbconv.parse.sklearn.pipeline import output_library
@@ -158,7 +159,7 @@ def _fill_numbers(step: Step, columns: list[int]) -> Node:
     x = _columns(step, columns)
     x = Cast(x, "float") if est.strategy in _STATISTICS or callable(est.strategy) else x
     # transform casts the statistics to the dtype of fitting before it fills.
-    fill = est.statistics_[columns].astype(est._fill_dtype)
+    fill = est.statistics_[columns].astype(read_fill_dtype(est))
     return Impute(x, Array(fill), _missing_number(step))
 
 
@@ -249,9 +250,10 @@ def _require_fillable(step: Step) -> None:
         return
     message = f"X holds bools alone, which the step {step.where!r} refuses. Give ints or floats."
     step.check(AreBools(step.x), message)
-    if est.strategy == "constant" and est._fill_dtype.kind == "f":
+    dtype = read_fill_dtype(est)
+    if est.strategy == "constant" and dtype.kind == "f":
         message = (
-            f"The dtype of the filling value ({est._fill_dtype}) cannot be cast to that of the "
+            f"The dtype of the filling value ({dtype}) cannot be cast to that of the "
             f"rows, which are ints, as the step {step.where!r} requires. Give floats."
         )
         step.check(IsOtherDtype(step.x, "float"), message)
@@ -370,7 +372,7 @@ def parse_iterative_imputer(step: Step) -> Node:
         raise step.refuse("missing_values", est.missing_values, "hbconv handles NaN and numbers.")
     filled = step.transform(est.initial_imputer_, x, "initial_imputer_")
     missing = IsMissing(x, float(est.missing_values))
-    kept = np.flatnonzero(est.keep_empty_features | ~est._is_empty_feature)
+    kept = np.flatnonzero(est.keep_empty_features | ~find_empty_columns(est))
     if est.n_iter_:
         filled = _predict_columns(step, filled, Select(missing, Array.of(kept, np.int32)))
     return (
@@ -384,7 +386,7 @@ def _predict_columns(step: Step, filled: Node, missing: Node) -> Node:
     """Replace the missing values of one column after another, each rounded to the input's dtype."""
     est = step.estimator
     empty = (
-        est._is_empty_feature
+        find_empty_columns(est)
         if est.keep_empty_features
         else np.zeros(filled.type.width, dtype=bool)
     )

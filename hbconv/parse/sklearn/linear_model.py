@@ -33,6 +33,7 @@ from hbconv.parse.common.linear_scores import (
     linear_scores,
     with_probabilities,
 )
+from hbconv.parse.common.versions import centres_deviations
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, select
 
@@ -89,7 +90,8 @@ def parse_bayesian_regressor(step: Step) -> dict[str, Output]:
     scores = linear_scores(step)
     variance: Node = ConstantRows(step.x, Array.of([noise], np.float64))
     if len(columns):
-        x = select(Affine.of(step.x, add=-np.asarray(est.X_offset_)), columns.tolist())
+        x = Affine.of(step.x, add=-np.asarray(est.X_offset_)) if centres_deviations() else step.x
+        x = select(x, columns.tolist())
         terms = Multiply((Linear.of(x, est.sigma_), x))
         variance = Affine.of(GroupSums(terms, 1), add=noise)
     return {

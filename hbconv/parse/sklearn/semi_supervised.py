@@ -24,6 +24,7 @@ from hbconv.containers import (
 from hbconv.parse.common.distance_metrics import squared_distances
 from hbconv.parse.common.linear_scores import dense
 from hbconv.parse.common.members import columns_of_array, pass_on
+from hbconv.parse.common.versions import self_trained_classifier
 from hbconv.parse.registry import parses
 from hbconv.parse.sklearn.neighbors.search import nearest
 from hbconv.parse.step import Step
@@ -33,9 +34,8 @@ from hbconv.parse.step import Step
 def parse_self_training_classifier(step: Step) -> dict[str, Output]:
     """Predict as the classifier fitted last, which reads one array."""
     x = columns_of_array(step.x, range(step.x.type.width))
-    return pass_on(
-        step, step.child(step.estimator.estimator_, x, "estimator_", x_sparse=step.x_sparse)
-    )
+    inner = self_trained_classifier(step.estimator)
+    return pass_on(step, step.child(inner, x, "estimator_", x_sparse=step.x_sparse))
 
 
 @parses("sklearn.semi_supervised.LabelPropagation", "sklearn.semi_supervised.LabelSpreading")

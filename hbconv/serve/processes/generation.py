@@ -19,28 +19,20 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-import uvloop
-
 from hbconv.errors import HbconvError
-from hbconv.model import Model, load
-from hbconv.serve.batching import Batcher, Catalog
-from hbconv.serve.http.server import HttpServer
+from hbconv.model import Model
 from hbconv.serve.log import begin_log
-from hbconv.serve.metrics import Metrics
 from hbconv.serve.model_files import Assignment, ModelFile
-from hbconv.serve.protocol.handlers import Control, Handlers
+from hbconv.serve.processes.event_loop import run_loop
+from hbconv.serve.processes.worker import answer_requests, read_model
 from hbconv.serve.served_model import ServedModel, warm
 
 __all__ = ["main", "work"]
-
-THREADS = 4
-"""Batches of different models that are computed side by side."""
 
 _log = logging.getLogger("hbconv.serve")
 SHORT_LIFE_SECONDS = 5.0
@@ -70,7 +62,7 @@ def work(
         A pipe, where the worker writes a byte once requests are answered. It is closed when the
         worker takes no more.
     """
-    uvloop.run(_work(models, assignment, listening, alive, status))
+    run_loop(_work(models, assignment, listening, alive, status))
 
 
 async def _work(
@@ -80,45 +72,29 @@ async def _work(
     alive: int,
     status: int,
 ) -> None:
-    metrics = Metrics()
-    settings = assignment.settings
-    with ThreadPoolExecutor(THREADS, "hbconv-batch") as threads:
-        batchers = (Batcher(served, settings, threads, metrics) for served in models)
-        handlers = Handlers(Catalog(batchers), settings, metrics, Control(assignment))
-        server = HttpServer(handlers)
-        ended = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGTERM, ended.set)
-        loop.add_reader(alive, ended.set)
-        metrics.begin(models)
-        over_grpc = await _start_grpc(handlers)
-        await server.start(listening)
-        os.write(status, b"1")
-        await ended.wait()
+    await answer_requests(
+        models,
+        assignment,
+        listening,
+        _end_of(alive),
+        lambda: os.write(status, b"1"),
+        lambda: os.close(status),
+    )
+
+
+def _end_of(alive: int) -> Awaitable[Any]:
+    """Return what ends by SIGTERM, or when a pipe does."""
+    loop = asyncio.get_running_loop()
+    ended = loop.create_future()
+
+    def end() -> None:
         loop.remove_reader(alive)
-        handlers.is_leaving = True
-        stopping = over_grpc.stop(settings.seconds) if over_grpc is not None else asyncio.sleep(0)
-        await asyncio.gather(_leave(server, status), stopping)
-        handlers.publish()
+        if not ended.done():
+            ended.set_result(None)
 
-
-async def _start_grpc(handlers: Handlers) -> Any:
-    """Serve gRPC too, where it has a port. It is imported here, for it does not outlive a fork."""
-    if handlers.settings.grpc_port is None:
-        return None
-    from hbconv.serve.protocol.grpc_service import start_grpc
-
-    return await start_grpc(handlers)
-
-
-async def _leave(server: HttpServer, status: int) -> None:
-    """Take no new connections, and answer those that are there."""
-    # Two turns of the loop accept the connections that the kernel had taken.
-    for _ in range(2):
-        await asyncio.sleep(0)
-    server.close()
-    os.close(status)
-    await server.end()
+    loop.add_signal_handler(signal.SIGTERM, end)
+    loop.add_reader(alive, end)
+    return ended
 
 
 @dataclass
@@ -266,8 +242,7 @@ def load_file(file: ModelFile, assignment: Assignment) -> Model | ServedModel:
     HbconvError
         The file is damaged, or the model does not compile.
     """
-    settings = assignment.settings
-    model = load(file.path, settings.backend, trusted=settings.trusted)
+    model = read_model(file, assignment)
     return warm(file.name, file.version, model) if _can_be_shared(model) else model
 
 

@@ -18,6 +18,7 @@ from asyncio.subprocess import Process
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO, cast
@@ -27,6 +28,7 @@ from hbconv.errors import HbconvError, OptionError, StoreError, shown
 from hbconv.serve.log import begin_log
 from hbconv.serve.metrics import METRICS_FOLDER
 from hbconv.serve.model_files import Assignment, Fingerprint, find_models, fingerprint
+from hbconv.serve.processes.alone import serve_alone
 from hbconv.serve.settings import Settings
 
 __all__ = ["GenerationProcess", "Supervisor", "serve"]
@@ -216,7 +218,7 @@ class Supervisor:
             # The old one serves until the new one is warm, so that no request waits for a compiler.
             new = await GenerationProcess.start(assignment, self._listening, self._environment)
             before, self._current = self._current, new
-            self._tell(assignment)
+            _tell(self._listening, assignment)
             self._run(self._tasks, self._restart(new))
             if before is not None:
                 await before.close()
@@ -273,24 +275,6 @@ class Supervisor:
         writer.write(json.dumps(reply).encode() + b"\n")
         writer.close()
 
-    def _tell(self, assignment: Assignment) -> None:
-        """Say what is served, and where."""
-        settings = self._settings
-        scheme = "https" if settings.certificate else "http"
-        host = f"[{settings.host}]" if ":" in settings.host else settings.host
-        port = self._listening.getsockname()[1]
-        names = ", ".join(f"{file.name}/{file.version}" for file in assignment.files)
-        also = "" if settings.grpc_port is None else f", gRPC on {host}:{settings.grpc_port}"
-        _log.info(
-            "Serving %s on %s://%s:%d%s",
-            names or "no model",
-            scheme,
-            host,
-            port,
-            also,
-            extra={"fields": {"workers": settings.workers, "hbconv": __version__}},
-        )
-
 
 def serve(paths: Sequence[Path], settings: Settings, name: str | None = None) -> int:
     """Serve models, and return the exit code of the process.
@@ -310,23 +294,49 @@ def serve(paths: Sequence[Path], settings: Settings, name: str | None = None) ->
     StoreError
         A model cannot be loaded.
     """
-    if not find_models(paths, name):
+    files = find_models(paths, name)
+    if not files:
         raise OptionError(f"There is no model in {', '.join(map(str, paths))}.")
     with ExitStack() as stack:
         listening = stack.enter_context(_listen(settings))
         if settings.grpc_port is not None:
             held = stack.enter_context(_hold(settings, settings.grpc_port))
             settings = replace(settings, grpc_port=held.getsockname()[1])
+            if not hasattr(socket, "SO_REUSEPORT"):
+                held.close()  # This system lets no two sockets have one port.
         begin_log(settings)
+        if not hasattr(os, "fork"):
+            serve_alone(files, settings, listening, partial(_tell, listening))
+            return 0
         asyncio.run(Supervisor(paths, name, settings, listening).run())
     return 0
+
+
+def _tell(listening: socket.socket, assignment: Assignment) -> None:
+    """Say what is served, and where."""
+    settings = assignment.settings
+    scheme = "https" if settings.certificate else "http"
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    port = listening.getsockname()[1]
+    names = ", ".join(f"{file.name}/{file.version}" for file in assignment.files)
+    also = "" if settings.grpc_port is None else f", gRPC on {host}:{settings.grpc_port}"
+    _log.info(
+        "Serving %s on %s://%s:%d%s",
+        names or "no model",
+        scheme,
+        host,
+        port,
+        also,
+        extra={"fields": {"workers": settings.workers, "hbconv": __version__}},
+    )
 
 
 def _hold(settings: Settings, port: int) -> socket.socket:
     """Hold a port that workers listen on, each by a socket of its own."""
     held = socket.socket(socket.AF_INET6 if ":" in settings.host else socket.AF_INET)
     # Workers bind gRPC's port by themselves; a bound socket here holds its number for them.
-    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    if hasattr(socket, "SO_REUSEPORT"):
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     try:
         held.bind((settings.host, port))
     except OSError as error:

@@ -19,10 +19,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import orjson
-import simdjson
 
 from hbconv.errors import InputError, shown
 from hbconv.serve.http.messages import LONG_BYTES
+
+try:
+    import simdjson
+except ImportError:  # Python 3.14 has no wheel of it: orjson reads all documents.
+    simdjson = None  # type: ignore[assignment]
 
 __all__ = [
     "HOLE",
@@ -291,14 +295,14 @@ def require_few_lists(data: bytes | bytearray, most: int) -> None:
 def has_floats(data: bytes | bytearray) -> bool:
     """Tell whether a document is read with less time and memory to arrays, by a part of it.
 
-    The ordinary reader makes no object for an int up to 256.
+    The ordinary reader makes no object for an int up to 256. Without simdjson it reads them all.
 
     Examples
     --------
     >>> has_floats(b"0.5," * 5000), has_floats(b"1234567," * 5000), has_floats(b"7, " * 5000)
     (True, True, False)
     """
-    if not MANY_BYTES < len(data) <= MOST_BYTES:
+    if simdjson is None or not MANY_BYTES < len(data) <= MOST_BYTES:
         return False
     middle = len(data) // 2
     sample = data[middle : middle + SAMPLE_BYTES]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ __all__ = [
     "Trees",
     "fit",
     "fit_positive",
+    "known",
     "missing_rows",
     "positive_rows",
 ]
@@ -52,6 +54,12 @@ def missing_rows(n: int) -> np.ndarray:
 def positive_rows(n: int) -> np.ndarray:
     """Rows without negative numbers."""
     return np.abs(rows(n, large=300.0))
+
+
+def known(make: Callable[..., Any], **newer: Any) -> Callable[..., Any]:
+    """Return what makes an estimator, with those parameters that the installed version has."""
+    parameters = signature(make).parameters
+    return partial(make, **{name: value for name, value in newer.items() if name in parameters})
 
 
 def fit_positive(estimator: Any, dtype: str = "float64") -> Callable[[], Any]:

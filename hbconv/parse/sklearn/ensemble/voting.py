@@ -52,6 +52,7 @@ from hbconv.parse.common.members import (
     read_named_members,
 )
 from hbconv.parse.common.node_tables import assemble
+from hbconv.parse.common.versions import votes_by_probabilities
 from hbconv.parse.registry import parses
 from hbconv.parse.schema import common_schema, in_order
 from hbconv.parse.sklearn.tree import read_trees, require_own_counts, tree_input
@@ -269,6 +270,9 @@ def parse_ada_boost_classifier(step: Step) -> dict[str, Output]:
     est = step.estimator
     if len(est.classes_) < 2:
         raise step.refuse("classes_", est.classes_, "A model of one class predicts nothing else.")
+    if votes_by_probabilities(est):
+        hint = "scikit-learn has it up to 1.5 alone. Fit it with algorithm='SAMME'."
+        raise step.refuse("algorithm", est.algorithm, hint)
     _require_known_classes(step)
     step.require_finite()
     read = _tree_votes if are_trees(step) else _member_votes

@@ -46,6 +46,7 @@ from hbconv.containers import (
 from hbconv.errors import UnsupportedError
 from hbconv.parse.common.distance_metrics import named_metric, read_metric, refuse_no_metric
 from hbconv.parse.common.linear_scores import below_largest, classify
+from hbconv.parse.common.versions import has_priors
 from hbconv.parse.registry import parses
 from hbconv.parse.sklearn.neighbors.search import (
     Neighbors,
@@ -480,6 +481,9 @@ def parse_nearest_centroid(step: Step) -> dict[str, Output]:
     x = step.require_finite()
     classes = Array(est.classes_)
     metric = step.require("metric", "euclidean", "manhattan")
+    if not has_priors(est):
+        nearest = Map(read_metric(step, x, est.centroids_, metric, {}).node, "neg")
+        return {"predict": Output(ArgMax(nearest), Labels(classes))}
     scores = _centroid_scores(step, x, metric)
     # With equal priors the source predicts by distance alone, by the metric of the estimator.
     has_equal_priors = np.isclose(est.class_prior_, 1 / len(classes)).all()

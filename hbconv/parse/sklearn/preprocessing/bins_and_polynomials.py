@@ -31,6 +31,7 @@ from hbconv.containers import (
     SplineBasis,
     sparse_form,
 )
+from hbconv.parse.common.versions import has_missing_policy
 from hbconv.parse.inverses import inverts
 from hbconv.parse.registry import parses
 from hbconv.parse.sklearn.preprocessing.encoders import argmax_of_blocks, codes_of_numbers
@@ -156,7 +157,9 @@ def parse_spline_transformer(step: Step) -> dict[str, Output]:
     Infinity is refused where it would.
     """
     est = step.estimator
-    allow_nan = step.require("handle_missing", "error", "zeros") == "zeros"
+    allow_nan = (
+        has_missing_policy(est) and step.require("handle_missing", "error", "zeros") == "zeros"
+    )
     x = (
         step.x
         if allow_nan and est.extrapolation == "constant"

@@ -38,9 +38,10 @@ from hbconv.containers import (
     YeoJohnson,
     sparse_form,
 )
+from hbconv.parse.common.versions import takes_powers_by_scipy, widens_by_scalars
 from hbconv.parse.inverses import finite, inverts, read_inverse
 from hbconv.parse.registry import parses
-from hbconv.parse.step import Step, concat
+from hbconv.parse.step import Step, concat, select
 from hbconv.parse.tracing.function import trace_function
 from hbconv.parse.tracing.functions import MAPPED
 
@@ -235,7 +236,32 @@ def _yeo_johnson(x: Node, lambdas: npt.NDArray[Any]) -> Node:
 
     ``2 - lambda`` is rounded as lambda is.
     """
-    return YeoJohnson(x, Array(lambdas), Array(2 - lambdas))
+    if takes_powers_by_scipy():
+        return YeoJohnson(x, Array(lambdas), Array(2 - lambdas))
+    x = Cast(x, "float64") if widens_by_scalars() else x
+    return concat(
+        [
+            _yeo_johnson_by_powers(select(x, [j]), float(power))
+            for j, power in enumerate(lambdas.tolist())
+        ]
+    )
+
+
+def _yeo_johnson_by_powers(x: Node, power: float) -> Node:
+    """Compute as PowerTransformer did by itself, in one column: ``((1 + x)^power - 1) / power``."""
+    least = np.spacing(1.0)
+    opposite = Affine.of(x, mul=-1.0)
+    above = (
+        Map(x, "log1p")
+        if abs(power) < least
+        else Affine.of(Power(Affine.of(x, add=1.0), power), sub=1.0, div=power)
+    )
+    below = (
+        Affine.of(Power(Affine.of(opposite, add=1.0), 2 - power), sub=1.0, div=power - 2)
+        if abs(power - 2) > least
+        else Affine.of(Map(opposite, "log1p"), mul=-1.0)
+    )
+    return Choose(Compare.of(x, "ge", 0.0), above, below)
 
 
 def _powers(exponents: npt.NDArray[Any]) -> Array:

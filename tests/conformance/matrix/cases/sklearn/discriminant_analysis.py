@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from matrix.case import Case
-from matrix.fitting import fit
+from matrix.fitting import fit, known
 from sklearn import discriminant_analysis
 
 
@@ -37,7 +37,7 @@ def discriminants() -> Iterator[Case]:
     yield Case(
         name("QuadraticDiscriminantAnalysis"),
         "eigen, float32",
-        fit(quadratic(solver="eigen", shrinkage=0.1), "three", "float32"),
+        fit(known(quadratic, solver="eigen", shrinkage=0.1)(), "three", "float32"),
     )
 
 

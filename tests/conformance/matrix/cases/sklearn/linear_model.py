@@ -9,11 +9,14 @@ from typing import Any
 import numpy as np
 from matrix.case import Case
 from matrix.data import WIDTH, fit_rows, target
-from matrix.fitting import MODERATE, fit
+from matrix.fitting import MODERATE, fit, known
 from matrix.kernel_rows import fit_few
 from sklearn import (
     linear_model,
 )
+
+FEW = (0.01, 0.1, 1.0)
+"""Penalties to choose from, in a form that all versions take."""
 
 
 def deprecated(name: str, y: str) -> Any:
@@ -77,9 +80,9 @@ def relatives() -> Iterator[Case]:
     m = linear_model
     case = partial(Case, same_as="LinearRegression")
     more = {
-        "ARDRegression": {}, "BayesianRidge": {}, "ElasticNetCV": {"cv": 2, "alphas": 3},
+        "ARDRegression": {}, "BayesianRidge": {}, "ElasticNetCV": {"cv": 2, "alphas": FEW},
         "HuberRegressor": {}, "Lars": {}, "LarsCV": {"cv": 2},
-        "LassoCV": {"cv": 2, "alphas": 3}, "LassoLars": {"alpha": 0.1}, "LassoLarsCV": {"cv": 2},
+        "LassoCV": {"cv": 2, "alphas": FEW}, "LassoLars": {"alpha": 0.1}, "LassoLarsCV": {"cv": 2},
         "LassoLarsIC": {}, "OrthogonalMatchingPursuit": {},
         "OrthogonalMatchingPursuitCV": {"cv": 2}, "QuantileRegressor": {"alpha": 0.01},
         "RidgeCV": {},
@@ -92,9 +95,9 @@ def relatives() -> Iterator[Case]:
     yield case("sklearn.linear_model.RidgeCV", "two targets", fit(m.RidgeCV(), "values"))
     tasks = {
         "MultiTaskElasticNet": {},
-        "MultiTaskElasticNetCV": {"cv": 2, "alphas": 3},
+        "MultiTaskElasticNetCV": {"cv": 2, "alphas": FEW},
         "MultiTaskLasso": {},
-        "MultiTaskLassoCV": {"cv": 2, "alphas": 3},
+        "MultiTaskLassoCV": {"cv": 2, "alphas": FEW},
     }
     for name, settings in tasks.items():
         yield case(
@@ -143,13 +146,10 @@ def classifiers() -> Iterator[Case]:
         "sparse weights",
         sparse_weights(m.LogisticRegression(solver="liblinear", l1_ratio=1, C=0.1), "two_text"),
     )
-    cv = partial(
-        m.LogisticRegressionCV,
-        Cs=2,
-        cv=2,
+    cv = known(
+        partial(m.LogisticRegressionCV, Cs=2, cv=2, scoring="neg_log_loss"),
         l1_ratios=(0,),
         use_legacy_attributes=False,
-        scoring="neg_log_loss",
     )
     yield Case(
         name("LogisticRegressionCV"),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from matrix.case import Case
-from matrix.fitting import MODERATE, fit
+from matrix.fitting import MODERATE, fit, known
 from sklearn import (
     neural_network,
 )
@@ -50,7 +50,10 @@ def perceptrons() -> Iterator[Case]:
         rows=MODERATE,
     )
     yield Case(
-        name("MLPRegressor"), "poisson", fit(regressor(loss="poisson"), "count"), rows=MODERATE
+        name("MLPRegressor"),
+        "poisson",
+        fit(known(regressor, loss="poisson")(), "count"),
+        rows=MODERATE,
     )
     yield Case(
         name("MLPRegressor"),

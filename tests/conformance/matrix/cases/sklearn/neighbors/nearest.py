@@ -8,7 +8,7 @@ from functools import cache, partial
 import numpy as np
 from matrix.case import Case
 from matrix.data import WIDTH, fit_rows, target
-from matrix.fitting import NEAR, fit
+from matrix.fitting import NEAR, fit, known
 from sklearn import neighbors
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
@@ -197,11 +197,16 @@ def centroids() -> Iterator[Case]:
     centroid = neighbors.NearestCentroid
     yield case("default", fit(centroid(), "three_text"))
     yield case(
-        "priors, shrunk", fit(centroid(priors=[0.2, 0.5, 0.3], shrink_threshold=0.5), "three")
+        "priors, shrunk",
+        fit(known(centroid, priors=[0.2, 0.5, 0.3])(shrink_threshold=0.5), "three"),
     )
-    yield case("two classes, empirical", fit(centroid(priors="empirical"), "flag", "float32"))
+    yield case(
+        "two classes, empirical", fit(known(centroid, priors="empirical")(), "flag", "float32")
+    )
     yield case("Manhattan", fit(centroid(metric="manhattan"), "three_text"))
-    yield case("Manhattan, priors", fit(centroid(metric="manhattan", priors=[0.2, 0.8]), "two"))
+    yield case(
+        "Manhattan, priors", fit(known(centroid, priors=[0.2, 0.8])(metric="manhattan"), "two")
+    )
 
 
 def learned() -> Iterator[Case]:

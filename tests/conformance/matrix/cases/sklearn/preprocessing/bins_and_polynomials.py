@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from matrix.case import Case
 from matrix.data import fit_rows
-from matrix.fitting import MODERATE, Entries, fit
+from matrix.fitting import MODERATE, Entries, fit, known
 from sklearn import preprocessing
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.preprocessing import (
@@ -32,8 +32,8 @@ def features() -> Iterator[Case]:
         fit(p.PolynomialFeatures((2, 3), include_bias=False)),
     )
     bins = partial(p.KBinsDiscretizer, subsample=None, random_state=0)
-    averaged = {"strategy": "quantile", "quantile_method": "averaged_inverted_cdf"}
-    yield Entries(name("KBinsDiscretizer"), "one-hot, quantile", fit(bins(4, **averaged)))
+    averaged = known(bins, strategy="quantile", quantile_method="averaged_inverted_cdf")
+    yield Entries(name("KBinsDiscretizer"), "one-hot, quantile", fit(averaged(4)))
     yield Entries(
         name("KBinsDiscretizer"),
         "ordinal, uniform",
@@ -47,7 +47,7 @@ def features() -> Iterator[Case]:
     yield Entries(
         name("KBinsDiscretizer"),
         "float32 out",
-        fit(bins(4, encode="ordinal", dtype=np.float32, **averaged)),
+        fit(averaged(4, encode="ordinal", dtype=np.float32)),
     )
 
 
@@ -79,7 +79,7 @@ def splines() -> Iterator[Case]:
     yield case(
         "two knots", fit(SplineTransformer(2, 2, knots=np.linspace(-1, 1, 2)[:, None].repeat(8, 1)))
     )
-    yield case("missing values", fit(SplineTransformer(handle_missing="zeros")))
+    yield case("missing values", fit(known(SplineTransformer, handle_missing="zeros")()))
     yield case("steps", fit(SplineTransformer(5, 0, extrapolation="continue", sparse_output=True)))
     yield case("refused", fit(SplineTransformer(extrapolation="error")), rows=within)
 

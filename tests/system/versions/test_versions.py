@@ -1,0 +1,90 @@
+"""The table of versions: its floors, its page, and the battery in the environment at hand."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+
+import pytest
+from matrix.estimators import cases_of
+from packaging.requirements import Requirement
+from packaging.version import Version
+from versions.answer import Answer
+from versions.battery import judge_case, judge_pipelines
+from versions.table import PAGE, ROOT, SHOWN, read_rows, write_page
+
+ROWS = read_rows()
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+
+
+def floors():
+    """Return the oldest version that the project accepts of each package, by its name."""
+    optional = PROJECT["optional-dependencies"]
+    lists = [PROJECT["dependencies"], *(optional[name] for name in optional if name != "test")]
+    requirements = [Requirement(line) for lines in lists for line in lines]
+    return {
+        requirement.name: {part.version for part in requirement.specifier if part.operator == ">="}
+        for requirement in requirements
+    }
+
+
+def test_the_first_row_is_what_the_project_accepts_at_least():
+    accepted = floors()
+    oldest = dict(requirement.split("==") for requirement in ROWS[0].packages)
+    shared = oldest.keys() & accepted.keys()
+    assert shared >= {"scikit-learn", "numpy", "lightgbm", "xgboost", "catboost", "onnxruntime"}
+    assert {name: {Version(oldest[name])} for name in shared} == {
+        name: set(map(Version, accepted[name])) for name in shared
+    }
+
+
+def test_no_library_that_is_read_has_an_upper_bound():
+    bounds = [
+        requirement
+        for lines in PROJECT["optional-dependencies"].values()
+        for requirement in map(Requirement, lines)
+        if requirement.name in SHOWN
+        and any(part.operator != ">=" for part in requirement.specifier)
+    ]
+    assert bounds == []
+
+
+def test_the_page_has_every_row():
+    page = PAGE.read_text("utf-8")
+    for row in ROWS:
+        versions = " | ".join(row.version(package) for package in SHOWN)
+        assert f"| {row.python} | {versions} |" in page
+
+
+def test_the_page_names_what_does_not_agree():
+    answers = [
+        Answer("first case", "A[b]", "onnx", "refused", "Not | supported."),
+        Answer("pipeline", "3", "onnx", "agrees"),
+    ]
+    page = write_page({ROWS[0].name: answers}, ROWS[:1])
+    assert "| 1 refused | 1 agrees |" in page
+    assert f"| {ROWS[0].name} | `A[b]` | onnx | refused | Not / supported. |" in page
+
+
+def test_a_case_and_a_pipeline_agree_here():
+    case = cases_of("sklearn.impute")[0]
+    assert judge_case(case, "reference").verdict == "agrees"
+    assert [answer.verdict for answer in judge_pipelines(range(1))] == ["agrees"]
+
+
+def unfit():
+    raise TypeError("no such parameter")
+
+
+@pytest.mark.parametrize(
+    ("changed", "verdict"),
+    [
+        ({"fit": unfit}, "absent"),
+        ({"fit": dict}, "refused"),
+        ({"ask": lambda estimator, method, x: getattr(estimator, method)(x) + 1}, "differs"),
+    ],
+    ids=["absent", "refused", "differs"],
+)
+def test_each_verdict_is_reached(changed, verdict):
+    case = dataclasses.replace(cases_of("sklearn.impute")[0], **changed)
+    assert judge_case(case, "reference").verdict == verdict
