@@ -12,7 +12,6 @@ import codecs
 import os
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -39,6 +38,7 @@ from hbconv.score.outputs import open_new_output, open_output
 from hbconv.score.resumable import Folder
 from hbconv.score.shards import UTF8, Shard, as_path, find_shards, is_url, look_at, open_file_system
 from hbconv.score.tables import open_table
+from hbconv.system.temporary import folder_of_temporaries
 
 __all__: list[str] = []
 
@@ -178,7 +178,7 @@ def _sweep(options: argparse.Namespace) -> None:
     """Remove what killed runs left half-written where this run writes."""
     written = [options.output, options.rejects]
     folders = {os.path.dirname(p) or "." for p in written if p and not is_url(p)}
-    for folder in {*folders, tempfile.gettempdir()}:
+    for folder in {*folders, folder_of_temporaries()}:
         sweep(folder)
 
 

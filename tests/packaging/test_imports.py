@@ -36,6 +36,7 @@ LAYERS = (
         "files",
         "model_formats",
         "names",
+        "system",
     },
     {"tensor"},
     {"cost_model"},

@@ -19,7 +19,6 @@ from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO, cast
 
 from hbconv import __version__
@@ -28,6 +27,8 @@ from hbconv.serve.log import begin_log
 from hbconv.serve.metrics import METRICS_FOLDER
 from hbconv.serve.model_files import Assignment, Fingerprint, find_models, fingerprint
 from hbconv.serve.settings import Settings
+from hbconv.system.processes import require_fork, share_port
+from hbconv.system.temporary import temporary_folder
 
 __all__ = ["GenerationProcess", "Supervisor", "serve"]
 
@@ -160,8 +161,8 @@ class Supervisor:
         ended = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, ended.set)
-        with TemporaryDirectory(prefix="hbconv-serve-") as private:
-            self._environment[METRICS_FOLDER] = private
+        with temporary_folder("hbconv-serve-") as private:
+            self._environment[METRICS_FOLDER] = str(private)
             if self._settings.control:
                 self._control = f"{private}/control"
                 await asyncio.start_unix_server(self._serve_control, self._control)
@@ -306,10 +307,11 @@ def serve(paths: Sequence[Path], settings: Settings, name: str | None = None) ->
     Raises
     ------
     OptionError
-        There is no model, or the address cannot be had.
+        There is no model, the address cannot be had, or the system does not fork.
     StoreError
         A model cannot be loaded.
     """
+    require_fork("hbconv serve")
     if not find_models(paths, name):
         raise OptionError(f"There is no model in {', '.join(map(str, paths))}.")
     with ExitStack() as stack:
@@ -326,7 +328,7 @@ def _hold(settings: Settings, port: int) -> socket.socket:
     """Hold a port that workers listen on, each by a socket of its own."""
     held = socket.socket(socket.AF_INET6 if ":" in settings.host else socket.AF_INET)
     # Workers bind gRPC's port by themselves; a bound socket here holds its number for them.
-    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    share_port(held)
     try:
         held.bind((settings.host, port))
     except OSError as error:
