@@ -13,11 +13,13 @@ import os
 import re
 import secrets
 import string
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+from hbconv.system.locks import lock_file
+from hbconv.system.temporary import folder_of_temporaries
 
 __all__ = [
     "LEFTOVER",
@@ -96,7 +98,7 @@ def _appearing(target: Path, take: Callable[[Path, Path], None]) -> Iterator[Pat
 def scratch(folder: str | os.PathLike[str] | None = None) -> Iterator[Path]:
     """Give an empty file in a folder, or in that of temporary files, until the block ends."""
     with ExitStack() as undo:
-        yield _temporary(folder or tempfile.gettempdir(), undo)
+        yield _temporary(folder or folder_of_temporaries(), undo)
 
 
 def _temporary(folder: str | os.PathLike[str], undo: ExitStack) -> Path:
@@ -113,7 +115,7 @@ def _temporary(folder: str | os.PathLike[str], undo: ExitStack) -> Path:
             os.close(descriptor)
             return temporary
         undo.callback(os.close, descriptor)
-        if _lock(descriptor) is not False and temporary.exists():
+        if lock_file(descriptor) is not False and temporary.exists():
             return temporary
 
 
@@ -164,23 +166,10 @@ def sweep(folder: str | os.PathLike[str]) -> None:
 def _sweep(path: str) -> None:
     descriptor = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
     try:
-        if _lock(descriptor):
+        if lock_file(descriptor):
             os.unlink(path)
     finally:
         os.close(descriptor)
-
-
-def _lock(descriptor: int) -> bool | None:
-    """Lock an open file for as long as its process lives; None where files cannot be locked."""
-    try:
-        import fcntl
-
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except (ImportError, OSError):
-        return None
-    return True
 
 
 def _umask() -> int:

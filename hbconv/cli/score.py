@@ -13,7 +13,6 @@ import codecs
 import os
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -44,6 +43,7 @@ from hbconv.score.resumable import Folder
 from hbconv.score.run_log import log_run
 from hbconv.score.shards import UTF8, Shard, as_path, find_shards, is_url, look_at, open_file_system
 from hbconv.score.tables import ShardTable, open_table
+from hbconv.system.temporary import folder_of_temporaries
 
 __all__: list[str] = []
 
@@ -256,7 +256,7 @@ def _sweep(options: argparse.Namespace) -> None:
     written = [options.output, options.rejects]
     places = [p for p in written if p and p != STDOUT and not is_url(p)]
     folders = {os.path.dirname(place) or "." for place in places}
-    for folder in {*folders, tempfile.gettempdir()}:
+    for folder in {*folders, folder_of_temporaries()}:
         sweep(folder)
 
 

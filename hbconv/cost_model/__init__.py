@@ -5,7 +5,6 @@ is read exceeds a cache. Prices are shipped; factors of this machine correct the
 measured.
 """
 
-from hbconv.cache import Caches, find_caches
 from hbconv.cost_model.predict import OperatorCost, find_prices, predict, scaled_prices, show_prices
 from hbconv.cost_model.price_record import (
     GROUPS,
@@ -20,6 +19,7 @@ from hbconv.cost_model.price_record import (
 )
 from hbconv.cost_model.shipped import CLOCK, SINGLE_ROW, SMALL_TILE
 from hbconv.cost_model.work import Work, count_work, total_work
+from hbconv.system.processor import Caches, find_caches
 
 __all__ = [
     "CLOCK",

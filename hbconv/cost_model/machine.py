@@ -1,4 +1,4 @@
-"""Machine: what measured times depend on: the processor, and the versions that compute."""
+"""Machine: what measured times depend on besides the processor: the versions that compute."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import platform
 import re
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
-__all__ = ["PACKAGES", "describe_versions", "find_processor"]
+__all__ = ["PACKAGES", "describe_versions"]
 
 PACKAGES = ("hbconv", "numpy", "torch", "apache-tvm", "onnxruntime")
 SUFFIX = ".dist-info"
@@ -53,14 +52,3 @@ def _plain(name: str) -> str:
     ('apache_tvm', 'apache_tvm')
     """
     return re.sub(r"[-_.]+", "_", name).lower()
-
-
-def find_processor() -> str:
-    """Return the processor's name, as Linux reports it, or as Python knows it."""
-    try:
-        with Path("/proc/cpuinfo").open(encoding="utf-8") as lines:
-            names = (line.partition(":")[2].strip() for line in lines if "model name" in line)
-            return next(names)
-    except (OSError, StopIteration):
-        # Other systems have no /proc; a coarser name only makes records hold for more machines.
-        return f"{platform.machine()} {platform.processor()}"

@@ -18,9 +18,10 @@ from datetime import date
 from functools import cache
 from typing import Any
 
-from hbconv.cache import Cache, Caches, find_caches
-from hbconv.cost_model.machine import describe_versions, find_processor
+from hbconv.cache import Cache
+from hbconv.cost_model.machine import describe_versions
 from hbconv.cost_model.work import Work
+from hbconv.system.processor import Caches, find_caches, find_processor
 from hbconv.target import Target
 
 __all__ = [

@@ -27,6 +27,7 @@ from hbconv.files import LEFTOVER, sweep
 from hbconv.score.formats import WRITTEN_SUFFIX
 from hbconv.score.outputs import open_output_in
 from hbconv.score.shards import Shard, is_url, open_file_system
+from hbconv.system.locks import lock_file
 
 __all__ = ["Folder", "file_hash", "require_names"]
 
@@ -153,17 +154,14 @@ class Folder:
             self._sweep()
             yield
             return
-        import fcntl
-
         self.make_folder("_hbconv")
         # O_NOFOLLOW: a link in the place of the lock would open, or make, a file elsewhere.
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
         with open(os.open(self.at("_hbconv/lock")[1], flags, 0o666), "rb") as file:
-            try:
-                # The kernel drops it with the process, so a killed run leaves no lock behind.
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise OptionError(f"-o {self.place}: another run is at work there.") from error
+            # The kernel drops it with the process, so a killed run leaves no lock behind. Where
+            # files cannot be locked, the user keeps runs apart.
+            if lock_file(file.fileno()) is False:
+                raise OptionError(f"-o {self.place}: another run is at work there.")
             self._sweep()
             yield
 

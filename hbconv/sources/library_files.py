@@ -12,7 +12,6 @@ import io
 import json
 import subprocess
 import sys
-import tempfile
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -27,6 +26,7 @@ from hbconv.model_formats import ModelFormat, format_of
 from hbconv.parse.damage import REFIT, reading
 from hbconv.parse.lightgbm.estimators import HeldLightGBM, parse_lightgbm_text
 from hbconv.parse.xgboost.estimators import HeldXGBoost, parse_xgboost_bytes
+from hbconv.system.temporary import temporary_folder
 
 __all__ = ["BOOSTERS", "TRUSTED", "load_skops", "open_catboost", "open_cbm"]
 
@@ -90,8 +90,8 @@ def load_skops(data: bytes, name: str, categories: Sequence[int] = ()) -> Any:
     with reading(name, REFIT):
         held, libraries = _without_loaders(data, name)
     if "catboost" in libraries:
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, Path(name).name)
+        with temporary_folder() as folder:
+            path = folder / Path(name).name
             path.write_bytes(held)
             require_readable(path)
     model = _load(held, name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import tempfile
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,6 +23,7 @@ from hbconv.parse.treelite import read_checkpoint, read_treelite_json
 from hbconv.parse.xgboost.estimators import parse_xgboost_bytes
 from hbconv.parse.ydf.models import open_ydf
 from hbconv.sources.library_files import load_skops, open_cbm
+from hbconv.system.temporary import temporary_folder
 
 __all__ = ["find_kind", "open_model", "require_file"]
 
@@ -166,8 +166,8 @@ def _open_cbm(content: _Content) -> object:
     """Open a binary model of CatBoost, which loads all that it needs from files alone."""
     if content.path is not None:
         return open_cbm(content.path)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "model.cbm")
+    with temporary_folder() as folder:
+        path = folder / "model.cbm"
         path.write_bytes(content.data)
         return open_cbm(path)
 

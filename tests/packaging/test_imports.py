@@ -37,6 +37,7 @@ LAYERS = (
         "markup",
         "model_formats",
         "names",
+        "system",
     },
     {"tensor"},
     {"cost_model"},

@@ -101,7 +101,7 @@ class TestSweep:
         assert (tmp_path / "o.txt").read_text() == "whole"
 
 
-@pytest.mark.parametrize("at", ["open", "_lock"])
+@pytest.mark.parametrize("at", ["open", "lock_file"])
 def test_a_signal_right_behind_the_making_of_a_file_leaves_none(at, tmp_path, monkeypatch):
     """As that of a closed terminal, which may come before anything knows of the file."""
     owner = "os" if at == "open" else "hbconv.files"

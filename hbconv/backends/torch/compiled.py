@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import Any
 
@@ -16,6 +15,7 @@ from torch.export.passes import move_to_device_pass
 from hbconv.backends.torch.export import export_with_interface, extra_files
 from hbconv.containers import Graph
 from hbconv.errors import BackendError, HbconvError, MissingPackageError
+from hbconv.system.temporary import temporary_folder
 from hbconv.target import Target
 
 __all__ = ["export_compiled"]
@@ -43,8 +43,8 @@ def export_compiled(graph: Graph, target: Target) -> bytes:
     exported, interface = export_with_interface(graph, target)
     program = move_to_device_pass(exported, target.device)
     metadata = extra_files(interface, {})
-    with TemporaryDirectory() as folder, _compiling, _without_warnings(), _check_inputs():
-        path = Path(folder, "model.pt2")
+    with temporary_folder() as folder, _compiling, _without_warnings(), _check_inputs():
+        path = folder / "model.pt2"
         _compile(program, path, {**_processor(), "aot_inductor.metadata": metadata})
         return path.read_bytes()
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from threading import get_ident
 from types import ModuleType
 
 __all__ = ["import_tvm"]
 
 TORCH = "torch"
+CACHES = "XDG_CACHE_HOME"
 
 
 def import_tvm() -> None:
@@ -23,6 +27,11 @@ def import_tvm() -> None:
 
     On Windows torch comes first, for the symbols of both conflict there if it comes second.
     """
+    with _some_home():
+        _import()
+
+
+def _import() -> None:
     if sys.platform == "win32" or not sys.modules.keys().isdisjoint({TORCH, "tvm", "tvm_ffi"}):
         import tvm
 
@@ -34,6 +43,28 @@ def import_tvm() -> None:
         import tvm  # noqa: F401
     finally:
         sys.meta_path.remove(finder)
+
+
+@contextmanager
+def _some_home() -> Iterator[None]:
+    """Name a folder of caches for a user who has no home.
+
+    TVM asks for one as it is imported, and otherwise raises. It writes there only what hbconv does
+    not have it compute.
+    """
+    try:
+        Path.home()
+    except RuntimeError:
+        named = CACHES not in os.environ
+    else:
+        named = False
+    if named:
+        os.environ[CACHES] = os.devnull
+    try:
+        yield
+    finally:
+        if named:
+            del os.environ[CACHES]
 
 
 class _WithoutTorch(MetaPathFinder):

@@ -5,11 +5,9 @@ An objective decides what the methods make of the sums of the trees.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -57,6 +55,7 @@ from hbconv.parse.damage import reading
 from hbconv.parse.registry import parses
 from hbconv.parse.soundness import require_sound
 from hbconv.parse.step import Step
+from hbconv.system.temporary import scratch_path
 
 __all__ = ["CLASSIFIERS", "parse_catboost_json"]
 
@@ -157,8 +156,7 @@ def _read(step: Step) -> CatBoostModel:
 
 
 def _export_json(step: Step) -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.json"
+    with scratch_path("model.json") as path:
         try:
             step.estimator.save_model(str(path), format="json")
         except Exception as error:  # CatBoostError, a class that is not imported here

@@ -5,11 +5,9 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -55,6 +53,7 @@ from hbconv.parse.lightgbm.model_text import (
 from hbconv.parse.registry import parses
 from hbconv.parse.soundness import require_sound
 from hbconv.parse.step import Step, concat
+from hbconv.system.temporary import scratch_path
 
 __all__ = ["HeldLightGBM", "booster_outputs", "parse_lightgbm_text"]
 
@@ -288,8 +287,7 @@ def _text(booster: Any, iterations: int | None) -> str:
 
     ``model_to_string`` writes a text of more than a megabyte twice.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "model.txt")
+    with scratch_path("model.txt") as path:
         booster.save_model(path, num_iteration=iterations)
         return decode_text(path.read_bytes())
 

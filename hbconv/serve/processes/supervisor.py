@@ -20,7 +20,6 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO, cast
 
 from hbconv import __version__
@@ -30,6 +29,8 @@ from hbconv.serve.metrics import METRICS_FOLDER
 from hbconv.serve.model_files import Assignment, Fingerprint, find_models, fingerprint
 from hbconv.serve.processes.alone import serve_alone
 from hbconv.serve.settings import Settings
+from hbconv.system.processes import can_fork, share_port, shares_ports
+from hbconv.system.temporary import temporary_folder
 
 __all__ = ["GenerationProcess", "Supervisor", "serve"]
 
@@ -162,8 +163,8 @@ class Supervisor:
         ended = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, ended.set)
-        with TemporaryDirectory(prefix="hbconv-serve-") as private:
-            self._environment[METRICS_FOLDER] = private
+        with temporary_folder("hbconv-serve-") as private:
+            self._environment[METRICS_FOLDER] = str(private)
             if self._settings.control:
                 self._control = f"{private}/control"
                 await asyncio.start_unix_server(self._serve_control, self._control)
@@ -290,7 +291,7 @@ def serve(paths: Sequence[Path], settings: Settings, name: str | None = None) ->
     Raises
     ------
     OptionError
-        There is no model, or the address cannot be had.
+        There is no model, the address cannot be had, or the system has too few processes for the settings.
     StoreError
         A model cannot be loaded.
     """
@@ -302,10 +303,10 @@ def serve(paths: Sequence[Path], settings: Settings, name: str | None = None) ->
         if settings.grpc_port is not None:
             held = stack.enter_context(_hold(settings, settings.grpc_port))
             settings = replace(settings, grpc_port=held.getsockname()[1])
-            if not hasattr(socket, "SO_REUSEPORT"):
+            if not shares_ports():
                 held.close()  # This system lets no two sockets have one port.
         begin_log(settings)
-        if not hasattr(os, "fork"):
+        if not can_fork():
             serve_alone(files, settings, listening, partial(_tell, listening))
             return 0
         asyncio.run(Supervisor(paths, name, settings, listening).run())
@@ -335,8 +336,7 @@ def _hold(settings: Settings, port: int) -> socket.socket:
     """Hold a port that workers listen on, each by a socket of its own."""
     held = socket.socket(socket.AF_INET6 if ":" in settings.host else socket.AF_INET)
     # Workers bind gRPC's port by themselves; a bound socket here holds its number for them.
-    if hasattr(socket, "SO_REUSEPORT"):
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    share_port(held)
     try:
         held.bind((settings.host, port))
     except OSError as error:

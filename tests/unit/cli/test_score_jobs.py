@@ -8,6 +8,7 @@ import json
 import os
 import pickle
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from sklearn.preprocessing import OneHotEncoder
 import hbconv
 from hbconv.cli import main
 from hbconv.score.outputs import open_output
+from hbconv.system.locks import lock_file
 
 NAMES = list("abc")
 KILLS = 2
@@ -321,6 +323,21 @@ class TestOutputs:
         scored(capsys, "in", "-o", f"file://{work}/out/")
         scored(capsys, f"file://{work}/in", "-o", "out/", "--resume")
         assert Path("out/_hbconv/lock").exists()
+
+    def test_are_one_runs_at_a_time(self, capsys, work, fitted):
+        write_parts(fitted[1])
+        scored(capsys, "in", "-o", "out/")
+        with Path("out/_hbconv/lock").open("rb") as held:
+            assert lock_file(held.fileno())
+            refused(capsys, "another run is at work", "in", "-o", "out/", "--resume")
+        scored(capsys, "in", "-o", "out/", "--resume")
+
+    def test_are_scored_where_files_cannot_be_locked(self, capsys, work, fitted, monkeypatch):
+        for module in ("fcntl", "msvcrt"):
+            monkeypatch.setitem(sys.modules, module, None)
+        write_parts(fitted[1])
+        scored(capsys, "in", "-o", "out/")
+        assert len(pq.read_table("out")) == len(fitted[1])
 
     def test_sent_elsewhere_are_whole_or_not_there(self, work, monkeypatch):
         import fsspec

@@ -2,7 +2,7 @@
 
 from importlib import metadata
 
-from hbconv.cost_model.machine import PACKAGES, describe_versions, find_processor
+from hbconv.cost_model.machine import PACKAGES, describe_versions
 
 
 def test_versions_are_those_of_the_metadata():
@@ -23,7 +23,3 @@ def test_the_first_of_two_installed_versions_counts(tmp_path, monkeypatch):
 def test_a_folder_that_is_missing_holds_none(monkeypatch):
     monkeypatch.setattr("sys.path", ["/no/such/folder"])
     assert describe_versions().keys() == {"python"}
-
-
-def test_the_processor_has_a_name():
-    assert find_processor().strip()

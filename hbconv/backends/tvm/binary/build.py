@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import tvm
@@ -24,10 +23,11 @@ from hbconv.backends.tvm.binary.cache_key import function_key
 from hbconv.backends.tvm.binary.code_generation import compile_functions
 from hbconv.backends.tvm.binary.library import load_library
 from hbconv.backends.tvm.binary.linker import make_libraries
-from hbconv.backends.tvm.binary.memory_file import memory_file
 from hbconv.backends.tvm.machine.calling_convention import SYMBOL, KernelFunction, Record
 from hbconv.backends.tvm.machine.machine import Machine
 from hbconv.cache import Cache
+from hbconv.errors import OptionError
+from hbconv.system.temporary import memory_file, temporary_folder
 
 __all__ = ["build", "load_in_process", "make_objects"]
 
@@ -59,7 +59,7 @@ def make_objects(functions: Mapping[str, Any], machine: Machine) -> dict[str, by
 
     Raises
     ------
-    OSError
+    OptionError
         There is no memory and no folder to write it to.
     """
     return {name: _object(name, key, machine) for name, key in _structures(functions)}
@@ -74,10 +74,11 @@ def _structures(functions: Mapping[str, Any]) -> Structures:
 def _build(structures: Structures, machine: Machine) -> tuple[KernelFunction, bytes | None]:
     functions = {name: structure.key for name, structure in structures}
     made = []
-    with suppress(OSError):  # there is no place for an object
+    with suppress(OptionError):  # there is no place for an object
         for library in make_libraries(make_objects(functions, machine)):
             made.append(library)
-            with suppress(OSError):  # files may not be executed, or it lacks a function
+            # Files may not be executed, or a function is missing.
+            with suppress(OSError, OptionError):
                 return load_library(library), library
     return load_in_process(functions, machine), next(iter(made), None)
 
@@ -105,8 +106,8 @@ def _compile(name: str, structure: Any, machine: Machine) -> bytes:
     module = compile_functions({name: structure.key}, machine).mod
     with suppress(OSError), memory_file(OBJECT) as file:
         return _written(module, file.path, os.ftruncate)
-    with TemporaryDirectory() as folder:
-        return _written(module, str(Path(folder, OBJECT)), _allocate)
+    with temporary_folder() as folder:
+        return _written(module, str(folder / OBJECT), _allocate)
 
 
 def _written(module: Any, path: str, reserve: Callable[[int, int], None]) -> bytes:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
+import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
@@ -14,6 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from hbconv import __version__
 from hbconv.array import Array
 from hbconv.backends.tvm.machine.machine import Machine
 from hbconv.backends.tvm.machine.schedule import Schedule
@@ -23,6 +25,7 @@ __all__ = ["compiler_versions", "function_key", "loop_key"]
 
 COMPILERS = ("apache-tvm", "apache-tvm-ffi")
 PACKAGE = Path(__file__).parents[3]
+PYC_HEAD = 16
 
 
 def loop_key(program: TensorProgram, schedule: Schedule, machine: Machine) -> str:
@@ -60,23 +63,49 @@ def _loop_code() -> str:
     """Digest the code that writes loops: the modules of this backend, those it uses, numpy."""
     # The kinds of primitives in tensor/ decide what passes fuse and flatten, and trees/ computes
     # the tables of forests.
-    folders = (PACKAGE / "backends" / "tvm", PACKAGE / "tensor", PACKAGE / "trees")
-    # Paths are sorted, since folders list their files in any order.
-    return _code_digest([path for folder in folders for path in sorted(folder.rglob("*.py"))])
+    folders = ("backends/tvm", "tensor", "trees")
+    return _code_digest({name: code for folder in folders for name, code in _modules(folder)})
 
 
 @cache
 def _function_code() -> str:
     """Digest the code that compiles a function."""
-    return _code_digest([Path(__file__).with_name("code_generation.py")])
+    modules = _modules("backends/tvm/binary")
+    return _code_digest({name: code for name, code in modules if "/code_generation." in name})
 
 
-def _code_digest(paths: list[Path]) -> str:
+def _code_digest(modules: Mapping[str, bytes]) -> str:
     # numpy computes the tables, so its version belongs to the code.
     digest = hashlib.sha256(repr([sys.platform, _version("numpy")]).encode())
-    for path in paths:
-        digest.update(path.relative_to(PACKAGE).as_posix().encode() + path.read_bytes())
+    # Sorted, since folders list their files in any order. A frozen program shows no modules.
+    for name, code in sorted(modules.items()) or [("version", __version__.encode())]:
+        digest.update(name.encode() + code)
     return digest.hexdigest()
+
+
+def _modules(folder: str) -> list[tuple[str, bytes]]:
+    """Return the path of each module in a folder of the package, and its code.
+
+    The code is the source, or what Python compiled of it where no sources are installed.
+    """
+    sources = list(_files(folder, ".py"))
+    # The head of compiled code holds the time at which its source was written.
+    return sources or [(name, code[PYC_HEAD:]) for name, code in _files(folder, ".pyc")]
+
+
+def _files(folder: str, suffix: str) -> Iterator[tuple[str, bytes]]:
+    """Yield files of the package, which is installed as a folder, or as an archive."""
+    archive = getattr(globals()["__loader__"], "archive", None)
+    if archive is None:
+        for path in (PACKAGE / folder).rglob(f"*{suffix}"):
+            if path.parent.name != "__pycache__":
+                yield path.relative_to(PACKAGE).as_posix(), path.read_bytes()
+        return
+    package = PACKAGE.relative_to(archive).as_posix()
+    with zipfile.ZipFile(archive) as file:
+        for name in file.namelist():
+            if name.startswith(f"{package}/{folder}/") and name.endswith(suffix):
+                yield name.removeprefix(f"{package}/"), file.read(name)
 
 
 def _version(package: str) -> str:

@@ -11,11 +11,9 @@ import os
 import sys
 import weakref
 from contextlib import suppress
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
-from hbconv.backends.tvm.binary.memory_file import memory_file
 from hbconv.backends.tvm.machine.calling_convention import SYMBOL, KernelFunction
+from hbconv.system.temporary import memory_file, temporary_folder
 
 __all__ = ["LIBRARY", "load_library"]
 
@@ -34,6 +32,8 @@ def load_library(library: bytes) -> KernelFunction:
     ------
     OSError
         It is no library of this system, or files may not be executed.
+    OptionError
+        There is no place for files.
     AttributeError
         It has no kernel, as libraries of former versions.
     """
@@ -49,9 +49,8 @@ def _load(library: bytes) -> ctypes.CDLL:
         with os.fdopen(file.descriptor, "wb", closefd=False) as stream:
             stream.write(library)
         return _open(file.path)
-    # Windows deletes no library that is open, so its folder stays.
-    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        path = Path(folder, LIBRARY)
+    with temporary_folder() as folder:
+        path = folder / LIBRARY
         path.write_bytes(library)
         return _open(str(path))
 

@@ -8,10 +8,11 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from hbconv.backends.tvm.binary.elf import link_objects
 from hbconv.backends.tvm.binary.library import LIBRARY
+from hbconv.errors import OptionError
+from hbconv.system.temporary import temporary_folder
 
 __all__ = ["link_by_tools", "make_libraries"]
 
@@ -29,8 +30,8 @@ def make_libraries(objects: Mapping[str, bytes]) -> Iterator[bytes]:
         with suppress(NotImplementedError):
             yield link_objects(objects.values())
     # A full or missing folder for temporary files leaves no other way.
-    with suppress(OSError), TemporaryDirectory() as folder:
-        yield from link_by_tools(objects, Path(folder))
+    with suppress(OptionError), temporary_folder() as folder:
+        yield from link_by_tools(objects, folder)
 
 
 def link_by_tools(objects: Mapping[str, bytes], folder: Path) -> Iterator[bytes]:

@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from hbconv.backends.interface import FileInput, FileOutput, inputs_with_codes, inputs_with_text
 from hbconv.backends.tvm import BACKEND
@@ -34,6 +33,7 @@ from hbconv.backends.tvm.machine.machine import LEVELS, Machine
 from hbconv.containers import Graph
 from hbconv.errors import BackendError, MissingPackageError
 from hbconv.names import unknown
+from hbconv.system.temporary import temporary_folder
 from hbconv.target import Target
 
 __all__ = [
@@ -138,8 +138,7 @@ def export_library(
     files["library.c"] += _class_arrays(functions, prefix).encode()
     # The version script also hides symbols of the object files, which LLVM leaves visible.
     files["exports.map"] = f"{{ global: {prefix}_*; local: *; }};\n".encode()
-    with TemporaryDirectory() as name:
-        folder = Path(name)
+    with temporary_folder() as folder:
         sources = write_files(folder, files)
         run_compiler([*compiler, *COMPILE, *LINK, *sources, "-lm", "-o", "library.so"], folder)
         return (folder / "library.so").read_bytes(), header
@@ -381,8 +380,7 @@ def _arguments(function: CFunction) -> Iterator[str]:
 
 def _build(compiler: list[str], files: Mapping[str, bytes], headers: Path) -> bytes:
     """Compile and link; the library requires torch's by name, in whatever folder."""
-    with TemporaryDirectory() as name:
-        folder = Path(name)
+    with temporary_folder() as folder:
         sources = write_files(folder, {**files, "torch.c": b"\n"})
         objects = [source for source in sources if source.endswith(".o")]
         # A stub with the name of torch's library: linking needs no torch, and the loader finds the

@@ -323,13 +323,13 @@ def test_long_chains_take_the_scratch_of_a_few_values():
      (machine.LEVELS["x86-64-v4"], "x86-64-v4")],
 )  # fmt: skip
 def test_a_level_needs_every_flag(monkeypatch, flags, level):
-    monkeypatch.setattr(machine, "_flags", lambda: frozenset(flags))
+    monkeypatch.setattr(machine, "find_flags", lambda: frozenset(flags))
     monkeypatch.setattr(machine.platform, "machine", lambda: "x86_64")
     assert machine._detect.__wrapped__().level == level
 
 
 def test_an_architecture_without_levels_is_generic(monkeypatch):
-    monkeypatch.setattr(machine, "_flags", lambda: frozenset(machine.LEVELS["x86-64-v4"]))
+    monkeypatch.setattr(machine, "find_flags", lambda: frozenset(machine.LEVELS["x86-64-v4"]))
     for name, level in (("arm64", "aarch64"), ("riscv64", "generic")):
         monkeypatch.setattr(machine.platform, "machine", lambda name=name: name)
         assert (machine._detect.__wrapped__().level, machine._detect.__wrapped__().vector) == (

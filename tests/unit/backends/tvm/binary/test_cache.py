@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import hbconv
 from hbconv.backends.reference import evaluate
 from hbconv.backends.tvm import BACKEND
 from hbconv.backends.tvm import compile as compiler
-from hbconv.backends.tvm.binary import build
+from hbconv.backends.tvm.binary import build, cache_key
 from hbconv.backends.tvm.binary.cache_key import loop_key
 from hbconv.backends.tvm.machine.machine import Machine
 from hbconv.backends.tvm.machine.schedule import Schedule
@@ -221,3 +224,43 @@ def test_a_user_without_a_home_has_no_cache(monkeypatch):
     monkeypatch.delenv("HBCONV_CACHE", raising=False)
     monkeypatch.setattr("platformdirs.user_cache_path", no_home)
     assert Cache.chosen().folder is None
+
+
+DIGESTS = """
+from hbconv.backends.tvm.binary import cache_key
+print(cache_key.__file__, cache_key._loop_code(), cache_key._function_code())
+"""
+
+
+def test_keys_are_those_of_the_sources_in_an_archive(tmp_path):
+    with zipfile.ZipFile(tmp_path / "installed.zip", "w") as archive:
+        for path in Path(hbconv.__file__).parent.rglob("*.py"):
+            archive.write(path, Path("hbconv", path.relative_to(Path(hbconv.__file__).parent)))
+    ran = subprocess.run(
+        [sys.executable, "-c", DIGESTS],
+        env=os.environ | {"PYTHONPATH": str(tmp_path / "installed.zip")},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    file, *digests = ran.stdout.split()
+    assert file.startswith(str(tmp_path / "installed.zip"))
+    assert digests == [cache_key._loop_code(), cache_key._function_code()]
+
+
+def test_keys_are_those_of_compiled_code_without_sources(tmp_path, monkeypatch):
+    """Another time of compilation keeps a key; other code changes it, and so does the version."""
+    monkeypatch.setattr(cache_key, "PACKAGE", tmp_path)
+    digest = cache_key._loop_code.__wrapped__
+
+    def write(code):
+        (tmp_path / "tensor").mkdir(exist_ok=True)
+        (tmp_path / "tensor" / "types.pyc").write_bytes(code)
+        return digest()
+
+    frozen = digest()
+    monkeypatch.setattr(cache_key, "__version__", "another")
+    digests = [frozen, digest(), write(bytes(16) + b"code"), write(bytes(16) + b"other")]
+    assert len(set(digests)) == 4
+    assert write(b"another  time...other") == digests[-1]
