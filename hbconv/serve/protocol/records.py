@@ -321,7 +321,11 @@ def _write_predictions(
 
 def _label_values(tensor: OutputTensor, array: npt.NDArray[Any]) -> Sequence[Any]:
     values = list_values(array)
-    if tensor.labels is None:
-        return values
-    labels = [str(label) for label in tensor.labels]
-    return [dict(zip(labels, row, strict=True)) for row in values]
+    return [_name_axes(row, tensor.labels) for row in values] if tensor.labels else values
+
+
+def _name_axes(values: Sequence[Any], axes: Sequence[tuple[str, ...]]) -> dict[str, Any]:
+    """Return nested lists as nested objects, by the names along each axis."""
+    names, *inner = axes
+    named = [_name_axes(value, inner) for value in values] if inner else values
+    return dict(zip(names, named, strict=True))
