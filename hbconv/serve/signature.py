@@ -104,7 +104,13 @@ class InputTensor:
     width: int | None = None
 
     def __str__(self) -> str:
-        return f"Column {shown(self.name)}"
+        return f"Column {shown(self.name)}" if self.width is None else "A record"
+
+    def element(self, position: int) -> str:
+        """Return what messages call a value of records, which count as rows of Python do."""
+        if self.width is None:
+            return f"Record {position}: column {shown(self.name)}"
+        return f"Record {position // self.width}: value {position % self.width}"
 
     @cached_property
     def array_dtype(self) -> np.dtype[Any]:
