@@ -271,10 +271,7 @@ class Model(SklearnEstimator):
         return self._over_arrays
 
     def _set_output(self, frame_format: FrameFormat, *, transform: str | None = None) -> Model:
-        """Choose what ``transform`` returns: ``"default"``, ``"pandas"`` or ``"polars"``.
-
-        None changes nothing.
-        """
+        """Choose what ``transform`` returns, as scikit-learn does; None changes nothing."""
         if transform not in (None, "default", "pandas", "polars"):
             raise OptionError(
                 f"transform={transform!r} is no output that hbconv knows. Choose 'default', "
@@ -289,23 +286,25 @@ class Model(SklearnEstimator):
         self._over_arrays = None
         return self
 
-    def compile(self, sample: Any) -> Model:
+    def compile(self, sample: Any, methods: Iterable[str] = ()) -> Model:
         """Compile every method that returns a tensor now, rather than at the first call.
 
-        ``contributions`` are compiled at the first call in any case: few models are asked for them.
         Exports take the dtypes of the sample too.
 
         Parameters
         ----------
         sample : table or array
             A few rows as they will come.
+        methods : iterable of str
+            Those that take long, and else wait for their first call: ``"contributions"``.
         """
         if self.reading(sample) is not self:
-            self.reading(sample).compile(sample)
+            self.reading(sample).compile(sample, methods)
             return self
         table = read_table(sample, self.reads)
         self.dtypes = self.parsed.schema.with_dtypes(table.dtypes).dtypes
-        for method in self.parsed.exported:
+        for method in dict.fromkeys((*self.parsed.exported, *methods)):
+            self._require_method(method)
             converted = self.programs.asked((method,), table)
             for _, part in group_rows(self.programs, (method,), converted):
                 self.programs.program((method,), part.dtypes, part.padding)
@@ -517,8 +516,7 @@ class Model(SklearnEstimator):
                 f"file of its own, with methods=[{INVERSE!r}]."
             )
         for name in names or [""]:
-            if name not in self.parsed.outputs:
-                raise unknown("method", name, [*self.parsed.outputs])
+            self._require_method(name)
         parsed = replace(self.parsed.only(*names), inverse=None)
         return Model(parsed, self.target, self.dtypes, None, self.tuning, self.on_new_dtypes)
 

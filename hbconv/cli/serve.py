@@ -38,6 +38,11 @@ def arguments(command: argparse.ArgumentParser) -> None:
         help="run the programs stored in the files: only of people you trust",
     )
     command.add_argument(
+        "--methods",
+        metavar="NAMES",
+        help="answer these alone, with commas between, and compile all of them at the start",
+    )
+    command.add_argument(
         "--workers", type=positive, default=1, help="processes that share the models (default 1)"
     )
     command.add_argument(
@@ -126,6 +131,7 @@ def run(options: argparse.Namespace) -> int:
         control=options.control,
         backend=options.backend,
         trusted=options.trusted,
+        methods=tuple(options.methods.split(",")) if options.methods else (),
         log_level=options.log_level,
         log_format=options.log_format,
         access_log=not options.no_access_log,

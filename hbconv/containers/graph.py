@@ -21,7 +21,7 @@ from hbconv.containers.nodes.wiring import ByForm
 from hbconv.containers.output import Output
 from hbconv.containers.schema import FrameFormat, NamesOut, Schema
 from hbconv.errors import VerificationError
-from hbconv.names import INVERSE
+from hbconv.names import EXPLANATIONS, INVERSE
 
 __all__ = [
     "MOST_ROW_VALUES",
@@ -162,6 +162,8 @@ class Traits:
     source : str
         Public dotted name of the class whose arguments the methods take: of a pipeline, that of its
         last step.
+    explained : tuple of str
+        Names of the features that contributions are of; empty where the source has none for them.
     """
 
     estimator: str = ""
@@ -172,6 +174,7 @@ class Traits:
     metric: str = ""
     session: Session | None = None
     source: str = ""
+    explained: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -391,6 +394,11 @@ def _verify_traits(graph: Graph) -> None:
         raise VerificationError(f"frames of {frame_format.library!r:.50}")
     if names is not None and not names.reads <= set(range(len(graph.schema.columns))):
         raise VerificationError("names are made of those of columns that do not exist")
+    explained = graph.traits.explained
+    for name in EXPLANATIONS:
+        output = graph.outputs.get(name)
+        if explained and output is not None and output.n_explained != len(explained):
+            raise VerificationError(f"{name} are of other features than have names")
     session = graph.traits.session
     if session is not None:
         _verify_session(session, graph)

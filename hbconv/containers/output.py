@@ -12,6 +12,7 @@ from hbconv.containers.forms import (
     AsRows,
     Blocks,
     CategoryColumns,
+    Cube,
     FlatRow,
     Form,
     LabelColumns,
@@ -24,6 +25,7 @@ from hbconv.containers.forms import (
     Vector,
 )
 from hbconv.containers.node import Node
+from hbconv.containers.nodes import TreeContributions
 
 __all__ = ["Output"]
 
@@ -107,6 +109,16 @@ class Output:
     def is_vector(self) -> bool:
         """Whether it is one array of shape (n_rows,)."""
         return isinstance(self.form, Vector) or (isinstance(self.form, Labels) and self.form.vector)
+
+    @property
+    def n_explained(self) -> int:
+        """Number of features that an explanation is of."""
+        if isinstance(self.form, Cube):
+            return self.form.shape[-1] - 1
+        # The outputs of LightGBM stand side by side in one matrix.
+        if isinstance(self.node, TreeContributions):
+            return self.node.covered.n_features
+        return self.node.type.width - 1
 
     @property
     def is_tensor(self) -> bool:

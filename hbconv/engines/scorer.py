@@ -290,25 +290,10 @@ def column_names(model: Model, method: str) -> list[str]:
 
     Columns of several targets have the name of the target first.
     """
-    output = model.parsed.outputs[method]
     if method == "transform":
         return [str(name) for name in model.get_feature_names_out()]
-    if output.is_vector:
-        return [method]
-    widths = output.widths or (output.node.type.width,)
-    classes = getattr(model, "classes_", None)
-    if len(widths) > 1:
-        return [
-            f"{method}_{target}_{c}"
-            for target, labels in enumerate(classes or map(range, widths))
-            for c in labels
-        ]
-    labels = (
-        classes
-        if classes is not None and not isinstance(classes, list) and len(classes) == widths[0]
-        else range(widths[0])
-    )
-    return [f"{method}_{c}" for c in labels]
+    names = model.output_names(method)
+    return names if names == [method] else [f"{method}_{name}" for name in names]
 
 
 def _labels(model: Model, method: str) -> list[Any]:

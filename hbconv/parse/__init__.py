@@ -20,6 +20,7 @@ from hbconv.names import ARGUMENT_METHODS, INVERSE, METHODS
 from hbconv.parse.common.members import find_source
 from hbconv.parse.common.versions import estimator_type
 from hbconv.parse.damage import reading_estimator
+from hbconv.parse.explained import read_explained
 from hbconv.parse.inverses import inverse_columns, read_inverse
 from hbconv.parse.registry import find_parser, parser_names, parses
 from hbconv.parse.schema import read_frame_format, read_metric, read_names_out, read_schema
@@ -175,6 +176,7 @@ def _traits(estimator: Any, outputs: dict[str, Output], schema: Schema) -> Trait
         read_frame_format(estimator) if transforms else None,
         read_metric(estimator) if "predict" in outputs else "",
         source=find_source(estimator),
+        explained=read_explained(estimator, outputs, schema),
     )
 
 

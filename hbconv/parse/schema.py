@@ -37,6 +37,7 @@ __all__ = [
     "read_metric",
     "read_names_out",
     "read_schema",
+    "read_step_names",
     "transform_frame",
 ]
 
@@ -147,13 +148,13 @@ def read_names_out(estimator: Any, width: int) -> NamesOut | None:
 
     None where the source model itself cannot name them.
     """
-    default = _names(estimator)
+    default = read_step_names(estimator)
     if default is None:
         return None
     # Placeholders for the input names show where each of them returns.
-    pattern = _names(estimator, [place(i) for i in range(width)])
+    pattern = read_step_names(estimator, [place(i) for i in range(width)])
     # An estimator that checks names refuses one too many.
-    checked = _names(estimator, [place(i) for i in range(width + 1)]) is None
+    checked = read_step_names(estimator, [place(i) for i in range(width + 1)]) is None
     return NamesOut(default, pattern if pattern is not None and pattern != default else (), checked)
 
 
@@ -165,7 +166,9 @@ def read_frame_format(estimator: Any) -> FrameFormat | None:
     if isinstance(library, FrameFormat):
         return library if library.names is not None or last is estimator else None
     names = (
-        _names(last) if "transform" in getattr(last, "_sklearn_auto_wrap_output_keys", ()) else None
+        read_step_names(last)
+        if "transform" in getattr(last, "_sklearn_auto_wrap_output_keys", ())
+        else None
     )
     if names is None:
         return None
@@ -175,7 +178,8 @@ def read_frame_format(estimator: Any) -> FrameFormat | None:
     return FrameFormat(chosen, names, renames=True)
 
 
-def _names(estimator: Any, columns: Sequence[str] | None = None) -> tuple[str, ...] | None:
+def read_step_names(estimator: Any, columns: Sequence[str] | None = None) -> tuple[str, ...] | None:
+    """Read the names of the columns that ``transform`` returns; None where it cannot name them."""
     try:
         return tuple(
             map(

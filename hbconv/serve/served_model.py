@@ -133,16 +133,29 @@ class ServedModel:
         return rows <= self.quick_rows and not asked_on_demand
 
 
-def warm(name: str, version: str, model: Model) -> ServedModel:
+def warm(name: str, version: str, model: Model, methods: Collection[str] = ()) -> ServedModel:
     """Compile the methods of a model, and time how many rows it answers at once.
 
-    Those on demand, such as contributions, are compiled at the first request for them. The model
-    returns arrays from now on, whatever tables it was made to return.
+    Those on demand, such as contributions, are compiled at the first request for them, unless they
+    are named. The model returns arrays from now on, whatever tables it was made to return.
+
+    Parameters
+    ----------
+    name, version : str
+    model : Model
+    methods : collection of str
+        What is served, as far as the model has it; all that it has where there is none.
+
+    Raises
+    ------
+    OptionError
+        The model has none of the methods.
     """
     # Frames would have to be taken apart again for each response.
     if hasattr(model, "set_output"):
         model.set_output(transform="default")
-    signature = ModelSignature.of(model)
+    signature = ModelSignature.of(model).only(methods)
+    named = [tensor.method for tensor in signature.outputs if methods]
     stored = model.programs.known
     began = time.perf_counter()
     # The rows are made up, so what the model warns of them would mislead.
@@ -150,7 +163,7 @@ def warm(name: str, version: str, model: Model) -> ServedModel:
         warnings.simplefilter("ignore")
         # A model of mappings reads none of the texts made here.
         with suppress(InputError):
-            model.compile(form_input(signature, _some_rows(signature, 1)))
+            model.compile(form_input(signature, _some_rows(signature, 1)), named)
         if stored:
             _name_compiled(f"{name} {version}", model, stored, time.perf_counter() - began)
         quick = _quick_rows(model, signature)

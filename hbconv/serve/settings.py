@@ -45,6 +45,8 @@ class Settings:
         Compile the models for it, instead of that they were saved for.
     trusted : bool
         Run the programs that the files hold.
+    methods : tuple of str
+        What models answer, as far as they have it; all that they have where there is none.
     log_level : {"debug", "info", "warning", "error"}
         The least level of lines of the log.
     log_format : {"text", "json"}
@@ -71,6 +73,7 @@ class Settings:
     control: bool = False
     backend: str | None = None
     trusted: bool = False
+    methods: tuple[str, ...] = ()
     log_level: str = "info"
     log_format: str = "text"
     access_log: bool = True

@@ -6,7 +6,7 @@ Their datatypes are those of the Open Inference Protocol.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,8 +16,10 @@ import numpy as np
 
 from hbconv.array import Array
 from hbconv.containers import MatrixTuple, Output, Sparse
-from hbconv.errors import InputError, shown
+from hbconv.errors import InputError, OptionError, shown
 from hbconv.model import Model
+from hbconv.names import EXPLANATIONS
+from hbconv.runtime.outputs.names import name_axes
 
 __all__ = [
     "BYTES",
@@ -102,7 +104,13 @@ class InputTensor:
     width: int | None = None
 
     def __str__(self) -> str:
-        return f"Column {shown(self.name)}"
+        return f"Column {shown(self.name)}" if self.width is None else "A record"
+
+    def element(self, position: int) -> str:
+        """Return what messages call a value of records, which count as rows of Python do."""
+        if self.width is None:
+            return f"Record {position}: column {shown(self.name)}"
+        return f"Record {position // self.width}: value {position % self.width}"
 
     @cached_property
     def array_dtype(self) -> np.dtype[Any]:
@@ -133,8 +141,9 @@ class OutputTensor:
     datatype : str
     shape : tuple of int
         With -1 for the number of rows.
-    labels : tuple, optional
-        Labels of the columns, where each is of a class.
+    labels : tuple of tuple of str
+        Names of the values of a row, axis by axis: classes, or features that are explained. Empty
+        where there are none.
     on_demand : bool
         The method takes long: it is compiled where it is first asked for.
     """
@@ -144,7 +153,7 @@ class OutputTensor:
     part: int | None
     datatype: str
     shape: tuple[int, ...]
-    labels: tuple[Any, ...] | None = None
+    labels: tuple[tuple[str, ...], ...] = ()
     on_demand: bool = False
 
     @cached_property
@@ -202,6 +211,24 @@ class ModelSignature:
             matrix = InputTensor(MATRIX_INPUT, schema.dtypes[0], len(columns))
             return ModelSignature((matrix,), outputs, "matrix")
         return ModelSignature(columns, outputs, "positions")
+
+    def only(self, methods: Collection[str]) -> ModelSignature:
+        """Return the signature with some of the methods; with all where none is named.
+
+        Raises
+        ------
+        OptionError
+            The model has none of them.
+        """
+        if not methods:
+            return self
+        outputs = tuple(tensor for tensor in self.outputs if tensor.method in methods)
+        if not outputs:
+            raise OptionError(
+                f"--methods {','.join(methods)}: the model has none of them. "
+                f"It has: {', '.join(self.methods)}."
+            )
+        return replace(self, outputs=outputs)
 
     @property
     def tensors(self) -> int:
@@ -276,12 +303,17 @@ def _split_output(model: Model, method: str, output: Output) -> list[OutputTenso
         return [OutputTensor(method, method, None, find_datatype(dtypes[0]), (ROWS,))]
     shape = getattr(output.form, "shape", None)
     if shape is not None:
-        return [OutputTensor(method, method, None, find_datatype(dtypes[0]), (ROWS, *shape))]
+        labels = _labels(model, method, shape)
+        return [
+            OutputTensor(method, method, None, find_datatype(dtypes[0]), (ROWS, *shape), labels)
+        ]
     widths = output.widths
     if not widths:
-        labels = _labels(model, method, output.node.type.width)
-        shape = (ROWS, output.node.type.width)
-        return [OutputTensor(method, method, None, find_datatype(dtypes[0]), shape, labels)]
+        shape = (output.node.type.width,)
+        labels = _labels(model, method, shape)
+        return [
+            OutputTensor(method, method, None, find_datatype(dtypes[0]), (ROWS, *shape), labels)
+        ]
     return [
         OutputTensor(f"{method}_{i}", method, i, find_datatype(dtype), (ROWS, width))
         for i, (width, dtype) in enumerate(zip(widths, dtypes, strict=True))
@@ -305,9 +337,13 @@ def _dtypes(output: Output) -> list[np.dtype[Any]]:
     return [common] * count
 
 
-def _labels(model: Model, method: str, width: int) -> tuple[Any, ...] | None:
-    """Return the class of each column, where the columns of an output are classes."""
+def _labels(model: Model, method: str, shape: tuple[int, ...]) -> tuple[tuple[str, ...], ...]:
+    """Return the names along each axis, where they are classes or explained features."""
     classes = getattr(model, "classes_", None)
-    if not method.startswith(("predict_", "decision_")) or not isinstance(classes, np.ndarray):
-        return None
-    return tuple(classes.tolist()) if len(classes) == width else None
+    count = len(classes) if isinstance(classes, np.ndarray) else 0
+    of_classes = method.startswith(("predict_", "decision_")) and count == shape[-1]
+    if not (of_classes or method in EXPLANATIONS):
+        return ()
+    axes = name_axes(model.parsed, method)
+    # Equal names would hide values of each other in an object of JSON.
+    return axes if all(len(set(names)) == len(names) for names in axes) else ()

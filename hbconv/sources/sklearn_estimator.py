@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.errors import HbconvError, MissingPackageError, OptionError
-from hbconv.names import EXPLANATIONS, guess
+from hbconv.names import EXPLANATIONS, guess, unknown
+from hbconv.runtime.outputs.names import join_names, name_axes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -148,6 +149,28 @@ class SklearnEstimator(SourceMethods):
     ) -> npt.NDArray[np.object_]:
         """Return the names of the columns that ``transform`` returns."""
         return np.array(names.of(input_features, self.parsed.schema), dtype=object)
+
+    def _require_method(self, name: str) -> None:
+        if name not in self.parsed.outputs:
+            raise unknown("method", name, self.parsed.outputs)
+
+    def output_names(self, method: str) -> list[str]:
+        """Return the names of the values that a method answers for a row, in their order.
+
+        They are classes, features or columns that ``transform`` returns; positions where the source
+        names none. Contributions end with ``"expected value"``. Two features of interactions are
+        joined by ``":"``, and stand behind the class where there are several raw scores.
+
+        Raises
+        ------
+        OptionError
+            There is no such method.
+        """
+        self._require_method(method)
+        if method == "transform" and self.parsed.traits.names_out is not None:
+            return [str(name) for name in self.parsed.traits.names_out.default]
+        axes = name_axes(self.parsed, method)
+        return join_names(axes) if axes else [method]
 
     def fit(self, *_: object, **__: object) -> Self:
         """Refuse: a compiled model is not fitted again."""

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, contextmanager
 import httpx
 import numpy as np
 
+from hbconv.containers import Columns, Graph, Output, Schema, Vector
 from hbconv.errors import InputError
 from hbconv.serve.batching import Batcher, Catalog
 from hbconv.serve.http.server import HttpServer
@@ -26,6 +27,9 @@ __all__ = ["Doubling", "application", "served_by"]
 
 class Doubling:
     """A stand-in for a model, which notes the batches that it is asked."""
+
+    schema = Schema.matrix(1)
+    parsed = Graph(schema, {"predict": Output(Columns.of(schema), Vector())})
 
     def __init__(self, seconds=0.0):
         self.batches = []

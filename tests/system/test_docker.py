@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+
+from hbconv.cli import parser
 
 ROOT = Path(__file__).parents[2]
 DOCKER = ROOT / "docker"
@@ -34,7 +37,9 @@ def test_the_image_is_slim_and_runs_as_nobody_special():
     last = [name for name, _ in INSTRUCTIONS]
     assert last.index("USER") > max(i for i, name in enumerate(last) if name == "FROM")
     assert int(values("USER")[0]) > 0
-    assert values("ENTRYPOINT") == ['["hbconv", "serve"]']
+    (entry,) = map(json.loads, values("ENTRYPOINT"))
+    assert entry == ["hbconv", "serve", "/models", "--host", "0.0.0.0"]
+    assert parser().parse_args([*entry[1:], "--trusted"]).trusted
 
 
 def test_what_is_copied_is_there_and_not_ignored():
@@ -53,6 +58,7 @@ def test_the_extras_of_the_image_need_no_compiler_of_models():
 
 def test_compose_and_prometheus():
     services = yaml.safe_load((DOCKER / "compose.yml").read_text(encoding="utf-8"))["services"]
+    assert parser().parse_args(["serve", "/models", *services["hbconv"]["command"]]).trusted
     assert (DOCKER / services["hbconv"]["build"]["context"] / "pyproject.toml").exists()
     assert all(port.startswith("127.0.0.1:") for one in services.values() for port in one["ports"])
     for volume in services["prometheus"]["volumes"]:

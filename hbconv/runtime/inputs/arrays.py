@@ -107,16 +107,17 @@ def object_numbers(values: npt.NDArray[Any], where: str) -> npt.NDArray[np.float
         return values.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         # numpy says what failed, and not which value.
-        odd = next(v for v in values.flat if not _is_number(v))
+        place, odd = next((i, v) for i, v in enumerate(values.flat) if not _is_number(v))
+        row = place // (values.size // len(values))
         if isinstance(odd, str | bytes):
             message = (
-                f"{where} holds the text {shown(odd)}, where the model needs numbers. "
-                "Convert it to numbers, or pass the columns in their order."
+                f"{where} holds the text {shown(odd)}, where the model needs numbers, "
+                f"in row {row}. Convert it to numbers, or pass the columns in their order."
             )
             raise InputError(message) from error
         raise InputError(
             f"{where} holds {shown(odd)} of type {type(odd).__name__}, "
-            "where the model needs numbers."
+            f"where the model needs numbers, in row {row}."
         ) from error
 
 

@@ -302,7 +302,7 @@ def _versions(packages: Iterable[str] = _PACKAGES) -> dict[str, str]:
     return versions
 
 
-FORMAT = 5
+FORMAT = 6
 """Number of the format written; files of a larger number are refused.
 
 Format 2 (after 0.1.0) gives an ``Output`` one form in place of eleven fields, and some classes
@@ -313,6 +313,7 @@ Format 4 holds the graph of ``inverse_transform``, why methods are refused, cont
 features, and which outputs exports hold on demand alone.
 Format 5 holds the columns of a schema field by field. Graphs have other digests since, so programs
 of older files are compiled again.
+Format 6 holds the names of the features that contributions are of.
 """
 GRAPHS = 2
 """Format since which graphs are written as today."""

@@ -68,7 +68,8 @@ def _require_one_process(settings: Settings) -> None:
 
 def _warmed(file: ModelFile, assignment: Assignment) -> ServedModel:
     try:
-        return warm(file.name, file.version, read_model(file, assignment))
+        model = read_model(file, assignment)
+        return warm(file.name, file.version, model, assignment.settings.methods)
     except OSError as error:
         raise StoreError(f"{file.path}: {error}") from error
 

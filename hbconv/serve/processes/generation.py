@@ -221,7 +221,9 @@ def _become_worker(generation: Generation, alive: int, status: int) -> None:
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         models = [
-            model if isinstance(model, ServedModel) else warm(file.name, file.version, model)
+            model
+            if isinstance(model, ServedModel)
+            else warm(file.name, file.version, model, generation.assignment.settings.methods)
             for file, model in generation.models
         ]
         work(models, generation.assignment, generation.listening, alive, status)
@@ -243,7 +245,9 @@ def load_file(file: ModelFile, assignment: Assignment) -> Model | ServedModel:
         The file is damaged, or the model does not compile.
     """
     model = read_model(file, assignment)
-    return warm(file.name, file.version, model) if _can_be_shared(model) else model
+    if not _can_be_shared(model):
+        return model
+    return warm(file.name, file.version, model, assignment.settings.methods)
 
 
 def _can_be_shared(model: Model) -> bool:

@@ -291,7 +291,7 @@ def serve(paths: Sequence[Path], settings: Settings, name: str | None = None) ->
     Raises
     ------
     OptionError
-        There is no model, the address cannot be had, or the system has too few processes for the settings.
+        There is no model, the address cannot be had, or one process is too few for the settings.
     StoreError
         A model cannot be loaded.
     """

@@ -136,6 +136,7 @@ class Handlers:
         self._desk = ThreadPoolExecutor(1, "hbconv-desk")
         self._turn = asyncio.Semaphore()
         self._metrics = metrics
+        self._described: bytes | None = None
 
     @property
     def most_tensors(self) -> int:
@@ -260,13 +261,18 @@ class Handlers:
         """Send the page that a browser shows."""
         return Response(_page(), 200, b"text/html; charset=utf-8")
 
-    async def on_openapi(self, *_: object) -> Any:
+    async def on_openapi(self, *_: object) -> Response:
         """Describe all routes."""
-        models = {
-            name: {version: batcher.served for version, batcher in versions.items()}
-            for name, versions in self.catalog.models.items()
-        }
-        return openapi_document(models, secured=self.settings.token is not None)
+        if self._described is None:
+            models = {
+                name: {version: batcher.served for version, batcher in versions.items()}
+                for name, versions in self.catalog.models.items()
+            }
+            secured = self.settings.token is not None
+            # Models are asked for their examples, once: those of a worker never change.
+            describe = partial(openapi_document, models, secured=secured)
+            self._described = respond_json(await self.aside(describe)).body
+        return Response(self._described)
 
     async def on_metrics(self, *_: object) -> Response:
         """Report what was counted."""

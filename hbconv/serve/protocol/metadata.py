@@ -35,7 +35,9 @@ def _describe_tensor(tensor: InputTensor | OutputTensor) -> dict[str, Any]:
 
 
 def _describe_output(tensor: OutputTensor) -> dict[str, Any]:
-    return _describe_tensor(tensor)
+    described = _describe_tensor(tensor)
+    # As the metadata of MLServer; the protocol itself has no place for names.
+    return described | {"parameters": {"labels": tensor.labels}} if tensor.labels else described
 
 
 def describe_config(served: ServedModel) -> dict[str, Any]:

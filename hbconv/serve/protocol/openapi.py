@@ -7,9 +7,10 @@ from typing import Any
 
 from hbconv import __version__
 from hbconv.serve.batching import order_versions
-from hbconv.serve.routes import ROUTES, Route
+from hbconv.serve.examples import Example, find_example
+from hbconv.serve.routes import ROUTES, Asked, Route
 from hbconv.serve.served_model import ServedModel
-from hbconv.serve.signature import BYTES, InputTensor, ModelSignature, OutputTensor
+from hbconv.serve.signature import BYTES, InputTensor, ModelSignature
 
 __all__ = ["openapi_document"]
 
@@ -29,10 +30,16 @@ def openapi_document(
     secured : bool
         The server has a token.
     """
+    examples = {
+        served.asked: find_example(served)
+        for versions in models.values()
+        for served in versions.values()
+    }
     paths = {
-        path: {route.method.lower(): _describe(route, path, served, secured=secured)}
+        path: {route.method.lower(): _describe(route, path, served, examples, secured=secured)}
         for route in ROUTES
         for path, served in _paths(route, models)
+        if not (served and route.name == "infer" and _holds_objects(examples[served.asked]))
     }
     document: dict[str, Any] = {
         "openapi": "3.1.0",
@@ -45,6 +52,11 @@ def openapi_document(
         }
         document["security"] = [{"token": []}]
     return document
+
+
+def _holds_objects(example: Example) -> bool:
+    """Whether rows are mappings or lists, which no tensor holds: records alone bring them."""
+    return any(isinstance(value, dict | list) for value in example.values.values())
 
 
 def _paths(
@@ -67,14 +79,19 @@ def _paths(
 
 
 def _describe(
-    route: Route, path: str, served: ServedModel | None, *, secured: bool
+    route: Route,
+    path: str,
+    served: ServedModel | None,
+    examples: Mapping[Asked, Example],
+    *,
+    secured: bool,
 ) -> dict[str, Any]:
     operation: dict[str, Any] = {"summary": route.summary.format(model="each model")}
     if served is not None:
         model = f"{served.name}, version {served.version}"
         operation["summary"] = route.summary.format(model=model)
     if served is not None and route.asks_model:
-        operation |= _EXCHANGES[route.name](served.signature)
+        operation |= _EXCHANGES[route.name](served, examples[served.asked])
     else:
         operation |= _tell(route)
     if "{name}" in path:
@@ -94,10 +111,11 @@ def _tell(route: Route) -> dict[str, Any]:
     return {"requestBody": {"content": {"application/json": content}}, "responses": responses}
 
 
-def _predict(signature: ModelSignature) -> dict[str, Any]:
+def _predict(served: ServedModel, example: Example) -> dict[str, Any]:
+    signature = served.signature
     body = _object(
         {
-            "instances": {"type": "array", "items": _record(signature)},
+            "instances": {"type": "array", "items": _record(signature, example)},
             "outputs": {
                 "type": "array",
                 "items": {"enum": [tensor.name for tensor in signature.outputs]},
@@ -106,11 +124,19 @@ def _predict(signature: ModelSignature) -> dict[str, Any]:
         ["instances"],
     )
     answer = {"predictions": {"type": "array", "items": {"type": "object"}}}
-    example = {"instances": [_example_record(signature)]}
-    return _exchange(body, example, _object(answer, ["predictions"]))
+    record = {"instances": [_example_record(signature, example)]}
+    return _exchange(body, record, _object(answer, ["predictions"]))
 
 
-def _infer(signature: ModelSignature) -> dict[str, Any]:
+def _invocations(served: ServedModel, example: Example) -> dict[str, Any]:
+    described = _predict(served, example)
+    answer = _object({"predictions": {"type": "array"}}, ["predictions"])
+    described["responses"]["200"]["content"]["application/json"]["schema"] = answer
+    return described
+
+
+def _infer(served: ServedModel, example: Example) -> dict[str, Any]:
+    signature = served.signature
     tensor = {
         "name": {"type": "string"},
         "datatype": {"type": "string"},
@@ -126,13 +152,12 @@ def _infer(signature: ModelSignature) -> dict[str, Any]:
         },
         ["inputs"],
     )
-    first = signature.outputs[:1]
-    example = {
-        "inputs": [_example_tensor(tensor) for tensor in signature.inputs],
-        "outputs": [{"name": tensor.name} for tensor in first],
+    request = {
+        "inputs": [_example_tensor(tensor, example) for tensor in signature.inputs],
+        "outputs": [{"name": tensor.name} for tensor in signature.usual[:1]],
     }
     answer = {"outputs": {"type": "array", "items": _object(tensor, list(tensor))}}
-    return _exchange(body, example, _object(answer, ["outputs"]))
+    return _exchange(body, request, _object(answer, ["outputs"]))
 
 
 def _exchange(body: Any, example: Any, answer: Any) -> dict[str, Any]:
@@ -148,9 +173,9 @@ def _exchange(body: Any, example: Any, answer: Any) -> dict[str, Any]:
     }
 
 
-_EXCHANGES: Mapping[str, Callable[[ModelSignature], dict[str, Any]]] = {
+_EXCHANGES: Mapping[str, Callable[[ServedModel, Example], dict[str, Any]]] = {
     "infer": _infer,
-    "invocations": _predict,
+    "invocations": _invocations,
     "predict": _predict,
 }
 """What describes the routes that ask a model."""
@@ -160,36 +185,40 @@ def _object(properties: Mapping[str, Any], required: list[str]) -> dict[str, Any
     return {"type": "object", "properties": properties, "required": required}
 
 
-def _record(signature: ModelSignature) -> dict[str, Any]:
+def _record(signature: ModelSignature, example: Example) -> dict[str, Any]:
     """Return the schema of one record."""
-    if signature.feeds == "matrix":
+    if signature.feeds == "matrix" and not example.choices:
         width = signature.inputs[0].width
         return {"type": "array", "items": _NUMBER, "minItems": width, "maxItems": width}
-    kinds = [_TEXT if tensor.datatype == BYTES else _NUMBER for tensor in signature.inputs]
-    if signature.feeds in ("values", "items"):
-        return dict(kinds[0])
-    if signature.feeds == "positions":
-        return {"type": "array", "prefixItems": kinds, "minItems": len(kinds)}
-    names = [tensor.name for tensor in signature.inputs]
-    return _object(dict(zip(names, kinds, strict=True)), names)
+    if signature.feeds == "items":
+        return {}
+    kinds = [_kind(name, signature, example) for name in example.values]
+    if signature.feeds == "values":
+        return kinds[0]
+    if signature.feeds == "names":
+        names = list(example.values)
+        return _object(dict(zip(names, kinds, strict=True)), names)
+    width = len(kinds)
+    return {"type": "array", "prefixItems": kinds, "minItems": width, "maxItems": width}
 
 
-def _example_record(signature: ModelSignature) -> Any:
-    values = [_example(tensor) for tensor in signature.inputs]
-    if signature.feeds == "matrix":
-        return [0.0] * (signature.inputs[0].width or 0)
+def _kind(name: str, signature: ModelSignature, example: Example) -> dict[str, Any]:
+    """Return the schema of a value: those that are known, where any other one is refused."""
+    if name in example.choices:
+        return {"enum": list(example.choices[name])}
+    datatypes = {tensor.name: tensor.datatype for tensor in signature.inputs}
+    return dict(_TEXT if datatypes.get(name) == BYTES else _NUMBER)
+
+
+def _example_record(signature: ModelSignature, example: Example) -> Any:
+    values = list(example.values.values())
     if signature.feeds in ("values", "items"):
         return values[0]
-    if signature.feeds == "positions":
-        return values
-    return {tensor.name: value for tensor, value in zip(signature.inputs, values, strict=True)}
+    return dict(example.values) if signature.feeds == "names" else values
 
 
-def _example(tensor: InputTensor | OutputTensor) -> Any:
-    return "text" if tensor.datatype == BYTES else 0.0 if tensor.datatype.startswith("FP") else 0
-
-
-def _example_tensor(tensor: InputTensor) -> dict[str, Any]:
-    shape = [1] if tensor.width is None else [1, tensor.width]
-    data = [_example(tensor)] * (tensor.width or 1)
+def _example_tensor(tensor: InputTensor, example: Example) -> dict[str, Any]:
+    is_column = tensor.width is None
+    data = [example.values[tensor.name]] if is_column else list(example.values.values())
+    shape = [1] if is_column else [1, tensor.width]
     return {"name": tensor.name, "datatype": tensor.datatype, "shape": shape, "data": data}

@@ -234,7 +234,7 @@ def _read_arrays(
 def _read_matrix(records: Sequence[Any], tensor: InputTensor, first: int) -> npt.NDArray[Any]:
     width = tensor.width or 0
     values = [value for record in _require_lists(records, width, first) for value in record]
-    flat = read_numbers("A record", _count_bools(values), tensor.array_dtype, first * width)
+    flat = read_numbers(tensor, _count_bools(values), tensor.array_dtype, first * width)
     return flat.reshape(len(records), width)
 
 
@@ -277,7 +277,10 @@ def _read_column(tensor: InputTensor, values: Sequence[Any], first: int) -> npt.
     if tensor.dtype != "string":
         return read_numbers(tensor, _count_bools(values), tensor.array_dtype, first)
     if not _SCALARS.issuperset(map(type, values)):
-        raise InputError(f"{tensor} holds a list or an object, where text is read.")
+        place = next(i for i, value in enumerate(values) if type(value) not in _SCALARS)
+        raise InputError(
+            f"{tensor.element(first + place)} is {shown(values[place])}, where text is read."
+        )
     return np.fromiter(values, object, len(values))
 
 
@@ -321,7 +324,11 @@ def _write_predictions(
 
 def _label_values(tensor: OutputTensor, array: npt.NDArray[Any]) -> Sequence[Any]:
     values = list_values(array)
-    if tensor.labels is None:
-        return values
-    labels = [str(label) for label in tensor.labels]
-    return [dict(zip(labels, row, strict=True)) for row in values]
+    return [_name_axes(row, tensor.labels) for row in values] if tensor.labels else values
+
+
+def _name_axes(values: Sequence[Any], axes: Sequence[tuple[str, ...]]) -> dict[str, Any]:
+    """Return nested lists as nested objects, by the names along each axis."""
+    names, *inner = axes
+    named = [_name_axes(value, inner) for value in values] if inner else values
+    return dict(zip(names, named, strict=True))

@@ -15,7 +15,7 @@ import math
 import struct
 from collections.abc import Container, Iterable, Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -64,6 +64,13 @@ MOST_DIMENSIONS = 8
 MOST_ELEMENTS = 1 << 40
 
 
+class PlacedValues(Protocol):
+    """Values as messages name them: by its text all of them."""
+
+    def element(self, position: int) -> str:
+        """Return what messages call one of them."""
+
+
 class TensorForm(NamedTuple):
     """A tensor as a request declares it, before its data is read.
 
@@ -80,6 +87,10 @@ class TensorForm(NamedTuple):
 
     def __str__(self) -> str:
         return f"Input {shown(self.name)}"
+
+    def element(self, position: int) -> str:
+        """Return what messages call an element."""
+        return f"{self}: element {position}"
 
     @property
     def size(self) -> int:
@@ -201,12 +212,12 @@ def require_count(form: TensorForm, count: int, expected: int) -> None:
 
 
 def read_numbers(
-    where: object, values: Sequence[Any], dtype: np.dtype[Any], first: int = 0
+    where: PlacedValues, values: Sequence[Any], dtype: np.dtype[Any], first: int = 0
 ) -> npt.NDArray[Any]:
     """Read a flat list, whose elements count from ``first``, as an array of numbers or bools.
 
-    Messages call the values by the text of ``where``, which is made for an error alone: to quote a
-    name takes longer than to read a number.
+    What messages call the values is asked for an error alone: to quote a name takes longer than to
+    read a number.
 
     Raises
     ------
@@ -244,12 +255,12 @@ def _parse_word(value: Any) -> Any:
 
 
 def _require_types(
-    where: object, values: Sequence[Any], kinds: frozenset[type], what: str, first: int
+    where: PlacedValues, values: Sequence[Any], kinds: frozenset[type], what: str, first: int
 ) -> None:
     for position, value in enumerate(values, first):
         if type(value) not in kinds:
             raise InputError(
-                f"{where}: element {position} is {shown(value)}, where {what} are expected."
+                f"{where.element(position)} is {shown(value)}, where {what} are expected."
             )
 
 

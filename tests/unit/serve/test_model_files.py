@@ -57,3 +57,17 @@ def test_a_start_has_a_limit(tmp_path, monkeypatch):
 
     with pytest.raises(StoreError, match="not ready within 0 seconds"):
         asyncio.run(run())
+
+
+def test_a_link_to_another_folder_is_another_state(tmp_path):
+    """Which is how models are swapped all at once."""
+    for name in ("blue", "green"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "m.hbc").write_bytes(b"PK\3\4 of manifest.json")
+    current, following = tmp_path / "current", tmp_path / "next"
+    current.symlink_to("blue")
+    before = fingerprint([current])
+    following.symlink_to("green")
+    following.replace(current)
+    assert fingerprint([current]) != before
+    assert find_models([current])[0].name == "m"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 
 import numpy as np
@@ -11,9 +12,11 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.preprocessing import StandardScaler
 
 import hbconv
-from hbconv.errors import InputError
+from hbconv.errors import InputError, OptionError
 from hbconv.serve import served_model
 from hbconv.serve.inference import Inference, Rows, choose_outputs
+from hbconv.serve.protocol.metadata import describe_model
+from hbconv.serve.protocol.records import read_records, write_records
 from hbconv.serve.served_model import compute, warm
 from hbconv.serve.signature import ModelSignature
 
@@ -39,6 +42,41 @@ def test_a_start_prepares_no_method_on_demand():
     assert compiled(model) == {*model.parsed.exported}
     assert "contributions" in served.signature.outputs_by_name
     assert "contributions" not in compiled(model)
+
+
+def test_named_methods_alone_are_served_and_all_compiled_at_the_start():
+    model = hbconv.convert(SOURCE, backend="reference")
+    served = warm("m", "1", model, ("predict", "contributions", "of another model"))
+    assert {*served.signature.outputs_by_name} == {"predict", "contributions"}
+    assert compiled(model) == {*model.parsed.exported, "contributions"}
+    with pytest.raises(OptionError, match=r"--methods transform: .* It has: predict,"):
+        warm("m", "1", model, ("transform",))
+
+
+def test_explanations_have_names():
+    model = hbconv.convert(
+        RandomForestClassifier(3, max_depth=3, random_state=0).fit(FRAME, X[:, 0] > 0),
+        backend="reference",
+    )
+    served = warm("m", "1", model)
+    output = served.signature.outputs_by_name["contributions"]
+    features = ("a", "b", "c", "expected value")
+    assert output.labels == (("False", "True"), features)
+    (described,) = [
+        one for one in describe_model(served, [])["outputs"] if one["name"] == "contributions"
+    ]
+    assert described["parameters"] == {"labels": output.labels}
+    asked = {"instances": FRAME.iloc[:2].to_dict("records"), "outputs": ["contributions"]}
+    inference = read_records(asked, served.signature, 9)
+    answers = compute(model, served.signature, inference.rows, inference.wanted)
+    found = json.loads(b"".join(write_records(inference, answers)))["predictions"]
+    for one, values in zip(found, model.contributions(FRAME.iloc[:2]), strict=True):
+        named = one["contributions"]
+        assert [*named] == ["False", "True"]
+        assert {label: tuple(each) for label, each in named.items()} == dict.fromkeys(
+            named, features
+        )
+        assert [[*each.values()] for each in named.values()] == values.tolist()
 
 
 def test_requests_that_name_no_output_get_the_usual_ones():

@@ -277,7 +277,10 @@ def test_what_does_not_fit_is_refused_with_a_sentence(x, message):
 @pytest.mark.parametrize(
     ("column", "message"),
     [
-        (["1", "red"], r"Column 'a' holds the text 'red', where the model needs numbers"),
+        (
+            ["1", "red"],
+            r"Column 'a' holds the text 'red', where the model needs numbers, in row 1\.",
+        ),
         (pd.Categorical(["red"]), r"Column 'a' holds the text 'red'"),
         (pd.to_datetime(["2020-01-01"]), r"Column 'a' holds dates"),
         (

@@ -190,6 +190,8 @@ def test_no_records(client):
         ({"instances": [RECORD], "inputs": [RECORD]}, "Unknown: 'inputs'"),
         ([ROW, RECORD], "Record 0 is no list of 4 values, as the columns are 'age', 'income', "),
         ([RECORD, ROW], "Record 1 is no JSON object of named values"),
+        ([RECORD, RECORD | {"age": "x"}], "Record 1: column 'age' is 'x'"),
+        ([RECORD, RECORD | {"city": "Paris"}], "Row 1 holds 'Paris' in column 'city'"),
         ({"rows": [RECORD]}, "'rows' is no column of the model"),
         ({"instances": [RECORD], "output": []}, "Unknown: 'output'"),
         ({"instances": [RECORD], "outputs": "predict"}, 'a list of "outputs"'),
@@ -198,9 +200,9 @@ def test_no_records(client):
         ([3], "no JSON object of named values"),
         ({"age": 30, "city": "Rome"}, "Record 0 lacks 'income'"),
         ([{"age": 30}, {}], "All records lack 'city', 'income'"),
-        (RECORD | {"age": "30"}, "Column 'age': element 0 is '30'"),
-        (RECORD | {"age": [30]}, "element 0 is [30]"),
-        (RECORD | {"city": ["Rome"]}, "a list or an object, where text is read"),
+        (RECORD | {"age": "30"}, "Record 0: column 'age' is '30', where values of float64"),
+        (RECORD | {"age": [30]}, "Record 0: column 'age' is [30]"),
+        (RECORD | {"city": ["Rome"]}, "Record 0: column 'city' is ['Rome'], where text is read"),
         (RECORD | {"city": "Paris"}, "unknown categories in column 'city'"),
         (RECORD | {"age": None}, "NaN"),
     ],
@@ -249,6 +251,11 @@ def test_missing_values_come_as_null_or_words(client, sources):
     for value in (None, "NaN"):
         found = ask(client, "numbers", [[1, 2, 3, value]])
         assert (found.status_code, "NaN" in found.text) == (400, True)
+
+
+def test_a_value_that_is_no_number_has_its_place(client):
+    found = ask(client, "numbers", [[1, 2, 3, 4], [1, 2, "x", 4]])
+    assert "Record 1: value 2 is 'x', where values of float64" in found.json()["error"]
 
 
 def test_a_number_that_is_no_number_of_the_dtype(client):
