@@ -12,7 +12,7 @@
 #   make attack     hostile files by field, requests by grammar, tables cut off (an hour)
 #   make fuzz       COUNT damaged model files of every format; none may crash or hang (hours)
 #   make memory     tests of kernels between pages that may not be touched (an hour)
-#   make hunt       COUNT random pipelines and chains of columns against their sources, on every backend (0.6 to 2 s each)
+#   make hunt       COUNT random pipelines and chains of columns against their sources, on every backend (5 to 10 s each, on all of them)
 #   make record     what 45 models answer to rows of every kind, into build/replay.json (ten minutes)
 #   make replay     the same, compared with that file: before and after a change of how models are called
 #   make processes  500 processes that answer and end; none may die

@@ -16,7 +16,16 @@ from hbconv.model import Model
 from hbconv.names import abridge
 from hbconv.runtime.inputs.read import read_table
 
-__all__ = ["TOLERANCE", "Difference", "Report", "coarsest", "compare", "plain", "verify"]
+__all__ = [
+    "TOLERANCE",
+    "Difference",
+    "Report",
+    "coarsest",
+    "compare",
+    "is_alike",
+    "plain",
+    "verify",
+]
 
 TOLERANCE = {"float16": 1e-2, "float32": 1e-4, "float64": 1e-10}
 """Largest difference that another order of the same arithmetic explains, by the coarsest dtype.
@@ -212,13 +221,26 @@ def compare(
             method, expected.size, np.inf, np.inf, np.inf, len(expected), 0.0, within=False
         )
     if expected.dtype.kind != "f" or answer.dtype.kind != "f":
-        flipped = (
-            int(np.count_nonzero((expected != answer).reshape(len(expected), -1).any(axis=1)))
-            if expected.size
-            else 0
-        )
+        differ = ~is_alike(expected, answer)
+        flipped = int(differ.reshape(len(differ), -1).any(axis=1).sum()) if differ.size else 0
         return Difference(method, expected.size, 0.0, 0.0, 0.0, flipped, 0.0, within=flipped == 0)
     return _compare_floats(method, expected, answer, coarsest, scale)
+
+
+def is_alike(expected: npt.NDArray[Any], answer: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Return which entries are equal; among objects, a NaN is another NaN's equal."""
+    if not (expected.dtype.hasobject or answer.dtype.hasobject):
+        return np.asarray(expected == answer)
+    pairs = zip(expected.ravel().tolist(), answer.ravel().tolist(), strict=True)
+    return np.array([_is_equal(*pair) for pair in pairs], dtype=np.bool_).reshape(expected.shape)
+
+
+def _is_equal(a: Any, b: Any) -> bool:
+    if isinstance(a, float | np.floating) and isinstance(b, float | np.floating):
+        return bool(a == b or (a != a and b != b))
+    # What pandas.NA is compared with gives NA again, which is neither true nor false.
+    same = a == b
+    return a is b or (isinstance(same, bool | np.bool_) and bool(same))
 
 
 def _compare_floats(
@@ -256,13 +278,15 @@ def _compare_floats(
 def plain(values: Any) -> npt.NDArray[Any]:
     """Return an answer of any form as one array.
 
-    Forms are frames, sparse matrices, lists of arrays (one for each output or stage), and arrays of
-    an array for each row, of another length each.
+    Forms are frames, sparse matrices, lists of arrays (one for each output or stage), lists of a
+    tuple for each row, and arrays of an array for each row, of another length each.
     """
     if hasattr(values, "toarray"):
         return np.asarray(values.toarray())
     if isinstance(values, tuple):
         return plain(values[0])
+    if isinstance(values, list) and all(isinstance(value, tuple) for value in values):
+        return np.fromiter(values, dtype=object, count=len(values))
     if isinstance(values, list | Iterator):
         return np.concatenate(
             [v.reshape(len(v), math.prod(v.shape[1:])) for v in map(plain, values)], axis=1

@@ -39,7 +39,7 @@ from hbconv.model import Model
 from hbconv.pipeline import with_dtypes
 from hbconv.runtime.inputs.read import read_table
 from hbconv.runtime.inputs.table import Table
-from hbconv.sources.verification import TOLERANCE, coarsest, compare, plain
+from hbconv.sources.verification import TOLERANCE, coarsest, compare, is_alike, plain
 from hbconv.tensor import PRIMITIVES, Op, OpKind
 from hbconv.tensor.program import evaluate
 from hbconv.testing.outcomes import Kind, form, parts
@@ -356,7 +356,7 @@ def _last(estimator: Any, rows: Any) -> tuple[Any, Any]:
 def _apart(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     """Return the largest difference in each row; of what is no float, one for any."""
     if a.dtype.kind != "f":
-        return np.asarray((a != b).reshape(len(a), -1).any(axis=1), np.float64)
+        return np.asarray((~is_alike(a, b)).reshape(len(a), -1).any(axis=1), np.float64)
     same = (a == b) | (np.isnan(a) & np.isnan(b))
     gap = np.where(same, 0.0, np.nan_to_num(np.abs(a - b), nan=np.inf))
     return np.asarray(gap.reshape(len(a), -1).max(axis=1, initial=0.0))

@@ -34,31 +34,23 @@ def main() -> int:
         "--limit", type=float, metavar="MINUTES", help="draw no seed after so long, over all"
     )
     chosen = options.parse_args()
-    backends = chosen.backend or available_backends()
-    if len(backends) > 1 or os.environ.get("OMP_NUM_THREADS") != "1":
-        return max(_apart(backend, chosen, len(backends)) for backend in backends)
-    return _here(backends[0], chosen)
+    if os.environ.get("OMP_NUM_THREADS") != "1":
+        return _apart()
+    return _here(chosen)
 
 
-def _apart(backend: str, chosen: argparse.Namespace, count: int) -> int:
-    """Hunt on one backend in a process whose libraries start no threads: its forks would wait
-    for them forever.
-    """
-    options = ["--backend", backend, "--count", str(chosen.count), "--first", str(chosen.first)]
-    options += ["--draw", chosen.draw]
-    if chosen.report is not None:
-        options += ["--report", str(chosen.report)]
-    if chosen.limit is not None:
-        options += ["--limit", str(chosen.limit / count)]
+def _apart() -> int:
+    """Hunt in a process whose libraries start no threads: its forks would wait for them forever."""
     return subprocess.run(
-        [sys.executable, "-m", "hunt", *options],
+        [sys.executable, "-m", "hunt", *sys.argv[1:]],
         env=os.environ | {"OMP_NUM_THREADS": "1"},
         check=False,
     ).returncode
 
 
-def _here(backend: str, chosen: argparse.Namespace) -> int:
+def _here(chosen: argparse.Namespace) -> int:
     """Hunt in children of this process."""
+    backends = chosen.backend or available_backends()
     limit = float("inf") if chosen.limit is None else 60 * chosen.limit
     deadline = time.monotonic() + limit
     seeds = range(chosen.first, chosen.first + chosen.count)
@@ -68,11 +60,12 @@ def _here(backend: str, chosen: argparse.Namespace) -> int:
         report.open("a", buffering=1, encoding="utf-8") as lines,
     ):
         os.environ.setdefault("HBCONV_CACHE", cache)
-        preload(backend)
+        for backend in backends:
+            preload(backend)
         note = partial(_write, lines)
-        hunted = hunt(seeds, backend, deadline=deadline, note=note, drawing=chosen.draw)
+        hunted = hunt(seeds, backends, deadline=deadline, note=note, drawing=chosen.draw)
     print(hunted, flush=True)
-    return int(any(finding.fails for finding in hunted.findings))
+    return int(hunted.fails)
 
 
 def _write(lines: TextIO, finding: Finding) -> None:

@@ -76,6 +76,10 @@ class Log:
         """Tell of a finding."""
         self._write("finds", asdict(finding))
 
+    def hunted(self, backend: str, seconds: float, told: Mapping[str, Any], death: str) -> None:
+        """Say what a backend's own child took and told, and what it died of."""
+        self._write("hunted", [backend, seconds, told, death])
+
     def breaks(self, detail: str) -> None:
         """Tell of an error that nobody judged."""
         self._write("breaks", ["hunt", detail])

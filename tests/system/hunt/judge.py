@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,18 @@ from sources import quietly
 
 from hbconv.errors import HbconvError
 
-__all__ = ["Question", "Verdict", "judge", "where"]
+__all__ = ["Answer", "Question", "Verdict", "judge", "where"]
 
 Side = Callable[[str], None]
 """Is told who is asked: "source" or "hbconv"."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one side gave: a value, or the error that it raised."""
+
+    value: Any
+    error: Exception | None
 
 
 @dataclass(frozen=True)
@@ -28,19 +37,20 @@ class Question:
     Parameters
     ----------
     source : estimator
-    converted : Model
     method : str
     rows : object
     rows_name : str
-    standard : Standard
     """
 
     source: Any
-    converted: Any
     method: str
     rows: Any
     rows_name: str
-    standard: Standard
+
+    @cached_property
+    def wanted(self) -> Answer:
+        """The source's own answer, which it gives once for all backends."""
+        return _try(lambda: quietly(self.source, self.method, self.rows))
 
 
 @dataclass(frozen=True)
@@ -59,13 +69,16 @@ class Verdict:
     detail: str = ""
 
 
-def judge(question: Question, tell: Side = lambda side: None) -> Verdict:
+def judge(
+    question: Question, converted: Any, standard: Standard, tell: Side = lambda side: None
+) -> Verdict:
     """Ask both sides, the source first, and compare."""
     tell("source")
-    want, refusal = _try(lambda: quietly(question.source, question.method, question.rows))
+    wanted = question.wanted
     tell("hbconv")
-    got, error = _try(lambda: getattr(question.converted, question.method)(question.rows))
+    got = _try(lambda: getattr(converted, question.method)(question.rows))
     tell("source")
+    error, refusal = got.error, wanted.error
     if error is not None and not isinstance(error, HbconvError):
         also = f"; the source: {refusal!r}" if refusal is not None else ""
         return Verdict("UNNAMED", type(error).__name__, f"{where(error)}{also}")
@@ -75,14 +88,14 @@ def judge(question: Question, tell: Side = lambda side: None) -> Verdict:
         return _known_or("REFUSES", question, type(error).__name__, _said(error))
     if refusal is not None:
         return _known_or("ANSWERS", question, type(refusal).__name__, _said(refusal))
-    return _compared(question, got, want)
+    return _compared(question, standard, got.value, wanted.value)
 
 
-def _try(work: Callable[[], Any]) -> tuple[Any, Exception | None]:
+def _try(work: Callable[[], Any]) -> Answer:
     try:
-        return work(), None
+        return Answer(work(), None)
     except Exception as error:
-        return None, error
+        return Answer(None, error)
 
 
 def where(error: Exception) -> str:
@@ -96,8 +109,7 @@ def _said(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-def _compared(question: Question, got: Any, want: Any) -> Verdict:
-    standard = question.standard
+def _compared(question: Question, standard: Standard, got: Any, want: Any) -> Verdict:
     asked = question.method, question.rows
     difference = find_difference(standard, *asked, got, want)
     if difference is None:

@@ -1,5 +1,8 @@
 """Hunt seed after seed, each in a child of this process that it may kill: with limits of time and
 memory, so that a crash, a hang or a flood is a finding too.
+
+A seed is drawn, and its source asked, in one child; that one has a child of its own for each
+backend, which finds the fitted pipeline and the source's answers in its memory.
 """
 
 from __future__ import annotations
@@ -14,19 +17,20 @@ import sys
 import time
 import traceback
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from hunt.findings import Finding, Log
-from hunt.seed import Convert, hunt_seed
+from hunt.seed import Convert, Drawn, draw, hunt_on
 
 import hbconv
 from hbconv.backends import find_backend
 
-__all__ = ["Hunted", "Limits", "hunt", "preload"]
+__all__ = ["Hunt", "Hunted", "Limits", "hunt", "preload"]
 
 
 EVENTS = {
@@ -36,6 +40,10 @@ EVENTS = {
     "ends": ("counts",),
 }
 """What each event tells."""
+
+WHOLE_EFFORT = 10
+"""LLVM optimizes the code of one seed in so many. It takes three quarters of a seed's time on tvm, and
+what hbconv says in TIR is asked as hard without it."""
 
 OUT_OF_TIME = {signal.SIGPROF: "out of time", signal.SIGALRM: "waits forever"}
 
@@ -69,6 +77,11 @@ class Hunted:
     counts: Counter[str] = field(default_factory=Counter)
     findings: list[Finding] = field(default_factory=list)
 
+    @property
+    def fails(self) -> bool:
+        """Whether anything found is a fault."""
+        return any(finding.fails for finding in self.findings)
+
     def __str__(self) -> str:
         counts = ", ".join(f"{count:,} {kind}" for kind, count in self.counts.most_common())
         groups = defaultdict(list)
@@ -79,28 +92,57 @@ class Hunted:
         return "\n".join([head, *faults])
 
 
+@dataclass
+class Hunt:
+    """What a hunt has seen so far on each backend, and the seconds of the sources' own part."""
+
+    backends: tuple[Hunted, ...]
+    source_seconds: float = 0.0
+
+    @property
+    def fails(self) -> bool:
+        """Whether anything found is a fault."""
+        return any(hunted.fails for hunted in self.backends)
+
+    def __str__(self) -> str:
+        sources = f"The sources were fitted, parsed and asked in {self.source_seconds:.0f} s"
+        return "\n".join([sources, *map(str, self.backends)])
+
+
 def hunt(
     seeds: Iterable[int],
-    backend: str,
+    backends: Sequence[str],
     *,
     deadline: float = float("inf"),
     limits: Limits = Limits(),
     convert: Convert = hbconv.convert,
     note: Callable[[Finding], None] = lambda finding: None,
     drawing: str = "pipelines",
-) -> Hunted:
-    """Hunt seeds until ``time.monotonic()`` passes a deadline; tell of each finding at once."""
-    hunted = Hunted(backend)
-    begin = time.monotonic()
+) -> Hunt:
+    """Hunt seeds until ``time.monotonic()`` passes a deadline; tell of each finding at once.
+
+    Seconds are of the processor.
+    """
+    hunts = Hunt(tuple(map(Hunted, backends)))
+    work = partial(_hunt_seed, backends=backends, limits=limits, convert=convert, drawing=drawing)
     for seed in seeds:
         if time.monotonic() > deadline:
             break
-        for finding in _hunt_in_child(seed, backend, limits, hunted.counts, convert, drawing):
-            hunted.findings.append(finding)
-            note(finding)
-        hunted.seeds += 1
-        hunted.seconds = time.monotonic() - begin
-    return hunted
+        begin = _children_seconds()
+        told, death = _in_child(limits, partial(work, seed))
+        hunts.source_seconds += _children_seconds() - begin
+        for hunted in hunts.backends:
+            found = _settle(hunted, seed, told, death)
+            if hunted.backend in told.backends:
+                own = told.backends[hunted.backend]
+                hunts.source_seconds -= own.seconds
+                hunted.seconds += own.seconds
+                found += _settle(hunted, seed, own.told, own.death)
+            hunted.seeds += 1
+            hunted.findings += found
+            for finding in found:
+                note(finding)
+    return hunts
 
 
 def preload(backend: str) -> None:
@@ -117,23 +159,67 @@ def preload(backend: str) -> None:
             importlib.import_module(module.name)
 
 
-def _hunt_in_child(
-    seed: int, backend: str, limits: Limits, counts: Counter[str], convert: Convert, drawing: str
-) -> list[Finding]:
-    """Hunt one seed in a child; return what it found, and add what it counted."""
-    told, death = _in_child(limits, lambda log: hunt_seed(seed, backend, log, convert, drawing))
-    counts.update(told.counts)
+def _hunt_seed(
+    seed: int,
+    log: Log,
+    *,
+    backends: Sequence[str],
+    limits: Limits,
+    convert: Convert,
+    drawing: str,
+) -> None:
+    """Draw a seed, ask its source, and hunt on each backend in a child."""
+    drawn = draw(seed, backends[0], log, convert, drawing)
+    if drawn is None:
+        return
+    # The children have their own limits, and their time is not this process's own.
+    signal.alarm(0)
+    for backend in backends:
+        begin = _children_seconds()
+        others = None if backend == backends[0] else convert
+        told, death = _in_child(limits, partial(_hunt_on, drawn, backend, others))
+        log.hunted(backend, _children_seconds() - begin, asdict(told), death)
+
+
+def _hunt_on(drawn: Drawn, backend: str, convert: Convert | None, log: Log) -> None:
+    """Hunt on a backend; LLVM works for one seed in ten as it does for users."""
+    if backend == "tvm" and drawn.seed % WHOLE_EFFORT:
+        _compile_quickly()
+    hunt_on(drawn, backend, log, convert)
+
+
+def _compile_quickly() -> None:
+    """Have LLVM write what TVM says without optimizing it, and keep that code apart."""
+    from hbconv.backends.tvm.binary import code_generation
+
+    code_generation.LLVM_LEVEL = 0
+    os.environ["HBCONV_CACHE"] += "/quick"
+
+
+def _children_seconds() -> float:
+    """Seconds of the processor that children have taken, and theirs."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _settle(hunted: Hunted, seed: int, told: _Told, death: str) -> list[Finding]:
+    """Count what a child told for a backend; return what it found, and of what it died."""
+    hunted.counts.update(told.counts)
+    found = [replace(finding, backend=hunted.backend) for finding in told.findings]
     if not death:
-        return told.findings
-    counts[f"{told.side} {death}"] += 1
+        return found
+    hunted.counts[f"{told.side} {death}"] += 1
     if told.side == "source":
-        return told.findings
+        return found
     last = death, told.rows, told.method, told.detail, told.pipeline
-    return [*told.findings, Finding("SIGNAL", seed, backend, *last)]
+    return [*found, Finding("SIGNAL", seed, hunted.backend, *last)]
 
 
 def _in_child(limits: Limits, work: Callable[[Log], None]) -> tuple[_Told, str]:
-    """Work in a forked child; return what it told, and what it died of."""
+    """Work in a forked child; return what it told, and what it died of.
+
+    Limits of memory are soft ones, so that a child's child may have its own.
+    """
     read, write = os.pipe()
     sys.stdout.flush()
     process = os.fork()
@@ -174,8 +260,8 @@ def _limit(limits: Limits) -> None:
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_PROF, limits.seconds)
     signal.alarm(limits.wall_seconds)
-    most = _data_bytes() + limits.memory_bytes
-    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (_data_bytes() + limits.memory_bytes, most))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
@@ -196,6 +282,16 @@ class _Told:
     detail: str = ""
     findings: list[Finding] = field(default_factory=list)
     counts: Mapping[str, int] = field(default_factory=dict)
+    backends: dict[str, _OfBackend] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _OfBackend:
+    """What a backend's child took, told and died of."""
+
+    seconds: float
+    told: _Told
+    death: str
 
 
 def _told(stream: Iterable[str]) -> _Told:
@@ -207,10 +303,18 @@ def _told(stream: Iterable[str]) -> _Told:
         event, value = json.loads(line)
         if event == "finds":
             told.findings.append(Finding(**value))
+        elif event == "hunted":
+            backend, seconds, own, death = value
+            told.backends[backend] = _OfBackend(seconds, _read_back(own), death)
         else:
             for name, held in zip(EVENTS[event], value, strict=True):
                 setattr(told, name, held)
     return told
+
+
+def _read_back(told: Mapping[str, Any]) -> _Told:
+    findings = [Finding(**finding) for finding in told["findings"]]
+    return _Told(**{**told, "findings": findings})
 
 
 def _death(status: int) -> str:

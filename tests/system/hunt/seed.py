@@ -1,12 +1,16 @@
-"""What one seed finds: a pipeline, converted and asked with one kind of rows after another."""
+"""What one seed finds: a pipeline, converted and asked with one kind of rows after another.
+
+A pipeline is fitted, parsed and asked once, and its answers are compared on each backend.
+"""
 
 from __future__ import annotations
 
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +29,7 @@ import hbconv
 from hbconv.errors import HbconvError
 from hbconv.names import INVERSE
 
-__all__ = ["Convert", "hunt_seed"]
+__all__ = ["Convert", "Drawn", "draw", "hunt_on"]
 
 OFTEN = {
     "plain", "float32", "thresholds float64", "thresholds float32", "hard", "hard float64",
@@ -49,55 +53,108 @@ LONGEST_DETAIL = 400
 Convert = Callable[[Any, str], Any]
 
 
-def hunt_seed(
+@dataclass(frozen=True)
+class Drawn:
+    """A fitted pipeline that is converted and asked.
+
+    Parameters
+    ----------
+    seed : int
+    fitted : Fitted
+    converted : Model
+        For the first backend; others take it as what it was made of.
+    questions : list of Question
+        The source has answered them.
+    """
+
+    seed: int
+    fitted: Fitted
+    converted: Any
+    questions: list[Question]
+
+
+def draw(
     seed: int,
     backend: str,
     log: Log,
     convert: Convert = hbconv.convert,
     drawing: str = "pipelines",
-) -> None:
-    """Draw the pipeline of a seed, convert it, ask both, and log what is found."""
+) -> Drawn | None:
+    """Draw the pipeline of a seed, convert it, and have the source answer all questions.
+
+    None where no pipeline can be fitted, or it is not converted; the log has the counts.
+    """
     counts: Counter[str] = Counter()
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    with _silence():
         log.asks("source", "", "fit")
         fitted = draw_fitted(seed, counts, drawing)
+        converted = None
         if fitted is not None:
-            _Hunt(seed, backend, fitted, log, counts).run(convert)
-    log.ends(counts)
+            counts["pipelines"] += 1
+            notes = _Notes(seed, backend, fitted, log, counts)
+            converted = notes.convert(convert, fitted.model)
+        log.ends(counts)
+        if fitted is None or converted is None:
+            return None
+        questions = list(_questions(fitted, converted))
+        for question in questions:
+            log.asks("source", question.rows_name, question.method)
+            _ = question.wanted
+    return Drawn(seed, fitted, converted, questions)
+
+
+def hunt_on(drawn: Drawn, backend: str, log: Log, convert: Convert | None = None) -> None:
+    """Ask a backend all questions, and log what is found; ``convert`` where it is not the first."""
+    notes = _Notes(drawn.seed, backend, drawn.fitted, log)
+    converted = drawn.converted
+    with _silence():
+        if convert is not None:
+            converted = notes.convert(convert, converted)
+        if converted is not None:
+            notes.ask(converted, drawn.questions)
+    log.ends(notes.counts)
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
 
 
 @dataclass(frozen=True)
-class _Hunt:
-    """A fitted pipeline on a backend, and where to tell of it."""
+class _Notes:
+    """Who is asked about a fitted pipeline, and where to tell of it."""
 
     seed: int
     backend: str
     fitted: Fitted
     log: Log
-    counts: Counter[str]
+    counts: Counter[str] = field(default_factory=Counter)
 
-    def run(self, convert: Convert) -> None:
-        """Convert the pipeline, and ask both sides all questions."""
-        self.counts["pipelines"] += 1
+    def convert(self, convert: Convert, model: Any) -> Any:
+        """Convert an estimator, or what another backend has of it; None where that fails."""
         self.log.draws(self._described())
         self.log.asks("hbconv", "", "convert")
         try:
-            converted = convert(self.fitted.model, self.backend)
+            return convert(model, self.backend)
         except HbconvError as error:
             self._find(Verdict("REFUSES", type(error).__name__, f"{error}"), "", "convert")
         except Exception as error:
             self._find(Verdict("UNNAMED", type(error).__name__, where(error)), "", "convert")
-        else:
-            self._ask(converted)
+        return None
 
-    def _ask(self, converted: Any) -> None:
+    def ask(self, converted: Any, questions: list[Question]) -> None:
+        """Ask all questions, and judge the answers."""
+        self.log.draws(self._described())
         standard = _standard(self.fitted, self.backend)
-        for question in _questions(self.fitted, converted, standard):
+        for question in questions:
             asked = question.rows_name, question.method
-            self._find(
-                judge(question, lambda side, asked=asked: self.log.asks(side, *asked)), *asked
-            )
+            tell = partial(self._tell, asked)
+            self._find(judge(question, converted, standard, tell), *asked)
+
+    def _tell(self, asked: tuple[str, str], side: str) -> None:
+        self.log.asks(side, *asked)
 
     def _find(self, verdict: Verdict, rows: str, method: str) -> None:
         """Count a verdict, and tell of it where it is a finding."""
@@ -122,7 +179,7 @@ def _standard(fitted: Fitted, backend: str) -> Standard:
     )
 
 
-def _questions(fitted: Fitted, converted: Any, standard: Standard) -> Iterator[Question]:
+def _questions(fitted: Fitted, converted: Any) -> Iterator[Question]:
     """Yield each method that both sides have, of each kind of rows."""
     own = (*methods(fitted.model), INVERSE)
     asked = [method for method in ASKED if method in own and hasattr(converted, method)]
@@ -134,7 +191,7 @@ def _questions(fitted: Fitted, converted: Any, standard: Standard) -> Iterator[Q
             if method == INVERSE:
                 given = _transformed(fitted.model, rows)
             if given is not None:
-                yield Question(fitted.model, converted, method, given, name, standard)
+                yield Question(fitted.model, method, given, name)
 
 
 def _transformed(model: Any, rows: Any) -> Any:

@@ -28,7 +28,7 @@ from hunt.draw_pipelines import draw_fitted
 from hunt.findings import Log
 from hunt.judge import Question, judge
 from hunt.rounding_noise import is_exact
-from hunt.seed import hunt_seed
+from hunt.seed import draw, hunt_on
 from hunt.tree_thresholds import find_thresholds
 from sklearn.decomposition import PCA
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
@@ -124,7 +124,7 @@ def verdict(source, method, change, rows=X, name="plain", **standard):
     converted = SimpleNamespace(**{method: answer})
     exact = is_exact(source)
     standard = Standard("reference", exact=exact, **standard)
-    return judge(Question(source, converted, method, rows, name, standard))
+    return judge(Question(source, method, rows, name), converted, standard)
 
 
 def raises(error):
@@ -202,11 +202,11 @@ def test_a_refusal_is_told_and_is_no_fault():
 def test_an_answer_where_the_source_refuses_is_found():
     wide = np.ones((3, 7))
     source = SimpleNamespace(predict=raises(ValueError("X has 7 features.")))
-    asked = Question(source, SimpleNamespace(predict=len), "predict", wide, "wide", Standard("tvm"))
-    assert judge(asked).kind == "ANSWERS"
+    asked = Question(source, "predict", wide, "wide"), SimpleNamespace(predict=len)
+    assert judge(*asked, Standard("tvm")).kind == "ANSWERS"
     both = SimpleNamespace(predict=raises(InputError("X has 7 columns.")))
-    asked = Question(source, both, "predict", wide, "wide", Standard("tvm"))
-    assert judge(asked).kind == "both refuse"
+    asked = Question(source, "predict", wide, "wide"), both
+    assert judge(*asked, Standard("tvm")).kind == "both refuse"
 
 
 def test_scores_of_trees_are_held_to_units():
@@ -308,6 +308,7 @@ def test_every_departure_has_a_page():
 FAULTS = """
 import ctypes, os, runpy, signal, sys, time
 from types import SimpleNamespace
+import numpy as np
 import hbconv
 import hunt.seed as asking
 from hunt.judge import Verdict
@@ -327,11 +328,10 @@ def refused(model, backend):
 
 def tell(name, convert=hbconv.convert, seconds=60, wall_seconds=600, **options):
     limits = Limits(seconds, wall_seconds)
-    hunted = hunt([SEED], "reference", convert=convert, limits=limits, **options)
+    (hunted,) = hunt([SEED], ["reference"], convert=convert, limits=limits, **options).backends
     kinds = sorted({f"{found.kind} {found.what} {found.method}" for found in hunted.findings})
-    fails = any(found.fails for found in hunted.findings)
     print(*(found.detail for found in hunted.findings if found.kind == "SIGNAL"), file=sys.stderr)
-    print(name, "|", ", ".join(kinds), "|", fails, "|", dict(hunted.counts), flush=True)
+    print(name, "|", ", ".join(kinds), "|", hunted.fails, "|", dict(hunted.counts), flush=True)
 
 tell("crash in convert", lambda model, backend: ctypes.string_at(0))
 tell("crash in predict", answering(lambda rows: ctypes.string_at(0)))
@@ -342,12 +342,23 @@ tell("exit", answering(lambda rows: sys.exit(0)))
 tell("nameless", lambda model, backend: {}["model"])
 tell("refused", refused)
 tell("late", deadline=time.monotonic() - 1)
+
+def crash(rows):
+    ctypes.string_at(0)
+
+def crash_on_torch(model, backend):
+    return SimpleNamespace(predict={"reference": np.zeros_like, "torch": crash}[backend])
+
+for hunted in hunt([SEED], ["torch", "reference"], convert=crash_on_torch).backends:
+    kinds = {f"{found.kind} {found.backend}" for found in hunted.findings}
+    print(hunted.backend, "|", ", ".join(sorted(kinds)), "|", hunted.fails, "|", hunted.seeds, flush=True)
+
 draw = asking.draw_fitted
 asking.draw_fitted = lambda seed, counts, drawing: os.kill(os.getpid(), signal.SIGSEGV)
 tell("crash of the source")
 
 asking.draw_fitted = draw
-asking.judge = lambda question, tell: Verdict("WRONG", "values")
+asking.judge = lambda *asked: Verdict("WRONG", "values")
 sys.argv = ["hunt", "--backend", "reference", "--first", str(SEED), "--count", "1"]
 runpy.run_module("hunt", run_name="__main__")
 """
@@ -355,9 +366,11 @@ runpy.run_module("hunt", run_name="__main__")
 
 @children
 def test_the_runner_sees_deaths_hangs_and_errors_without_a_name():
-    """The last of them is a whole run of the command, which fails."""
+    """A death on one backend leaves the others their answers. The last is a whole run of the
+    command, which fails.
+    """
     ran = run("-c", FAULTS)
-    *lines, summary, wrong = ran.stdout.splitlines()
+    *lines, sources, summary, wrong = ran.stdout.splitlines()
     told = [line.split(" | ") for line in lines]
     assert {fault: (found, fails) for fault, found, fails, _ in told} == {
         "crash in convert": ("SIGNAL SIGSEGV convert", "True"),
@@ -369,10 +382,14 @@ def test_the_runner_sees_deaths_hangs_and_errors_without_a_name():
         "nameless": ("UNNAMED KeyError convert", "True"),
         "refused": ("REFUSES UnsupportedError convert", "False"),
         "late": ("", "False"),
+        "torch": ("SIGNAL torch", "True"),
+        "reference": ("ANSWERS reference, WRONG reference", "True"),
         "crash of the source": ("", "False"),
     }, ran.stderr
-    assert told[-2][-1] == "{}"
-    assert told[-1][-1] == "{'source SIGSEGV': 1}"
+    counts = {fault: count for fault, _, _, count in told}
+    assert counts["late"] == "{}"
+    assert counts["crash of the source"] == "{'source SIGSEGV': 1}"
+    assert sources.startswith("The sources were fitted, parsed and asked in")
     assert summary.startswith("reference: 1 seeds in")
     assert " x WRONG: seed 2, reference, predict of plain: values" in wrong
     assert ran.returncode == 1
@@ -392,7 +409,7 @@ def test_a_falsified_model_is_found_with_its_rows():
         return SimpleNamespace(predict=predict)
 
     stream = StringIO()
-    hunt_seed(2, "reference", Log(stream), falsified)
+    hunt_on(draw(2, "reference", Log(stream), falsified), "reference", Log(stream))
     events = [json.loads(line) for line in stream.getvalue().splitlines()]
     found = [value for event, value in events if event == "finds"]
     wrong = next(value for value in found if value["kind"] == "WRONG")

@@ -1,6 +1,7 @@
 """What counts as the same answer, and how refusals are told apart."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import LinearRegression
 from sklearn.neighbors import (
@@ -43,6 +44,25 @@ MODEL = hbconv.convert(SVC(kernel="linear").fit([[0.0], [1.0]], ["a", "b"]), bac
 def test_labels_may_differ_where_scores_tie(scores, kind):
     call = Call(Scored(scores), "predict", np.zeros((2, 1)), answer=np.array(["a", "b"]))
     assert compare_answers(call, MODEL, np.array(["b", "b"]))[0] == kind
+
+
+@pytest.mark.parametrize(
+    ("want", "got", "kind"),
+    [
+        (np.array([["a", np.nan]], object), np.array([["a", float("nan")]], object), "right"),
+        (np.array([["a", np.nan]], object), np.array([["a", None]], object), "wrong"),
+        (np.array([[pd.NA, None]], object), np.array([[pd.NA, None]], object), "right"),
+        (np.array([[pd.NA, None]], object), np.array([[np.nan, None]], object), "wrong"),
+        (np.array([["a", 1]], object), np.array([["a", np.int64(1)]], object), "right"),
+        ([(1, 2), (), ("a",)], [(1, 2), (), ("a",)], "right"),
+        ([(1, 2), (3, 4)], [(1, 2), (3, 5)], "wrong"),
+    ],
+    ids=str,
+)
+def test_objects_and_tuples_of_labels_are_compared_one_by_one(want, got, kind):
+    """What ``inverse_transform`` gives of encoders, and of a MultiLabelBinarizer."""
+    call = Call(Scored([0.0]), "inverse_transform", np.zeros((len(want), 1)), answer=want)
+    assert compare_answers(call, MODEL, got)[0] == kind
 
 
 def test_lists_handed_back_are_arrays_of_hbconv():

@@ -449,12 +449,13 @@ def _apply_parameter(step: Step, parameter: str, keywords: str) -> Output:
     if func is None and given:
         raise step.refuse(keywords, given, f"Without {parameter} there is nothing that takes them.")
     x = step.require_finite() if est.validate else step.x
-    layout: Layout = "csr" if est.validate else "kept"
+    if est.validate and not est.accept_sparse:
+        step.refuse_sparse("validates its rows with accept_sparse=False")
     if func is None or (func is np.positive and not given):
-        return Output(x, sparse_form(step.x_sparse, layout, arrays=True))
+        return Output(x, sparse_form(step.x_sparse, "kept", arrays=True))
     if isinstance(func, np.ufunc) and func in MAPPED and not given:
         if func not in _SPARSE:
             step.refuse_sparse(f"applies numpy.{func.__name__}, which takes no sparse matrix")
-        return Output(Map(x, MAPPED[func]), sparse_form(step.x_sparse, layout, arrays=True))
+        return Output(Map(x, MAPPED[func]), sparse_form(step.x_sparse, "kept", arrays=True))
     step.refuse_sparse("applies a function that is followed for arrays alone")
     return trace_function(step, parameter, x, given)

@@ -156,3 +156,23 @@ def test_a_file_from_before_forms_loads(tmp_path):
             archive.writestr(name, data)
     old = hbconv.load(tmp_path / "old.hbc")
     assert (old.transform(X[:, :1].round()) != model.transform(X[:, :1].round())).nnz == 0
+
+
+def test_a_validated_function_keeps_the_layout_of_its_rows_both_ways():
+    source = FunctionTransformer(np.expm1, np.log1p, accept_sparse=True, validate=True).fit(X)
+    model = hbconv.convert(source, "reference")
+    for method in ("transform", "inverse_transform"):
+        for form in FORMS:
+            got, want = (getattr(one, method)(form(X)) for one in (model, source))
+            assert type(got) is type(want)
+            np.testing.assert_allclose(got.toarray(), want.toarray(), rtol=1e-12)
+
+
+def test_a_function_that_validates_dense_rows_refuses_sparse_ones_both_ways():
+    source = FunctionTransformer(np.expm1, np.log1p, validate=True).fit(X)
+    model = hbconv.convert(source, "reference")
+    for method in ("transform", "inverse_transform"):
+        with pytest.raises(TypeError, match="Sparse data was passed"):
+            getattr(source, method)(sp.csr_matrix(X))
+        with pytest.raises(InputError, match=r"X\.toarray"):
+            getattr(model, method)(sp.csr_matrix(X))
