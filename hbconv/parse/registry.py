@@ -222,7 +222,8 @@ def _search(cls: type, path: str) -> Entry | None:
     if refusal is None:
         return entry
     other = next((each for takes, each in _OTHERS if takes(cls)), None)
-    if other is None or not entry.is_own or foreign_way_out(cls):
+    is_replacement = _exported(entry.name) is cls
+    if other is None or not entry.is_own or is_replacement or foreign_way_out(cls):
         raise refusal
     # What a user's class changes is read from its own code, and the rest from its base.
     return replace(entry, parse=other.parse, truncates=False)

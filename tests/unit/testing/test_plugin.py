@@ -39,7 +39,7 @@ class Own(RegressorMixin, BaseEstimator):
         self.fitted_ = True
         return self
     def predict(self, X):
-        return X[:, 0]
+        return X[:, 0] / len(X)
 
 def test_own_models_are_skipped():
     make_pipeline(StandardScaler(), Own()).fit(X, X[:, 0]).predict(X)
