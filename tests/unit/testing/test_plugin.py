@@ -39,7 +39,9 @@ class Own(RegressorMixin, BaseEstimator):
         self.fitted_ = True
         return self
     def predict(self, X):
-        return X[:, 0] / len(X)
+        return X[:, 0]
+    def __getattribute__(self, name):
+        return super().__getattribute__(name)
 
 def test_own_models_are_skipped():
     make_pipeline(StandardScaler(), Own()).fit(X, X[:, 0]).predict(X)
