@@ -221,8 +221,10 @@ def _search(cls: type, path: str) -> Entry | None:
     refusal = _changed_answers(cls, entry, path)
     if refusal is None:
         return entry
+    if not entry.is_own or _exported(entry.name) is cls or foreign_way_out(cls):
+        raise refusal
     other = next((each for takes, each in _OTHERS if takes(cls)), None)
-    if other is None or not entry.is_own or foreign_way_out(cls):
+    if other is None:
         raise refusal
     # What a user's class changes is read from its own code, and the rest from its base.
     return replace(entry, parse=other.parse, truncates=False)

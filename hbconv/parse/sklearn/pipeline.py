@@ -90,14 +90,13 @@ def _offering_rest(place: int) -> Iterator[None]:
     try:
         yield
     except UnsupportedError as error:
-        # Of pipelines in pipelines the inner one says it.
-        if _REST in error.hint:
-            raise
+        # Of pipelines in pipelines the outer one says it: that is what the user holds.
+        hint = error.hint.partition(_REST)[0].rstrip()
         rest = place + 1
         given = f"what pipeline[:{rest}].transform(X) returns"
         way_out = f"{_REST}[{rest}:]), and give it {given} (docs/faq.md#refused)."
         raise UnsupportedError(
-            error.estimator, error.step, error.parameter, error.value, f"{error.hint} {way_out}"
+            error.estimator, error.step, error.parameter, error.value, f"{hint} {way_out}"
         ) from error
 
 

@@ -16,6 +16,7 @@ from hbconv.parse.step import Conditions, Step
 from hbconv.parse.tracing.answers import hand_on, with_classes
 from hbconv.parse.tracing.function import trace_method
 from hbconv.parse.tracing.inner import find_called
+from hbconv.parse.tracing.trace import say_way_out
 from hbconv.parse.tracing.twin import is_of_library, own_function
 
 __all__ = ["find_own_methods", "is_own_class", "parse_own_class"]
@@ -34,7 +35,8 @@ def find_own_methods(cls: type) -> list[str]:
     >>> find_own_methods(StandardScaler), find_own_methods(int)
     ([], [])
     """
-    if is_of_library(cls):
+    # What computes its attributes itself is not what its class body says.
+    if is_of_library(cls) or any("__getattribute__" in vars(c) for c in cls.__mro__[:-1]):
         return []
     return [method for method in _TRACED if _is_written(cls, method)]
 
@@ -58,20 +60,28 @@ def parse_own_class(step: Step) -> dict[str, Output]:
     Raises
     ------
     UnsupportedError
-        Of the first method, where no other is answered.
+        Of the first method, where no other is answered, or an estimator around it may ask for it.
     """
     step.refuse_sparse("has a method of its own, which is followed for arrays and tables alone")
     cls = type(step.estimator)
     own = find_own_methods(cls)
-    outputs = _inherited(step, [m for m in _INHERITED if m not in own])
+    inherited = [m for m in _INHERITED if m not in own and hasattr(step.estimator, m)]
+    changed = {method: find_called(cls, method) for method in inherited}
+    outputs = _inherited(step, [method for method in inherited if not changed[method]])
     refused: dict[str, UnsupportedError] = {}
     for method in own:
         try:
             outputs[method] = trace_method(step, method)
         except UnsupportedError as error:
             refused[method] = error
-    if refused and not outputs.keys() & set(own):
-        raise next(iter(refused.values()))
+    for method, names in changed.items():
+        if names:
+            hint = f"Its {method} calls {', '.join(names)}, which the class changes."
+            refused[method] = step.refuse(None, None, f"{hint} {say_way_out(step)}")
+    # What is around it may ask for any method, and would take another where one is left out.
+    asked = [method for method in refused if method in (own if step.path == "" else _TRACED)]
+    if asked and (step.path or not outputs.keys() & set(own)):
+        raise refused[asked[0]]
     step.conditions.refused.update({method: str(error) for method, error in refused.items()})
     classes = getattr(step.estimator, "classes_", None)
     if "predict" in outputs:
@@ -81,14 +91,12 @@ def parse_own_class(step: Step) -> dict[str, Output]:
 
 def _inherited(step: Step, methods: list[str]) -> dict[str, Output]:
     """Return the methods of a library's class that compute nothing that the user changed."""
-    cls = type(step.estimator)
-    entry = base_entry(cls)
-    kept = [m for m in methods if hasattr(step.estimator, m) and not find_called(cls, m)]
-    if entry is None or not kept:
+    entry = base_entry(type(step.estimator))
+    if entry is None or not methods:
         return {}
     conditions = Conditions()
     outputs = replace(step, conditions=conditions).like(entry.name)
-    found: dict[str, Any] = {method: outputs[method] for method in kept if method in outputs}
+    found: dict[str, Any] = {method: outputs[method] for method in methods if method in outputs}
     if found:
         hand_on(step, conditions, lambda node: node)
     return found

@@ -104,7 +104,7 @@ def trace_table(step: Step, parameter: str, x: Node, keywords: Mapping[str, Any]
     """Return what the function that a parameter holds makes of a table of input columns."""
     func = getattr(step.estimator, parameter)
     names = _names(step, parameter, x)
-    schema = Schema.table(names)
+    schema, made = _schema(names, x)
     try:
         traced = _run(step, func, keywords, schema)
     except FunctionRefusal as refusal:
@@ -113,16 +113,21 @@ def trace_table(step: Step, parameter: str, x: Node, keywords: Mapping[str, Any]
     if both:
         hint = f"It reads column {names[both[0]]!r} both as text and as number."
         raise refuse_step(step, parameter, hint)
-    judge = _Judge(lambda table: func(table, **keywords), traced, schema)
+    for column in sorted(made & traced.numbers):
+        dtype = select(x, [column]).type.dtype
+        if dtype not in ("float64", "float32", "int64"):
+            hint = f"It computes with column {names[column]!r}, which a step before makes {dtype}."
+            raise refuse_step(step, parameter, hint)
+    judge = _Judge(lambda table: func(table, **keywords), traced, schema, made)
     what = judge.find_difference("float64")
     if what:
         hint = f"What hbconv made of it differs from it: {what}. {say_way_out(step)}"
         raise refuse_step(step, parameter, hint)
-    for column in sorted(traced.numbers):
+    for column in sorted(traced.numbers - made):
         _refuse_rows(step, "nullable", names[column], select(x, [column]))
     failing = {kind: judge.find_failing(dtypes) for kind, dtypes in _KINDS.items()}
     if not failing["float32"] and judge.find_mixed():
-        failing["float32"] = sorted(traced.numbers)
+        failing["float32"] = judge.numbers
     for kind, columns in failing.items():
         for column in columns:
             _refuse_rows(step, kind, names[column], select(x, [column]))
@@ -150,18 +155,27 @@ _KINDS = {
 
 
 def _names(step: Step, parameter: str, x: Node) -> tuple[str, ...]:
-    """Return the names of columns of the input that nothing has changed."""
-    parts = x.xs if isinstance(x, Concat) else (x,)
-    names = [
-        part.schema.names[column]
-        for part in parts
-        if isinstance(part, Columns)
-        for column in part.columns
-    ]
-    if len(names) < x.type.width:
-        hint = "It is given a table that a step before makes, and hbconv follows input columns."
+    """Return the names of the columns, by which the function finds them."""
+    columns = [select(x, [place]) for place in range(x.type.width)]
+    if all(isinstance(column, Columns) for column in columns):
+        return tuple(c.schema.names[c.columns[0]] for c in columns if isinstance(c, Columns))
+    fitted = getattr(step.estimator, "feature_names_in_", ())
+    if len(fitted) != len(columns):
+        hint = (
+            "It is given a table that a step before makes, and does not keep the names of its "
+            "columns, feature_names_in_. Call validate_data in fit."
+        )
         raise refuse_step(step, parameter, hint)
-    return tuple(names)
+    return tuple(map(str, fitted))
+
+
+def _schema(names: Sequence[str], x: Node) -> tuple[Schema, frozenset[int]]:
+    """Return columns of these names, and which of them a step before makes, in one type."""
+    columns = [select(x, [place]) for place in range(len(names))]
+    made = [place for place, column in enumerate(columns) if not isinstance(column, Columns)]
+    dtypes = [c.type.dtype if place in made else "float64" for place, c in enumerate(columns)]
+    known = ["float64" if dtype in ("string", "bool") else dtype for dtype in dtypes]
+    return Schema.table(names).with_dtypes(known), frozenset(made)
 
 
 def _run(step: Step, func: Any, keywords: Mapping[str, Any], schema: Schema) -> _TracedTable:
@@ -223,8 +237,10 @@ class _Over:
             return select(self.x, node.columns)
         if isinstance(node, Codes):
             column = select(self.x, [node.column])
-            if isinstance(column, Columns):
-                return Codes(column.schema, column.columns[0], node.vocabulary)
+            if not isinstance(column, Columns):
+                hint = "It reads texts of a table that a step before makes. Encode them there."
+                raise self.step.refuse(None, None, hint)
+            return Codes(column.schema, column.columns[0], node.vocabulary)
         if isinstance(node, ConstantRows):
             # Any column gives the number of rows but one of texts, which no program is given.
             width = range(self.x.type.width)
@@ -246,13 +262,20 @@ class _Judge:
     function: Callable[[Table], Any]
     traced: _TracedTable
     schema: Schema
+    made: frozenset[int]
+    """Columns that a step before makes, whose types are known."""
+
+    @property
+    def numbers(self) -> list[int]:
+        """Columns of the input that something computes with."""
+        return sorted(self.traced.numbers - self.made)
 
     def find_failing(self, dtypes: Sequence[str]) -> list[int]:
         """Return the columns that the function answers otherwise in some of the dtypes.
 
         All of them, where it does not fail in one alone, and yet in all at once.
         """
-        numbers = sorted(self.traced.numbers)
+        numbers = self.numbers
         if not any(self.find_difference(dtype, numbers) for dtype in dtypes):
             return []
         failing = [j for j in numbers if any(self.find_difference(d, [j]) for d in dtypes)]
@@ -263,7 +286,7 @@ class _Judge:
 
     def find_mixed(self) -> str | None:
         """Return how they differ where float32 stands beside ints."""
-        numbers = sorted(self.traced.numbers)
+        numbers = self.numbers
         pairs = [(d, numbers[start::2]) for d in ("int64", "int8") for start in (0, 1)]
         found = (self.find_difference(d, chosen, "float32") for d, chosen in pairs)
         return next(filter(None, found), None)
@@ -289,6 +312,9 @@ class _Judge:
         drawn: dict[str, Any] = {}
         for j, name in enumerate(self.schema.names):
             drawn[name] = floats[:, j]
+            if j in self.made:
+                own = draw_rows(width, self.schema.dtypes[j], special)[:, j]
+                drawn[name] = np.resize(own, len(floats))
             if j in columns:
                 drawn[name] = np.resize(chosen[:, j], len(floats))
             if j in self.traced.texts:

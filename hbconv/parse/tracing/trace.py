@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from hbconv.containers import Node, Output
 from hbconv.errors import UnsupportedError
-from hbconv.parse.registry import say_misnamed
+from hbconv.parse.registry import base_entry, say_misnamed
 from hbconv.parse.step import Conditions, Step
 
 __all__ = [
@@ -120,8 +120,14 @@ def refuse_step(step: Step, parameter: str, hint: str) -> UnsupportedError:
 
 def say_way_out(step: Step) -> str:
     """Say how a class is converted whose code cannot be followed."""
-    misnamed = say_misnamed(type(step.estimator))
-    return misnamed or "Or register a parser for your own transformer with hbconv.parses."
+    cls = type(step.estimator)
+    misnamed = say_misnamed(cls)
+    base = base_entry(cls)
+    # A class that derives from a library's, and not the library's with a function of the user.
+    like = ""
+    if base is not None and not base.is_of(cls):
+        like = f"; it may return step.like({base.name!r}) where the answers are the same"
+    return misnamed or f"Or register a parser for your own class with hbconv.parses{like}."
 
 
 def _place(trace: Trace) -> str:
