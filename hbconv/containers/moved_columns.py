@@ -19,7 +19,14 @@ from hbconv.array import Array
 from hbconv.containers.node import Node, at_step, rewrite, topological
 from hbconv.containers.nodes.column_wise import Select
 from hbconv.containers.nodes.conditions import NoTexts, OnlyNumbers
-from hbconv.containers.nodes.inputs import CleanText, Columns, FillObjects, FromObjects, KeepText
+from hbconv.containers.nodes.inputs import (
+    CleanText,
+    Columns,
+    EditText,
+    FillObjects,
+    FromObjects,
+    KeepText,
+)
 from hbconv.containers.nodes.missing import Impute
 from hbconv.containers.nodes.wiring import Beside, Cast, Concat
 from hbconv.errors import UnsupportedError
@@ -100,7 +107,7 @@ def _select_of_maker(maker: Node, places: Sequence[int]) -> Node:
     if isinstance(maker, FillObjects):
         fill = tuple(maker.fill[place] for place in places)
         return replace(maker, x=select(maker.x, places), fill=fill)
-    if isinstance(maker, CleanText | KeepText):
+    if isinstance(maker, CleanText | EditText | KeepText):
         return replace(maker, x=select(maker.x, places))
     return select(maker, places)
 

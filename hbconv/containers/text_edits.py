@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -24,6 +25,10 @@ def _pick(text: str, separator: str | None, place: int, most: int = -1) -> str |
     """Return one of the parts between separators; None where there are fewer."""
     parts = text.split(separator, most)
     return parts[place] if -len(parts) <= place < len(parts) else None
+
+
+def _character(text: str, place: int) -> str | None:
+    return text[place] if -len(text) <= place < len(text) else None
 
 
 def _slice(text: str, start: int | None, stop: int | None, step: int | None = None) -> str:
@@ -86,9 +91,21 @@ def _endswith(text: str, suffix: str) -> int:
     return text.endswith(suffix)
 
 
+def _count_parts(text: str, separator: str | None, most: int = -1) -> int:
+    return len(text.split(separator, most))
+
+
 def _is_float(text: str) -> int:
     try:
         float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_int(text: str) -> int:
+    try:
+        int(text)
     except ValueError:
         return False
     return True
@@ -157,16 +174,45 @@ def _capitalize(text: str) -> str:
     return text.capitalize()
 
 
+_CASES = frozenset({"lower", "upper", "title", "capitalize"})
+_WELL_KNOWN = re.compile(
+    "[\0-\u0148\u014a-\u017f\u0300-\u0344\u0346-\u036f\u0370-\u0379\u037b-\u03a1\u03a4-\u052f\u0590-\u05ff\u2010-\u2027"
+    "\u20a0-\u20bf\u3000-\u9fff\uac00-\ud7a3\U0001f300-\U0001f64f]*"
+)
+"""Texts of whose characters the case is the same in all tables of Unicode since 2020."""
+
+
+def _require_case(text: str, case: str) -> str:
+    """Return the text itself where Python and Arrow agree on its case.
+
+    Python may make two characters of one ("ß" to "SS"), and looks at its place (final sigma).
+    """
+    if case not in _CASES or text.isascii():
+        return text
+    simple = _WELL_KNOWN.fullmatch(text) is not None and not any(
+        len(c.lower()) > 1 or len(c.upper()) > 1 or c.title() != c.upper() or c in "\u00aa\u00ba"
+        for c in text
+        if case != "lower" or c.lower() != c
+    )
+    if simple:
+        return text
+    raise InputError(
+        f"The text {text[:50]!r} has another {case} in Python than in Arrow, and pandas uses "
+        "either, as it stores the column. Replace such letters before."
+    )
+
+
 EDITS: dict[str, Callable[..., str | None]] = {
     "lower": _lower, "upper": _upper, "title": _title, "capitalize": _capitalize,
     "strip": _strip, "lstrip": _lstrip, "rstrip": _rstrip,
-    "removeprefix": _removeprefix, "removesuffix": _removesuffix,
+    "removeprefix": _removeprefix, "removesuffix": _removesuffix, "require_case": _require_case,
     "replace": _replace, "zfill": _zfill, "enclose": _enclose, "slice": _slice, "pick": _pick,
+    "character": _character,
 }  # fmt: skip
 """Functions of a text that make another; None is a missing one."""
 ENDS: dict[str, Callable[..., int]] = {
-    "length": _length, "count": _count, "find": _find,
-    "is_float": _is_float, "float_high": _float_high, "float_low": _float_low,
+    "length": _length, "count": _count, "find": _find, "count_parts": _count_parts,
+    "is_float": _is_float, "is_int": _is_int, "float_high": _float_high, "float_low": _float_low,
     "float_scale": _float_scale,
     "contains": _contains, "startswith": _startswith, "endswith": _endswith,
 }  # fmt: skip
@@ -251,12 +297,13 @@ class EditedVocabulary(Vocabulary):
     """Known texts and their codes, where a text is edited first.
 
     If the last edit makes a number, that is the code, and ``values`` are empty. A text of which an
-    edit makes a missing one has the code ``nan``.
+    edit makes a missing one has the code ``lost``, or else that of NaN.
 
     Parameters
     ----------
     edits : tuple of TextEdit
         They follow one another. Only the last may make a number.
+    lost : int, optional
 
     Examples
     --------
@@ -268,6 +315,7 @@ class EditedVocabulary(Vocabulary):
     """
 
     edits: tuple[TextEdit, ...] = field(default=(), kw_only=True)
+    lost: int | None = field(default=None, kw_only=True)
 
     @cached_property
     def codes(self) -> CodeTable:
@@ -293,10 +341,10 @@ class EditedVocabulary(Vocabulary):
         value: str | int | None = text
         for edit in self.edits:
             if not isinstance(value, str):
-                return self.nan
+                break
             value = edit.apply(value)
         if value is None:
-            return self.nan
+            return self.nan if self.lost is None else self.lost
         return self._places.get(value, -1) if isinstance(value, str) else int(value)
 
     @cached_property
@@ -311,7 +359,8 @@ class EditedVocabulary(Vocabulary):
 class _EditedCodes(CodeTable):
     def __init__(self, vocabulary: EditedVocabulary) -> None:
         # No value is known before it is edited.
-        super().__init__(Vocabulary((), vocabulary.none, vocabulary.nan, vocabulary.na))
+        none, nan, na = vocabulary.none, vocabulary.nan, vocabulary.na
+        super().__init__(Vocabulary((), none, nan, na, only_texts=vocabulary.only_texts))
         self._vocabulary = vocabulary
         self._code_of_text = vocabulary.code_of_text
 

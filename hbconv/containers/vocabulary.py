@@ -296,6 +296,10 @@ class DateReading:
         Texts that are missing, whatever they look like.
     within : tuple of int, or None
         First and last second since 1970 that the source takes. None where it takes all.
+    naive : bool
+        Dates of any time zone are refused, since the source computes with those that have none.
+    raises : bool
+        Texts that are no dates are refused too, and no longer missing.
     """
 
     unit: str = ""
@@ -303,6 +307,8 @@ class DateReading:
     format: str | None = None
     nulls: tuple[str, ...] = ()
     within: tuple[int, int] | None = None
+    naive: bool = field(default=False, kw_only=True)
+    raises: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True)

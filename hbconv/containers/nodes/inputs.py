@@ -29,6 +29,7 @@ __all__ = [
     "CleanText",
     "Codes",
     "Columns",
+    "EditText",
     "Entries",
     "FillObjects",
     "FromObjects",
@@ -351,6 +352,17 @@ class CleanText(_OfTexts):
 
     nulls: tuple[str, ...] = ()
     blank: bool = False
+
+
+@container
+class EditText(_OfTexts):
+    """Edit each text of a column, by edits that make texts; missing ones stay missing.
+
+    Objects that are neither text nor missing are refused in rows. It exists only between parsers,
+    which fold it into a vocabulary.
+    """
+
+    edits: tuple[TextEdit, ...]
 
 
 @container

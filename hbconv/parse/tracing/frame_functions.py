@@ -10,6 +10,7 @@ import numpy as np
 from hbconv.array import Array
 from hbconv.containers import Bins, Cast, Choose, Compare, ConstantRows, IsMissing, Relation
 from hbconv.parse.tracing.arrays import TracedMatrix
+from hbconv.parse.tracing.dates import to_datetime
 from hbconv.parse.tracing.frame_places import TracedIndex
 from hbconv.parse.tracing.frames import TracedFrame, TracedSeries, column_of, unique_columns
 from hbconv.parse.tracing.functions import apply_ufunc, constant_of
@@ -73,5 +74,6 @@ MAKERS_OF_FRAMES: dict[str, Callable[..., Any]] = {
     "isnull": lambda obj: obj.isna(),
     "notna": lambda obj: obj.notna(),
     "notnull": lambda obj: obj.notna(),
+    "to_datetime": to_datetime,
 }
 """Functions of pandas by name, for columns that record."""

@@ -38,10 +38,11 @@ from hbconv.parse.tracing.functions import (
     node_of,
     truth,
 )
+from hbconv.parse.tracing.kinds import MAPS, SERIES, is_iso_date, is_moment, terms_of
 from hbconv.parse.tracing.look_ups import codes_among, look_up
-from hbconv.parse.tracing.trace import ALONE, RowCount, refuse
+from hbconv.parse.tracing.trace import ALONE, Kind, RowCount, current_trace, refuse
 
-__all__ = ["TracedFrame", "TracedSeries", "column_of", "unique_columns"]
+__all__ = ["TracedFrame", "TracedSeries", "column_of", "series_of", "unique_columns"]
 
 _OTHER_ROWS = "Its answer for a row depends on the other rows. Compute it when fitting."
 _LOOP = "Write it for whole columns: np.where, np.select, arithmetic, or map of a dict."
@@ -72,21 +73,42 @@ class TracedSeries(TracedVector):
 
     def like(self, node: Node) -> TracedSeries:
         """Return other values under the same name."""
-        return TracedSeries(node, self.name)
+        return series_of(node, self.name)
+
+    @property
+    def dt(self) -> Any:
+        """Parts of dates: the column is read as such from the beginning."""
+        return self._learn(terms_of(self.node), "date").dt
+
+    def _learn(self, nodes: Sequence[Node], kind: Kind) -> Any:
+        if not all(isinstance(node, Columns) for node in nodes):
+            refuse(f"uses numbers as {kind}s")
+        return current_trace().learn(nodes, kind)
 
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **keywords: Any
     ) -> Any:
         if any(isinstance(x, TracedFrame) for x in inputs):
             refuse("computes with a frame and a series", "Take the columns one by one.")
+        series = [x for x in inputs if isinstance(x, TracedSeries)]
+        leader = next((x for x in series if type(x) is not TracedSeries), self)
+        if leader is not self:
+            return leader.__array_ufunc__(ufunc, method, *inputs, out=out, **keywords)
+        if any(map(is_moment, inputs)):
+            self._learn(terms_of(self.node), "date")
         if out is not None:
             refuse("writes into a series", "Assign it: df['a'] = values.")
-        names = {x.name for x in inputs if isinstance(x, TracedSeries)}
+        names = {x.name for x in series}
         texts = [x for x in inputs if _is_text(x)]
+        if texts and ufunc is np.add:
+            self._learn([self.node], "text")
+        if texts and ufunc not in (np.equal, np.not_equal) and is_iso_date(texts[0]):
+            self._learn([self.node], "date")
         if texts:
             return self._compare_text(ufunc, texts[0])
         arrays = [x.to_numpy() if isinstance(x, TracedSeries) else x for x in inputs]
-        result = TracedVector.__array_ufunc__(arrays_of(arrays), ufunc, method, *arrays, **keywords)
+        first = next(x for x in arrays if isinstance(x, TracedVector))
+        result = TracedVector.__array_ufunc__(first, ufunc, method, *arrays, **keywords)
         # pandas drops the name where two differ.
         return TracedSeries(result.node, names.pop() if len(names) == 1 else None)
 
@@ -124,7 +146,7 @@ class TracedSeries(TracedVector):
 
     def rename(self, name: Any) -> TracedSeries:
         """Return the same values under another name."""
-        return TracedSeries(self.node, name)
+        return series_of(self.node, name)
 
     def copy(self, deep: Any = True) -> TracedSeries:  # noqa: ARG002
         """Return itself: it is never written to."""
@@ -188,19 +210,16 @@ class TracedSeries(TracedVector):
         return self.like(Compare.of(codes_among(self.node, listed), "ge", 0))
 
     def map(self, arg: Any, na_action: Any = None) -> TracedSeries:
-        """Look values up in a dict, or apply a function of numpy to each."""
-        if isinstance(arg, np.ufunc) and na_action is None:
-            return self.apply(arg)
+        """Look values up in a dict, or apply a function to each."""
         arg = by_name(arg)
         if not isinstance(arg, Mapping):
-            refuse("calls a function for each value", _LOOP)
+            return MAPS["cells"](self, arg, na_action)  # type: ignore[no-any-return]
         return self.like(look_up(self.node, arg, [np.nan]))
 
-    def apply(self, func: Any) -> TracedSeries:
-        """Apply a function of numpy to each value."""
-        if not isinstance(func, np.ufunc):
-            refuse("calls a function for each value", _LOOP)
-        return self.like(func(self).node)
+    def apply(self, func: Any, args: Any = (), **keywords: Any) -> TracedSeries:
+        """Apply a function to each value."""
+        is_plain = not args and not keywords
+        return self.map(func if is_plain else lambda value: func(value, *args, **keywords))
 
     def replace(self, to_replace: Any, value: Any = None) -> TracedSeries:
         """Replace numbers."""
@@ -225,9 +244,17 @@ def by_name(value: Any) -> Any:
     return value.to_dict() if is_series else value
 
 
-def arrays_of(values: Sequence[Any]) -> Any:
-    """Return the first array of some values."""
-    return next(value for value in values if isinstance(value, TracedVector))
+def series_of(node: Node, name: Any) -> TracedSeries:
+    """Return a column as what it holds."""
+    return SERIES[current_trace().kind_of(node)](node, name)  # type: ignore[no-any-return]
+
+
+def _texts(series: TracedSeries) -> Any:  # no method: its name would hide the type
+    return series._learn([series.node], "text").str
+
+
+setattr(TracedSeries, "str", property(_texts))  # noqa: B010
+SERIES["number"] = TracedSeries
 
 
 def _operator(ufunc: np.ufunc, *, swapped: bool = False) -> Callable[[Any, Any], Any]:
@@ -376,7 +403,7 @@ class TracedFrame(Traced):
                 raise KeyError(name)
         if isinstance(key, list):
             return TracedFrame(unique_columns(names, [self.nodes[name] for name in names]))
-        return TracedSeries(self.nodes[key], key)
+        return series_of(self.nodes[key], key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if self.is_argument:
@@ -397,7 +424,7 @@ class TracedFrame(Traced):
         """Take a column away."""
         if self.is_argument:
             refuse("takes a column away from its argument", "Begin with df = df.copy().")
-        return TracedSeries(self.nodes.pop(name), name)
+        return series_of(self.nodes.pop(name), name)
 
     def copy(self, deep: bool = True) -> TracedFrame:  # noqa: ARG002
         """Return a frame of its own."""
@@ -487,11 +514,11 @@ class TracedFrame(Traced):
         """Return sizes."""
         return self._each(abs)
 
-    def apply(self, func: Any, axis: Any = 0) -> TracedFrame:
-        """Apply a function to each column."""
-        if axis not in (0, "index"):
-            refuse("calls a function for each row", _LOOP)
-        return self._each(func)
+    def apply(self, func: Any, axis: Any = 0) -> Any:
+        """Apply a function to each column, or to each row."""
+        if axis in (0, "index"):
+            return self._each(func)
+        return MAPS["rows"](self, func)
 
     def to_numpy(self, dtype: Any = None) -> TracedMatrix:
         """Return an array of all columns."""

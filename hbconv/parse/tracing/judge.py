@@ -30,7 +30,9 @@ from hbconv.containers import (
     topological,
 )
 from hbconv.containers.schema import WEAK_INT
+from hbconv.containers.vocabulary import DateCodes
 from hbconv.errors import HbconvError
+from hbconv.parse.tracing.drawn_columns import date_codes
 from hbconv.tensor import Builder
 from hbconv.tensor.builder import Value
 from hbconv.tensor.program import evaluate
@@ -166,14 +168,19 @@ def compute(nodes: Sequence[Node], columns: Sequence[Rows]) -> list[Rows]:
             parts = [b.cast(inputs[name], node.type.dtype) for name in names]
             values[node] = b.concat(parts)
         elif isinstance(node, Codes):
-            known = node.vocabulary.codes  # type: ignore[union-attr]
-            codes = [known[value] for value in columns[node.column]]  # type: ignore[index]
-            values[node] = read(f"c{len(given)}", np.array(codes, np.int32))
+            values[node] = read(f"c{len(given)}", _codes_of(node, columns[node.column]))
         else:
             values[node] = node.lower(b, *(values[n] for n in node.inputs))
     program = b.program({f"y{i}": values[node] for i, node in enumerate(nodes)})
     answers = evaluate(program, given)
     return [np.asarray(answers[f"y{i}"]) for i in range(len(nodes))]
+
+
+def _codes_of(node: Codes, column: Rows) -> npt.NDArray[np.int32]:
+    if isinstance(node.vocabulary, DateCodes):
+        return date_codes(node.vocabulary, column)
+    known: Any = node.vocabulary.codes
+    return np.array([known[value] for value in column], np.int32)
 
 
 def _numbers_of(values: Rows) -> Rows:

@@ -31,6 +31,8 @@ from hbconv.parse.tracing.arrays import (
     call_function,
     holds_traced,
 )
+from hbconv.parse.tracing.cells import CellParts, TracedCell
+from hbconv.parse.tracing.dates import MOMENTS, make_moment
 from hbconv.parse.tracing.frame_functions import MAKERS_OF_FRAMES
 from hbconv.parse.tracing.frames import TracedFrame, TracedSeries
 from hbconv.parse.tracing.inner import Inner, is_known
@@ -60,6 +62,8 @@ def _is_plain(value: object) -> bool:
 def _is_instance(x: Any, cls: Any) -> bool:
     """``isinstance``: what records is an array of numpy."""
     classes = cls if isinstance(cls, tuple) else (cls,)
+    if isinstance(x, TracedCell):
+        return x.is_instance(classes)
     if isinstance(x, TracedSeries):
         real = sys.modules["pandas"].Series
         return any(isinstance(c, type) and issubclass(real, c) for c in classes)
@@ -82,14 +86,16 @@ def _type(x: Any, *args: Any) -> Any:
         refuse("makes a class while it runs")
     if isinstance(x, RowCount):
         return int
-    if isinstance(x, TracedFrame | TracedSeries):
-        refuse("asks for the type of a table", "Use isinstance.")
+    if isinstance(x, TracedFrame | TracedSeries | TracedCell):
+        refuse("asks for the type of a table or value", "Use isinstance.")
     arrays = TracedMatrix | TracedVector | Transposed | TracedLabels | ConstantTable
     return np.ndarray if isinstance(x, arrays) else type(x)
 
 
 def _length(x: Any) -> Any:
-    """``len``: of rows it is their number."""
+    """``len``: of rows it is their number, and of a text that of its characters."""
+    if isinstance(x, TracedCell | CellParts):
+        return x.length()
     arrays = TracedMatrix | TracedVector | TracedFrame | TracedLabels
     return x.shape[0] if isinstance(x, arrays) else len(x)
 
@@ -133,7 +139,7 @@ class _Module:
     def __getattr__(self, name: str) -> Any:
         module = object.__getattribute__(self, "_module")
         impure = _impurity(module.__name__)
-        if impure:
+        if impure and not (module.__name__ == "datetime" and name in MOMENTS):
             refuse(f"uses {module.__name__}.{name}, which is {impure}", _CHANCE)
         if name.startswith("__"):
             refuse(f"uses {module.__name__}.{name}")
@@ -172,7 +178,8 @@ def _of_pandas(function: Any) -> Callable[..., Any]:
 
     @functools.wraps(function, updated=())
     def call(*args: Any, **keywords: Any) -> Any:
-        if not holds_traced([args, keywords]):
+        is_date = function.__name__ == "to_datetime" and isinstance((*args, None)[0], str)
+        if not is_date and not holds_traced([args, keywords]):
             refuse(f"calls pandas.{function.__name__} of constants", "Compute it when fitting.")
         return MAKERS_OF_FRAMES[function.__name__](*args, **keywords)
 
@@ -235,6 +242,10 @@ class Rebuilder:
         if value is None or isinstance(value, bool | int | float | complex | str | bytes):
             return value
         if isinstance(value, np.generic | np.dtype | range | slice) or value is Ellipsis:
+            return value
+        if type(value).__name__ in MOMENTS and type(value).__module__.startswith(
+            ("pandas", "datetime")
+        ):
             return value
         if isinstance(value, types.ModuleType):
             return self._module(value)
@@ -306,6 +317,8 @@ class Rebuilder:
         return self.rebuilt(function)
 
     def _class(self, cls: type) -> Any:
+        if cls.__name__ in MOMENTS and cls.__module__.startswith(("pandas", "datetime", "numpy")):
+            return _double_of_class(cls, make_moment(cls))
         if cls.__module__ == "builtins" and cls.__name__ in BUILTINS.split():
             return cls
         if cls.__module__ == "numpy" and (

@@ -9,7 +9,9 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,7 @@ from hbconv.containers import (
     Columns,
     Concat,
     ConstantRows,
+    EditText,
     FillObjects,
     Form,
     IsOtherDtype,
@@ -35,17 +38,21 @@ from hbconv.containers import (
     rewrite,
     topological,
 )
-from hbconv.containers.moved_columns import find_origin
+from hbconv.containers.vocabulary import DateCodes, DateReading
 from hbconv.errors import HbconvError
+from hbconv.parse.common.edited_texts import EditedColumn
 from hbconv.parse.schema import transform_frame
 from hbconv.parse.step import Conditions, Step, select
 from hbconv.parse.tracing.answers import as_output, hand_on, is_column
 from hbconv.parse.tracing.arrays import TracedMatrix
+from hbconv.parse.tracing.drawn_columns import arguments_of, draw_dates, draw_texts
 from hbconv.parse.tracing.frames import TracedFrame
 from hbconv.parse.tracing.judge import compute, draw_rows, find_slack, find_special
 from hbconv.parse.tracing.rebuild import run_function
 from hbconv.parse.tracing.trace import (
     FunctionRefusal,
+    Kind,
+    Learnt,
     Trace,
     refuse,
     refuse_step,
@@ -84,9 +91,19 @@ class _TracedTable:
         found: dict[int, tuple[Any, ...]] = {}
         for node in topological(self.roots):
             if isinstance(node, Codes) and isinstance(node.vocabulary, Vocabulary):
-                found[node.column] = (*found.get(node.column, ()), *node.vocabulary.values)
-            elif isinstance(node, FillObjects) and isinstance(node.x, Columns):
+                known = (*node.vocabulary.values, *arguments_of(node.vocabulary))
+                found[node.column] = (*found.get(node.column, ()), *known)
+            elif isinstance(node, FillObjects | EditText) and isinstance(node.x, Columns):
                 found.setdefault(node.x.columns[0], ())
+        return found
+
+    @property
+    def dates(self) -> dict[int, DateReading]:
+        """Columns that are dates, and how they are read."""
+        found: dict[int, DateReading] = {}
+        for node in topological(self.roots):
+            if isinstance(node, Codes) and isinstance(node.vocabulary, DateCodes):
+                found[node.column] = node.vocabulary.reading
         return found
 
     @property
@@ -94,7 +111,7 @@ class _TracedTable:
         """Columns that something computes with."""
         read: set[int] = set()
         for node in topological(self.roots):
-            moves = isinstance(node, Columns | FillObjects | ConstantRows)
+            moves = isinstance(node, Columns | FillObjects | EditText | ConstantRows)
             for x in () if moves else node.inputs:
                 read.update(x.columns if isinstance(x, Columns) else ())
         return frozenset(read)
@@ -109,10 +126,7 @@ def trace_table(step: Step, parameter: str, x: Node, keywords: Mapping[str, Any]
         traced = _run(step, func, keywords, schema)
     except FunctionRefusal as refusal:
         raise refuse_step(step, parameter, f"{refusal.sentence} {say_way_out(step)}") from None
-    both = sorted(traced.texts.keys() & traced.numbers)
-    if both:
-        hint = f"It reads column {names[both[0]]!r} both as text and as number."
-        raise refuse_step(step, parameter, hint)
+    _refuse_two_kinds(step, parameter, traced, names)
     for column in sorted(made & traced.numbers):
         dtype = select(x, [column]).type.dtype
         if dtype not in ("float64", "float32", "int64"):
@@ -126,7 +140,7 @@ def trace_table(step: Step, parameter: str, x: Node, keywords: Mapping[str, Any]
     for column in sorted(traced.numbers - made):
         _refuse_rows(step, "nullable", names[column], select(x, [column]))
     failing = {kind: judge.find_failing(dtypes) for kind, dtypes in _KINDS.items()}
-    if not failing["float32"] and judge.find_mixed():
+    if traced.numbers and not failing["float32"] and judge.find_mixed():
         failing["float32"] = judge.numbers
     for kind, columns in failing.items():
         for column in columns:
@@ -145,6 +159,16 @@ def trace_table(step: Step, parameter: str, x: Node, keywords: Mapping[str, Any]
     if traced.form is None:
         return transform_frame(nodes)["transform"]
     return Output(Concat(tuple(nodes)) if len(nodes) > 1 else nodes[0], traced.form)
+
+
+def _refuse_two_kinds(
+    step: Step, parameter: str, traced: _TracedTable, names: Sequence[str]
+) -> None:
+    kinds = {"text": traced.texts.keys(), "date": traced.dates.keys(), "number": traced.numbers}
+    for (one, columns), (other, others) in combinations(kinds.items(), 2):
+        if both := sorted(columns & others):
+            hint = f"It reads column {names[both[0]]!r} both as {one} and as {other}."
+            raise refuse_step(step, parameter, hint)
 
 
 _KINDS = {
@@ -179,10 +203,21 @@ def _schema(names: Sequence[str], x: Node) -> tuple[Schema, frozenset[int]]:
 
 
 def _run(step: Step, func: Any, keywords: Mapping[str, Any], schema: Schema) -> _TracedTable:
+    """Run the function, again and again while it shows what a column holds."""
     leaf = Columns.of(schema)
-    given = {name: select(leaf, [place]) for place, name in enumerate(schema.names)}
-    inner = replace(step.over(step.estimator, leaf), conditions=Conditions())
-    trace = Trace(leaf, step=inner)
+    held: dict[int, Kind] = {}
+    while True:
+        inner = replace(step.over(step.estimator, leaf), conditions=Conditions())
+        trace = Trace(leaf, inner, held=held)
+        with suppress(Learnt):
+            traced = _run_once(trace, func, keywords, schema)
+            if not trace.learnt:
+                return traced
+        held = {**held, **trace.learnt}
+
+
+def _run_once(trace: Trace, func: Any, keywords: Mapping[str, Any], schema: Schema) -> _TracedTable:
+    given = {name: select(trace.x, [place]) for place, name in enumerate(schema.names)}
     with tracing(trace):
         result = run_function(func, TracedFrame(given, is_argument=True), keywords)
         form: Form | None = None
@@ -200,6 +235,11 @@ def _run(step: Step, func: Any, keywords: Mapping[str, Any], schema: Schema) -> 
             )
         if not all(isinstance(name, str) for name in result.nodes):
             refuse("returns columns whose names are no texts", "Name the columns.")
+        if any(
+            trace.kind_of(node) in ("date", "span") and not isinstance(node, Columns)
+            for node in result.nodes.values()
+        ):
+            refuse("returns dates", "Return their parts, or days since a constant date.")
     columns, checks = tuple(result.nodes.values()), tuple(trace.checks)
     return _TracedTable(tuple(result.nodes), columns, checks, trace.conditions, form)
 
@@ -232,6 +272,10 @@ class _Over:
     def __call__(self, node: Node) -> Node:
         return rewrite((node,), self._visit)[node]
 
+    @property
+    def _codes(self) -> Node | None:
+        return next((n for n in topological(self.traced.roots) if isinstance(n, Codes)), None)
+
     def _visit(self, node: Node) -> Node:
         if isinstance(node, Columns):
             return select(self.x, node.columns)
@@ -243,16 +287,16 @@ class _Over:
             return Codes(column.schema, column.columns[0], node.vocabulary)
         if isinstance(node, ConstantRows):
             # Any column gives the number of rows but one of texts, which no program is given.
+            leaf = self._codes if not self.traced.numbers else None
+            if leaf is not None:
+                return replace(node, x=self._visit(leaf))
             width = range(self.x.type.width)
-            numbers = [j for j in width if j in self.traced.numbers] or [
-                j for j in width if j not in self.traced.texts
-            ]
+            numbers = [j for j in width if j in self.traced.numbers or not self.traced.numbers]
             return replace(node, x=select(self.x, numbers[:1]))
         return node
 
 
 Table = Any
-_ODD_TEXTS = ("", " ", "unknown to all", "1", "nan", "None")
 
 
 @dataclass(frozen=True)
@@ -276,7 +320,7 @@ class _Judge:
         All of them, where it does not fail in one alone, and yet in all at once.
         """
         numbers = self.numbers
-        if not any(self.find_difference(dtype, numbers) for dtype in dtypes):
+        if not numbers or not any(self.find_difference(dtype, numbers) for dtype in dtypes):
             return []
         failing = [j for j in numbers if any(self.find_difference(d, [j]) for d in dtypes)]
         rest = [j for j in numbers if j not in failing]
@@ -295,7 +339,8 @@ class _Judge:
         self, dtype: str, columns: Sequence[int] = (), others: str = "float64"
     ) -> str | None:
         """Return how they differ where some columns have a dtype, and the others another."""
-        for as_objects in (True, False) if self.traced.texts else (False,):
+        several = self.traced.texts or self.traced.dates
+        for as_objects in (True, False) if several else (False,):
             try:
                 what = self._compare(self._draw(dtype, columns, others, as_objects=as_objects))
             except HbconvError as error:
@@ -310,6 +355,7 @@ class _Judge:
         floats = draw_rows(width, others, special)
         chosen = draw_rows(width, dtype, special)
         drawn: dict[str, Any] = {}
+        dates = self.traced.dates
         for j, name in enumerate(self.schema.names):
             drawn[name] = floats[:, j]
             if j in self.made:
@@ -318,7 +364,9 @@ class _Judge:
             if j in columns:
                 drawn[name] = np.resize(chosen[:, j], len(floats))
             if j in self.traced.texts:
-                drawn[name] = _draw_texts(self.traced.texts[j], len(floats), as_objects=as_objects)
+                drawn[name] = draw_texts(self.traced.texts[j], len(floats), as_objects=as_objects)
+            if j in dates:
+                drawn[name] = draw_dates(dates[j], len(floats), j, as_objects=as_objects)
         return sys.modules["pandas"].DataFrame(drawn)
 
     def _compare(self, table: Table) -> str | None:
@@ -345,7 +393,8 @@ class _Judge:
         """Return the nodes over columns of the dtypes that a table has."""
         kinds = [str(dtype) for dtype in table.dtypes]
         dtypes = ["float64" if d == "float64" else d if d == "float32" else "int64" for d in kinds]
-        is_text = [j in self.traced.texts for j in range(len(kinds))]
+        coded = self.traced.texts.keys() | self.traced.dates.keys()
+        is_text = [j in coded for j in range(len(kinds))]
         named = ["float64" if text else dtype for text, dtype in zip(is_text, dtypes, strict=True)]
         schema = self.schema.with_dtypes(named)
 
@@ -392,30 +441,22 @@ class _Judge:
         return None
 
 
-def _draw_texts(known: Sequence[Any], n_rows: int, *, as_objects: bool) -> Any:
-    texts = [*known, *_ODD_TEXTS, *(f"{text} " for text in known), None, float("nan")]
-    drawn = np.empty(n_rows, object)
-    drawn[:] = [texts[i % len(texts)] for i in range(n_rows)]
-    pandas = sys.modules["pandas"]
-    return pandas.Series(drawn, dtype=object) if as_objects else pandas.Series(list(drawn))
-
-
 def _columns_of(table: Table) -> list[npt.NDArray[Any]]:
     return [table.iloc[:, j].to_numpy() for j in range(table.shape[1])]
 
 
 def _is_moved(node: Node) -> bool:
-    return isinstance(node, Columns | FillObjects)
+    return isinstance(node, Columns | FillObjects | EditText)
 
 
 def _compare_moved(want: list[Any], node: Node, given: Table) -> str | None:
     """Compare a column that is passed on, with its missing values filled or not."""
-    origin, _ = find_origin(node.x, 0) if isinstance(node, FillObjects) else (node, 0)
-    if not isinstance(origin, Columns):
+    column = EditedColumn.of(node)
+    if column is None:
         return "it fills what is computed with a text"
-    values = list(given.iloc[:, origin.columns[0]])
-    if isinstance(node, FillObjects):
-        values = [node.fill[0] if _is_missing(v) else v for v in values]
+    values = list(given.iloc[:, column.column])
+    if not isinstance(node, Columns):
+        values = [column.apply(value) for value in values]
     for a, b in zip(want, values, strict=True):
         if not (a == b or (_is_missing(a) and _is_missing(b))):
             return f"it returns {a!r}, and its trace {b!r}"
@@ -434,7 +475,8 @@ def _compare_numbers(want: npt.NDArray[Any], got: npt.NDArray[Any], slack: float
         return f"it returns {want.dtype}"
     if (want.dtype == np.float32) != (got.dtype == np.float32):
         return f"it returns {want.dtype}, and its trace {got.dtype}"
-    if want.dtype.kind in "iu" and want.dtype != np.int64:
+    # Parts of dates are int32, until one is missing.
+    if want.dtype.kind in "iu" and want.dtype not in (np.int64, np.int32):
         return f"it returns {want.dtype}, and its trace {got.dtype}"
     both_ints = want.dtype.kind in "biu" and got.dtype.kind in "biu"
     w, g = (want, got) if both_ints else (want.astype(np.float64), got.astype(np.float64))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import CodeType, FrameType, MethodType
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
-from hbconv.containers import Node, Output
+from hbconv.containers import Columns, Node, Output
 from hbconv.errors import UnsupportedError
 from hbconv.parse.registry import base_entry, say_misnamed
 from hbconv.parse.step import Conditions, Step
@@ -18,6 +18,8 @@ from hbconv.parse.step import Conditions, Step
 __all__ = [
     "ALONE",
     "FunctionRefusal",
+    "Kind",
+    "Learnt",
     "RowCount",
     "Trace",
     "current_trace",
@@ -26,6 +28,9 @@ __all__ = [
     "say_way_out",
     "tracing",
 ]
+
+Kind = Literal["number", "date", "span", "text"]
+"""What a column holds."""
 
 ALONE = "A model answers each row alone."
 
@@ -48,6 +53,10 @@ class FunctionRefusal(BaseException):
         return " ".join(filter(None, (f"{self.place} {self.why}.", self.way_out)))
 
 
+class Learnt(BaseException):
+    """The run found out what a column holds, and begins again."""
+
+
 @dataclass
 class Trace:
     """One run of a function.
@@ -68,6 +77,12 @@ class Trace:
         Values that were written, and the columns whose dtype they take.
     parsed : dict
         Methods of the estimators that it asked, by estimator and rows.
+    held : dict of int to str
+        Columns of x that hold other than numbers: dates or texts.
+    kinds : dict of Node to str
+        What a node made of them is: a date, a span or a text.
+    learnt : dict of int to str
+        What the run finds out of columns.
     """
 
     x: Node
@@ -77,11 +92,37 @@ class Trace:
     refusal: FunctionRefusal | None = None
     writes: list[tuple[Node, Node]] = field(default_factory=list)
     parsed: dict[Any, dict[str, Output]] = field(default_factory=dict)
+    held: dict[int, Kind] = field(default_factory=dict)
+    kinds: dict[Node, Kind] = field(default_factory=dict)
+    learnt: dict[int, Kind] = field(default_factory=dict)
 
     @property
     def conditions(self) -> Conditions:
         """Conditions on the rows of the estimators that the function asks."""
         return self.step.conditions
+
+    def kind_of(self, node: Node) -> Kind:
+        """Return what a column holds."""
+        if isinstance(node, Columns):
+            return self.held.get(node.columns[0], "number")
+        return "text" if node.type.dtype == "string" else self.kinds.get(node, "number")
+
+    def made(self, node: Node, kind: Kind) -> Node:
+        """Return a node whose kind is kept."""
+        if self.kinds.setdefault(node, kind) != kind:
+            refuse("computes a date that is a span too")
+        return node
+
+    def learn(self, nodes: Sequence[Node], kind: Kind) -> NoReturn:
+        """Begin again, now that it is known what some columns of the rows hold.
+
+        They are used by then, as numbers: the function runs once more.
+        """
+        columns = {node.columns[0]: kind for node in nodes if isinstance(node, Columns)}
+        if len(columns) < len(nodes) or columns.keys() & self.held.keys():
+            refuse(f"uses as a {kind} what is none")
+        self.learnt.update(columns)
+        raise Learnt
 
 
 _CURRENT: ContextVar[Trace] = ContextVar("trace")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from datetime import datetime
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from hbconv.containers.vocabulary import NO_DATE, PARTS, DatePart, DateReading
-from hbconv.errors import InputError, MissingPackageError
+from hbconv.errors import InputError, MissingPackageError, shown
 from hbconv.runtime.text.categories import Categories, Text
 
 __all__ = ["Zoned", "read_parts"]
@@ -123,6 +124,9 @@ def _in_unit(dates: Dates, unit: str, where: str) -> Dates:
 
 def _instants(column: Data | Zoned, reading: DateReading, where: str) -> Dates:
     if isinstance(column, Zoned):
+        if reading.naive:
+            sentence = f"{where} has the time zone {column.zone}, where the model reads none"
+            raise InputError(f"{sentence}. Give local times: column.dt.tz_localize(None).")
         if not reading.parses and column.zone != "UTC":
             sentence = (
                 f"{where} has the time zone {column.zone}, whose clock the source model shows"
@@ -138,6 +142,8 @@ def _instants(column: Data | Zoned, reading: DateReading, where: str) -> Dates:
     if values.dtype.kind not in "OUT":
         sentence = f"{where} holds numbers (dtype {values.dtype}), where the model reads dates"
         raise InputError(f"{sentence}. Give datetime64, or texts as in fitting.")
+    if reading.naive and all(map(_is_date_or_none, values.tolist())):
+        return _dates_of_objects(values.tolist())
     if not reading.parses:
         sentence = f"{where} holds objects, where the model reads dates"
         raise InputError(f"{sentence}. Give datetime64: pandas.to_datetime(rows[...]).")
@@ -158,6 +164,22 @@ def _holds_none(values: npt.NDArray[Any]) -> bool:
     )
 
 
+def _is_date_or_none(value: Any) -> bool:
+    """Whether an object of a record is a date and time, or a missing one."""
+    is_date = isinstance(value, datetime) and value.tzinfo is None
+    return is_date or value is None or (isinstance(value, float) and value != value)
+
+
+def _dates_of_objects(values: list[Any]) -> Dates:
+    """Return dates that records hold; pandas' own have nanoseconds, and NaT among them."""
+    dates: list[Any] = []
+    for value in values:
+        to_numpy = getattr(value, "to_datetime64", None)
+        is_date = isinstance(value, datetime)
+        dates.append(to_numpy() if to_numpy else np.datetime64(value if is_date else "NaT", "us"))
+    return np.array(dates)
+
+
 def _parse_texts(values: npt.NDArray[np.object_], reading: DateReading, where: str) -> Dates:
     """Parse texts and objects by pandas, as the source does: what does not fit is missing."""
     try:
@@ -169,7 +191,16 @@ def _parse_texts(values: npt.NDArray[np.object_], reading: DateReading, where: s
     kept = [None if isinstance(v, str) and v in nulls else v for v in values.tolist()]
     utc = reading.format is None or "%z" in reading.format
     series = pd.Series(kept, dtype=object)
-    dates = pd.to_datetime(series, format=reading.format, errors="coerce", utc=utc)
+    errors: Literal["raise", "coerce"] = "raise" if reading.raises else "coerce"
+    try:
+        dates = pd.to_datetime(series, format=reading.format, errors=errors, utc=utc)
+    except ValueError as error:
+        dates = pd.to_datetime(series, format=reading.format, errors="coerce", utc=utc)
+        odd = series[dates.isna() & series.notna()].tolist()
+        raise InputError(
+            f"{where} holds {shown(odd[0])}, which is no date of the format "
+            f"{reading.format!r} that the model reads."
+        ) from error
     if not pd.api.types.is_datetime64_any_dtype(dates):
         sentence = f"{where} mixes dates of several time zones, which the source model refuses"
         raise InputError(f"{sentence}. Give them all in UTC.")

@@ -193,6 +193,10 @@ def _difference(source: Any, model: Any, method: str, fresh: Any) -> tuple[str, 
     if method not in model.methods:
         return "refused", explain_absence(model, method)
     fresh = _answered(model, method, fresh)
+    try:
+        getattr(model, method)(fresh)
+    except InputError as error:
+        return "refused", f"rows: {error}"  # such as texts, for a function of dates
     order = np.random.default_rng(3).permutation(len(fresh))
     mixed = fresh[order] if isinstance(fresh, np.ndarray) else fresh.iloc[order]
     for asked in (fresh, mixed, fresh[:1]):

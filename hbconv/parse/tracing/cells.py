@@ -1,0 +1,310 @@
+"""Functions of one value or of one row: each branch that they can take is run.
+
+A cell stands for the value of a row in a column. Where a branch asks for its truth, the function
+runs again for the other answer, and both results are joined by the condition.
+"""
+
+from __future__ import annotations
+
+import dis
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hbconv.containers import Compare, Map, Node, Not, Relation
+from hbconv.parse.tracing.arrays import Traced
+from hbconv.parse.tracing.frames import TracedFrame, TracedSeries, series_of
+from hbconv.parse.tracing.functions import choose, constant_of, node_of, truth
+from hbconv.parse.tracing.kinds import MAPS
+from hbconv.parse.tracing.texts import TracedTexts
+from hbconv.parse.tracing.trace import current_trace, refuse
+
+__all__ = ["CellParts", "TracedCell"]
+
+_MOST_PATHS = 128
+_WAYS = "Write it for whole columns: np.where, np.select, arithmetic, or map of a dict."
+_OF_TEXTS = (
+    "lower upper title capitalize strip lstrip rstrip zfill replace removeprefix removesuffix"
+)
+_TESTS = "startswith endswith"
+_OF_DATES = (
+    "year month day hour minute second microsecond quarter dayofweek day_of_week dayofyear "
+    "day_of_year days_in_month is_month_start is_month_end is_leap_year"
+)
+
+
+class _Path:
+    """One run of a function: the answers that its branches are given, and those it asked for."""
+
+    def __init__(self, answers: tuple[bool, ...]) -> None:
+        self.answers = answers
+        self.asked: list[tuple[Node, bool]] = []
+
+    def decide(self, condition: Node) -> bool:
+        """Answer a branch: as before, as planned, or with True."""
+        for known, answer in self.asked:
+            if known == condition:
+                return answer
+        place = len(self.asked)
+        answer = self.answers[place] if place < len(self.answers) else True
+        self.asked.append((condition, answer))
+        return answer
+
+    def refuse_where(self, condition: Node, why: str) -> None:
+        """Refuse rows that come this way and meet a condition."""
+        for known, answer in self.asked:
+            condition = Relation(known if answer else Not(known), condition, "and")
+        current_trace().checks.append((condition, why))
+
+
+class TracedCell(Traced):
+    """The value of a row in a column."""
+
+    leads = True
+
+    def __init__(self, series: TracedSeries, path: _Path) -> None:
+        self._series = series
+        self._path = path
+
+    def _like(self, series: Any) -> TracedCell:
+        return TracedCell(series, self._path)
+
+    def __bool__(self) -> bool:  # type: ignore[override]
+        return self._path.decide(truth(self._series.node))
+
+    def length(self) -> TracedCell:
+        """Count the characters of a text."""
+        return self._like(self._texts().len())
+
+    def __array_ufunc__(
+        self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any
+    ) -> TracedCell:
+        if method != "__call__" or keywords:
+            refuse(f"calls numpy.{ufunc.__name__}.{method} of a value", _WAYS)
+        given = [x._series if isinstance(x, TracedCell) else x for x in inputs]
+        if ufunc in _DIVISIONS:
+            self._require_divisor(given[1])
+        return self._like(ufunc(*given))
+
+    def __pow__(self, exponent: Any) -> TracedCell:
+        power = self._series**exponent
+        far = Compare.of(Map(power.node, "abs"), "eq", np.inf)
+        self._path.refuse_where(far, "A power is too large for Python.")
+        return self._like(power)
+
+    def __neg__(self) -> TracedCell:
+        return self.__array_ufunc__(np.negative, "__call__", self)
+
+    def __abs__(self) -> TracedCell:
+        return self._like(abs(self._series))
+
+    def __round__(self, decimals: Any = None) -> TracedCell:
+        return refuse("rounds as Python does", "Use .round(2) of the column, as numpy rounds.")
+
+    def _require_divisor(self, divisor: Any) -> None:
+        if isinstance(divisor, TracedSeries) and type(divisor) is TracedSeries:
+            zero = Compare.of(divisor.node, "eq", 0)
+            self._path.refuse_where(zero, "A number is divided by zero, at which Python raises.")
+
+    def isna(self) -> TracedCell:
+        """Tell whether it is missing."""
+        return self._like(self._series.isna())
+
+    def notna(self) -> TracedCell:
+        """Tell whether it is not missing."""
+        return self._like(self._series.notna())
+
+    def is_instance(self, classes: tuple[Any, ...]) -> bool:
+        """Tell whether it is of a class: texts are, where they are not missing."""
+        if isinstance(self._series, TracedTexts) and classes == (str,):
+            return bool(self.notna())
+        if type(self._series) is TracedSeries and {int, float} <= set(classes):
+            return True
+        return refuse(
+            "asks for the type of a value", "Use pd.isna, or isinstance(x, str) of texts."
+        )
+
+    def _texts(self) -> Any:
+        texts = self._series.str
+        missing = self._series.isna().node
+        self._path.refuse_where(missing, "A missing text is edited, at which Python raises.")
+        return texts
+
+    def __getitem__(self, key: Any) -> TracedCell:
+        texts = self._texts()
+        if type(key) is int:
+            short = self._series.str[key].isna().node
+            self._path.refuse_where(short, "A text has fewer characters.")
+        return self._like(texts[key])
+
+    def __contains__(self, part: object) -> bool:  # type: ignore[override]
+        return bool(self._like(self._texts().contains(part, na=False, regex=False)))
+
+    def split(self, sep: Any = None, maxsplit: int = -1) -> CellParts:
+        """Split a text, for one of its parts."""
+        return CellParts(self, self._texts().split(sep, n=maxsplit, regex=False))
+
+    def count(self, part: str) -> TracedCell:
+        """Count a text in it."""
+        self._texts()
+        return self._like(self._series.str.count(part))
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _OF_TEXTS.split():
+            texts = self._texts()
+            keywords = {"regex": False} if name == "replace" else {}
+            return lambda *args: self._like(getattr(texts, name)(*args, **keywords))
+        if name in _TESTS.split():
+            texts = self._texts()
+            return lambda part: self._like(getattr(texts, name)(part, na=False))
+        if name in _OF_DATES.split():
+            return self._like(getattr(self._series.dt, name))
+        if name == "weekday":
+            return lambda: self._like(self._series.dt.dayofweek)
+        if name in ("days", "total_seconds"):
+            found = getattr(self._series.dt, name)
+            return (lambda: self._like(found())) if callable(found) else self._like(found)
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return refuse(f"uses {name} of a value, which hbconv does not follow", _WAYS)
+
+
+_DIVISIONS = (np.true_divide, np.floor_divide, np.remainder)
+
+
+class CellParts:
+    """Parts of a text."""
+
+    def __init__(self, cell: TracedCell, parts: Any) -> None:
+        self._cell = cell
+        self._parts = parts
+
+    def __getitem__(self, place: Any) -> TracedCell:
+        part = self._parts[place]
+        self._cell._path.refuse_where(part.isna().node, "A text has fewer parts.")
+        return self._cell._like(part)
+
+    def length(self) -> TracedCell:
+        """Count the parts."""
+        return self._cell._like(self._parts.len())
+
+
+def _operator(ufunc: np.ufunc, *, swapped: bool = False) -> Callable[[Any, Any], Any]:
+    def method(self: TracedCell, other: Any) -> TracedCell:
+        inputs = (other, self) if swapped else (self, other)
+        return self.__array_ufunc__(ufunc, "__call__", *inputs)
+
+    return method
+
+
+_OPERATORS = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "truediv": np.true_divide,
+    "floordiv": np.floor_divide,
+    "mod": np.remainder,
+}
+_COMPARISONS = {
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "eq": np.equal,
+    "ne": np.not_equal,
+}
+
+for _name, _ufunc in _OPERATORS.items():
+    setattr(TracedCell, f"__{_name}__", _operator(_ufunc))
+    setattr(TracedCell, f"__r{_name}__", _operator(_ufunc, swapped=True))
+for _name, _ufunc in _COMPARISONS.items():
+    setattr(TracedCell, f"__{_name}__", _operator(_ufunc))
+
+
+class _Row:
+    """A row of a frame, of which values are taken by name."""
+
+    def __init__(self, frame: TracedFrame, path: _Path) -> None:
+        self._frame = frame
+        self._path = path
+
+    def __getitem__(self, name: Any) -> TracedCell:
+        if not isinstance(name, str):
+            refuse("takes values of a row by position", "Take them by name: row['a'].")
+        if name not in self._frame.nodes:
+            raise KeyError(name)
+        return TracedCell(series_of(self._frame.nodes[name], name), self._path)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._frame.nodes and not hasattr(sys.modules["pandas"].Series, name):
+            return self[name]
+        return refuse(f"uses {name} of a row", "Take values by name: row['a'].")
+
+
+def _require_no_identity() -> None:
+    """Refuse ``value is None``, which no cell can answer: it runs as compiled."""
+    for code in current_trace().codes:
+        # Comparing with None has jumps of its own: POP_JUMP_IF_NOT_NONE and its like.
+        names = {instruction.opname for instruction in dis.get_instructions(code)}
+        if any(name == "IS_OP" or name.endswith("_NONE") for name in names):
+            refuse(f"compares by 'is' in {code.co_name}", "Use pd.isna(value), or == of constants.")
+
+
+def _joined(run: Callable[[_Path], Any]) -> Node:
+    """Run each path, and join what they return by the conditions between them."""
+    _require_no_identity()
+    paths = 0
+
+    def explore(answers: tuple[bool, ...]) -> Node:
+        nonlocal paths
+        paths += 1
+        if paths > _MOST_PATHS:
+            refuse(f"has more than {_MOST_PATHS} ways through its branches", _WAYS)
+        path = _Path(answers)
+        value = _node_of(run(path))
+        taken = tuple(answer for _, answer in path.asked)
+        for place in reversed(range(len(answers), len(taken))):
+            other = explore((*taken[:place], False))
+            value = choose(path.asked[place][0], value, other)
+        return value
+
+    return explore(())
+
+
+def _node_of(value: Any) -> Node:
+    if isinstance(value, TracedCell):
+        if type(value._series) is not TracedSeries:
+            refuse(
+                "returns a text or a date for a value", "Return a number, and encode texts behind."
+            )
+        return value._series.node
+    if value is None:
+        value = np.nan
+    if isinstance(value, str):
+        refuse("returns a text for a value", "Return a number for each, as an encoder does.")
+    if isinstance(value, Traced | list | tuple | dict | TracedFrame | TracedSeries):
+        refuse(f"returns {type(value).__name__} for a value", "Return a number.")
+    return node_of(constant_of(float(value)))
+
+
+def _map_cells(series: TracedSeries, func: Any, na_action: Any = None) -> TracedSeries:
+    """Apply a function of one value to a column."""
+    if isinstance(func, np.ufunc):
+        result = func(series)
+        node = result.node
+    else:
+        node = _joined(lambda path: func(TracedCell(series, path)))
+    if na_action == "ignore":
+        missing = series.isna().node
+        node = choose(missing, constant_of(np.nan), node)
+    return TracedSeries(node, series.name)
+
+
+def _map_rows(frame: TracedFrame, func: Any) -> TracedSeries:
+    """Apply a function of one row to a frame."""
+    return TracedSeries(_joined(lambda path: func(_Row(frame, path))))
+
+
+MAPS["cells"], MAPS["rows"] = _map_cells, _map_rows

@@ -1,0 +1,286 @@
+"""Columns of texts that record: what ``.str`` makes of them, and what is found in them.
+
+A column counts as text where the function uses ``.str``, or adds a text to it. The edits become
+part of the vocabulary by which the host looks texts up.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+
+from hbconv.array import Array
+from hbconv.containers import (
+    Affine,
+    Cast,
+    Choose,
+    Compare,
+    Concat,
+    ConstantRows,
+    EditText,
+    Node,
+    Not,
+    Relation,
+    TextEdit,
+    TextNumber,
+)
+from hbconv.parse.common.edited_texts import EditedColumn
+from hbconv.parse.tracing.frames import TracedSeries
+from hbconv.parse.tracing.functions import apply_ufunc
+from hbconv.parse.tracing.kinds import SERIES
+from hbconv.parse.tracing.trace import current_trace, refuse
+
+__all__ = ["TracedTexts"]
+
+_WAYS = "Use lower, strip, split, slices, replace, contains, len, or map of a dict."
+_PATTERN = frozenset(".^$*+?{}[]\\|()")
+_MISSING = -1
+_IS_MISSING = "A text is missing, and pandas answers by how it stores texts: give na=False."
+_EXACT = 2.0**53
+
+
+class TracedTexts(TracedSeries):
+    """A column of texts."""
+
+    def _edited(self, *edits: TextEdit) -> TracedSeries:
+        return self.like(EditText(self.node, edits))
+
+    def _ended(self, end: TextEdit) -> Node:
+        """Return what an edit makes of each text, -1 of a missing one."""
+        column = EditedColumn.of(self.node)
+        codes = None if column is None else column.codes({}, end, missing=_MISSING)
+        if codes is None:
+            return refuse("fills some of the missing texts", "Fill them before they are edited.")
+        return codes
+
+    def _number(self, end: TextEdit, less: float = 0.0) -> TracedSeries:
+        codes = self._ended(end)
+        nothing = ConstantRows(current_trace().x, Array([np.nan]))
+        number = Cast(codes, "float64")
+        found = Affine.of(number, sub=less) if less else number
+        return self.like(Choose(Compare.of(codes, "ge", 0), found, nothing))
+
+    def _bool(self, end: TextEdit, na: Any) -> TracedSeries:
+        codes = self._ended(end)
+        if na is not None and not isinstance(na, bool):
+            refuse("fills tests of texts by other than a bool", "Give na=False.")
+        if na is None:
+            current_trace().checks.append((Compare.of(codes, "lt", 0), _IS_MISSING))
+        # A missing text has -1.
+        return self.like(Compare.of(codes, "ne" if na else "ge", 0 if na else 1))
+
+    @property
+    def str(self) -> _TextPlaces:
+        """Functions of texts."""
+        return _TextPlaces(self)
+
+    @property
+    def dtype(self) -> NoReturn:
+        """Its dtype, which is that of the rows."""
+        refuse("asks for the type of a column of texts", "Name the columns.")
+
+    def to_numpy(self, dtype: Any = None) -> NoReturn:  # noqa: ARG002
+        """Refuse: arrays hold numbers."""
+        refuse("makes an array of texts", _WAYS)
+
+    def isna(self) -> TracedSeries:
+        """Tell which are missing."""
+        return self.like(Compare.of(self._ended(TextEdit("length")), "lt", 0))
+
+    def notna(self) -> TracedSeries:
+        """Tell which are not missing."""
+        return self.like(Not(self.isna().node))
+
+    isnull, notnull = isna, notna
+
+    def fillna(self, value: Any) -> TracedSeries:
+        """Fill missing texts with another."""
+        if not isinstance(value, str):
+            refuse("fills texts by what is none", "Fill them with a text.")
+        return super().fillna(value)
+
+    def astype(self, dtype: Any, **keywords: Any) -> TracedSeries:
+        """Read numbers, as Python does."""
+        name = None if dtype in ("str", "string", "object", "category") else np.dtype(dtype).name
+        if keywords or dtype is str or name not in ("float64", "int64"):
+            refuse(f"converts texts to {dtype}", "Convert them to float or int.")
+        checks = current_trace().checks
+        readable = self._ended(TextEdit("is_float" if name == "float64" else "is_int"))
+        checks.append((Compare.of(readable, "eq", 0), "A text that is no number is read as one."))
+        parts = [self._ended(TextEdit(p)) for p in ("float_high", "float_low", "float_scale")]
+        number = TextNumber(Concat(tuple(parts)))
+        if name == "float64":
+            return self.like(number)
+        checks.append((Compare.of(readable, "lt", 0), "A missing text is read as an int."))
+        far = Relation(Compare.of(number, "ge", _EXACT), Compare.of(number, "le", -_EXACT), "or")
+        checks.append((far, "An int in a text is beyond 2**53."))
+        return self.like(Cast(number, "int64"))
+
+    def __array_ufunc__(
+        self, ufunc: np.ufunc, method: Any, *inputs: Any, out: Any = None, **keywords: Any
+    ) -> Any:
+        if any(isinstance(x, TracedSeries) and x is not self for x in inputs):
+            refuse("joins or compares two columns of texts", "Compare each with constants.")
+        if method != "__call__" or keywords or out is not None:
+            refuse(f"calls numpy.{ufunc.__name__} of texts", _WAYS)
+        others = [x for x in inputs if x is not self]
+        if len(others) == 1 and isinstance(others[0], str):
+            if ufunc is np.add:
+                before, after = ("", others[0]) if inputs[0] is self else (others[0], "")
+                return self._edited(TextEdit("enclose", (before, after)))
+            return self._compare_text(ufunc, others[0])
+        return refuse(f"computes {ufunc.__name__} of texts", _WAYS)
+
+    def _refuse_method(self, *_: object, **__: object) -> NoReturn:
+        refuse("calls this method of a column of texts", _WAYS)
+
+    clip = abs = between = where = mask = _refuse_method
+
+
+class _TextPlaces:
+    """``.str`` of a column of texts."""
+
+    def __init__(self, series: TracedTexts) -> None:
+        self._series = series
+
+    def __getattr__(self, name: str) -> Any:
+        real = sys.modules["pandas"].Series.str
+        if name.startswith("__") or not hasattr(real, name):
+            raise AttributeError(f"'StringMethods' object has no attribute {name!r}")
+        return refuse(f"calls .str.{name}, which hbconv does not follow", _WAYS)
+
+    def _edited(self, name: str, *arguments: Any) -> TracedSeries:
+        edit = TextEdit(name, arguments)
+        if edit.misfit:
+            refuse(edit.misfit, _WAYS)
+        return self._series._edited(edit)
+
+    def replace(
+        self, pat: Any, repl: Any = None, n: int = -1, case: Any = None, regex: bool = False
+    ) -> TracedSeries:
+        """Replace a plain text."""
+        if case is not None or not isinstance(repl, str) or (regex and "\\" in repl):
+            refuse("replaces by a pattern", "Replace a plain text: .str.replace('a', 'b').")
+        _require_plain(pat, regex=regex)
+        return self._edited("replace", pat, repl, n)
+
+    def __getitem__(self, key: Any) -> TracedSeries:
+        if isinstance(key, slice):
+            return self._edited("slice", key.start, key.stop, key.step)
+        return self._edited("character", key)
+
+    def get(self, i: int) -> TracedSeries:
+        """Return one character."""
+        return self[i]
+
+    def slice(self, start: Any = None, stop: Any = None, step: Any = None) -> TracedSeries:
+        """Return some of the characters."""
+        return self._edited("slice", start, stop, step)
+
+    def split(
+        self, pat: str | None = None, *, n: int = -1, expand: bool = False, regex: Any = None
+    ) -> _TextParts:
+        """Split, for one of the parts."""
+        if expand:
+            refuse(
+                "splits texts into as many columns as the rows need", "Use .str.split(...).str[0]."
+            )
+        # pandas reads a longer text as a pattern, unless it is told.
+        if pat is not None and (len(pat) != 1 or regex):
+            _require_plain(pat, regex=regex is not False)
+        return _TextParts(self._series, pat or None, n or -1)
+
+    def len(self) -> TracedSeries:
+        """Count the characters."""
+        return self._series._number(TextEdit("length"))
+
+    def count(self, pat: str) -> TracedSeries:
+        """Count a plain text."""
+        _require_plain(pat, regex=True)
+        return self._series._number(TextEdit("count", (pat,)))
+
+    def find(self, sub: str) -> TracedSeries:
+        """Return where a text begins, -1 where it is not."""
+        return self._series._number(TextEdit("find", (sub,)), less=1.0)
+
+    def contains(
+        self, pat: str, case: bool = True, flags: int = 0, na: Any = None, regex: bool = True
+    ) -> TracedSeries:
+        """Tell whether a plain text is inside."""
+        _require_plain(pat, regex=regex)
+        if not case or flags:
+            refuse("looks for a text in any case", "Use .str.lower().str.contains('a').")
+        return self._series._bool(TextEdit("contains", (pat,)), na)
+
+    def startswith(self, pat: str, na: Any = None) -> TracedSeries:
+        """Tell whether a text is at the beginning."""
+        return self._tested("startswith", pat, na)
+
+    def endswith(self, pat: str, na: Any = None) -> TracedSeries:
+        """Tell whether a text is at the end."""
+        return self._tested("endswith", pat, na)
+
+    def _tested(self, name: str, pat: Any, na: Any) -> TracedSeries:
+        first, *others = (
+            self._series._bool(TextEdit(name, (p,)), na)
+            for p in (pat if isinstance(pat, tuple) else (pat,))
+        )
+        for other in others:
+            first = first.like(apply_ufunc(np.logical_or, [first.node, other.node]))
+        return first
+
+
+def _require_plain(text: Any, *, regex: bool) -> None:
+    if not isinstance(text, str) or (regex and _PATTERN & set(text)):
+        refuse("looks for a pattern", "Give a plain text, and regex=False.")
+
+
+class _TextParts:
+    """Parts of texts, between separators."""
+
+    def __init__(self, series: TracedTexts, separator: str | None, most: int) -> None:
+        self._series = series
+        self._separator = separator
+        self._most = most
+
+    def __getitem__(self, place: Any) -> TracedSeries:
+        if type(place) is not int:
+            refuse("takes several parts of a text", "Take one: .str.split('-').str[0].")
+        return self._series._edited(TextEdit("pick", (self._separator, place, self._most)))
+
+    def get(self, i: int) -> TracedSeries:
+        """Return one of the parts."""
+        return self[i]
+
+    def len(self) -> TracedSeries:
+        """Count the parts."""
+        return self._series._number(TextEdit("count_parts", (self._separator, self._most)))
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "str":
+            return self
+        return refuse(f"uses {name} of parts of texts", "Take one: .str.split('-').str[0].")
+
+
+def _method(name: str, n_arguments: int, *, cased: bool = False) -> Callable[..., TracedSeries]:
+    def method(self: _TextPlaces, *args: Any, **keywords: Any) -> TracedSeries:
+        given = (*args, *keywords.values())
+        if len(given) > n_arguments or len(keywords) > 1:
+            refuse(f"calls .str.{name} with arguments that hbconv does not follow", _WAYS)
+        if cased:
+            # Arrow, in which pandas may store texts, has another case of some letters.
+            return self._series._edited(TextEdit("require_case", (name,)), TextEdit(name))
+        return self._edited(name, *given)
+
+    return method
+
+
+for _name in ("lower", "upper", "title", "capitalize"):
+    setattr(_TextPlaces, _name, _method(_name, 0, cased=True))
+for _name in ("strip", "lstrip", "rstrip", "removeprefix", "removesuffix", "zfill"):
+    setattr(_TextPlaces, _name, _method(_name, 1))
+
+SERIES["text"] = TracedTexts
