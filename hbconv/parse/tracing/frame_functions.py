@@ -37,10 +37,14 @@ def make_frame(data: Any = None, index: Any = None, columns: Any = None) -> Trac
     return refuse("makes a frame of this", "Give a dict of columns.")
 
 
-def concat(objs: Any, axis: Any = 0) -> TracedFrame:
-    """``pd.concat`` of columns."""
+def concat(objs: Any, axis: Any = 0, keys: Any = None) -> TracedFrame:
+    """``pd.concat`` of columns, which ``keys`` name where they are series."""
     if axis not in (1, "columns"):
         refuse("joins rows", "Join columns: pd.concat(frames, axis=1).")
+    if keys is not None:
+        if not all(isinstance(part, TracedSeries) for part in objs) or len(objs) != len(keys):
+            refuse("joins frames under names of several levels", "Leave keys= out.")
+        objs = [part.to_frame(name) for part, name in zip(objs, keys, strict=True)]
     parts = [part.to_frame() if isinstance(part, TracedSeries) else part for part in objs]
     names = [name for part in parts for name in part]
     return TracedFrame(unique_columns(names, [part.nodes[name] for part in parts for name in part]))

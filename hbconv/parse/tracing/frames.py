@@ -14,8 +14,6 @@ import numpy as np
 
 from hbconv.array import Array
 from hbconv.containers import (
-    Add,
-    Cast,
     Columns,
     Compare,
     FillObjects,
@@ -23,10 +21,9 @@ from hbconv.containers import (
     IsMissing,
     Node,
     Not,
-    Quotient,
-    Relation,
 )
-from hbconv.parse.tracing.arrays import Traced, TracedMatrix, TracedVector, join, operand_of
+from hbconv.parse.tracing.arrays import Traced, TracedMatrix, TracedVector, operand_of
+from hbconv.parse.tracing.frame_columns import OTHER_ROWS, FrameColumns, by_name, unique_columns
 from hbconv.parse.tracing.frame_places import ColumnPlaces, TracedIndex
 from hbconv.parse.tracing.functions import (
     Operand,
@@ -36,7 +33,6 @@ from hbconv.parse.tracing.functions import (
     constant_of,
     convert,
     node_of,
-    truth,
 )
 from hbconv.parse.tracing.kinds import MAPS, SERIES, is_iso_date, is_moment, terms_of
 from hbconv.parse.tracing.look_ups import codes_among, look_up
@@ -44,7 +40,6 @@ from hbconv.parse.tracing.trace import ALONE, Kind, RowCount, current_trace, ref
 
 __all__ = ["TracedFrame", "TracedSeries", "column_of", "series_of", "unique_columns"]
 
-_OTHER_ROWS = "Its answer for a row depends on the other rows. Compute it when fitting."
 _LOOP = "Write it for whole columns: np.where, np.select, arithmetic, or map of a dict."
 _REDUCING = (
     "sum mean median max min std var quantile mode nunique unique value_counts idxmax idxmin "
@@ -177,6 +172,15 @@ class TracedSeries(TracedVector):
         constant = constant_of(value)
         return self.like(Impute(self.node, Array(constant.values.astype(np.float64))))
 
+    def round(self, decimals: int = 0) -> TracedSeries:
+        """Round to decimals."""
+        rounded: Any = np.round(TracedVector(self.node), decimals)
+        return self.like(rounded.node)
+
+    def combine_first(self, other: Any) -> TracedSeries:
+        """Fill missing values by those of another series."""
+        return self.fillna(other)
+
     def clip(self, lower: Any = None, upper: Any = None) -> TracedSeries:
         """Bound the numbers."""
         bounds = [None if bound is None else operand_of(bound) for bound in (lower, upper)]
@@ -238,12 +242,6 @@ class TracedSeries(TracedVector):
         return self.like(result)
 
 
-def by_name(value: Any) -> Any:
-    """Return a constant series as a dict, and others as they are."""
-    is_series = type(value).__name__ == "Series" and hasattr(value, "to_dict")
-    return value.to_dict() if is_series else value
-
-
 def series_of(node: Node, name: Any) -> TracedSeries:
     """Return a column as what it holds."""
     return SERIES[current_trace().kind_of(node)](node, name)  # type: ignore[no-any-return]
@@ -272,6 +270,7 @@ _NAMED: dict[str, np.ufunc] = {
     "truediv": np.true_divide,
     "floordiv": np.floor_divide,
     "mod": np.remainder,
+    "pow": np.power,
     "eq": np.equal,
     "ne": np.not_equal,
     "lt": np.less,
@@ -294,7 +293,7 @@ def _unknown(name: str, kind: str) -> Any:
     if name.startswith("__") or not hasattr(real, name):
         raise AttributeError(f"{shown!r} object has no attribute {name!r}")
     if name in _REDUCING.split():
-        refuse(f"calls {shown}.{name}", _OTHER_ROWS)
+        refuse(f"calls {shown}.{name}", OTHER_ROWS)
     return refuse(f"calls {shown}.{name}, which hbconv does not follow", _LOOP)
 
 
@@ -313,15 +312,11 @@ def _operand(value: Any) -> Operand:
     return operand
 
 
-class TracedFrame(Traced):
+class TracedFrame(FrameColumns):
     """A frame: columns by name, each a node."""
 
     leads = True
     ndim = 2
-
-    def __init__(self, nodes: Mapping[Any, Node], *, is_argument: bool = False) -> None:
-        self.__dict__["nodes"] = dict(nodes)
-        self.__dict__["is_argument"] = is_argument
 
     def __getattr__(self, name: str) -> Any:
         # Of a column that is named as an attribute of frames, pandas gives the attribute.
@@ -406,11 +401,7 @@ class TracedFrame(Traced):
         return series_of(self.nodes[key], key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        if self.is_argument:
-            refuse(
-                "writes into its argument, which changes the rows of the caller",
-                "Begin with df = df.copy().",
-            )
+        self._require_own("writes into its argument, which changes the rows of the caller")
         keys = key if isinstance(key, list) else [key]
         if not all(map(_is_text, keys)):
             refuse("writes into some of the rows", "Use np.where or s.where for whole columns.")
@@ -422,8 +413,7 @@ class TracedFrame(Traced):
 
     def pop(self, name: Any) -> TracedSeries:
         """Take a column away."""
-        if self.is_argument:
-            refuse("takes a column away from its argument", "Begin with df = df.copy().")
+        self._require_own("takes a column away from its argument")
         return series_of(self.nodes.pop(name), name)
 
     def copy(self, deep: bool = True) -> TracedFrame:  # noqa: ARG002
@@ -456,113 +446,16 @@ class TracedFrame(Traced):
             refuse("chooses by other columns", "Choose in a column: df['a'].where(condition).")
         return self._each(lambda column: choose_column(column, cond[column.name]))
 
-    def drop(self, labels: Any = None, axis: Any = 0, columns: Any = None) -> TracedFrame:
-        """Return a frame without some columns."""
-        dropped = columns if columns is not None else labels
-        if columns is None and axis not in (1, "columns"):
-            refuse("drops rows", ALONE)
-        listed = [dropped] if _is_text(dropped) else list(dropped)
-        for name in listed:
-            if name not in self.nodes:
-                raise KeyError(name)
-        return TracedFrame({name: node for name, node in self.nodes.items() if name not in listed})
-
-    def rename(self, columns: Any) -> TracedFrame:
-        """Return the same columns under other names."""
-        new = [columns.get(n, n) if isinstance(columns, Mapping) else columns(n) for n in self]
-        return TracedFrame(unique_columns(new, self.nodes.values()))
-
-    def add_prefix(self, prefix: str) -> TracedFrame:
-        """Return the same columns under longer names."""
-        return self.rename(lambda name: f"{prefix}{name}")
-
-    def add_suffix(self, suffix: str) -> TracedFrame:
-        """Return the same columns under longer names."""
-        return self.rename(lambda name: f"{name}{suffix}")
-
-    def _each(self, function: Callable[[TracedSeries], TracedSeries]) -> TracedFrame:
-        return TracedFrame({name: function(self[name]).node for name in self.nodes})
-
-    def fillna(self, value: Any) -> TracedFrame:
-        """Fill missing values, of all columns or of those of a dict."""
-        value = by_name(value)
-        if not isinstance(value, Mapping):
-            return self._each(lambda column: column.fillna(value))
-        return self._each(lambda c: c.fillna(value[c.name]) if c.name in value else c)
-
-    def astype(self, dtype: Any) -> TracedFrame:
-        """Convert columns."""
-        if not isinstance(dtype, Mapping):
-            return self._each(lambda column: column.astype(dtype))
-        return self._each(lambda c: c.astype(dtype[c.name]) if c.name in dtype else c)
-
-    def isna(self) -> TracedFrame:
-        """Tell which values are missing."""
-        return self._each(TracedSeries.isna)
-
-    isnull = isna
-
-    def notna(self) -> TracedFrame:
-        """Tell which values are not missing."""
-        return self._each(TracedSeries.notna)
-
-    def clip(self, lower: Any = None, upper: Any = None) -> TracedFrame:
-        """Bound the numbers."""
-        return self._each(lambda column: column.clip(lower, upper))
-
-    def abs(self) -> TracedFrame:
-        """Return sizes."""
-        return self._each(abs)
-
     def apply(self, func: Any, axis: Any = 0) -> Any:
         """Apply a function to each column, or to each row."""
         if axis in (0, "index"):
             return self._each(func)
         return MAPS["rows"](self, func)
 
-    def to_numpy(self, dtype: Any = None) -> TracedMatrix:
-        """Return an array of all columns."""
-        matrix = join([TracedVector(node) for node in self.nodes.values()])
-        return matrix if dtype is None else matrix.astype(dtype)
-
     @property
     def values(self) -> TracedMatrix:
         """An array of all columns."""
         return self.to_numpy()
-
-    def sum(self, axis: Any = 0, skipna: bool = True) -> TracedSeries:
-        """Add the columns of each row, without missing values."""
-        self._need_columns_axis(axis)
-        return TracedSeries(_sum(list(self.nodes.values()), skipna=skipna))
-
-    def mean(self, axis: Any = 0, skipna: bool = True) -> TracedSeries:
-        """Return the mean of each row, without missing values."""
-        self._need_columns_axis(axis)
-        nodes = [Cast(node, "float64") for node in self.nodes.values()]
-        present = _sum([Cast(Not(IsMissing(node)), "float64") for node in nodes], skipna=False)
-        count = present if skipna else node_of(constant_of(float(len(nodes))))
-        return TracedSeries(Quotient((_sum(nodes, skipna=skipna), count)))
-
-    def any(self, axis: Any = 0) -> TracedSeries:
-        """Tell whether a column of each row holds."""
-        return self._combined(axis, "or")
-
-    def all(self, axis: Any = 0) -> TracedSeries:
-        """Tell whether all columns of each row hold."""
-        return self._combined(axis, "and")
-
-    def _combined(self, axis: Any, relation: str) -> TracedSeries:
-        self._need_columns_axis(axis)
-        first, *others = map(truth, self.nodes.values())
-        for other in others:
-            first = Relation(first, other, relation)
-        return TracedSeries(first)
-
-    def _need_columns_axis(self, axis: Any) -> None:
-        if axis not in (1, "columns"):
-            refuse("reduces the rows", _OTHER_ROWS)
-        if not self.nodes:
-            refuse("reduces rows without columns")
 
 
 _OPERATORS = "add sub mul truediv floordiv mod and or xor lt le gt ge eq ne neg abs invert"
@@ -570,27 +463,6 @@ for _name in _OPERATORS.split():
     for _method in (f"__{_name}__", f"__r{_name}__"):
         if hasattr(TracedVector, _method):
             setattr(TracedFrame, _method, getattr(TracedVector, _method))
-
-
-def _power(self: TracedFrame, exponent: Any) -> TracedFrame:
-    return self._each(lambda column: column**exponent)
-
-
-setattr(TracedFrame, "__pow__", _power)  # noqa: B010
-
-
-def _sum(nodes: Sequence[Node], *, skipna: bool) -> Node:
-    numbers = [Cast(n, "int64") if n.type.dtype == "bool" else n for n in nodes]
-    zero = Array(np.zeros(1))
-    filled = [Impute(n, zero) for n in numbers] if skipna else numbers
-    return Add(tuple(filled)) if len(filled) > 1 else filled[0]
-
-
-def unique_columns(names: Sequence[Any], nodes: Any) -> dict[Any, Node]:
-    """Return columns by name, of which no two are one."""
-    if len(set(names)) < len(names):
-        refuse("makes two columns of one name", "Give each column a name of its own.")
-    return dict(zip(names, nodes, strict=True))
 
 
 def _parts(value: Any, count: int) -> list[Any]:
