@@ -226,8 +226,9 @@ def _search(cls: type, path: str) -> Entry | None:
     other = next((each for takes, each in _OTHERS if takes(cls)), None)
     if other is None:
         raise refusal
-    # What a user's class changes is read from its own code, and the rest from its base.
-    return replace(entry, parse=other.parse, truncates=False)
+    # What a user's class changes is read from its own code, and the rest from its base. It has not
+    # the name of the base: parsers of ensembles read members of that name by their attributes.
+    return replace(entry, name=other.name, parse=other.parse, truncates=False)
 
 
 def _has_parser(cls: type) -> bool:

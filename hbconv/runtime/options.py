@@ -96,8 +96,6 @@ def compiling_target(target: Target, *, stored: bool = False) -> Target:
     --------
     >>> compiling_target(Target("torch", native=False)).backend
     'torch'
-    >>> compiling_target(Target("torch"), stored=True).backend
-    'tvm'
     """
     is_native = target.native and os.environ.get(OPERATORS) != "plain"
     if target.backend != "torch" or target.device != "cpu" or not is_native:

@@ -24,6 +24,7 @@ import numpy.typing as npt
 from google.protobuf import (  # type: ignore[import-untyped]
     descriptor_pb2,
     descriptor_pool,
+    json_format,
     message_factory,
 )
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
@@ -605,6 +606,7 @@ def _write_document(name: str, document: Any) -> bytes:
     values = {"models": document} if isinstance(document, list) else document
     # The document of a configuration is what its message holds in one field.
     values = {"config": document} if name == "ModelConfig" else values
-    fields = values.keys() & response.DESCRIPTOR.fields_by_name.keys()
-    data: bytes = response(**{field: values[field] for field in fields}).SerializeToString()
+    # Messages have no place for some of it, such as the labels of outputs.
+    filled = json_format.ParseDict(values, response(), ignore_unknown_fields=True)
+    data: bytes = filled.SerializeToString()
     return data

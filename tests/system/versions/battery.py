@@ -75,7 +75,7 @@ def judge_pipelines(seeds: range) -> Iterator[Answer]:
     """Judge the pipelines of some seeds by the hunt."""
     for seed in seeds:
         backend = BACKENDS[seed % len(BACKENDS)]
-        hunted = hunt([seed], backend)
+        (hunted,) = hunt([seed], [backend]).backends
         faults = [finding for finding in hunted.findings if finding.fails]
         refused = [finding for finding in hunted.findings if finding.method == "convert"]
         verdict = "differs" if faults else "refused" if refused else "agrees"

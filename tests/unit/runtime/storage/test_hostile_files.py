@@ -237,9 +237,8 @@ def test_a_graph_deeper_than_python_goes_ends_by_name(tmp_path):
         lambda model: model.explain(),
         lambda model: model.explain("lowered"),
         lambda model: model.explain().to_html(),
-        lambda model: model._repr_html_(),
     ],
-    ids=["call", "explain", "stage", "html", "repr"],
+    ids=["call", "explain", "stage", "html"],
 )
 def test_outputs_on_demand_that_cannot_be_compiled_end_by_name(ask, tmp_path):
     """Loading does not look at them: here, at a number that no dtype holds."""

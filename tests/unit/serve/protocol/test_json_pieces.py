@@ -187,7 +187,7 @@ def test_records_by_pieces(cut, signature, records):
 
 def test_errors_count_from_the_first_record(cut):
     pieces = LongList(memoryview(b"[[1, 2], [3, 4], [5, [6]]]"))
-    with pytest.raises(InputError, match=r"element 5 is \[6\]"):
+    with pytest.raises(InputError, match=r"Record 2: value 1 is \[6\]"):
         read_records(pieces, MATRIX, 9)
 
 

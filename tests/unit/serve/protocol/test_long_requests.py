@@ -110,7 +110,7 @@ def test_long_names_and_values_are_told_by_their_ends(client, path, body):
 
 GIVEN = (
     OutputTensor("predict", "predict", None, "FP64", (-1,)),
-    OutputTensor("predict_proba", "predict_proba", None, "FP64", (-1, 2), ("no", "yes")),
+    OutputTensor("predict_proba", "predict_proba", None, "FP64", (-1, 2), (("no", "yes"),)),
 )
 ANSWERS = {
     "predict": np.array([0.5, np.nan, 2, np.inf, -1, 7, 8]),

@@ -3,7 +3,12 @@ import pandas as pd
 import pytest
 from scoring import assert_identical, score
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import BaggingClassifier, BaggingRegressor, HistGradientBoostingClassifier
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    BaggingClassifier,
+    BaggingRegressor,
+    HistGradientBoostingClassifier,
+)
 from sklearn.linear_model import (
     LinearRegression,
     LogisticRegression,
@@ -11,6 +16,7 @@ from sklearn.linear_model import (
     SGDClassifier,
 )
 from sklearn.model_selection import GridSearchCV
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -206,7 +212,35 @@ def test_text_beside_numbers_is_refused():
 def test_a_member_without_a_parser_is_refused_by_name():
     class Guess(DecisionTreeClassifier):
         def predict_proba(self, X, check_input=True):
-            return np.ones((len(X), 3)) / 3
+            return np.random.default_rng().dirichlet(np.ones(3), len(X))
 
     with pytest.raises(UnsupportedError, match="Guess"):
         parse(bagged(Guess()).fit(X, LABELS))
+
+
+class OwnLabels(DecisionTreeClassifier):
+    """A tree whose answers are no longer its ``tree_``'s."""
+
+    def predict(self, X, check_input=True):
+        return np.where(X[:, 0] > 0, 1, 0)
+
+    def predict_proba(self, X, check_input=True):
+        return np.stack([np.where(X[:, 0] > 0, 0.25, 0.75), np.where(X[:, 0] > 0, 0.75, 0.25)], 1)
+
+
+OWN = OwnLabels(max_depth=2)
+TWO = (X[:, 0] + X[:, 1] / 2 > 0).astype(int)
+
+
+@pytest.mark.parametrize("ensemble", [BaggingClassifier(OWN, 3), OneVsRestClassifier(OWN)])
+def test_members_of_an_own_class_are_no_plain_trees(ensemble):
+    """Ensembles read trees of scikit-learn by their attributes, together."""
+    source = ensemble.fit(X, TWO)
+    model = hbconv.convert(source, backend="reference")
+    np.testing.assert_array_equal(model.predict(X), source.predict(X))
+
+
+@pytest.mark.parametrize("ensemble", [AdaBoostClassifier(OWN, n_estimators=3)])
+def test_members_whose_labels_are_numbers_to_the_tracer_are_refused(ensemble):
+    with pytest.raises(UnsupportedError, match="members must predict class labels"):
+        hbconv.convert(ensemble.fit(X, TWO), backend="reference")
