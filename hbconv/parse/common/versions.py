@@ -22,6 +22,7 @@ __all__ = [
     "has_priors",
     "has_tags",
     "keeps_dtype_of_codes",
+    "power_takes_roots",
     "read_fill_dtype",
     "self_trained_classifier",
     "takes_nan",
@@ -119,6 +120,15 @@ def votes_by_probabilities(booster: Any) -> bool:
     1.6 and 1.7 warn of the parameter and count votes, as later versions do without one.
     """
     return _installed() < (1, 6) and booster.algorithm == "SAMME.R"
+
+
+def power_takes_roots() -> bool:
+    """Whether ``np.power`` takes the root for 0.5, as the operator ``**`` does.
+
+    Older versions of numpy take a power: that of negative infinity is no NaN.
+    """
+    with np.errstate(invalid="ignore"):
+        return bool(np.isnan(np.power(np.array([-np.inf]), 0.5))[0])
 
 
 def read_fill_dtype(imputer: Any) -> np.dtype[Any]:

@@ -172,6 +172,10 @@ class TracedSeries(TracedVector):
         constant = constant_of(value)
         return self.like(Impute(self.node, Array(constant.values.astype(np.float64))))
 
+    def pow(self, other: Any) -> TracedSeries:
+        """Raise to a power, as the operator does."""
+        return self**other  # type: ignore[no-any-return]
+
     def round(self, decimals: int = 0) -> TracedSeries:
         """Round to decimals."""
         rounded: Any = np.round(TracedVector(self.node), decimals)
@@ -270,7 +274,6 @@ _NAMED: dict[str, np.ufunc] = {
     "truediv": np.true_divide,
     "floordiv": np.floor_divide,
     "mod": np.remainder,
-    "pow": np.power,
     "eq": np.equal,
     "ne": np.not_equal,
     "lt": np.less,

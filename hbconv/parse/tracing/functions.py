@@ -42,6 +42,7 @@ from hbconv.containers import (
     Remainder,
     Select,
 )
+from hbconv.parse.common.versions import power_takes_roots
 from hbconv.parse.tracing.trace import RowCount, current_trace, refuse
 
 __all__ = [
@@ -206,7 +207,7 @@ def _of_two(combine: Callable[[Node, Node], Node]) -> Callable[[Operand, Operand
 
 
 def raise_to(x: Operand, y: Operand, fast: bool = True) -> Node:
-    """Raise a column to a constant power; ``fast`` as the operator ``**`` does, not np.power."""
+    """Raise a column to a constant power; ``fast`` as the operator ``**`` does."""
     if (
         not isinstance(x, Node)
         or not isinstance(y, NumberConstant)
@@ -341,7 +342,7 @@ _BINARY: dict[np.ufunc, Callable[[Operand, Operand], Node]] = {
     np.subtract: _arithmetic("sub", _subtract),
     np.multiply: _arithmetic("mul", lambda x, y: Multiply((x, y))),
     np.true_divide: _arithmetic("div", _divide),
-    np.power: lambda x, y: raise_to(x, y, fast=False),
+    np.power: lambda x, y: raise_to(x, y, fast=power_takes_roots()),
     np.maximum: _maximum,
     np.minimum: _minimum,
     np.fmax: _of_two(Fmax),
