@@ -80,6 +80,10 @@ class Log:
         """Say what a backend's own child took and told, and what it died of."""
         self._write("hunted", [backend, seconds, told, death])
 
+    def stands_alone(self) -> None:
+        """Say that this process may have no children, which would wait for its threads."""
+        self._write("stands_alone", [True])
+
     def breaks(self, detail: str) -> None:
         """Tell of an error that nobody judged."""
         self._write("breaks", ["hunt", detail])

@@ -2,7 +2,9 @@
 memory, so that a crash, a hang or a flood is a finding too.
 
 A seed is drawn, and its source asked, in one child; that one has a child of its own for each
-backend, which finds the fitted pipeline and the source's answers in its memory.
+backend, which finds the fitted pipeline and the source's answers in its memory. Where the source
+began threads, as polars does, such a child would wait for them for ever: each backend then draws
+the seed anew.
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ EVENTS = {
     "asks": ("side", "rows", "method"),
     "breaks": ("side", "detail"),
     "ends": ("counts",),
+    "stands_alone": ("has_threads",),
 }
 """What each event tells."""
 
@@ -133,9 +136,12 @@ def hunt(
         hunts.source_seconds += _children_seconds() - begin
         for hunted in hunts.backends:
             found = _settle(hunted, seed, told, death)
-            if hunted.backend in told.backends:
-                own = told.backends[hunted.backend]
-                hunts.source_seconds -= own.seconds
+            own = told.backends.get(hunted.backend)
+            if told.has_threads:
+                alone = partial(_hunt_alone, seed, hunted.backend, convert, drawing)
+                own = _ask_child(limits, alone)
+            if own is not None:
+                hunts.source_seconds -= 0.0 if told.has_threads else own.seconds
                 hunted.seconds += own.seconds
                 found += _settle(hunted, seed, own.told, own.death)
             hunted.seeds += 1
@@ -174,11 +180,27 @@ def _hunt_seed(
         return
     # The children have their own limits, and their time is not this process's own.
     signal.alarm(0)
+    if len(os.listdir("/proc/self/task")) > 1:
+        log.stands_alone()
+        return
     for backend in backends:
-        begin = _children_seconds()
         others = None if backend == backends[0] else convert
-        told, death = _in_child(limits, partial(_hunt_on, drawn, backend, others))
-        log.hunted(backend, _children_seconds() - begin, asdict(told), death)
+        own = _ask_child(limits, partial(_hunt_on, drawn, backend, others))
+        log.hunted(backend, own.seconds, asdict(own.told), own.death)
+
+
+def _ask_child(limits: Limits, work: Callable[[Log], None]) -> _OfBackend:
+    """Hunt on a backend in a child."""
+    begin = _children_seconds()
+    told, death = _in_child(limits, work)
+    return _OfBackend(_children_seconds() - begin, told, death)
+
+
+def _hunt_alone(seed: int, backend: str, convert: Convert, drawing: str, log: Log) -> None:
+    """Draw a seed for one backend, and hunt on it in the same process."""
+    drawn = draw(seed, backend, log, convert, drawing)
+    if drawn is not None:
+        _hunt_on(drawn, backend, None, log)
 
 
 def _hunt_on(drawn: Drawn, backend: str, convert: Convert | None, log: Log) -> None:
@@ -283,6 +305,7 @@ class _Told:
     findings: list[Finding] = field(default_factory=list)
     counts: Mapping[str, int] = field(default_factory=dict)
     backends: dict[str, _OfBackend] = field(default_factory=dict)
+    has_threads: bool = False
 
 
 @dataclass(frozen=True)
