@@ -23,7 +23,14 @@ from hbconv.tensor.program import Instruction, Runs, find_few_runs, find_repeats
 from hbconv.trees.splits import Splits, prepare_splits
 from hbconv.trees.strategy import lower_trees
 
-__all__ = ["LoopModule", "TensorModule", "check_inputs", "make_example", "own_dtypes"]
+__all__ = [
+    "LoopModule",
+    "TensorModule",
+    "check_inputs",
+    "make_example",
+    "own_dtypes",
+    "require_equal_rows",
+]
 
 
 class LoopModule(torch.nn.Module):
@@ -141,6 +148,13 @@ def check_inputs(tensors: Sequence[Tensor], inputs: tuple[Input, ...]) -> None:
     """Raise InputError where a tensor is of another dtype or width than a program reads."""
     for tensor, declared in zip(tensors, inputs, strict=True):
         _check(tensor, declared)
+
+
+def require_equal_rows(tensors: Sequence[Tensor]) -> None:
+    """Raise InputError where tensors have other numbers of rows: a kernel reads bare addresses."""
+    rows = [tensor.shape[0] for tensor in tensors]
+    if any(count != rows[0] for count in rows):
+        raise InputError(f"The inputs have {' and '.join(map(str, rows))} rows; give equally many.")
 
 
 def _check(tensor: Tensor, declared: Input) -> None:

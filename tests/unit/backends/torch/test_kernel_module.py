@@ -116,6 +116,15 @@ def test_rows_of_another_type_are_refused(wrong):
         module("linear")(wrong)
 
 
+def test_inputs_of_other_numbers_of_rows_are_refused():
+    """The kernel reads bare addresses, beyond the end of the shorter one."""
+    kernels = hbconv.convert(source("texts"), backend="torch").module
+    first, second = kernels.example()
+    for inputs in ((first, second[:1]), (first[:1], second)):
+        with pytest.raises(InputError, match="rows; give equally many"):
+            kernels(*inputs)
+
+
 def test_many_models_compile_without_graph_breaks():
     torch.compiler.reset()
     for seed in range(10):
