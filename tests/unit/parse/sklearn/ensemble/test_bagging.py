@@ -5,6 +5,7 @@ from scoring import assert_identical, score
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import (
     AdaBoostClassifier,
+    AdaBoostRegressor,
     BaggingClassifier,
     BaggingRegressor,
     HistGradientBoostingClassifier,
@@ -228,11 +229,27 @@ class OwnLabels(DecisionTreeClassifier):
         return np.stack([np.where(X[:, 0] > 0, 0.25, 0.75), np.where(X[:, 0] > 0, 0.75, 0.25)], 1)
 
 
+class OwnNumbers(DecisionTreeRegressor):
+    """A tree whose answers are no longer its ``tree_``'s."""
+
+    def predict(self, X, check_input=True):
+        return X[:, 0] * 2
+
+
 OWN = OwnLabels(max_depth=2)
 TWO = (X[:, 0] + X[:, 1] / 2 > 0).astype(int)
 
 
-@pytest.mark.parametrize("ensemble", [BaggingClassifier(OWN, 3), OneVsRestClassifier(OWN)])
+@pytest.mark.parametrize(
+    "ensemble",
+    [
+        BaggingClassifier(OWN, 3),
+        OneVsRestClassifier(OWN),
+        BaggingRegressor(OwnNumbers(), 3),
+        AdaBoostRegressor(OwnNumbers(), n_estimators=3),
+    ],
+    ids=lambda ensemble: type(ensemble).__name__,
+)
 def test_members_of_an_own_class_are_no_plain_trees(ensemble):
     """Ensembles read trees of scikit-learn by their attributes, together."""
     source = ensemble.fit(X, TWO)
