@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from fresh import run_fresh
 from fuzz.runner import damaged
 
 from attack_files.__main__ import SUBJECTS, kind_of
@@ -16,7 +14,6 @@ from attack_files.text_keys import TEXT_KEYS, ubjson
 from attack_files.values import hostile
 from hbconv.parse.xgboost.model_file import decode_ubjson
 
-TESTS = Path(__file__).parents[1]
 COUNT = 12
 """Files of a format (for long: ``python -m attack_files --count 30000``)."""
 
@@ -45,28 +42,16 @@ raise SystemExit(bool(report.findings))
 """
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run Python in a process without threads, which may fork."""
-    paths = os.pathsep.join([str(TESTS), *(p for p in sys.path if p)])
-    return subprocess.run(
-        [sys.executable, "-W", "ignore", *arguments],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"},
-        check=False,
-    )
-
-
 @pytest.mark.share("light")
 @pytest.mark.parametrize("name", [subject.name for subject in TEXT_KEYS])
 def test_texts_with_a_hostile_value_end_by_name(name):
-    ran = run("-m", "attack_files", "--count", str(COUNT), "--subject", name)
+    ran = run_fresh("-m", "attack_files", "--count", str(COUNT), "--subject", name)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "0 crashed, 0 unnamed, 0 hung, 0 above memory, 0 wrong" in ran.stdout
 
 
 def test_files_with_a_hostile_field_end_by_name():
-    ran = run("-c", FEW.replace("COUNT", "40"))
+    ran = run_fresh("-c", FEW.replace("COUNT", "40"))
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "40 files:" in ran.stdout
 

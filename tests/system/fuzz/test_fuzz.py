@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from fresh import run_fresh
 from fuzz.subjects import SUBJECTS
 
-TESTS = Path(__file__).parents[1]
 COUNT = 8
 """Files of a format (for long: ``make fuzz``)."""
 
@@ -19,22 +16,10 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run Python in a process without threads, which may fork."""
-    paths = os.pathsep.join([str(TESTS), *(p for p in sys.path if p)])
-    return subprocess.run(
-        [sys.executable, *arguments],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": paths},
-        check=False,
-    )
-
-
 @pytest.mark.share("light")
 @pytest.mark.parametrize("name", SUBJECTS)
 def test_damaged_files_end_by_name(name):
-    ran = run("-m", "fuzz", "--count", str(COUNT), "--format", name)
+    ran = run_fresh("-m", "fuzz", "--count", str(COUNT), "--format", name)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert f"{name}: {COUNT} files:" in ran.stdout
 
@@ -68,7 +53,7 @@ print(fuzz(subject, range(60), seconds=1))
 
 def test_the_runner_sees_deaths_hangs_and_errors_without_a_name():
     """Each of seven files is drawn by some of 60 cases; those after a death are tried too."""
-    out = run("-c", POISONED).stdout
+    out = run_fresh("-c", POISONED).stdout
     for what in (
         "60 files:",
         "SIGSEGV",
@@ -100,6 +85,6 @@ with tempfile.TemporaryDirectory() as folder:
 
 
 def test_a_file_that_catboost_crashes_over_is_refused():
-    ran = run("-c", CRASHES)
+    ran = run_fresh("-c", CRASHES)
     assert ran.returncode == 1, ran
     assert "ConversionError: m.cbm is damaged" in ran.stderr

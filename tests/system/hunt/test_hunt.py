@@ -5,8 +5,6 @@ sees what it is to see.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from collections import Counter
 from io import StringIO
@@ -20,6 +18,7 @@ import pandas as pd
 import pytest
 import xgboost
 from fitted import available_backends
+from fresh import run_fresh
 from hunt.array_rows import array_rows
 from hunt.departures import DEPARTURES, is_known
 from hunt.dice import Dice
@@ -41,8 +40,6 @@ from sklearn.tree import DecisionTreeClassifier
 import hbconv
 from hbconv.errors import InputError
 
-TESTS = Path(__file__).parents[1]
-
 SEEDS = {
     "reference": (104, 8),
     "torch": (0, 5),
@@ -61,18 +58,6 @@ children = pytest.mark.skipif(
 )
 
 
-def run(*arguments):
-    """Run Python in a process without threads, which may fork."""
-    paths = os.pathsep.join([str(TESTS), *(p for p in sys.path if p)])
-    return subprocess.run(
-        [sys.executable, *arguments],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"},
-        check=False,
-    )
-
-
 CHAINS = {"reference": 6, "torch": 2, "onnx": 2, "tvm": 1}
 """Chains of ColumnTransformers that each backend is asked with."""
 
@@ -83,7 +68,7 @@ def test_chains_answer_as_their_sources(backend_name, request):
     first = APART * request.config.getoption("--seed", 0)
     count = CHAINS[backend_name]
     seeds = ("--first", str(first), "--count", str(count), "--limit", "10")
-    ran = run("-m", "hunt", "--backend", backend_name, "--draw", "chains", *seeds)
+    ran = run_fresh("-m", "hunt", "--backend", backend_name, "--draw", "chains", *seeds)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert f"{backend_name}: {count} seeds" in ran.stdout
 
@@ -98,7 +83,7 @@ def test_random_pipelines_answer_as_their_sources(first, backend_name, request, 
     count = SEEDS.get(backend_name, (0, 1))[1]
     report = tmp_path / "findings.jsonl"
     seeds = ("--first", str(first), "--count", str(count), "--limit", "10")
-    ran = run("-m", "hunt", "--backend", backend_name, *seeds, "--report", str(report))
+    ran = run_fresh("-m", "hunt", "--backend", backend_name, *seeds, "--report", str(report))
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert f"{backend_name}: {count} seeds" in ran.stdout
     assert " right" in ran.stdout
@@ -369,7 +354,7 @@ def test_the_runner_sees_deaths_hangs_and_errors_without_a_name():
     """A death on one backend leaves the others their answers. The last is a whole run of the
     command, which fails.
     """
-    ran = run("-c", FAULTS)
+    ran = run_fresh("-c", FAULTS)
     *lines, sources, summary, wrong = ran.stdout.splitlines()
     told = [line.split(" | ") for line in lines]
     assert {fault: (found, fails) for fault, found, fails, _ in told} == {
