@@ -179,6 +179,23 @@ def test_servers_that_do_not_start_say_why(arguments, why, tmp_path, monkeypatch
     assert why in json.loads(capsys.readouterr().out)["error"]
 
 
+@pytest.mark.parametrize(
+    ("flag", "value", "why"),
+    [
+        ("--port", "80801", "they go from 0 to 65,535"),
+        ("--grpc-port", "-1", "they go from 0 to 65,535"),
+        ("--timeout", "0", "no positive number"),
+        ("--timeout", "nan", "no positive number"),
+        ("--batch-delay-ms", "-1", "no number of milliseconds"),
+        ("--max-rows", "0", "no whole number from 1"),
+    ],
+)
+def test_numbers_that_mean_nothing_are_wrong_use(flag, value, why, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["serve", "m.hbc", flag, value])
+    assert why in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("flag", ["--port", "--grpc-port"])
 def test_a_port_in_use_is_wrong_use(flag, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
