@@ -15,6 +15,7 @@ __all__ = [
     "guess",
     "printable",
     "unknown",
+    "unknown_device",
 ]
 
 METHODS = (
@@ -53,6 +54,19 @@ def unknown(kind: str, name: object, known: Iterable[str]) -> OptionError:
     return OptionError(
         f"Unknown {kind} {shown(name)}.{guess(name, names)} Known: {', '.join(names)}."
     )
+
+
+def unknown_device(device: object) -> OptionError:
+    """Return the error for a device that does not exist; torch calls a GPU cuda.
+
+    Examples
+    --------
+    >>> str(unknown_device("gpu:0"))
+    "Unknown device 'gpu:0'. Did you mean 'cuda:0' or 'cuda'? Known: cpu, cuda, cuda:0."
+    """
+    known = ("cpu", "cuda", "cuda:0")
+    near = guess(str(device).lower().replace("gpu", "cuda"), known)
+    return OptionError(f"Unknown device {shown(device)}.{near} Known: {', '.join(known)}.")
 
 
 def guess(name: object, known: Iterable[str]) -> str:

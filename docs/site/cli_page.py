@@ -23,8 +23,8 @@ Errors and progress go to standard error.
 | exit code | meaning |
 | --- | --- |
 | 0 | done |
-| 1 | failed: the message says why |
-| 2 | wrong usage |
+| 1 | failed, for instance at a damaged model or a row that the model refuses |
+| 2 | asked wrongly: an option, a file that is not there, a port in use |
 | 130 | interrupted |
 | 141 | nobody reads the results |
 | 143 | terminated |

@@ -2,8 +2,9 @@
 
 Results go to standard output (as JSON with ``--json``), errors and progress to standard error.
 Exit codes: 0 done; 1 the command failed (bad model, bad input, answers that differ);
-2 wrong usage; 129 the terminal was closed; 130 interrupted (ctrl-C); 141 nobody reads the results;
-143 terminated.
+2 it was asked wrongly (an option, a file that is not there, a port in use), as each
+``OptionError`` says; 129 the terminal was closed; 130 interrupted (ctrl-C);
+141 nobody reads the results; 143 terminated.
 Shells complete names and options where argcomplete is installed and registered.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import math
 import os
 import signal
 import sys
@@ -19,9 +21,10 @@ import textwrap
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
-from hbconv.errors import HbconvError
+from hbconv.errors import HbconvError, OptionError
 from hbconv.names import printable
 
 __all__ = ["main"]
@@ -75,6 +78,8 @@ def _run(argv: Sequence[str]) -> int:
     try:
         code: int = options.run(options)
         sys.stdout.flush()
+    except OptionError as error:
+        return fail(str(error), as_json=options.json, code=2)
     except HbconvError as error:
         return fail(str(error), as_json=options.json)
     except BrokenPipeError:
@@ -194,6 +199,29 @@ def answer(
     print(told, file=file)
 
 
+def require_file(path: str | os.PathLike[str]) -> None:
+    """Refuse an argument that leads to no file and no folder.
+
+    Raises
+    ------
+    OptionError
+    """
+    # Path.exists raises for a name that no system takes.
+    if not os.path.exists(path):
+        raise OptionError(f"No file {str(path)[:200]}.")
+
+
+def require_parent(path: Path, flag: str) -> None:
+    """Refuse an output whose folder is not there, before it is computed.
+
+    Raises
+    ------
+    OptionError
+    """
+    if not path.parent.is_dir():
+        raise OptionError(f"{flag} {path}: there is no folder {path.parent}. Make it first.")
+
+
 def pair(text: str) -> tuple[str, str]:
     """Read NAME=VALUE for argparse.
 
@@ -211,6 +239,18 @@ def port(text: str) -> int:
     number = int(text) if text.isdecimal() else -1
     if not 0 <= number < 1 << 16:
         raise argparse.ArgumentTypeError(f"{text!r} is no port: they go from 0 to 65,535")
+    return number
+
+
+def seconds(text: str) -> float:
+    """Read a positive number for argparse.
+
+    >>> seconds("0.5")
+    0.5
+    """
+    number = float(text)
+    if not (number > 0 and math.isfinite(number)):
+        raise argparse.ArgumentTypeError(f"{text!r} is no positive number of seconds")
     return number
 
 

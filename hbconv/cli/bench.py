@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from hbconv.backends import find_backend
-from hbconv.cli import answer, positive
+from hbconv.cli import answer, positive, require_file
 from hbconv.cli.sources import (
     convert_options,
     is_saved,
@@ -113,10 +113,8 @@ def _require_options(options: argparse.Namespace, backends: Sequence[str | None]
     for name in backends:
         if name not in (None, "auto"):
             find_backend(name).require_packages()
-    if options.data is not None and not Path(options.data).exists():
-        raise OptionError(f"No file {options.data}.")
-    if not Path(options.model).exists():
-        raise OptionError(f"No file {options.model}.")
+    for path in filter(None, (options.data, options.model)):
+        require_file(path)
 
 
 def _method(model: Model, named: Sequence[str]) -> str:

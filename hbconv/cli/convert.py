@@ -14,7 +14,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from hbconv.cli import answer
+from hbconv.cli import answer, require_parent, seconds
 from hbconv.cli.score_folder import check_folder
 from hbconv.cli.sources import load_model, methods_argument, model_arguments, split_names
 from hbconv.cli.waiting import waiting
@@ -84,7 +84,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
         "--tune",
         nargs="?",
         const=True,
-        type=float,
+        type=seconds,
         metavar="SECONDS",
         help="time the ways to compile that are nearest in prediction, for about a second",
     )
@@ -146,8 +146,8 @@ def _export_options(options: argparse.Namespace) -> dict[str, Any]:
             find_writer(path)
     elif path.exists() and not path.is_dir():
         raise OptionError(f"-o {path} is a file. Name a folder: --format triton adds to it.")
-    elif not path.parent.is_dir():
-        raise OptionError(f"-o {path}: there is no folder {path.parent}. Make it first.")
+    else:
+        require_parent(path, "-o")
     names = ("format", "name", "file", "target", "native", "compiled", "table")
     values = {name: getattr(options, name) for name in names}
     values |= {"dialect": options.sql, "keys": split_names([options.keys or ""]) or None}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from hbconv.cli import answer
+from hbconv.cli import answer, require_parent
 from hbconv.cli.sources import load_model, model_arguments
 from hbconv.cli.waiting import waiting
 from hbconv.containers.show import dot
@@ -59,6 +59,9 @@ def run(options: argparse.Namespace) -> int:
     """Explain, and draw where asked."""
     if options.stage and (options.kernel or options.verbose):
         raise OptionError("--stage shows one stage alone. Leave --kernel and --verbose out.")
+    for flag in ("dot", "svg", "html"):
+        if output := getattr(options, flag):
+            require_parent(Path(output), f"--{flag}")
     with waiting(f"Converting {options.model}"):
         model = load_model(options)
     if options.stage:

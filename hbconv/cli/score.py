@@ -20,7 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hbconv.cli import Terminated, answer, code_of, fail, pair, positive
+from hbconv.cli import Terminated, answer, code_of, fail, pair, positive, require_file
 from hbconv.cli.score_folder import (
     check_outputs,
     describe_run,
@@ -395,8 +395,7 @@ def require_options(options: argparse.Namespace, *, into_folder: bool) -> None:
         if len(set(names)) < len(names):
             raise OptionError(f"{what}: {max(names, key=names.count)} is named twice.")
     for model in (options.model, *(path for _, path in options.models)):
-        if not Path(model).is_file():
-            raise OptionError(f"No file {model}.")
+        require_file(model)
 
 
 def _require_one_file(options: argparse.Namespace) -> None:

@@ -6,6 +6,7 @@ Refuse outputs that would take the place of what must stay, before any work is d
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import shutil
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 
+from hbconv.cli import require_parent
 from hbconv.cli.sources import convert_options
 from hbconv.errors import OptionError
 from hbconv.score.formats import reading
@@ -67,9 +69,9 @@ def describe_run(
     if options.rename:
         chosen["rename"] = dict(options.rename)
     if options.models:
-        chosen["models"] = {name: file_hash(Path(path)) for name, path in options.models}
+        chosen["models"] = {name: model_hash(Path(path)) for name, path in options.models}
     return {
-        "model": file_hash(Path(options.model)),
+        "model": model_hash(Path(options.model)),
         "options": {name: str(value) for name, value in chosen.items()},
         "methods": list(job.methods),
         "columns": {field.name: str(field.type) for field in job.schema},
@@ -77,6 +79,15 @@ def describe_run(
         "inputs": {s.name: s.digest() if options.checksum else s.info() for s in shards},
         "outputs": list(require_names(folder, shards, kind)),
     }
+
+
+def model_hash(path: Path) -> str:
+    """Return the SHA-256 of a model's file, or of the names and files of its folder."""
+    if not path.is_dir():
+        return file_hash(path)
+    files = sorted(file for file in path.rglob("*") if file.is_file())
+    listing = "".join(f"{file_hash(file)} {file.relative_to(path)}\n" for file in files)
+    return hashlib.sha256(os.fsencode(listing)).hexdigest()
 
 
 def join_rejects(
@@ -178,8 +189,7 @@ def check_folder(path: Path, flag: str = "-o") -> None:
     ------
     OptionError
     """
-    if not path.parent.is_dir():
-        raise OptionError(f"{flag} {path}: there is no folder {path.parent}. Make it first.")
+    require_parent(path, flag)
     if path.exists() and not path.is_file():
         raise OptionError(f"{flag} {path} is no ordinary file. Name a file that is written whole.")
 

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import math
 import os
+import ssl
 from pathlib import Path
 
-from hbconv.cli import port, positive
+from hbconv.cli import port, positive, require_file, seconds
 from hbconv.errors import MissingPackageError, OptionError
 
 EXAMPLES = """
@@ -30,7 +32,9 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--port", type=port, default=8000, help="port (default 8000; 0: a free one)"
     )
-    command.add_argument("--grpc-port", type=port, help="port of gRPC too (0: a free one)")
+    command.add_argument(
+        "--grpc-port", type=port, help="port of gRPC (default: none; 0: a free one)"
+    )
     command.add_argument("--backend", help="compile the models for this backend")
     command.add_argument(
         "--trusted",
@@ -40,7 +44,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--methods",
         metavar="NAMES",
-        help="answer these alone, with commas between, and compile all of them at the start",
+        help="answer only these, separated by commas, and compile all of them at the start",
     )
     command.add_argument(
         "--workers", type=positive, default=1, help="processes that share the models (default 1)"
@@ -64,20 +68,22 @@ def _limits(command: argparse.ArgumentParser) -> None:
     ):
         limits.add_argument(name, type=positive, default=default, help=f"{meaning} ({default})")
     limits.add_argument(
-        "--batch-delay-ms", type=float, default=0.0, help="wait for more rows so long (0)"
+        "--batch-delay-ms", type=_delay, default=0.0, help="milliseconds to wait for more rows (0)"
     )
-    limits.add_argument("--timeout", type=float, default=30.0, help="seconds for a request (30)")
+    limits.add_argument("--timeout", type=seconds, default=30.0, help="seconds for a request (30)")
 
 
 def _access(command: argparse.ArgumentParser) -> None:
     access = command.add_argument_group("access")
-    access.add_argument("--token-file", type=Path, help="file of the token that requests must bear")
+    access.add_argument(
+        "--token-file", type=Path, help="file with the token that requests must carry"
+    )
     access.add_argument(
         "--allowed-host",
         action="append",
         default=[],
         metavar="NAME",
-        help="name that clients may ask by, too (may be given several times)",
+        help="host name that requests may use, too (may be given several times)",
     )
     access.add_argument("--certificate", help="PEM file of TLS")
     access.add_argument("--key", help="PEM file of the certificate's key")
@@ -87,13 +93,16 @@ def _log(command: argparse.ArgumentParser) -> None:
     log = command.add_argument_group("log")
     levels, formats = ("debug", "info", "warning", "error"), ("text", "json")
     log.add_argument(
-        "--log-level", choices=levels, default="info", help="least level of lines (default info)"
+        "--log-level",
+        choices=levels,
+        default="info",
+        help="lowest level that is logged (default info)",
     )
     log.add_argument(
         "--log-format", choices=formats, default="text", help="form of a line (default text)"
     )
     log.add_argument(
-        "--no-access-log", action="store_true", help="log no line for each request that is answered"
+        "--no-access-log", action="store_true", help="log no line for each answered request"
     )
 
 
@@ -112,6 +121,10 @@ def run(options: argparse.Namespace) -> int:
         ) from error
     if (options.certificate is None) != (options.key is None):
         raise OptionError("TLS needs both --certificate and --key.")
+    for path in filter(None, (options.token_file, options.certificate, options.key)):
+        require_file(path)
+    if options.certificate is not None:
+        _require_pair(options.certificate, options.key)
     settings = Settings(
         host=options.host,
         port=options.port,
@@ -137,6 +150,24 @@ def run(options: argparse.Namespace) -> int:
         access_log=not options.no_access_log,
     )
     return serve([Path(model) for model in options.models], settings, options.name)
+
+
+def _delay(text: str) -> float:
+    """Read milliseconds for argparse; 0 waits for nothing."""
+    number = float(text)
+    if not 0 <= number < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of milliseconds")
+    return number
+
+
+def _require_pair(certificate: str, key: str) -> None:
+    """Refuse files that are no certificate and its key, before any worker reads them."""
+    try:
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(certificate, key)
+    except OSError as error:
+        raise OptionError(
+            f"{certificate} and {key} are no certificate in PEM with its key: {error}."
+        ) from error
 
 
 def _token(path: Path | None) -> str | None:

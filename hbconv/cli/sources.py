@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hbconv.cli import positive
+from hbconv.cli import positive, require_file
 from hbconv.errors import MissingPackageError, OptionError
-from hbconv.model_formats import KNOWN, ModelFormat
+from hbconv.model_formats import KNOWN, ModelFormat, format_of
 
 if TYPE_CHECKING:
     from hbconv.model import Model
@@ -39,11 +39,12 @@ def load_source(path: Path, *, allow_pickle: bool = False) -> Any:
     ConversionError
         Unknown format, or a damaged file.
     OptionError
-        A pickle, without ``--allow-pickle``.
+        There is no such file, or it is a pickle without ``--allow-pickle``.
     """
-    from hbconv.sources.model_files import find_kind, open_model
+    from hbconv.sources.model_files import open_model
 
-    if find_kind(path) is not ModelFormat.PICKLE:
+    require_file(path)
+    if format_of(path) is not ModelFormat.PICKLE:
         return open_model(path)
     if not allow_pickle:
         raise OptionError(
@@ -61,12 +62,11 @@ def is_saved(path: Path) -> bool:
 
     Raises
     ------
-    ConversionError
+    OptionError
         There is no such file.
     """
-    from hbconv.sources.model_files import find_kind
-
-    return find_kind(path) is ModelFormat.SAVED
+    require_file(path)
+    return format_of(path) is ModelFormat.SAVED
 
 
 def load_model(options: argparse.Namespace) -> Model:

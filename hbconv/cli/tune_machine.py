@@ -8,14 +8,13 @@ Predictions use them from then on, until a version changes. A new run replaces w
 from __future__ import annotations
 
 import argparse
-import math
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
 from hbconv.backends import find_backend
 from hbconv.cache import Cache
-from hbconv.cli import answer
+from hbconv.cli import answer, seconds
 from hbconv.cost_model import (
     Factors,
     PriceRecord,
@@ -47,7 +46,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
         "--backends", type=_names, help="backends, separated by commas (default: those installed)"
     )
     command.add_argument(
-        "--seconds", type=_seconds, default=SECONDS, help=f"time in all (default: {SECONDS:g})"
+        "--seconds", type=seconds, default=SECONDS, help=f"time in all (default: {SECONDS:g})"
     )
     instead = command.add_mutually_exclusive_group()
     instead.add_argument("--show", action="store_true", help="print what is kept; measure nothing")
@@ -165,11 +164,3 @@ def _names(text: str) -> list[str]:
         if name not in BACKENDS:
             raise argparse.ArgumentTypeError(str(unknown("backend", name, BACKENDS)))
     return names
-
-
-def _seconds(text: str) -> float:
-    """Read a positive number for argparse."""
-    seconds = float(text)
-    if not (seconds > 0 and math.isfinite(seconds)):
-        raise argparse.ArgumentTypeError(f"{text!r} is no positive number of seconds")
-    return seconds

@@ -14,7 +14,7 @@ from typing import Any, get_args
 
 from hbconv.backends import Backend, find_backend, find_installed
 from hbconv.errors import BackendError, MissingPackageError, OptionError
-from hbconv.names import guess, unknown
+from hbconv.names import guess, unknown, unknown_device
 from hbconv.target import Precision, Target
 
 __all__ = [
@@ -142,7 +142,7 @@ def _require_positive(option: str, value: object) -> None:
 def _check_device(device: str, backend: Backend) -> None:
     kind, _, number = str(device).partition(":")
     if kind not in ("cpu", "cuda") or (number and not number.isdigit()):
-        raise unknown("device", device, ("cpu", "cuda", "cuda:0"))
+        raise unknown_device(device)
     if kind not in backend.devices:
         raise OptionError(
             f"Backend {backend.name!r} runs on {', '.join(backend.devices)}, not on {device!r}. "

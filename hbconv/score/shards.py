@@ -119,8 +119,10 @@ def find_shards(places: Sequence[str], kind: str | None = None, **form: Any) -> 
 
     Raises
     ------
+    OptionError
+        There is no such file or folder.
     InputError
-        No such file, an empty folder, a file of an unknown or damaged format.
+        An empty folder, a file of an unknown or damaged format.
     MissingPackageError
         pyarrow or what the URL needs is not installed.
     """
@@ -228,7 +230,7 @@ def _files(place: str, system: Any, path: str) -> tuple[str, list[str]]:
             path = posixpath.dirname(path[: wild.start()]) or "."
             info = system.get_file_info(path)
         if info.type == fs.FileType.NotFound:
-            raise InputError(f"No file {place}.")
+            raise OptionError(f"No file {place}.")
         listed = list_files(system, path)
     # A file whose name pyarrow cannot be given must not be left out in silence.
     for file in listed:

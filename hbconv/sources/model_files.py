@@ -25,7 +25,7 @@ from hbconv.parse.ydf.models import open_ydf
 from hbconv.sources.library_files import load_skops, open_cbm
 from hbconv.system.temporary import temporary_folder
 
-__all__ = ["find_kind", "open_model", "require_file"]
+__all__ = ["open_model"]
 
 
 @dataclass(frozen=True)
@@ -103,31 +103,16 @@ def open_model(
         return READERS[kind](content)
 
 
-def require_file(path: Path) -> None:
+def _require_file(path: Path) -> None:
     """Refuse a path that leads to no file and no folder.
 
     Raises
     ------
     ConversionError
     """
-    try:
-        exists = path.exists()
-    except OSError:  # no system takes a name so long
-        exists = False
-    if not exists:
+    # Path.exists raises for a name that no system takes.
+    if not os.path.exists(path):
         raise ConversionError(f"No file {str(path)[:200]}.")
-
-
-def find_kind(path: Path) -> ModelFormat | None:
-    """Tell what a file or a folder holds; None for what is no model.
-
-    Raises
-    ------
-    ConversionError
-        There is no such file.
-    """
-    require_file(path)
-    return format_of(path)
 
 
 def _content_of(source: str | bytes | bytearray | memoryview | os.PathLike[str]) -> _Content:
@@ -140,7 +125,7 @@ def _content_of(source: str | bytes | bytearray | memoryview | os.PathLike[str])
         if "\n" in source or (source[:1] in ("{", "[") and content.format):
             return content
     path = Path(source)
-    require_file(path)
+    _require_file(path)
     return _Content(path.name, path)
 
 

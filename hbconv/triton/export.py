@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from hbconv.backends import find_backend
 from hbconv.backends.interface import Interface, lower_with_checks
 from hbconv.errors import OptionError, StoreError
-from hbconv.names import unknown
+from hbconv.names import unknown, unknown_device
 from hbconv.triton.rows import ModelConfig, RowReader, TritonModel, TritonTensor
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def export_repository(
         raise unknown("file", file, [*_FORMS])
     place = device or model.target.device
     if not re.fullmatch(r"cpu|cuda(:\d+)?", place):
-        raise unknown("device", place, ("cpu", "cuda", "cuda:0"))
+        raise unknown_device(place)
     config, files = _FORMS[file](model, place)
     return add_version(path, name, config.to_text(name), files)
 

@@ -4,6 +4,7 @@
 - ``python`` blocks run in order; a ``text prints`` block behind one holds what it prints.
 - ``python NAME`` is an excerpt of the file at that path from the page.
 - ``python needs NAME`` runs where that package is installed, and Java where Spark needs it.
+- ``python asks NAME`` asks a server, by that package: tests of the server run it.
 - ``python sketch`` is not run.
 """
 
@@ -80,7 +81,7 @@ def test_scripts(page, monkeypatch):
             with redirect_stdout(io.StringIO()) as out, heard(block.note):
                 exec(compile("\n" * (block.line - 1) + block.text, page, "exec"), names)
             printed = out.getvalue()
-        elif block.note.startswith("needs "):
+        elif block.note.startswith(("needs ", "asks ")):
             printed = None
         if (block.language, block.note) == ("text", "prints") and printed is not None:
             same = doctest.OutputChecker().check_output(block.text, printed, FLAGS)

@@ -96,5 +96,5 @@ def test_rejects_go_into_a_bucket(capsys, server, bucket):
 )
 def test_what_cannot_be_is_refused_first(capsys, server, bucket, given, output, message):
     code, result = score(capsys, f"s3://{given}{server}", "-o", f"s3://{output}{server}", "--force")
-    assert code == 1
+    assert code == 2
     assert message in result["error"]

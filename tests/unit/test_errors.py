@@ -56,6 +56,7 @@ def test_things_that_are_no_models(thing):
     [
         ({"backend": "torhc"}, r"Unknown backend 'torhc'. Did you mean 'torch'"),
         ({"device": "cdua"}, r"Unknown device 'cdua'. Did you mean 'cuda'"),
+        ({"device": "gpu"}, r"Unknown device 'gpu'. Did you mean 'cuda'"),
         ({"device": "cpu:x"}, r"Unknown device 'cpu:x'"),
         (
             {"device": "cuda"},

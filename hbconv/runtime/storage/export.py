@@ -15,7 +15,7 @@ from hbconv.containers import Graph, reads_tied_points
 from hbconv.cost_model.tuning_record import Tuning
 from hbconv.errors import BackendError, OptionError, log_export
 from hbconv.lower import find_choosing
-from hbconv.names import unknown
+from hbconv.names import unknown, unknown_device
 from hbconv.runtime.inputs.table import Reads
 from hbconv.runtime.options import take_flag, take_options
 from hbconv.runtime.program_choice import name_dtypes
@@ -81,7 +81,7 @@ def export_bytes(
     model_device = model.target.device if suffix in (".pt", ".pt2") else "cpu"
     device = str(device or model_device)
     if device.partition(":")[0] not in ("cpu", "cuda"):
-        raise unknown("device", device, ("cpu", "cuda"))
+        raise unknown_device(device)
     target = programs.target.replace(device=device)
     return writer.write(Programs(model.parsed, target, tuning=model.tuning), model.dtypes)
 

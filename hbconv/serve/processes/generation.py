@@ -24,7 +24,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from hbconv.errors import HbconvError
+from hbconv.errors import HbconvError, OptionError
 from hbconv.model import Model
 from hbconv.serve.log import begin_log
 from hbconv.serve.model_files import Assignment, ModelFile
@@ -269,7 +269,8 @@ def main(listening: int, status: int) -> int:
         try:
             models.append((file, load_file(file, assignment)))
         except (HbconvError, OSError) as error:
-            os.write(status, json.dumps({"error": f"{file.path}: {error}"}).encode() + b"\n")
+            report = {"error": f"{file.path}: {error}", "asked": isinstance(error, OptionError)}
+            os.write(status, json.dumps(report).encode() + b"\n")
             return 1
     with socket.socket(fileno=listening) as shared:
         Generation(assignment, models, shared).run(status)

@@ -59,6 +59,8 @@ class GenerationProcess:
 
         Raises
         ------
+        OptionError
+            A model has not what the settings ask for.
         StoreError
             A model cannot be loaded, or takes too long, or the process ended.
         """
@@ -82,21 +84,23 @@ class GenerationProcess:
             error = await asyncio.wait_for(generation._read_report(), START_SECONDS)
         except TimeoutError:
             generation.kill()
-            error = f"The models were not ready within {START_SECONDS:.0f} seconds."
+            error = StoreError(f"The models were not ready within {START_SECONDS:.0f} seconds.")
         except asyncio.CancelledError:
             generation.kill()
             raise
         if error is not None:
             await generation.leave()
-            raise StoreError(error)
+            raise error
         return generation
 
-    async def _read_report(self) -> str | None:
+    async def _read_report(self) -> HbconvError | None:
         """Read what the process says next: an error, or None where all is well."""
         # An end without a line is the end of the process: its side of the pipe is closed.
         line = await asyncio.to_thread(self.status.readline)
-        report: dict[str, str] = json.loads(line) if line else {"error": "The process ended."}
-        return report.get("error")
+        report: dict[str, Any] = json.loads(line) if line else {"error": "The process ended."}
+        if "error" not in report:
+            return None
+        return (OptionError if report.get("asked") else StoreError)(report["error"])
 
     async def close(self) -> None:
         """Let it take no more requests, and wait until it does not."""
@@ -354,7 +358,8 @@ def _listen(settings: Settings) -> socket.socket:
 
 
 def _unavailable(host: str, port: int, error: OSError) -> OptionError:
+    # asyncio and socket add "(while attempting to bind on address ...)", which is said here.
+    reason = (error.strerror or str(error)).partition(" (")[0]
     return OptionError(
-        f"Cannot listen on {host}:{port}: {error.strerror or error}. "
-        "Choose another --port or --host."
+        f"Cannot listen on {host}:{port}: {reason}. Choose another --port or --host."
     )

@@ -117,5 +117,5 @@ def test_the_command_prints_one_estimator(capsys):
 
 
 def test_the_command_names_near_ones(capsys):
-    assert main(["support", "KMean"]) == 1
+    assert main(["support", "KMean"]) == 2
     assert "Near it: KMeans" in capsys.readouterr().err

@@ -127,7 +127,7 @@ def test_convert_writes_a_triton_repository(capsys, files):
     assert "give the model another name" in json.loads(capsys.readouterr().out)["error"]
     for wrong in ("model.joblib", "no/folder"):
         command[4] = str(files / wrong)
-        assert main([*command, "--format", "triton"]) == 1
+        assert main([*command, "--format", "triton"]) == 2
 
 
 @pytest.mark.parametrize("tune", [["--tune"], ["--tune", "0.01"], ["--tune=0.01"]], ids=str)
@@ -147,13 +147,13 @@ def test_convert_tunes(capsys, tmp_path, tune):
 def test_convert_tunes_no_forced_strategy(capsys, files):
     options = ["--allow-pickle", "--backend", "torch", "--strategy", "gemm", "--tune"]
     code, _, error = run(capsys, "convert", files / "model.joblib", "-o", files / "m.hbc", *options)
-    assert code == 1
+    assert code == 2
     assert "leaves tune= nothing to choose" in error
 
 
 def test_a_pickle_is_loaded_only_when_allowed(capsys, files):
     code, out, error = run(capsys, "convert", files / "model.joblib", "-o", files / "m.hbc")
-    assert (code, out) == (1, "")
+    assert (code, out) == (2, "")
     assert "--allow-pickle" in error
     assert not (files / "m.hbc").exists()
 
@@ -248,48 +248,64 @@ def test_score_no_rows(capsys, files, table):
     assert pq.read_table(files / "out.parquet").num_rows == 0
 
 
+WRONG_USE = [
+    (["score", "model.hbc", "nothing.parquet", "-o", "o.parquet"], "No file nothing.parquet"),
+    (["score", "nothing.hbc", "rows.parquet", "-o", "o.parquet"], "No file nothing.hbc"),
+    (["score", "model.hbc", "rows.parquet", "-o", "no/o.parquet"], "there is no folder no"),
+    (
+        ["score", "model.hbc", "rows.parquet", "-o", "o.parquet", "--method", "transform"],
+        "no method 'transform'. It has: predict",
+    ),
+    (["convert", "nothing.joblib", "-o", "o.hbc"], "No file nothing.joblib"),
+    (["convert", "x" * 5000, "-o", "o.hbc"], "No file xxx"),
+    (["convert", "model.hbc", "-o", "o.hbc", "--sample", "nothing.csv"], "No file nothing.csv"),
+    (["explain", "nothing.hbc"], "No file nothing.hbc"),
+    (["explain", "model.hbc", "--svg", "no/graph.svg"], "--svg no/graph.svg: there is no folder"),
+    (["explain", "model.hbc", "--backend", "torhc"], "Did you mean 'torch'"),
+    (["explain", "model.hbc", "--stage", "lowerd"], "Did you mean 'lowered'"),
+    (["verify", "model.joblib", "nothing.csv", "--allow-pickle"], "No file nothing.csv"),
+    (["verify", "model.joblib", "rows.parquet"], "add --allow-pickle"),
+    (["bench", "nothing.joblib"], "No file nothing.joblib"),
+    (["report", "nothing.hbc"], "No file nothing.hbc"),
+]
+FAILURES = [
+    (
+        ["score", "model.hbc", "text.csv", "-o", "o.parquet"],
+        "lacks the columns 'age', 'fare', 'city'",
+    ),
+    (["score", "model.hbc", "damaged.parquet", "-o", "o.parquet"], "cannot be read as parquet"),
+    (
+        ["score", "model.hbc", "rows.parquet", "-o", "o.parquet", "--keep", "name"],
+        "lacks the columns 'name'",
+    ),
+    (["convert", "rows.parquet", "-o", "o.hbc"], "unknown model format"),
+    (
+        ["convert", "damaged.joblib", "--allow-pickle", "-o", "o.hbc"],
+        "damaged.joblib cannot be read",
+    ),
+    (["convert", "damaged.cbm", "-o", "o.hbc"], "damaged.cbm cannot be read"),
+    (["explain", "damaged.hbc"], "The model file is damaged"),
+]
+
+
 @pytest.mark.parametrize(
-    ("argv", "message"),
-    [
-        (["score", "model.hbc", "nothing.parquet", "-o", "o.parquet"], "No file"),
-        (
-            ["score", "model.hbc", "text.csv", "-o", "o.parquet"],
-            "lacks the columns 'age', 'fare', 'city'",
-        ),
-        (["score", "model.hbc", "damaged.parquet", "-o", "o.parquet"], "cannot be read as parquet"),
-        (
-            ["score", "model.hbc", "rows.parquet", "-o", "o.parquet", "--method", "transform"],
-            "no method 'transform'. It has: predict",
-        ),
-        (
-            ["score", "model.hbc", "rows.parquet", "-o", "o.parquet", "--keep", "name"],
-            "lacks the columns 'name'",
-        ),
-        (["convert", "nothing.joblib", "-o", "o.hbc"], "No file"),
-        (["convert", "rows.parquet", "-o", "o.hbc"], "unknown model format"),
-        (
-            ["convert", "damaged.joblib", "--allow-pickle", "-o", "o.hbc"],
-            "damaged.joblib cannot be read",
-        ),
-        (["convert", "damaged.cbm", "-o", "o.hbc"], "damaged.cbm cannot be read"),
-        (["explain", "model.hbc", "--backend", "torhc"], "Did you mean 'torch'"),
-        (["explain", "model.hbc", "--stage", "lowerd"], "Did you mean 'lowered'"),
-        (["explain", "damaged.hbc"], "The model file is damaged"),
-    ],
+    ("code", "argv", "message"),
+    [(2, *case) for case in WRONG_USE] + [(1, *case) for case in FAILURES],
 )
-def test_errors_are_one_sentence_and_exit_1(capsys, files, monkeypatch, argv, message):
+def test_errors_are_one_sentence_and_exit_2_or_1(capsys, files, monkeypatch, code, argv, message):
+    """2 says that the command was asked wrongly, and 1 that what it was asked for failed."""
     converted(capsys, files)
     (files / "text.csv").write_text("a,b\n1,x\n")
     damaged = {"parquet": b"PAR1", "joblib": b"\x80", "hbc": b"PK\3\4manifest.json", "cbm": b"CBM1"}
     for kind, begin in damaged.items():
         (files / f"damaged.{kind}").write_bytes(begin + b" not really")
     monkeypatch.chdir(files)
-    code, out, error = run(capsys, *argv)
-    assert (code, out) == (1, "")
+    found, out, error = run(capsys, *argv)
+    assert (found, out) == (code, "")
     assert message in error
-    assert "Traceback" not in error
-    code, out, _ = run(capsys, *argv, "--json")
-    assert code == 1
+    assert error.count("\n") == 1
+    found, out, _ = run(capsys, *argv, "--json")
+    assert found == code
     assert message in json.loads(out)["error"]
 
 

@@ -158,7 +158,7 @@ class TestVerify:
     def test_asks_for_the_source_of_a_saved_model(self, capsys, boosters, tmp_path):
         hbconv.convert(boosters / "unnamed.txt", "reference").save(tmp_path / "model.txt")
         code, _, error = run(capsys, "verify", tmp_path / "model.txt", boosters / "rows.csv")
-        assert code == 1
+        assert code == 2
         assert "hbconv verify SOURCE" in error
 
     @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -211,7 +211,7 @@ class TestExplain:
     def test_shows_one_stage_alone(self, capsys, boosters):
         code, _, error = run(capsys, "explain", boosters / "classes.txt", "--stage", "typed",
                              "--verbose")  # fmt: skip
-        assert code == 1
+        assert code == 2
         assert "--stage shows one stage alone" in error
 
 
@@ -239,5 +239,5 @@ class TestTrusted:
         code, _, error = run(
             capsys, command[0], boosters / "classes.txt", *data, *command[1:], "--trusted"
         )
-        assert code == 1
+        assert code == 2
         assert "--trusted is for .hbc files" in error

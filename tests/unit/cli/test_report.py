@@ -122,7 +122,7 @@ def test_the_folder_repeats_the_model(capsys, tmp_path, monkeypatch):
         [sys.executable, "reproduce.py"], check=True, capture_output=True, cwd="report", text=True
     )
     assert "The model answers as its source does." in done.stdout
-    assert main(asked) == 1
+    assert main(asked) == 2
     assert "report is there already" in capsys.readouterr().err
 
 
@@ -143,4 +143,4 @@ def test_the_machine_alone(capsys):
     machine = json.loads(capsys.readouterr().out)["machine"]
     assert machine["numpy"] == np.__version__
     assert "reference" in machine["backends"]
-    assert main(["report", "-o", "x"]) == 1
+    assert main(["report", "-o", "x"]) == 2

@@ -58,10 +58,10 @@ def score(capsys, *argv):
     return code, capsys.readouterr().err
 
 
-def refused(capsys, message, *argv):
+def refused(capsys, message, *argv, status=1):
     before = {path: path.read_bytes() for path in Path().iterdir() if path.is_file()}
     code, error = score(capsys, *argv)
-    assert (code, "Traceback" in error) == (1, False)
+    assert (code, "Traceback" in error) == (status, False)
     assert message in error
     assert {path: path.read_bytes() for path in before} == before
 
@@ -71,14 +71,14 @@ class TestOutput:
         os.symlink("t.parquet", "link.parquet")
         os.link("t.parquet", "hard.parquet")
         for name in ("t.parquet", "./t.parquet", "link.parquet", "hard.parquet"):
-            refused(capsys, "is the input itself", "t.parquet", "-o", name)
+            refused(capsys, "is the input itself", "t.parquet", "-o", name, status=2)
         (work / "m.hbc").rename(work / "m.parquet")
-        assert main(["score", "m.parquet", "t.parquet", "-o", "m.parquet"]) == 1
+        assert main(["score", "m.parquet", "t.parquet", "-o", "m.parquet"]) == 2
 
     def test_does_not_lie_in_the_input_folder(self, capsys, work):
         (work / "in").mkdir()
         (work / "t.parquet").rename(work / "in" / "t.parquet")
-        refused(capsys, "lies in the input folder", "in", "-o", "in/o.parquet")
+        refused(capsys, "lies in the input folder", "in", "-o", "in/o.parquet", status=2)
 
     @pytest.mark.parametrize(
         ("output", "message"),
@@ -92,7 +92,7 @@ class TestOutput:
     def test_is_checked_before_anything_is_loaded(self, capsys, work, output, message):
         (work / "d.parquet").mkdir()
         (work / "m.hbc").write_text("would be refused, were it looked at")
-        refused(capsys, message, "t.parquet", "-o", output)
+        refused(capsys, message, "t.parquet", "-o", output, status=2)
 
     @pytest.mark.parametrize(
         ("suffix", "read"),
@@ -151,6 +151,7 @@ class TestColumns:
             keep,
             "--method",
             "predict_proba",
+            status=2,
         )
         assert score(capsys, "t.parquet", "-o", "o.parquet", "--keep", keep) == (0, "")
         assert pq.read_table("o.parquet").column_names == [*keep.split(","), "predict"]
@@ -293,7 +294,7 @@ class TestOptions:
         ],
     )
     def test_of_a_saved_model_apply_or_are_refused(self, capsys, work, option, message):
-        refused(capsys, message, "t.parquet", "-o", "o.parquet", *option)
+        refused(capsys, message, "t.parquet", "-o", "o.parquet", *option, status=2)
 
     def test_of_a_saved_model_apply(self, capsys, work):
         assert main(["explain", "m.hbc", "--precision", "fast", "--threads", "2", "--json"]) == 0

@@ -88,7 +88,7 @@ class TestRename:
         assert code == 1
         assert "--rename a=x: t.csv has no column 'x'" in error
         code, error = score(capsys, "t.csv", "-o", "o.csv", "--rename", "a=x", "--rename", "a=y")
-        assert code == 1
+        assert code == 2
         assert "--rename: a is named twice" in error
 
     def test_long_numbers_are_refused_by_the_name_in_the_file(self, capsys, work):
@@ -104,7 +104,7 @@ class TestRename:
         assert score(capsys, *asked)[0] == 0
         write(OLD.assign(a=9.0), "t.csv")
         code, error = score(capsys, "t.csv", "-o", "out/", "--rename", "b=count", "--resume")
-        assert code == 1
+        assert code == 2
         assert "holds a run with other" in error
 
 
@@ -150,7 +150,7 @@ class TestSeparator:
     def test_is_for_csv_files(self, capsys, work):
         write(TABLE, "t.parquet")
         code, error = score(capsys, "t.parquet", "-o", "o.csv", "--separator", ";")
-        assert code == 1
+        assert code == 2
         assert "--separator is for CSV files" in error
 
 
@@ -245,7 +245,7 @@ class TestSummary:
         write(TABLE.assign(a=np.nan), "bad.csv")
         asked = ["-o", "o.csv", "--summary", "runs.jsonl", "--quiet"]
         codes = [score(capsys, name, *asked)[0] for name in ("t.csv", "t.csv", "bad.csv")]
-        assert codes == [0, 1, 1]
+        assert codes == [0, 2, 1]
         lines = [json.loads(line) for line in Path("runs.jsonl").read_text().splitlines()]
         assert [line["status"] for line in lines] == ["done", "failed", "failed"]
         assert (lines[0]["rows"], lines[0]["hbconv"]) == (40, hbconv.__version__)
@@ -257,7 +257,7 @@ class TestSummary:
         write(TABLE, "t.jsonl")
         before = Path(place).read_bytes()
         code, error = score(capsys, "t.jsonl", "-o", "o.csv", "--summary", place)
-        assert code == 1
+        assert code == 2
         assert "holds something else than runs" in error
         assert Path(place).read_bytes() == before
 
@@ -267,7 +267,7 @@ class TestConvert:
         joblib.dump(MODEL, "m.joblib")
         Path("m.hbc").write_text("the model of yesterday")
         asked = ["convert", "m.joblib", "--allow-pickle", "--backend", "reference", "-o", "m.hbc"]
-        assert main(asked) == 1
+        assert main(asked) == 2
         assert "m.hbc is there already. Replace it with --force." in capsys.readouterr().err
         assert Path("m.hbc").read_text() == "the model of yesterday"
         assert main([*asked, "--force"]) == 0
@@ -323,12 +323,12 @@ class TestBench:
     )
     def test_refuses_before_it_loads(self, capsys, work, argv, message):
         Path("m.hbc").write_text("would be refused, were it looked at")
-        assert main(["bench", "m.hbc", *argv.split()]) == 1
+        assert main(["bench", "m.hbc", *argv.split()]) == 2
         assert message in capsys.readouterr().err
 
 
 def test_support_finds_the_start_of_a_name(capsys):
-    assert main(["support", "HistGrad"]) == 1
+    assert main(["support", "HistGrad"]) == 2
     told = capsys.readouterr().err
     assert "HistGradientBoostingClassifier" in told
     assert "HistGradientBoostingRegressor" in told

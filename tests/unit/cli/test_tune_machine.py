@@ -90,7 +90,7 @@ def test_a_run_replaces_what_was_kept(capsys, told):
 def test_nothing_is_measured_where_nothing_can_be_kept(capsys, told, monkeypatch):
     monkeypatch.setenv("HBCONV_CACHE", "0")
     code, out, error = run(capsys)
-    assert (code, out, told) == (1, "", [])
+    assert (code, out, told) == (2, "", [])
     assert "HBCONV_CACHE keeps nothing" in error
 
 
@@ -98,7 +98,7 @@ def test_a_folder_that_others_may_write_to_is_an_error(capsys, told, folder):
     (folder / "1").mkdir(parents=True)
     (folder / "1").chmod(0o777)
     code, out, error = run(capsys, "--backends", "torch")
-    assert (code, out) == (1, "")
+    assert (code, out) == (2, "")
     assert "cannot be kept" in error
 
 

@@ -83,11 +83,11 @@ def theirs(path):
         return None
 
 
-def refusal(capsys, *argv):
+def refusal(capsys, *argv, status=1):
     """Return the one line that refuses to score."""
     code = main(["score", "m.hbc", *map(str, argv), "-o", "o.csv"])
     found = capsys.readouterr()
-    assert (code, found.out, found.err.count("\n")) == (1, "", 1)
+    assert (code, found.out, found.err.count("\n")) == (status, "", 1)
     assert not Path("o.csv").exists()
     return found.err
 
@@ -283,14 +283,15 @@ class TestEncodings:
 
     def test_that_do_not_exist_are_refused(self, capsys, work):
         Path("r.csv").write_text(CSV)
-        assert "no encoding of text" in refusal(capsys, "r.csv", "--encoding", "hex")
+        assert "no encoding of text" in refusal(capsys, "r.csv", "--encoding", "hex", status=2)
         TABLE.to_parquet("r.parquet")
-        assert "for CSV and JSON" in refusal(capsys, "r.parquet", "--encoding", "latin-1")
+        told = refusal(capsys, "r.parquet", "--encoding", "latin-1", status=2)
+        assert "for CSV and JSON" in told
 
     def test_of_file_names_are_refused(self, capsys, work):
         Path("in").mkdir()
         Path("in/\udcff.csv").write_text(CSV)
-        assert "is a name that is no text in utf-8" in refusal(capsys, "in")
+        assert "is a name that is no text in utf-8" in refusal(capsys, "in", status=2)
 
 
 class TestControls:

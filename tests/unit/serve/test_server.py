@@ -157,7 +157,9 @@ def test_the_page_and_what_it_reads(client):
         (["empty", "--name", "x"], "--name renames one model file"),
         (["damaged.hbc", "--certificate", "x"], "both --certificate and --key"),
         (["damaged.hbc", "--token-file", "short"], "16 or more"),
-        (["damaged.hbc", "--token-file", "none"], "No such file"),
+        (["damaged.hbc", "--token-file", "none"], "No file none"),
+        (["damaged.hbc", "--certificate", "none", "--key", "short"], "No file none"),
+        (["damaged.hbc", "--certificate", "short", "--key", "short"], "are no certificate in PEM"),
         (["damaged.hbc", "--allowed-host", ""], "--allowed-host names no host"),
         (["damaged.hbc", "--host", "999.1.1.1"], "Cannot listen on 999.1.1.1"),
     ],
@@ -172,8 +174,43 @@ def test_servers_that_do_not_start_say_why(arguments, why, tmp_path, monkeypatch
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "twice/one.hbc").write_bytes(b"x")
     (tmp_path / "twice/one/1.hbc").write_bytes(b"x")
-    assert main(["serve", *arguments, "--port", "0", "--json"]) == 1
+    wanted = 1 if why.endswith("is damaged") else 2
+    assert main(["serve", *arguments, "--port", "0", "--json"]) == wanted
     assert why in json.loads(capsys.readouterr().out)["error"]
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "why"),
+    [
+        ("--port", "80801", "they go from 0 to 65,535"),
+        ("--grpc-port", "-1", "they go from 0 to 65,535"),
+        ("--timeout", "0", "no positive number"),
+        ("--timeout", "nan", "no positive number"),
+        ("--batch-delay-ms", "-1", "no number of milliseconds"),
+        ("--max-rows", "0", "no whole number from 1"),
+    ],
+)
+def test_numbers_that_mean_nothing_are_wrong_use(flag, value, why, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["serve", "m.hbc", flag, value])
+    assert why in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("flag", ["--port", "--grpc-port"])
+def test_a_port_in_use_is_wrong_use(flag, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m.hbc").write_bytes(b"PK\3\4 of manifest.json")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main(["serve", "m.hbc", "--port", "0", flag, str(port), "--json"]) == 2
+    told = json.loads(capsys.readouterr().out)["error"]
+    assert told.startswith(f"Cannot listen on 127.0.0.1:{port}: Address already in use. Choose")
+
+
+def test_a_method_that_the_model_lacks_is_wrong_use(folder, capsys):
+    asked = ["serve", str(folder / "numbers.hbc"), "--port", "0", "--methods", "apply", "--json"]
+    assert main(asked) == 2
+    assert "the model has none of them" in json.loads(capsys.readouterr().out)["error"]
 
 
 def test_the_server_imports_neither_pandas_nor_pyarrow(folder):

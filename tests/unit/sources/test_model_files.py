@@ -76,7 +76,7 @@ def test_the_command_line_converts_and_verifies_a_checkpoint(
     assert main(["verify", str(path), str(rows), "--backend", "reference"]) == 0
     capsys.readouterr()
     path = _saved(tmp_path / "m.json", forest)
-    assert main(["verify", str(path), str(rows), "--backend", "reference"]) == 1
+    assert main(["verify", str(path), str(rows), "--backend", "reference"]) == 2
     assert "does not load its JSON" in capsys.readouterr().err
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -55,6 +56,23 @@ def test_the_command_line_reads_folders(
     said = capsys.readouterr().out
     assert "predict_class" in said
     assert "Loading" not in said
+
+
+def test_scoring_goes_on_with_the_folder_it_began_with(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run belongs to the bytes of all files of its model."""
+    model, rows, answers = tmp_path / "model", tmp_path / "rows.parquet", tmp_path / "answers"
+    shutil.copytree(folder, model)
+    _rows().to_parquet(rows)
+    command = ["score", *map(str, (model, rows)), "-o", f"{answers}/", "--backend", "reference"]
+    assert main(command) == 0
+    found = pd.read_parquet(answers / "rows.parquet")
+    np.testing.assert_array_equal(found["predict"], boosted().predict(_rows()))
+    assert main([*command, "--resume"]) == 0
+    (model / "more").write_bytes(b"")
+    assert main([*command, "--resume"]) == 2
+    assert "holds a run with other" in capsys.readouterr().err
 
 
 def test_names_the_package_that_a_folder_needs(

@@ -1,13 +1,17 @@
-"""Real clients: tritonclient over HTTP, curl."""
+"""Real clients: tritonclient over HTTP, httpx as the page shows it, curl."""
 
 from __future__ import annotations
 
+import doctest
+import io
 import json
 import shutil
 import subprocess
+from contextlib import redirect_stdout
 
 import numpy as np
 import pytest
+from docs.pages import ROOT, blocks
 
 triton = pytest.importorskip("tritonclient.http", reason="tests/clients.txt is not installed")
 
@@ -150,3 +154,22 @@ def test_curl(server):
         ["curl", "-s", "--fail", address, "-d", record], capture_output=True, check=True
     )
     assert set(json.loads(found.stdout)["predictions"][0]) == {"predict", "predict_proba"}
+
+
+def test_the_examples_of_the_page(starting, tmp_path, monkeypatch):
+    """They print what the page says, asked of the model that the page makes."""
+    monkeypatch.chdir(tmp_path)
+    page = list(blocks(ROOT / "docs/serving.md"))
+    for block in page:
+        if (block.language, block.note) == ("python", ""):
+            exec(block.text, {})
+    served = starting("model.hbc", "--backend", "reference")
+    asked = [i for i, block in enumerate(page) if block.note.startswith("asks ")]
+    assert [page[i].note for i in asked] == ["asks httpx", "asks tritonclient"]
+    for i in asked:
+        with redirect_stdout(io.StringIO()) as printed:
+            exec(page[i].text.replace("127.0.0.1:8000", served.address), {})
+        same = doctest.OutputChecker().check_output(
+            page[i + 1].text, printed.getvalue(), doctest.ELLIPSIS
+        )
+        assert same, printed.getvalue()
