@@ -214,7 +214,7 @@ def _turns(decided: Bools) -> Bools:
 def find_switches(
     evaluator: Evaluator, brackets: list[Bracket], inexact: list[bool], tests: DistinctTests
 ) -> list[Switches | CannotMove]:
-    """Bisect all brackets, a block of tests of each, and look around inexact functions' switches."""
+    """Bisect all brackets, a block of tests of each, and look beside inexact functions' switches."""
     if not brackets:
         return []
     longest = max(len(b.tests) for b in brackets)
