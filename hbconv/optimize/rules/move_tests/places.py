@@ -214,7 +214,7 @@ def _turns(decided: Bools) -> Bools:
 def find_switches(
     evaluator: Evaluator, brackets: list[Bracket], inexact: list[bool], tests: DistinctTests
 ) -> list[Switches | CannotMove]:
-    """Bisect all brackets, a block of tests of each, and look beside inexact functions' switches."""
+    """Bisect blocks of tests of all brackets, and look around switches of inexact functions."""
     if not brackets:
         return []
     longest = max(len(b.tests) for b in brackets)
@@ -351,7 +351,8 @@ def bisect(decide: Callable[[Keys], Bools], low: Keys, high: Keys) -> Keys:
 
 def _middle(low: Keys, high: Keys) -> Keys:
     # The sum of two keys may overflow int64, their halves cannot.
-    return (low >> 1) + (high >> 1) + (low & high & 1)
+    middle: Keys = (low >> 1) + (high >> 1) + (low & high & 1)
+    return middle
 
 
 def find_pieces(

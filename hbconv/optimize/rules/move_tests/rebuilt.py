@@ -246,7 +246,7 @@ class _Sets:
         content = (feature, goes_left.tobytes())
         self._of_test[test] = self._numbers.setdefault(content, len(self._numbers))
 
-    def tables(self, of_test: npt.NDArray[np.int64]) -> CategoryTables | None:
+    def tables(self, of_test: npt.NDArray[np.int32]) -> CategoryTables | None:
         """Return all tables; each test of ``of_test`` has one that was added."""
         if not self._numbers:
             return None
