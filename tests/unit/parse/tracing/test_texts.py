@@ -182,7 +182,7 @@ REFUSED: list[tuple[Callable[[Any], Any], str]] = [
     (lambda df: pd.DataFrame({"a": df.name.str.count("a*")}), "matches no characters"),
     (lambda df: pd.DataFrame({"a": df.name.str.split("ab.").str[0]}), "looks for a pattern"),
     (lambda df: pd.DataFrame({"a": df.name.str.match("A", flags=2)}), "with flags"),
-    (lambda df: pd.DataFrame({"a": df.name == df.code}), "compares two columns"),
+    (lambda df: pd.DataFrame({"a": df.name.str.lower() == df.code}), "compares two columns"),
     (lambda df: df.name.str.split("-", expand=True), "as many columns as the rows need"),
     (lambda df: pd.DataFrame({"a": df.name.str.get_dummies()}), "calls .str.get_dummies"),
     (lambda df: df.assign(a=df.name.str.lower()), "Answers are numbers or labels"),
