@@ -202,12 +202,86 @@ def _require_case(text: str, case: str) -> str:
     )
 
 
+_SEPARATORS = frozenset("\x0b\x1c\x1d\x1e\x1f")
+"""ASCII that Python alone takes for space."""
+
+
+@lru_cache(maxsize=1024)
+def _compiled(pattern: str) -> tuple[re.Pattern[str], frozenset[str]]:
+    """Return a pattern, and what it holds of which Python and Arrow may differ."""
+    doubtful = frozenset(re.findall(r"\\([dDwWsSbB])|([$])", pattern))
+    marks = {mark.lower() for pair in doubtful for mark in pair if mark}
+    ignores_case = re.compile(pattern).flags & re.IGNORECASE
+    return re.compile(pattern), frozenset(marks | ({"i"} if ignores_case else set()))
+
+
+def _differs(text: str, marks: frozenset[str]) -> bool:
+    """Tell whether Python and Arrow may read a text otherwise: Arrow's classes are of ASCII."""
+    if "$" in marks and text.endswith("\n"):
+        return True
+    if "s" in marks and not _SEPARATORS.isdisjoint(text):
+        return True
+    if text.isascii():
+        return False
+    others = [c for c in text if not c.isascii()]
+    return bool(
+        marks & {"i", "w", "b"}
+        or ("d" in marks and any(c.isdecimal() for c in others))
+        or ("s" in marks and any(c.isspace() for c in others))
+    )
+
+
+def _pattern_for(text: str, pattern: str) -> re.Pattern[str]:
+    """Return a pattern for a text that Python and Arrow read alike.
+
+    Raises
+    ------
+    InputError
+        They may differ.
+    """
+    compiled, marks = _compiled(pattern)
+    if _differs(text, marks):
+        raise InputError(
+            f"The text {text[:50]!r} may match {pattern[:50]!r} otherwise in Python than in Arrow, "
+            "and pandas uses either, as it stores the column. Use [0-9], [A-Za-z] or [ ] in it."
+        )
+    return compiled
+
+
+def _extract(text: str, pattern: str, group: int) -> str | None:
+    """Return a group of the first match; None where there is none."""
+    found = _pattern_for(text, pattern).search(text)
+    return None if found is None else found.group(group)
+
+
+def _substitute(text: str, pattern: str, new: str, most: int = 0) -> str:
+    return _pattern_for(text, pattern).sub(lambda _: new, text, count=most)
+
+
+def _search(text: str, pattern: str) -> int:
+    return _pattern_for(text, pattern).search(text) is not None
+
+
+def _match(text: str, pattern: str) -> int:
+    return _pattern_for(text, pattern).match(text) is not None
+
+
+def _fullmatch(text: str, pattern: str) -> int:
+    return _pattern_for(text, pattern).fullmatch(text) is not None
+
+
+def _count_matches(text: str, pattern: str) -> int:
+    return sum(1 for _ in _pattern_for(text, pattern).finditer(text))
+
+
+_OF_PATTERNS = frozenset({"extract", "substitute", "search", "match", "fullmatch", "count_matches"})
+
 EDITS: dict[str, Callable[..., str | None]] = {
     "lower": _lower, "upper": _upper, "title": _title, "capitalize": _capitalize,
     "strip": _strip, "lstrip": _lstrip, "rstrip": _rstrip,
     "removeprefix": _removeprefix, "removesuffix": _removesuffix, "require_case": _require_case,
     "replace": _replace, "zfill": _zfill, "enclose": _enclose, "slice": _slice, "pick": _pick,
-    "character": _character,
+    "character": _character, "extract": _extract, "substitute": _substitute,
 }  # fmt: skip
 """Functions of a text that make another; None is a missing one."""
 ENDS: dict[str, Callable[..., int]] = {
@@ -215,6 +289,7 @@ ENDS: dict[str, Callable[..., int]] = {
     "is_float": _is_float, "is_int": _is_int, "float_high": _float_high, "float_low": _float_low,
     "float_scale": _float_scale,
     "contains": _contains, "startswith": _startswith, "endswith": _endswith,
+    "search": _search, "match": _match, "fullmatch": _fullmatch, "count_matches": _count_matches,
 }  # fmt: skip
 """Functions of a text that make a number of it, or a test: 1 where it holds, else 0.
 
@@ -251,6 +326,11 @@ class TextEdit:
         return self.name in ENDS
 
     @property
+    def has_pattern(self) -> bool:
+        """Whether its first argument is a regular expression."""
+        return self.name in _OF_PATTERNS
+
+    @property
     def misfit(self) -> str | None:
         """Why it is none; None where it is one."""
         if self.name not in _FUNCTIONS:
@@ -264,7 +344,19 @@ class TextEdit:
             _fits(value, str(parameters[name].annotation))
             for name, value in bound.arguments.items()
         )
-        return None if fits else f"edits texts by {self.name} with arguments of other types"
+        if not fits:
+            return f"edits texts by {self.name} with arguments of other types"
+        return self._misfit_of_pattern if self.name in _OF_PATTERNS else None
+
+    @property
+    def _misfit_of_pattern(self) -> str | None:
+        try:
+            n_groups = re.compile(str(self.arguments[0])).groups
+        except (re.error, RecursionError, OverflowError):
+            return f"edits texts by {self.name} with a pattern that is none"
+        group = self.arguments[1] if self.name == "extract" else 0
+        is_there = isinstance(group, int) and 0 <= group <= n_groups
+        return None if is_there else "extracts a group that its pattern lacks"
 
     def apply(self, text: str) -> str | int | None:
         """Edit a text.

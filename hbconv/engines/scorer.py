@@ -290,9 +290,9 @@ def column_names(model: Model, method: str) -> list[str]:
 
     Columns of several targets have the name of the target first.
     """
-    if method == "transform":
-        return [str(name) for name in model.get_feature_names_out()]
     names = model.output_names(method)
+    if method == "transform" and model.parsed.traits.names_out is not None:
+        return names
     return names if names == [method] else [f"{method}_{name}" for name in names]
 
 

@@ -74,6 +74,8 @@ from hbconv.containers.nodes.distances import (
 from hbconv.containers.nodes.donors import DonorDistances, DonorMeans, NearestDonors
 from hbconv.containers.nodes.elementwise import Clip, Map, RoundDecimals, SoftThreshold
 from hbconv.containers.nodes.inputs import (
+    ChooseText,
+    ChosenText,
     CleanText,
     Codes,
     Columns,
@@ -84,7 +86,9 @@ from hbconv.containers.nodes.inputs import (
     HashCodes,
     Hashed,
     Hashes,
+    JoinText,
     KeepText,
+    OfTexts,
     TextNumber,
 )
 from hbconv.containers.nodes.least_angles import LeastAngles
@@ -179,7 +183,9 @@ __all__ = [
     "CategoryCodes",
     "CategoryNumbers",
     "Choose",
+    "ChooseText",
     "ChoosesNearest",
+    "ChosenText",
     "CleanText",
     "Clip",
     "Codes",
@@ -221,6 +227,7 @@ __all__ = [
     "IsNonFinite",
     "IsOtherDtype",
     "IsOutside",
+    "JoinText",
     "KeepText",
     "LassoDescent",
     "LeafSums",
@@ -248,6 +255,7 @@ __all__ = [
     "NormalQuantile",
     "Normalize",
     "Not",
+    "OfTexts",
     "OneHot",
     "OnlyNumbers",
     "OrderedLinear",

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
 
 __all__ = [
+    "ChooseText",
+    "ChosenText",
     "CleanText",
     "Codes",
     "Columns",
@@ -36,7 +38,9 @@ __all__ = [
     "HashCodes",
     "Hashed",
     "Hashes",
+    "JoinText",
     "KeepText",
+    "OfTexts",
     "TextNumber",
     "Vocabulary",
 ]
@@ -273,10 +277,15 @@ class Entries(Node):
 
 
 @container_base
-class _OfTexts(Node):
+class OfTexts(Node):
     """Base of steps of texts, which exist only between parsers: these fold them into others."""
 
     x: Node
+
+    @property
+    def parts(self) -> tuple[Node, ...]:
+        """The texts that it makes others of."""
+        return (self.x,)
 
     def infer(self) -> Type:
         return Type(self.x.type.width, "string")
@@ -291,7 +300,7 @@ class _OfTexts(Node):
 
 
 @container
-class FillObjects(_OfTexts):
+class FillObjects(OfTexts):
     """Replace the missing values of columns of objects.
 
     It exists only between parsers. An encoder of texts folds it into a vocabulary, and columns of
@@ -343,7 +352,7 @@ class FromObjects(Node):
 
 
 @container
-class CleanText(_OfTexts):
+class CleanText(OfTexts):
     """Make one missing value of all in a text column: None, NaN, NA and the texts of a list.
 
     With ``blank`` texts of whitespace alone are missing too. Objects that are neither text nor
@@ -355,7 +364,7 @@ class CleanText(_OfTexts):
 
 
 @container
-class EditText(_OfTexts):
+class EditText(OfTexts):
     """Edit each text of a column, by edits that make texts; missing ones stay missing.
 
     Objects that are neither text nor missing are refused in rows. It exists only between parsers,
@@ -366,7 +375,7 @@ class EditText(_OfTexts):
 
 
 @container
-class KeepText(_OfTexts):
+class KeepText(OfTexts):
     """Replace the values of a text column that are not among ``kept`` by another text.
 
     It exists only between parsers, which fold it into a vocabulary. ``kept`` may hold None and NaN.
@@ -374,3 +383,53 @@ class KeepText(_OfTexts):
 
     kept: tuple[str | float | None, ...]
     other: str
+
+
+@container
+class ChosenText(OfTexts):
+    """Take a text of a table at the place that a column of codes holds.
+
+    It exists only between parsers, which make codes of others of these.
+
+    Parameters
+    ----------
+    x : Node
+        Codes of one column, int32, from -1 on.
+    texts : tuple of str or None
+        Those of the codes -1, 0, 1, ...; None is a missing one, NaN.
+    """
+
+    texts: tuple[str | None, ...]
+
+    @property
+    def parts(self) -> tuple[Node, ...]:
+        return ()
+
+
+@container
+class ChooseText(OfTexts):
+    """Take the text of x where a condition holds, and of y elsewhere.
+
+    It exists only between parsers, which choose between the codes of both.
+    """
+
+    y: Node
+    condition: Node
+
+    @property
+    def parts(self) -> tuple[Node, ...]:
+        return self.x, self.y
+
+
+@container
+class JoinText(OfTexts):
+    """Join two texts; it is missing where one of them is.
+
+    It exists only between parsers, which look the two parts of each known text up.
+    """
+
+    y: Node
+
+    @property
+    def parts(self) -> tuple[Node, ...]:
+        return self.x, self.y

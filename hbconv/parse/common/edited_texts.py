@@ -6,29 +6,40 @@ which the host looks each distinct text up.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeGuard
 
+import numpy as np
+
+from hbconv.array import Array
 from hbconv.containers import (
+    Add,
+    Affine,
+    Cast,
+    Choose,
+    ChooseText,
+    ChosenText,
     Codes,
     Columns,
     EditedVocabulary,
     EditText,
     FillObjects,
+    JoinText,
     Node,
+    Recode,
     Schema,
     TextEdit,
 )
-from hbconv.containers.moved_columns import find_origin
+from hbconv.containers.moved_columns import columns_of, find_origin
 
-__all__ = ["EditedColumn"]
+__all__ = ["EditedColumn", "edited_text", "follow_text", "text_codes"]
 
 Raw = str | float | None
 _NAN = float("nan")
 _NA = "\0NA"
 """Stands for ``pandas.NA``, as in ``FillObjects``."""
-_LOSING = frozenset({"pick", "character"})
+_LOSING = frozenset({"pick", "character", "extract"})
 """Edits that may make a missing text of one that is there."""
 
 
@@ -66,13 +77,10 @@ class EditedColumn:
         before = EditedColumn.of(x.x, position)
         if before is None:
             return None
-        if isinstance(x, EditText):
-            return EditedColumn(before.schema, before.column, (*before.stages, *x.edits))
-        fill, replaces_texts = x.fill[position], any(_is_present(v) for v in x.missing)
-        if not isinstance(fill, str) or replaces_texts or x.texts_only:
+        stages = _stages(x, position)
+        if stages is None:
             return None
-        stages = (*before.stages, Filling(fill, x.missing))
-        return EditedColumn(before.schema, before.column, stages)
+        return EditedColumn(before.schema, before.column, (*before.stages, *stages))
 
     @property
     def is_edited(self) -> bool:
@@ -86,16 +94,7 @@ class EditedColumn:
 
     def apply(self, value: Raw, first: int = 0) -> Raw:
         """Return what the stages from the first on make of a text or a missing value."""
-        for stage in self.stages[first:]:
-            if isinstance(stage, Filling):
-                value = stage.text if _is_among(value, stage.missing) else value
-            elif _is_present(value):
-                edited = stage.apply(value)
-                value = edited if isinstance(edited, str) else _NAN
-            elif stage.name == "enclose":
-                # Of None and another text pandas makes NaN.
-                value = _NAN
-        return value
+        return _apply(self.stages[first:], value)
 
     @property
     def lost(self) -> list[Raw]:
@@ -147,6 +146,159 @@ class EditedColumn:
             lost=code(lost[0]),
         )
         return Codes(self.schema, self.column, vocabulary)
+
+
+def _stages(x: FillObjects | EditText, position: int) -> tuple[TextEdit | Filling, ...] | None:
+    """Return what a node does to the texts of a column; None where it fills otherwise."""
+    if isinstance(x, EditText):
+        return x.edits
+    fill, replaces_texts = x.fill[position], any(_is_present(v) for v in x.missing)
+    if not isinstance(fill, str) or replaces_texts or x.texts_only:
+        return None
+    return (Filling(fill, x.missing),)
+
+
+def _apply(stages: Sequence[TextEdit | Filling], value: Raw) -> Raw:
+    for stage in stages:
+        if isinstance(stage, Filling):
+            value = stage.text if _is_among(value, stage.missing) else value
+        elif _is_present(value):
+            edited = stage.apply(value)
+            value = edited if isinstance(edited, str) else _NAN
+        elif stage.name == "enclose":
+            # Of None and another text pandas makes NaN.
+            value = _NAN
+    return value
+
+
+def text_codes(
+    x: Node, position: int, places: Mapping[Any, int], *end: TextEdit, missing: int = -1
+) -> Node | None:
+    """Return the code of each text of a column, of the input or made of places in tables.
+
+    The arguments are those of ``EditedColumn.codes``.
+    """
+    return _codes(follow_text(x, position), places, end, missing)
+
+
+def follow_text(x: Node, position: int = 0) -> Node:
+    """Return what made a column of texts, where edits behind it are done before it.
+
+    A choice of two texts that is edited becomes a choice of two edited texts.
+    """
+    x, _ = find_origin(columns_of(x, [position]), 0)
+    if not isinstance(x, FillObjects | EditText):
+        return x
+    maker = follow_text(x.x)
+    stages = _stages(x, 0)
+    if isinstance(maker, ChosenText) and stages is not None:
+        edited = [_apply(stages, _NAN if text is None else text) for text in maker.texts]
+        return replace(maker, texts=tuple(t if isinstance(t, str) else None for t in edited))
+    if isinstance(maker, ChooseText):
+        first, second = (follow_text(replace(x, x=part)) for part in maker.parts)
+        return replace(maker, x=first, y=second)
+    if isinstance(maker, JoinText) and isinstance(x, EditText) and _encloses(stages):
+        befores, afters = zip(*(stage.arguments for stage in x.edits), strict=True)
+        before = EditText(maker.x, (TextEdit("enclose", ("".join(befores[::-1]), "")),))
+        after = EditText(maker.y, (TextEdit("enclose", ("", "".join(afters))),))
+        return JoinText(before, after)
+    return replace(x, x=maker)
+
+
+def edited_text(x: FillObjects | EditText, value: Raw) -> Raw:
+    """Return what a node makes of a text or a missing value; of one that it fills otherwise, it."""
+    return _apply(_stages(x, 0) or (), value)
+
+
+def _encloses(stages: Sequence[TextEdit | Filling] | None) -> bool:
+    return stages is not None and all(
+        isinstance(stage, TextEdit) and stage.name == "enclose" for stage in stages
+    )
+
+
+def _codes(
+    x: Node, places: Mapping[Any, int], end: tuple[TextEdit, ...], missing: int
+) -> Node | None:
+    if isinstance(x, ChosenText):
+        of_missing = next((p for v, p in places.items() if _same(v, _NAN)), missing)
+        codes = [of_missing if t is None else _code_of(t, places, end) for t in x.texts]
+        return Recode(x.x, (Array(np.array(codes, np.int32)),))
+    if isinstance(x, ChooseText):
+        first, second = (_codes(part, places, end, missing) for part in x.parts)
+        return None if first is None or second is None else Choose(x.condition, first, second)
+    if isinstance(x, JoinText):
+        return None if end else _joined_codes(x, places, missing)
+    if isinstance(x, FillObjects) and isinstance(x.x, JoinText):
+        filled = edited_text(x, _NAN)
+        known = {text: place for text, place in places.items() if _is_present(text)}
+        of_missing = places.get(filled, -1)
+        return None if end else _joined_codes(x.x, {**known, _NAN: of_missing}, of_missing)
+    column = EditedColumn.of(x)
+    return None if column is None else column.codes(places, *end, missing=missing)
+
+
+def _code_of(text: str, places: Mapping[Any, int], end: tuple[TextEdit, ...]) -> int:
+    return int(end[0].apply(text) or 0) if end else places.get(text, -1)
+
+
+MOST_PAIRS = 1 << 20
+"""Entries of the table of both parts of joined texts."""
+
+
+def _joined_codes(x: JoinText, places: Mapping[Any, int], missing: int) -> Node | None:
+    """Look up both parts of each known text, and the place of the pair.
+
+    1. Cut each known text wherever both parts are possible.
+    2. Look up the parts; a missing one has the code behind all others.
+    3. Number the pairs, and look their numbers up.
+    """
+    # 1.
+    cuts = {
+        (text[:at], text[at:]): place
+        for text, place in places.items()
+        if _is_present(text)
+        for at in range(len(text) + 1)
+        if _may_be(x.x, text[:at]) and _may_be(x.y, text[at:])
+    }
+    firsts, seconds = (dict.fromkeys(cut[side] for cut in cuts) for side in (0, 1))
+    n_firsts, n_seconds = len(firsts) + 2, len(seconds) + 2
+    if n_firsts * n_seconds > MOST_PAIRS:
+        return None
+    # 2.
+    first_codes, second_codes = (
+        text_codes(part, 0, _with_missing(known), missing=len(known))
+        for part, known in ((x.x, firsts), (x.y, seconds))
+    )
+    if first_codes is None or second_codes is None:
+        return None
+    # 3.
+    table = np.full((n_firsts, n_seconds), -1, np.int32)
+    first_places, second_places = ({t: j + 1 for j, t in enumerate(k)} for k in (firsts, seconds))
+    for (first, second), place in cuts.items():
+        table[first_places[first], second_places[second]] = place
+    table[-1] = table[:, -1] = next((p for v, p in places.items() if _same(v, _NAN)), missing)
+    number = Affine.of(Cast(first_codes, "float64"), mul=float(n_seconds), add=float(n_seconds))
+    pair = Cast(Add((number, Cast(second_codes, "float64"))), "int32")
+    return Recode(pair, (Array(table.ravel()),))
+
+
+def _with_missing(known: Mapping[str, Any]) -> dict[Any, int]:
+    places: dict[Any, int] = {text: place for place, text in enumerate(known)}
+    return {**places, **dict.fromkeys((None, _NAN, _NA), len(known))}
+
+
+def _may_be(x: Node, text: str) -> bool:
+    """Tell whether a column of texts may hold a text; if not known, it may."""
+    x = follow_text(x)
+    if isinstance(x, ChosenText):
+        return text in x.texts
+    if isinstance(x, ChooseText):
+        return any(_may_be(part, text) for part in x.parts)
+    if not (isinstance(x, EditText) and x.edits[-1].name == "enclose"):
+        return True
+    before, after = map(str, x.edits[-1].arguments)
+    fits = len(text) >= len(before) + len(after)
+    return fits and text.startswith(before) and text.endswith(after)
 
 
 def _is_present(value: object) -> TypeGuard[str]:

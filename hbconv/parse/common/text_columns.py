@@ -40,7 +40,7 @@ from hbconv.containers.extractors import (
     Tokens,
 )
 from hbconv.containers.moved_columns import columns_of, find_origin
-from hbconv.parse.common.edited_texts import EditedColumn
+from hbconv.parse.common.edited_texts import text_codes
 from hbconv.parse.step import Step
 
 __all__ = [
@@ -274,10 +274,9 @@ def is_nan(value: object) -> TypeGuard[float]:
 def _value_codes(step: Step, position: int, categories: list[Raw]) -> Node:
     """Return the codes of the raw values, through a table where imputers changed them."""
     column = text_column(step.x, position)
-    edited = EditedColumn.of(step.x, position) if column is None else None
-    edited_codes = None if edited is None else edited.codes(_positions(categories))
-    if edited_codes is not None:
-        return edited_codes
+    made = text_codes(step.x, position, _positions(categories)) if column is None else None
+    if made is not None:
+        return made
     if column is None:
         raise step.refuse(
             "categories_",

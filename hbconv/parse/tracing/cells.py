@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from hbconv.containers import Compare, Map, Node, Not, Relation
+from hbconv.containers import ChooseText, Compare, ConstantRows, Map, Node, Not, Relation
 from hbconv.parse.tracing.arrays import Traced
 from hbconv.parse.tracing.frames import TracedFrame, TracedSeries, series_of
 from hbconv.parse.tracing.functions import choose, constant_of, node_of, truth
 from hbconv.parse.tracing.kinds import MAPS
+from hbconv.parse.tracing.made_texts import text_node
 from hbconv.parse.tracing.texts import TracedTexts
 from hbconv.parse.tracing.trace import current_trace, refuse
 
@@ -116,6 +117,14 @@ class TracedCell(Traced):
         """Tell whether it is not missing."""
         return self._like(self._series.notna())
 
+    def is_among(self, constants: Any) -> bool:
+        """Tell whether it is among constants."""
+        return bool(self._like(self._series.isin(list(constants))))
+
+    def found_in(self, table: Any) -> TracedCell:
+        """Look it up in a dict, where it is."""
+        return self._like(self._series.map(dict(table)))
+
     def is_instance(self, classes: tuple[Any, ...]) -> bool:
         """Tell whether it is of a class: texts are, where they are not missing."""
         if isinstance(self._series, TracedTexts) and classes == (str,):
@@ -169,6 +178,43 @@ class TracedCell(Traced):
         if name.startswith("__"):
             raise AttributeError(name)
         return refuse(f"uses {name} of a value, which hbconv does not follow", _WAYS)
+
+
+class KnownDict(dict[Any, Any]):
+    """A dict of the function, in which values of the rows may be looked up."""
+
+    def __contains__(self, key: object) -> bool:
+        return key.is_among(self) if isinstance(key, TracedCell) else super().__contains__(key)
+
+    def __getitem__(self, key: Any) -> Any:
+        if not isinstance(key, TracedCell):
+            return super().__getitem__(key)
+        if not key.is_among(self):
+            raise KeyError(key)
+        return key.found_in(self)
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """Look a value up."""
+        if not isinstance(key, TracedCell):
+            return super().get(key, default)
+        return key.found_in(self) if key.is_among(self) else default
+
+
+class _AmongConstants:
+    """A set of the function, among which values of the rows may be."""
+
+    def __contains__(self, key: object) -> bool:
+        if isinstance(key, TracedCell):
+            return key.is_among(self)
+        return super().__contains__(key)  # type: ignore[misc,no-any-return]
+
+
+class KnownSet(_AmongConstants, set[Any]):
+    """A set of the function."""
+
+
+class KnownFrozenSet(_AmongConstants, frozenset[Any]):
+    """A frozenset of the function."""
 
 
 _DIVISIONS = (np.true_divide, np.floor_divide, np.remainder)
@@ -256,34 +302,57 @@ def _joined(run: Callable[[_Path], Any]) -> Node:
     """Run each path, and join what they return by the conditions between them."""
     _require_no_identity()
     paths = 0
+    returns_none = False
 
     def explore(answers: tuple[bool, ...]) -> Node:
-        nonlocal paths
+        nonlocal paths, returns_none
         paths += 1
         if paths > _MOST_PATHS:
             refuse(f"has more than {_MOST_PATHS} ways through its branches", _WAYS)
         path = _Path(answers)
-        value = _node_of(run(path))
+        result = run(path)
+        returns_none |= result is None
+        value = _node_of(result)
         taken = tuple(answer for _, answer in path.asked)
         for place in reversed(range(len(answers), len(taken))):
             other = explore((*taken[:place], False))
-            value = choose(path.asked[place][0], value, other)
+            value = _chosen(path.asked[place][0], value, other)
         return value
 
-    return explore(())
+    joined = explore(())
+    if returns_none and joined.type.dtype == "string":
+        # pandas keeps None among objects, and makes NaN of it among texts.
+        refuse("returns None beside texts", "Return a text, or np.nan.")
+    return joined
+
+
+def _chosen(condition: Node, x: Node, y: Node) -> Node:
+    """Join what two paths return: numbers, or texts."""
+    kinds = {current_trace().kind_of(node) for node in (x, y) if not _is_nothing(node)}
+    if "text" not in kinds:
+        return choose(condition, x, y)
+    if len(kinds) > 1:
+        refuse("returns texts for some values and numbers for others", "Return either.")
+    return ChooseText(_as_text(x), _as_text(y), condition)
+
+
+def _is_nothing(node: Node) -> bool:
+    return isinstance(node, ConstantRows) and bool(np.isnan(node.values.data).all())
+
+
+def _as_text(node: Node) -> Node:
+    return text_node(np.nan) if _is_nothing(node) else node
 
 
 def _node_of(value: Any) -> Node:
     if isinstance(value, TracedCell):
-        if type(value._series) is not TracedSeries:
-            refuse(
-                "returns a text or a date for a value", "Return a number, and encode texts behind."
-            )
+        if type(value._series) not in (TracedSeries, TracedTexts):
+            refuse("returns a date for a value", "Return its parts.")
         return value._series.node
+    if isinstance(value, str):
+        return text_node(value)
     if value is None:
         value = np.nan
-    if isinstance(value, str):
-        refuse("returns a text for a value", "Return a number for each, as an encoder does.")
     if isinstance(value, Traced | list | tuple | dict | TracedFrame | TracedSeries):
         refuse(f"returns {type(value).__name__} for a value", "Return a number.")
     return node_of(constant_of(float(value)))
@@ -298,13 +367,13 @@ def _map_cells(series: TracedSeries, func: Any, na_action: Any = None) -> Traced
         node = _joined(lambda path: func(TracedCell(series, path)))
     if na_action == "ignore":
         missing = series.isna().node
-        node = choose(missing, constant_of(np.nan), node)
-    return TracedSeries(node, series.name)
+        node = _chosen(missing, node_of(constant_of(np.nan)), node)
+    return series_of(node, series.name)
 
 
 def _map_rows(frame: TracedFrame, func: Any) -> TracedSeries:
     """Apply a function of one row to a frame."""
-    return TracedSeries(_joined(lambda path: func(_Row(frame, path))))
+    return series_of(_joined(lambda path: func(_Row(frame, path))), None)
 
 
 MAPS["cells"], MAPS["rows"] = _map_cells, _map_rows

@@ -39,6 +39,7 @@ from hbconv.containers import (
     UnitCount,
 )
 from hbconv.containers.vocabulary import PARTS, DateCodes, DateReading
+from hbconv.parse.tracing.date_texts import written_date
 from hbconv.parse.tracing.frames import TracedSeries, series_of
 from hbconv.parse.tracing.functions import apply_ufunc, constant_of, truth
 from hbconv.parse.tracing.kinds import SERIES
@@ -491,6 +492,18 @@ class DatePlaces(_Places):
     def isocalendar(self) -> _Weeks:
         """Return years, weeks and days of weeks."""
         return _Weeks(self._series, self._series.parts)
+
+    def day_name(self) -> TracedSeries:
+        """Return the names of days, in English."""
+        return self.strftime("%A")
+
+    def month_name(self) -> TracedSeries:
+        """Return the names of months, in English."""
+        return self.strftime("%B")
+
+    def strftime(self, date_format: str) -> TracedSeries:
+        """Write dates as texts, by formats whose parts are known."""
+        return self._series.like(written_date(self._series.parts, date_format))
 
     def normalize(self) -> TracedSeries:
         """Return midnights."""

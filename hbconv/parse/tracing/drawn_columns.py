@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy.typing as npt
 from hbconv.containers import EditedVocabulary, TextEdit
 from hbconv.containers.vocabulary import NO_DATE, DateCodes, DateReading
 from hbconv.errors import InputError
+from hbconv.parse.tracing.patterns import draw_matches
 
 __all__ = ["arguments_of", "date_codes", "draw_dates", "draw_texts"]
 
@@ -45,6 +47,9 @@ def arguments_of(vocabulary: object) -> tuple[str, ...]:
     if not isinstance(vocabulary, EditedVocabulary):
         return ()
     found = {a for edit in vocabulary.edits for a in edit.arguments if isinstance(a, str)}
+    patterns = [edit.arguments[0] for edit in vocabulary.edits if edit.has_pattern]
+    matching = [text for p in patterns for text in draw_matches(str(p))]
+    found |= {*matching, *(f"Xy, {text} 7" for text in matching)} - set(patterns)
     texts = [text for a in sorted(found) for text in (a, f"x{a}y{a}z", f"{a}q", f"q{a}")]
     if any(edit.name.startswith(("is_", "float_")) for edit in vocabulary.edits):
         texts += _NUMBERS
@@ -52,10 +57,12 @@ def arguments_of(vocabulary: object) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def draw_texts(known: tuple[Any, ...], n_rows: int, *, as_objects: bool) -> Any:
-    """Draw known texts, others beside them, and missing ones."""
+def draw_texts(
+    known: tuple[Any, ...], edits: Iterable[tuple[TextEdit, ...]], n_rows: int, *, as_objects: bool
+) -> Any:
+    """Draw known texts, others beside them, and missing ones: all that no edit refuses."""
     beside = [form for text in known for form in (f"{text} ", text.upper(), f" {text.lower()}")]
-    texts: list[Any] = [t for t in (*known, *_ODD_TEXTS, *beside) if _has_one_case(t)]
+    texts: list[Any] = [t for t in (*known, *_ODD_TEXTS, *beside) if _is_taken(t, edits)]
     texts += [None, float("nan")]
     drawn = np.empty(n_rows, object)
     drawn[:] = [texts[i % len(texts)] for i in range(n_rows)]
@@ -63,16 +70,16 @@ def draw_texts(known: tuple[Any, ...], n_rows: int, *, as_objects: bool) -> Any:
     return pandas.Series(drawn, dtype=object) if as_objects else pandas.Series(list(drawn))
 
 
-def _has_one_case(text: Any) -> bool:
-    """Tell whether edits refuse no text for its letters."""
+def _is_taken(text: Any, edits: Iterable[tuple[TextEdit, ...]]) -> bool:
+    """Tell whether edits, one after another, refuse a text for no letter in it."""
     try:
-        return (
-            not isinstance(text, str)
-            or bool(TextEdit("require_case", ("title",)).apply(text))
-            or not text
-        )
+        for chain in edits:
+            value = text
+            for edit in chain:
+                value = edit.apply(value) if isinstance(value, str) else value
     except InputError:
         return False
+    return True
 
 
 def draw_dates(reading: DateReading, n_rows: int, seed: int, *, as_objects: bool) -> Any:

@@ -9,11 +9,11 @@ from typing import Any, Self
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Add, Cast, Impute, IsMissing, Node, Not, Quotient, Relation
+from hbconv.containers import Add, Cast, Columns, Impute, IsMissing, Node, Not, Quotient, Relation
 from hbconv.parse.tracing.arrays import Traced, TracedMatrix, TracedVector, join
 from hbconv.parse.tracing.functions import constant_of, node_of, truth
 from hbconv.parse.tracing.kinds import SERIES
-from hbconv.parse.tracing.trace import ALONE, refuse
+from hbconv.parse.tracing.trace import ALONE, current_trace, refuse
 
 __all__ = ["OTHER_ROWS", "FrameColumns", "by_name", "unique_columns"]
 
@@ -72,6 +72,14 @@ class FrameColumns(Traced):
             return type(self)({name: self.nodes[name] for name in items if name in self.nodes})
         pattern = re.compile(regex if like is None else re.escape(like))
         return type(self)({n: node for n, node in self.nodes.items() if pattern.search(str(n))})
+
+    def select_dtypes(self, include: Any = None, exclude: Any = None) -> Self:
+        """Return the columns of some kinds, as they were in the rows given at conversion."""
+        kinds = {name: _kind_of(name, node) for name, node in self.nodes.items()}
+        kept, left = _kinds_named(include), _kinds_named(exclude)
+        names = [n for n, kind in kinds.items() if (kept is None or kind in kept)]
+        names = [n for n in names if left is None or kinds[n] not in left]
+        return type(self)({name: self.nodes[name] for name in names})
 
     def reindex(self, labels: Any = None, columns: Any = None, axis: Any = None) -> Self:
         """Return some columns in another order."""
@@ -223,6 +231,36 @@ class FrameColumns(Traced):
             refuse("reduces the rows", OTHER_ROWS)
         if not self.nodes:
             refuse("reduces rows without columns")
+
+
+_KINDS_BY_NAME = {
+    "number": "number", "bool": "bool", "boolean": "bool", "object": "text", "str": "text",
+    "string": "text", "datetime": "date", "datetime64": "date", "datetime64[ns]": "date",
+}  # fmt: skip
+"""Kinds of columns by the names of types that take all of one."""
+
+
+def _kinds_named(types: Any) -> set[str] | None:
+    if types is None:
+        return None
+    listed = types if isinstance(types, list | tuple) else [types]
+    names = [t if isinstance(t, str) else getattr(t, "__name__", "") for t in listed]
+    unknown = [name for name in names if name not in _KINDS_BY_NAME and name != "category"]
+    if unknown:
+        refuse(f"selects columns of type {unknown[0]!r}", "Name the columns, or use 'number'.")
+    return {_KINDS_BY_NAME[name] for name in names if name != "category"}
+
+
+def _kind_of(name: Any, node: Node) -> str:
+    """Return what a column holds: as computed, or as the rows tell that were given."""
+    trace = current_trace()
+    if not isinstance(node, Columns):
+        is_bool = node.type.dtype == "bool"
+        return "bool" if is_bool else trace.kind_of(node)
+    kind = trace.given.get(node.columns[0], "")
+    if not kind:
+        refuse(f"asks for the type of column {name!r}", "Give rows: convert(..., sample=X[:5]).")
+    return kind
 
 
 def _column(node: Node) -> Any:

@@ -12,8 +12,16 @@ from hbconv.containers import Bins, Cast, Choose, Compare, ConstantRows, IsMissi
 from hbconv.parse.tracing.arrays import TracedMatrix
 from hbconv.parse.tracing.dates import to_datetime
 from hbconv.parse.tracing.frame_places import TracedIndex
-from hbconv.parse.tracing.frames import TracedFrame, TracedSeries, column_of, unique_columns
+from hbconv.parse.tracing.frames import (
+    TracedFrame,
+    TracedSeries,
+    column_of,
+    series_of,
+    unique_columns,
+)
 from hbconv.parse.tracing.functions import apply_ufunc, constant_of
+from hbconv.parse.tracing.look_ups import look_up
+from hbconv.parse.tracing.made_texts import text_at
 from hbconv.parse.tracing.trace import current_trace, refuse
 
 __all__ = ["MAKERS_OF_FRAMES"]
@@ -37,6 +45,17 @@ def make_frame(data: Any = None, index: Any = None, columns: Any = None) -> Trac
     return refuse("makes a frame of this", "Give a dict of columns.")
 
 
+def make_series(data: Any = None, index: Any = None, name: Any = None) -> TracedSeries:
+    """``pd.Series`` of a column that records, or of one constant for all rows."""
+    if index is not None and not isinstance(index, TracedIndex):
+        refuse("makes a series with an index", "Give index=df.index.")
+    if index is not None and isinstance(data, TracedSeries):
+        refuse("aligns a series with an index", "Take the series as it is.")
+    if isinstance(data, dict | list | tuple) or data is None:
+        refuse("makes a series of this", "Give a column, or one constant.")
+    return series_of(column_of(data), name)
+
+
 def concat(objs: Any, axis: Any = 0, keys: Any = None) -> TracedFrame:
     """``pd.concat`` of columns, which ``keys`` name where they are series."""
     if axis not in (1, "columns"):
@@ -51,11 +70,11 @@ def concat(objs: Any, axis: Any = 0, keys: Any = None) -> TracedFrame:
 
 
 def cut(x: Any, bins: Any, right: bool = True, labels: Any = None) -> Any:
-    """``pd.cut`` by given edges, of which the places are asked for."""
+    """``pd.cut`` by given edges, into places or labels."""
     if np.ndim(bins) == 0:
         refuse("cuts into a number of bins, whose edges depend on the other rows", "Give edges.")
-    if labels is not False or not isinstance(x, TracedSeries):
-        refuse("cuts into labels", "Ask for the places of bins: pd.cut(..., labels=False).")
+    if labels is None or labels is True or not isinstance(x, TracedSeries):
+        refuse("cuts into intervals", "Give labels=, or labels=False for the places of bins.")
     edges = np.asarray(bins, np.float64)
     if not np.all(np.diff(edges) > 0):
         refuse("cuts at edges that do not ascend", "Sort the edges.")
@@ -67,11 +86,20 @@ def cut(x: Any, bins: Any, right: bool = True, labels: Any = None) -> Any:
     )
     nothing = ConstantRows(current_trace().x, Array([np.nan]))
     one_less = apply_ufunc(np.subtract, [place, constant_of(1.0)])
-    return x.like(Choose(Relation(outside, IsMissing(node), "or"), nothing, one_less))
+    found = Choose(Relation(outside, IsMissing(node), "or"), nothing, one_less)
+    if labels is False:
+        return x.like(found)
+    named = list(labels)
+    if len(named) != len(edges) - 1 or len(set(named)) < len(named):
+        refuse("cuts into other labels than one for each bin", "Give a label for each bin.")
+    if all(isinstance(label, str) for label in named):
+        return x.like(text_at(found, named))
+    return x.like(look_up(found, dict(enumerate(named)), [np.nan]))
 
 
 MAKERS_OF_FRAMES: dict[str, Callable[..., Any]] = {
     "DataFrame": make_frame,
+    "Series": make_series,
     "concat": concat,
     "cut": cut,
     "isna": lambda obj: obj.isna(),

@@ -51,7 +51,7 @@ class ColumnPlaces:
             if not isinstance(rows, TracedVector):
                 refuse(_ROWS, ALONE)
             if name not in self._frame.nodes:
-                refuse("makes a column of some of the rows", "Make it first: df['a'] = np.nan.")
+                self._frame[name] = np.nan
             self._frame[name] = self._frame[name].mask(rows, value)
 
     def _split(self, key: Any) -> tuple[Any, Any]:

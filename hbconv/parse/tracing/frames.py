@@ -35,7 +35,9 @@ from hbconv.parse.tracing.functions import (
     node_of,
 )
 from hbconv.parse.tracing.kinds import MAPS, SERIES, is_iso_date, is_moment, terms_of
+from hbconv.parse.tracing.labels import TracedLabels
 from hbconv.parse.tracing.look_ups import codes_among, look_up
+from hbconv.parse.tracing.made_texts import text_node
 from hbconv.parse.tracing.trace import ALONE, Kind, RowCount, current_trace, refuse
 
 __all__ = ["TracedFrame", "TracedSeries", "column_of", "series_of", "unique_columns"]
@@ -198,6 +200,8 @@ class TracedSeries(TracedVector):
 
     def where(self, cond: Any, other: Any = np.nan) -> TracedSeries:
         """Keep values where a condition holds."""
+        if _is_text(other):
+            self._learn([self.node], "text")
         return self.like(choose(_operand(cond), self.node, _operand(other)))
 
     def mask(self, cond: Any, other: Any = np.nan) -> TracedSeries:
@@ -231,9 +235,12 @@ class TracedSeries(TracedVector):
 
     def replace(self, to_replace: Any, value: Any = None) -> TracedSeries:
         """Replace numbers."""
-        pairs = to_replace if isinstance(to_replace, Mapping) else {to_replace: value}
+        keys = to_replace if isinstance(to_replace, list | tuple) else [to_replace]
+        pairs = to_replace if isinstance(to_replace, Mapping) else dict.fromkeys(keys, value)
+        if all(map(_is_text, pairs)):
+            return self._learn([self.node], "text").replace(to_replace, value)  # type: ignore[no-any-return]
         if any(_is_text(v) for pair in pairs.items() for v in pair):
-            refuse("replaces texts", "Use map of a dict that names every text.")
+            refuse("replaces numbers by texts", "Use map of a dict.")
         result = self.node
         for old, new in pairs.items():
             number = constant_of(float(new))
@@ -285,6 +292,9 @@ _NAMED: dict[str, np.ufunc] = {
 
 for _name, _ufunc in _NAMED.items():
     setattr(TracedSeries, _name, _operator(_ufunc))
+    if _name in ("add", "sub", "mul", "truediv"):
+        # No column of a frame changes with a series that was taken of it.
+        setattr(TracedSeries, f"__i{_name}__", _operator(_ufunc))
     if _name in ("add", "sub", "mul", "div", "truediv", "floordiv", "mod"):
         setattr(TracedSeries, f"r{_name}", _operator(_ufunc, swapped=True))
 
@@ -486,6 +496,8 @@ def column_of(value: Any) -> Node:
         return value.node
     if isinstance(value, TracedVector):
         return value.node
-    if isinstance(value, Traced) or np.ndim(value) or _is_text(value):
-        refuse("assigns what is no column of numbers", "Assign columns and numbers.")
+    if isinstance(value, TracedLabels) or _is_text(value):
+        return text_node(value)
+    if isinstance(value, Traced) or np.ndim(value):
+        refuse("assigns what is no column", "Assign columns, numbers and texts.")
     return node_of(constant_of(value))

@@ -54,7 +54,7 @@ BUILTINS = (
     "FloatingPointError IndexError KeyError LookupError None NotImplemented "
     "NotImplementedError OverflowError RuntimeError StopIteration True TypeError "
     "UserWarning ValueError Warning ZeroDivisionError abs all any bool callable complex "
-    "dict divmod enumerate filter float frozenset getattr hasattr int issubclass iter list "
+    "bytes dict divmod enumerate filter float frozenset getattr hasattr int issubclass iter list "
     "map max min next object pow property range repr reversed round set slice sorted str "
     "sum tuple zip Ellipsis"
 )

@@ -33,6 +33,8 @@ _NUMBERS = ("bool", "int64", "float32", "float64")
 
 def is_text(value: Any) -> bool:
     """Tell whether a value is a text, or a column of chosen texts."""
+    if isinstance(value, TracedVector):
+        return current_trace().kind_of(value.node) == "text"
     return isinstance(value, str | TracedLabels)
 
 
@@ -112,8 +114,19 @@ def labels_of(value: Any) -> TracedLabels:
     return TracedLabels(ConstantRows(current_trace().x, Array.of([0], np.int32)), np.array([value]))
 
 
-def choose_labels(condition: Any, x: Any, y: Any) -> TracedLabels:
+def learn_texts(column: Any) -> None:
+    """Begin again where a column of the rows is used as texts for the first time."""
+    trace = current_trace()
+    if trace.kind_of(column.node) != "text":
+        trace.learn([column.node], "text")
+
+
+def choose_labels(condition: Any, x: Any, y: Any) -> Any:
     """``np.where`` of texts."""
+    column = next((v for v in (x, y) if isinstance(v, TracedVector)), None)
+    if column is not None and isinstance(condition, TracedVector):
+        learn_texts(column)
+        return column.where(condition, y) if column is x else column.mask(condition, x)
     if not isinstance(condition, TracedVector):
         refuse("chooses among texts by a table of conditions", "Choose by a column: x[:, 0] > 1.")
     first, second = labels_of(x), labels_of(y)

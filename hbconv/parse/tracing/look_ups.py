@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.containers import Cast, FindCode, Node, Recode
+from hbconv.containers import Cast, ChosenText, FindCode, Node, Recode
 from hbconv.parse.common.members import is_frame
 from hbconv.parse.common.text_columns import category_codes
 from hbconv.parse.tracing.trace import current_trace, refuse
@@ -41,8 +41,12 @@ def codes_among(node: Node, values: Sequence[Any]) -> Node:
 
 
 def look_up(node: Node, table: Mapping[Any, Any], default: Sequence[float]) -> Node:
-    """Return what a dict holds for each value, and NaN for others."""
-    if type(table) is not dict or not table or any(map(_is_text, table.values())):
-        refuse("looks up other than numbers", "Use a dict of numbers; encode texts by an encoder.")
+    """Return what a dict holds for each value: a number or a text, and NaN for others."""
+    if not isinstance(table, dict) or not table:
+        refuse("looks up in what is no dict of constants", "Use a dict.")
+    if all(map(_is_text, table.values())):
+        return ChosenText(codes_among(node, list(table)), (None, *table.values()))
+    if any(map(_is_text, table.values())):
+        refuse("looks up numbers and texts", "Use a dict of either.")
     numbers = np.array([*default, *(float(v) for v in table.values())], np.float64)
     return Recode(codes_among(node, list(table)), (Array(numbers),))

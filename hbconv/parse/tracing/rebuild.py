@@ -31,7 +31,7 @@ from hbconv.parse.tracing.arrays import (
     call_function,
     holds_traced,
 )
-from hbconv.parse.tracing.cells import CellParts, TracedCell
+from hbconv.parse.tracing.cells import CellParts, KnownDict, KnownFrozenSet, KnownSet, TracedCell
 from hbconv.parse.tracing.dates import MOMENTS, make_moment
 from hbconv.parse.tracing.frame_functions import MAKERS_OF_FRAMES
 from hbconv.parse.tracing.frames import TracedFrame, TracedSeries
@@ -331,8 +331,8 @@ class Rebuilder:
             return _refusing("numpy.vectorize, which calls a function for each value")
         if cls is np.ndarray or (issubclass(cls, Exception) and "__init__" not in vars(cls)):
             return cls
-        is_frame = cls.__name__ == "DataFrame" and cls.__module__.startswith("pandas")
-        return _double_of_class(cls, MAKERS_OF_FRAMES["DataFrame"] if is_frame else None)
+        is_made = cls.__name__ in ("DataFrame", "Series") and cls.__module__.startswith("pandas")
+        return _double_of_class(cls, MAKERS_OF_FRAMES[cls.__name__] if is_made else None)
 
     def _partial(self, value: functools.partial[Any]) -> Any:
         keywords = {key: self.stand_in(key, v) for key, v in value.keywords.items()}
@@ -347,8 +347,13 @@ class Rebuilder:
         copied: Any
         snapshot: Any
         if isinstance(value, dict):
-            copied = {self.stand_in(name, k): self.stand_in(name, v) for k, v in value.items()}
-            snapshot = dict(copied)
+            items = ((self.stand_in(name, k), self.stand_in(name, v)) for k, v in value.items())
+            copied = KnownDict(items)
+            snapshot = KnownDict(copied)
+        elif isinstance(value, set | frozenset):
+            kind = KnownSet if isinstance(value, set) else KnownFrozenSet
+            copied = kind(self.stand_in(name, v) for v in value)
+            snapshot = kind(copied)
         else:
             copied = type(value)(self.stand_in(name, v) for v in value)
             snapshot = type(value)(copied)

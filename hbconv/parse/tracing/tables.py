@@ -23,25 +23,31 @@ from hbconv.containers import (
     AreNarrow,
     AreNullable,
     Cast,
+    ChooseText,
+    ChosenText,
     Codes,
     Columns,
     Concat,
     ConstantRows,
+    EditedVocabulary,
     EditText,
     FillObjects,
     Form,
     IsOtherDtype,
+    JoinText,
     Labels,
     Node,
+    OfTexts,
     Output,
     Schema,
+    TextEdit,
     Vocabulary,
     rewrite,
     topological,
 )
 from hbconv.containers.vocabulary import DateCodes, DateReading
-from hbconv.errors import HbconvError
-from hbconv.parse.common.edited_texts import EditedColumn
+from hbconv.errors import ConversionError, HbconvError
+from hbconv.parse.common.edited_texts import EditedColumn, edited_text, follow_text
 from hbconv.parse.schema import transform_frame
 from hbconv.parse.step import Conditions, Step, select
 from hbconv.parse.tracing.answers import as_output, hand_on, is_column
@@ -94,8 +100,22 @@ class _TracedTable:
             if isinstance(node, Codes) and isinstance(node.vocabulary, Vocabulary):
                 known = (*node.vocabulary.values, *arguments_of(node.vocabulary))
                 found[node.column] = (*found.get(node.column, ()), *known)
-            elif isinstance(node, FillObjects | EditText) and isinstance(node.x, Columns):
-                found.setdefault(node.x.columns[0], ())
+            elif isinstance(node, OfTexts) and node.type.dtype == "string":
+                for part in node.parts:
+                    if isinstance(part, Columns):
+                        found.setdefault(part.columns[0], ())
+        return found
+
+    @property
+    def edits(self) -> dict[int, set[tuple[TextEdit, ...]]]:
+        """What edits the texts of each column, in all places."""
+        found: dict[int, set[tuple[TextEdit, ...]]] = {}
+        for node in topological(self.roots):
+            if isinstance(node, Codes) and isinstance(node.vocabulary, EditedVocabulary):
+                found.setdefault(node.column, set()).add(node.vocabulary.edits)
+            column = EditedColumn.of(node) if isinstance(node, EditText) else None
+            if column is not None:
+                found.setdefault(column.column, set()).add(column.edits)
         return found
 
     @property
@@ -112,8 +132,9 @@ class _TracedTable:
         """Columns that something computes with."""
         read: set[int] = set()
         for node in topological(self.roots):
-            moves = isinstance(node, Columns | FillObjects | EditText | ConstantRows)
-            for x in () if moves else node.inputs:
+            moves = isinstance(node, Columns | ConstantRows)
+            parts = node.parts if isinstance(node, OfTexts) else ()
+            for x in () if moves else (x for x in node.inputs if x not in parts):
                 read.update(x.columns if isinstance(x, Columns) else ())
         return frozenset(read)
 
@@ -378,7 +399,7 @@ class _Judge:
         floats = draw_rows(width, others, special)
         chosen = draw_rows(width, dtype, special)
         drawn: dict[str, Any] = {}
-        texts, dates = self.texts, self.dates
+        texts, dates, edits = self.texts, self.dates, self.traced.edits
         for j, name in enumerate(self.schema.names):
             drawn[name] = floats[:, j]
             if j in self.made:
@@ -389,7 +410,9 @@ class _Judge:
             elif j not in self.traced.numbers and self.kinds.get(j) == "bool":
                 drawn[name] = floats[:, j] > 0
             if j in texts:
-                drawn[name] = draw_texts(texts[j], len(floats), as_objects=as_objects)
+                drawn[name] = draw_texts(
+                    texts[j], edits.get(j, ()), len(floats), as_objects=as_objects
+                )
             if j in dates:
                 drawn[name] = draw_dates(dates[j], len(floats), j, as_objects=as_objects)
         return sys.modules["pandas"].DataFrame(drawn)
@@ -403,6 +426,7 @@ class _Judge:
             table = table[~np.concatenate(refused, axis=1).any(axis=1)]
         table = table.reset_index(drop=True)
         computed = [node for node in self.traced.nodes if not _is_moved(node)]
+        computed += [node for moved in self.traced.nodes for node in _deciding(moved)]
         answers = compute([typed[node] for node in computed], _columns_of(table))
         values = dict(zip(computed, answers, strict=True))
         order = rng.integers(0, len(table), len(table) + 3)
@@ -460,7 +484,7 @@ class _Judge:
             elif node in values:
                 what = _compare_numbers(want.to_numpy(), values[node][:, 0], find_slack(node))
             else:
-                what = _compare_moved(list(want), node, given)
+                what = _compare_moved(list(want), _moved_values(node, given, values))
             if what:
                 return f"in column {name!r} {what}"
         return None
@@ -471,17 +495,42 @@ def _columns_of(table: Table) -> list[npt.NDArray[Any]]:
 
 
 def _is_moved(node: Node) -> bool:
-    return isinstance(node, Columns | FillObjects | EditText)
+    return isinstance(node, Columns | OfTexts)
 
 
-def _compare_moved(want: list[Any], node: Node, given: Table) -> str | None:
-    """Compare a column that is passed on, with its missing values filled or not."""
+def _deciding(node: Node) -> list[Node]:
+    """Return what is computed to choose the texts of a column."""
+    node = follow_text(node) if isinstance(node, OfTexts) else node
+    if not isinstance(node, OfTexts):
+        return []
+    own = [x for x in node.inputs if x not in node.parts]
+    return own + [found for part in node.parts for found in _deciding(part)]
+
+
+def _moved_values(node: Node, given: Table, values: Mapping[Node, npt.NDArray[Any]]) -> list[Any]:
+    """Return a column that is passed on, or of texts that are made."""
+    if isinstance(node, Columns):
+        return list(given.iloc[:, node.columns[0]])
+    node = follow_text(node)
+    if isinstance(node, ChosenText):
+        return [node.texts[code + 1] for code in values[node.x][:, 0].tolist()]
+    if isinstance(node, ChooseText | JoinText):
+        first, second = (_moved_values(part, given, values) for part in node.parts)
+        if isinstance(node, ChooseText):
+            return [a if held else b for held, a, b in zip(
+                values[node.condition][:, 0].tolist(), first, second, strict=True
+            )]  # fmt: skip
+        pairs = zip(first, second, strict=True)
+        return [None if _is_missing(a) or _is_missing(b) else a + b for a, b in pairs]
+    if isinstance(node, FillObjects | EditText) and isinstance(node.x, JoinText):
+        return [edited_text(node, value) for value in _moved_values(node.x, given, values)]
     column = EditedColumn.of(node)
     if column is None:
-        return "it fills what is computed with a text"
-    values = list(given.iloc[:, column.column])
-    if not isinstance(node, Columns):
-        values = [column.apply(value) for value in values]
+        raise ConversionError("it fills what is computed with a text")
+    return [column.apply(value) for value in given.iloc[:, column.column]]
+
+
+def _compare_moved(want: list[Any], values: list[Any]) -> str | None:
     for a, b in zip(want, values, strict=True):
         if not (a == b or (_is_missing(a) and _is_missing(b))):
             return f"it returns {a!r}, and its trace {b!r}"

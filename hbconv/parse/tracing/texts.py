@@ -6,6 +6,7 @@ part of the vocabulary by which the host looks texts up.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -17,20 +18,27 @@ from hbconv.containers import (
     Affine,
     Cast,
     Choose,
+    ChooseText,
+    ChosenText,
     Compare,
     Concat,
     ConstantRows,
     EditText,
+    JoinText,
     Node,
     Not,
     Relation,
     TextEdit,
     TextNumber,
 )
-from hbconv.parse.common.edited_texts import EditedColumn
-from hbconv.parse.tracing.frames import TracedSeries
+from hbconv.parse.common.edited_texts import text_codes
+from hbconv.parse.tracing.frames import TracedFrame, TracedSeries, series_of
 from hbconv.parse.tracing.functions import apply_ufunc
 from hbconv.parse.tracing.kinds import SERIES
+from hbconv.parse.tracing.labels import is_text
+from hbconv.parse.tracing.look_ups import codes_among, look_up
+from hbconv.parse.tracing.made_texts import choose_texts, text_node
+from hbconv.parse.tracing.patterns import require_pattern
 from hbconv.parse.tracing.trace import current_trace, refuse
 
 __all__ = ["TracedTexts"]
@@ -50,10 +58,12 @@ class TracedTexts(TracedSeries):
 
     def _ended(self, end: TextEdit) -> Node:
         """Return what an edit makes of each text, -1 of a missing one."""
-        column = EditedColumn.of(self.node)
-        codes = None if column is None else column.codes({}, end, missing=_MISSING)
+        codes = text_codes(self.node, 0, {}, end, missing=_MISSING)
         if codes is None:
-            return refuse("fills some of the missing texts", "Fill them before they are edited.")
+            return refuse(
+                "tests or counts texts that are joined, or filled in part",
+                "Do it with each column before it is joined or edited.",
+            )
         return codes
 
     def _number(self, end: TextEdit, less: float = 0.0) -> TracedSeries:
@@ -75,6 +85,9 @@ class TracedTexts(TracedSeries):
     @property
     def str(self) -> _TextPlaces:
         """Functions of texts."""
+        if _loses(self.node):
+            # Of rows that all miss the part pandas makes numbers, which have no .str.
+            current_trace().checks.append((self.isna().node, _HAS_NO_PART))
         return _TextPlaces(self)
 
     @property
@@ -82,9 +95,11 @@ class TracedTexts(TracedSeries):
         """Its dtype, which is that of the rows."""
         refuse("asks for the type of a column of texts", "Name the columns.")
 
-    def to_numpy(self, dtype: Any = None) -> NoReturn:  # noqa: ARG002
-        """Refuse: arrays hold numbers."""
-        refuse("makes an array of texts", _WAYS)
+    def to_numpy(self, dtype: Any = None) -> Any:
+        """Return the texts as an array, of which texts are chosen and compared."""
+        if dtype is not None:
+            refuse("converts an array of texts", _WAYS)
+        return TracedTexts(self.node)
 
     def isna(self) -> TracedSeries:
         """Tell which are missing."""
@@ -97,10 +112,32 @@ class TracedTexts(TracedSeries):
     isnull, notnull = isna, notna
 
     def fillna(self, value: Any) -> TracedSeries:
-        """Fill missing texts with another."""
-        if not isinstance(value, str):
-            refuse("fills texts by what is none", "Fill them with a text.")
-        return super().fillna(value)
+        """Fill missing texts with another, or with those of another column."""
+        if isinstance(value, str):
+            return super().fillna(value)
+        return self.mask(self.isna(), value)
+
+    def where(self, cond: Any, other: Any = np.nan) -> TracedSeries:
+        """Keep texts where a condition holds."""
+        return self.like(choose_texts(cond, self, other))
+
+    def mask(self, cond: Any, other: Any = np.nan) -> TracedSeries:
+        """Replace texts where a condition holds."""
+        return self.like(choose_texts(cond, other, self))
+
+    def replace(self, to_replace: Any, value: Any = None) -> TracedSeries:
+        """Replace texts by others, or all of them by numbers."""
+        keys = to_replace if isinstance(to_replace, list | tuple) else [to_replace]
+        pairs = to_replace if isinstance(to_replace, dict) else dict.fromkeys(keys, value)
+        if not pairs or not all(isinstance(text, str) for text in pairs):
+            refuse("replaces texts by this", "Replace them by a dict of texts.")
+        codes = codes_among(self.node, list(pairs))
+        if all(isinstance(v, str) for v in pairs.values()):
+            new = ChosenText(codes, (None, *pairs.values()))
+            return self.like(ChooseText(new, self.node, Compare.of(codes, "ge", 0)))
+        why = "A text is not replaced by a number, as others are."
+        current_trace().checks.append((Compare.of(codes, "lt", 0), why))
+        return self.like(look_up(self.node, pairs, [np.nan]))
 
     def astype(self, dtype: Any, **keywords: Any) -> TracedSeries:
         """Read numbers, as Python does."""
@@ -122,8 +159,14 @@ class TracedTexts(TracedSeries):
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: Any, *inputs: Any, out: Any = None, **keywords: Any
     ) -> Any:
+        if ufunc is np.add and len(inputs) == 2 and all(map(is_text, inputs)):
+            series = [x for x in inputs if isinstance(x, TracedSeries)]
+            if len(series) == 2:
+                names = {x.name for x in series}
+                joined = JoinText(*map(text_node, inputs))
+                return series_of(joined, names.pop() if len(names) == 1 else None)
         if any(isinstance(x, TracedSeries) and x is not self for x in inputs):
-            refuse("joins or compares two columns of texts", "Compare each with constants.")
+            refuse("compares two columns of texts", "Compare each with constants.")
         if method != "__call__" or keywords or out is not None:
             refuse(f"calls numpy.{ufunc.__name__} of texts", _WAYS)
         others = [x for x in inputs if x is not self]
@@ -137,7 +180,19 @@ class TracedTexts(TracedSeries):
     def _refuse_method(self, *_: object, **__: object) -> NoReturn:
         refuse("calls this method of a column of texts", _WAYS)
 
-    clip = abs = between = where = mask = _refuse_method
+    clip = abs = between = _refuse_method
+
+
+def _loses(node: Node) -> bool:
+    """Tell whether an edit makes missing texts of some that are there."""
+    edits = node.edits if isinstance(node, EditText) else ()
+    return any(
+        edit.name == "extract" or (edit.name == "pick" and edit.arguments[1] not in (0, -1))
+        for edit in edits
+    )
+
+
+_HAS_NO_PART = "A text lacks the part that is edited, and pandas edits no rows that all lack it."
 
 
 class _TextPlaces:
@@ -158,13 +213,25 @@ class _TextPlaces:
             refuse(edit.misfit, _WAYS)
         return self._series._edited(edit)
 
+    def cat(self, others: Any = None, sep: Any = None, na_rep: Any = None) -> TracedSeries:
+        """Join with another column."""
+        if not isinstance(others, TracedSeries) or not is_text(others):
+            refuse("joins texts of rows, or of other than a column", "Give one column of texts.")
+        before: Any = self._series if na_rep is None else self._series.fillna(na_rep)
+        after: Any = others if na_rep is None else others.fillna(na_rep)
+        joined = (before + sep if sep else before) + after
+        return self._series.like(joined.node)
+
     def replace(
         self, pat: Any, repl: Any = None, n: int = -1, case: Any = None, regex: bool = False
     ) -> TracedSeries:
-        """Replace a plain text."""
+        """Replace a plain text, or what matches a pattern."""
         if case is not None or not isinstance(repl, str) or (regex and "\\" in repl):
-            refuse("replaces by a pattern", "Replace a plain text: .str.replace('a', 'b').")
-        _require_plain(pat, regex=regex)
+            refuse("replaces by what is matched", "Replace by a plain text.")
+        if regex and _PATTERN & set(pat):
+            require_pattern(pat, consumes=True)
+            return self._edited("substitute", pat, repl, max(n, 0))
+        _require_plain(pat, regex=False)
         return self._edited("replace", pat, repl, n)
 
     def __getitem__(self, key: Any) -> TracedSeries:
@@ -198,8 +265,11 @@ class _TextPlaces:
         return self._series._number(TextEdit("length"))
 
     def count(self, pat: str) -> TracedSeries:
-        """Count a plain text."""
-        _require_plain(pat, regex=True)
+        """Count a plain text, or what matches a pattern."""
+        if isinstance(pat, str) and _PATTERN & set(pat):
+            require_pattern(pat, consumes=True)
+            return self._series._number(TextEdit("count_matches", (pat,)))
+        _require_plain(pat, regex=False)
         return self._series._number(TextEdit("count", (pat,)))
 
     def find(self, sub: str) -> TracedSeries:
@@ -209,11 +279,48 @@ class _TextPlaces:
     def contains(
         self, pat: str, case: bool = True, flags: int = 0, na: Any = None, regex: bool = True
     ) -> TracedSeries:
-        """Tell whether a plain text is inside."""
-        _require_plain(pat, regex=regex)
-        if not case or flags:
-            refuse("looks for a text in any case", "Use .str.lower().str.contains('a').")
+        """Tell whether a plain text or a match of a pattern is inside."""
+        if flags:
+            refuse("looks for a pattern with flags", "Give case=False.")
+        if not case or (regex and isinstance(pat, str) and _PATTERN & set(pat)):
+            return self._matches("search", pat if regex else re.escape(pat), na, case=case)
+        _require_plain(pat, regex=False)
         return self._series._bool(TextEdit("contains", (pat,)), na)
+
+    def match(self, pat: str, case: bool = True, flags: int = 0, na: Any = None) -> TracedSeries:
+        """Tell whether a text begins with a match of a pattern."""
+        if flags:
+            refuse("looks for a pattern with flags", "Give case=False.")
+        return self._matches("match", pat, na, case=case)
+
+    def fullmatch(
+        self, pat: str, case: bool = True, flags: int = 0, na: Any = None
+    ) -> TracedSeries:
+        """Tell whether a whole text matches a pattern."""
+        if flags:
+            refuse("looks for a pattern with flags", "Give case=False.")
+        return self._matches("fullmatch", pat, na, case=case)
+
+    def _matches(self, name: str, pattern: str, na: Any, *, case: bool) -> TracedSeries:
+        require_pattern(pattern)
+        if not case and not pattern.isascii():
+            refuse("looks for letters beyond ASCII in any case", "Give all their forms.")
+        marked = pattern if case else f"(?i){pattern}"
+        return self._series._bool(TextEdit(name, (marked,)), na)
+
+    def extract(self, pat: str, flags: int = 0, expand: bool = True) -> Any:
+        """Return the groups of the first match of a pattern, each as a column."""
+        if flags:
+            refuse("extracts by a pattern with flags", "Leave flags= out.")
+        compiled = require_pattern(pat)
+        groups = [self._edited("extract", pat, j + 1) for j in range(compiled.groups)]
+        names = {place: name for name, place in compiled.groupindex.items()}
+        if not groups:
+            refuse("extracts by a pattern without groups", "Put brackets around a part of it.")
+        if len(groups) == 1 and not expand:
+            return groups[0].rename(names.get(1, self._series.name))
+        found = {names.get(j + 1, j): group.node for j, group in enumerate(groups)}
+        return TracedFrame(found)
 
     def startswith(self, pat: str, na: Any = None) -> TracedSeries:
         """Tell whether a text is at the beginning."""

@@ -128,13 +128,17 @@ def hostile_rows(rows: Any) -> Iterator[Any]:
     yield rows.iloc[:1].assign(left=pd.Timestamp("1969-12-31 23:59:59"))
 
 
-def _with_encoder(function: Any, table: pd.DataFrame) -> Any:
+def _function_with_encoder(function: Any, table: pd.DataFrame) -> Any:
     """Return a function as a transformer, with an encoder of the texts that it returns."""
     transformer = FunctionTransformer(function)
     try:
         made = function(table.copy())
     except Exception:
         return transformer
+    return _with_encoder(transformer, made)
+
+
+def _with_encoder(transformer: Any, made: Any) -> Any:
     if not isinstance(made, pd.DataFrame):
         return transformer
     words = [c for c in made if made[c].dtype.kind not in "biuf"]
@@ -155,9 +159,11 @@ def fit(asked: Asked) -> tuple[Any, Any, Any]:
     if asked.theme in ("elementwise", "columns", "other_rows_arrays"):
         return FunctionTransformer(asked.subject).fit(rows), rows, fresh
     if asked.theme in ("tables", "dates", "texts", "notebooks", "other_rows_tables"):
-        return _with_encoder(asked.subject, table).fit(table), table, fresh_table
+        return _function_with_encoder(asked.subject, table).fit(table), table, fresh_table
     if asked.theme == "own_tables":
-        return asked.subject().fit(table, labels), table, fresh_table
+        transformer = asked.subject()
+        made = asked.subject().fit(table, labels).transform(table.copy())
+        return _with_encoder(transformer, made).fit(table, labels), table, fresh_table
     full, fresh_full = draw_array(0, 200), draw_array(1, 60)
     amounts = 5 + np.abs(full @ [3.0, 0.5, 2.0, 1.0, 4.0])
     if asked.theme == "targets":

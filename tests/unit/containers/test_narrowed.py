@@ -104,7 +104,7 @@ BLOCKED = {
          "RowDot", "WeightedMedian"),
         "it has one column",
     ),
-    **dict.fromkeys(("CleanText", "DateColumn", "EditText", "Entries", "FillObjects", "FromObjects", "KeepText"), "its columns are texts, dates or tokens, not numbers"),
+    **dict.fromkeys(("ChooseText", "ChosenText", "CleanText", "DateColumn", "EditText", "Entries", "FillObjects", "FromObjects", "JoinText", "KeepText"), "its columns are texts, dates or tokens, not numbers"),
     **dict.fromkeys(
         ("InverseDistances", "LogSoftmax", "Logits", "Normalize", "Proportions", "Softmax",
          "SymmetricLogit", "TableLogSoftmax", "TableSoftmax"),

@@ -136,8 +136,8 @@ def one(function: Callable[[Any], Any], name: str = "x") -> Callable[[Any], Any]
 
 
 REFUSED: list[tuple[Callable[[Any], Any], str]] = [
-    (one(lambda name: name[0], "name"), "returns a text or a date for a value"),
-    (one(lambda x: "old" if x > 3 else "young"), "returns a text for a value"),
+    (one(lambda x: "old" if x > 3 else None), "returns None beside texts"),
+    (one(lambda x: "old" if x > 3 else 0), "returns texts for some values"),
     (one(lambda x: round(x, 1)), "rounds as Python does"),
     (one(int), "calls|needs the values"),
     (one(lambda x: {1: 2}.get(x, 0)), "needs the values"),

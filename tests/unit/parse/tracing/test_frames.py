@@ -199,7 +199,7 @@ REFUSED: list[tuple[Function, str]] = [
     (lambda df: pd.cut(df["charge"], 4, labels=False).to_frame(), "number of bins"),
     (lambda df: df[["charge"]].assign(n=len(df)), "number of rows"),
     (lambda df: df[["charge"]].assign(r=random.random()), "chance"),
-    (lambda df: df[["charge"]].assign(i=df.index), "no column of numbers"),
+    (lambda df: df[["charge"]].assign(i=df.index), "assigns what is no column"),
     (lambda df: df[["charge"]].astype("category"), "converts to category"),
     (lambda df: df[["charge"]].assign(n=df["plan"].str.isdigit()), ".str.isdigit"),
     (lambda df: df["charge"], "one column without a table"),

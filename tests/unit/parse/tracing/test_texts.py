@@ -178,14 +178,11 @@ def test_case_is_that_of_arrow_wherever_it_is_taken() -> None:
 
 
 REFUSED: list[tuple[Callable[[Any], Any], str]] = [
-    (lambda df: pd.DataFrame({"a": df.name.str.extract(r"(\w+)")}), "calls .str.extract"),
-    (lambda df: pd.DataFrame({"a": df.name.str.contains("a|b")}), "looks for a pattern"),
+    (lambda df: pd.DataFrame({"a": df.name.str.extract("a+", expand=False)}), "without groups"),
+    (lambda df: pd.DataFrame({"a": df.name.str.count("a*")}), "matches no characters"),
     (lambda df: pd.DataFrame({"a": df.name.str.split("ab.").str[0]}), "looks for a pattern"),
-    (lambda df: pd.DataFrame({"a": df.name.str.contains("A", case=False)}), "in any case"),
-    (
-        lambda df: pd.DataFrame({"a": df.name.str.len(), "b": df.name + df.code}),
-        "joins or compares",
-    ),
+    (lambda df: pd.DataFrame({"a": df.name.str.match("A", flags=2)}), "with flags"),
+    (lambda df: pd.DataFrame({"a": df.name.str.lower() == df.code}), "compares two columns"),
     (lambda df: df.name.str.split("-", expand=True), "as many columns as the rows need"),
     (lambda df: pd.DataFrame({"a": df.name.str.get_dummies()}), "calls .str.get_dummies"),
     (lambda df: df.assign(a=df.name.str.lower()), "Answers are numbers or labels"),
@@ -204,3 +201,93 @@ def test_what_texts_do_not_tell_alone_is_refused(function: Callable[[Any], Any],
     source.feature_names_in_ = np.array(list(TABLE), object)
     with pytest.raises(UnsupportedError, match=why):
         hbconv.convert(source, "reference")
+
+
+def encoded(function: Callable[..., Any], table: pd.DataFrame = TABLE) -> Any:
+    encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+    return make_pipeline(FunctionTransformer(function), encoder).fit(table)
+
+
+MADE: dict[str, Callable[..., Any]] = {
+    "chosen": lambda df: pd.DataFrame({"a": np.where(df["x"] > 0, "up", "down")}),
+    "kept or other": lambda df: df["code"].where(df["code"].isin(["c"]), "other").to_frame(),
+    "chosen, then edited": lambda df: df["code"].mask(df["x"] > 0, "Up").str.lower().to_frame(),
+    "chosen, then filled": lambda df: df["code"].mask(df["x"] > 0).fillna("none").to_frame(),
+    "looked up": lambda df: df["cabin"].map({"C85": "high", "B2": "low"}).to_frame(),
+    "replaced": lambda df: df["cabin"].replace({"C85": "B2"}).to_frame(),
+    "cut": lambda df: pd.cut(df["x"], [-1, 0, 2], labels=["low", "high"]).to_frame(),
+    "of a value": lambda df: df["x"].apply(lambda v: "up" if v > 0 else "down").to_frame(),
+    "of a text": lambda df: df["cabin"].apply(lambda v: v[0] if v != "B2" else "none").to_frame(),
+    "of a row": lambda df: df.apply(
+        lambda row: row["cabin"] if row["x"] > 0 else "none", axis=1
+    ).to_frame("a"),
+    "joined": lambda df: (df["cabin"] + "/" + df["code"]).to_frame("both"),
+    "joined without a sign": lambda df: (df["cabin"].str[0] + df["code"]).to_frame("both"),
+    "joined twice": lambda df: (df["cabin"] + "-" + df["code"] + "-" + df["cabin"]).to_frame("a"),
+    "joined, then filled": lambda df: (
+        df["cabin"].str.cat(df["code"], sep=" ").fillna("?").to_frame()
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_texts_that_are_made_reach_an_encoder(name: str) -> None:
+    source = encoded(MADE[name])
+    model = hbconv.convert(source, "reference", sample=TABLE)
+    other = TABLE.iloc[::-1].assign(
+        code=TABLE["cabin"], cabin=["B2", "C85", "E101", "x-", "-"] * 10
+    )
+    for rows in (TABLE, other, TABLE.iloc[:1]):
+        np.testing.assert_array_equal(model.transform(rows), source.transform(rows))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda df: df["x"].apply(lambda v: "up" if v > 0 else None).to_frame(),
+        lambda df: df["x"].apply(lambda v: "up" if v > 0 else 1.0).to_frame(),
+        lambda df: (df["cabin"] + df["code"]).str.len().to_frame(),
+        lambda df: df["cabin"].map({"C85": "high", "B2": 1}).to_frame(),
+    ],
+    ids=["None beside texts", "numbers beside texts", "a length of joined texts", "mixed table"],
+)
+def test_texts_that_are_not_made(function: Callable[..., Any]) -> None:
+    with pytest.raises(UnsupportedError, match="Line"):
+        hbconv.convert(FunctionTransformer(function).fit(TABLE), "reference", sample=TABLE)
+
+
+PATTERNS: dict[str, Callable[..., Any]] = {
+    "extract": lambda df: df["name"].str.extract(r"^([A-Z][a-z]+)\.", expand=False).to_frame(),
+    "extract a number": lambda df: (
+        df["code"].str.extract(r"([0-9]+)")[0].astype(float).to_frame("n")
+    ),
+    "contains": lambda df: df["name"].str.contains("^(?:Mr|Dr)", na=False).to_frame(),
+    "any case": lambda df: df["name"].str.contains("MR", case=False, na=False).to_frame(),
+    "match": lambda df: df["name"].str.match("[A-Z]", na=False).to_frame(),
+    "replace": lambda df: df["name"].str.replace("[^a-z]+", "_", regex=True).to_frame(),
+    "count": lambda df: df["name"].str.count("[a-m]").to_frame(),
+}
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_patterns(name: str) -> None:
+    source = encoded(PATTERNS[name])
+    model = hbconv.convert(source, "reference", sample=TABLE)
+    for rows in (TABLE, TABLE.astype({"name": object, "code": object})):
+        np.testing.assert_array_equal(model.transform(rows), source.transform(rows))
+
+
+@pytest.mark.parametrize("pattern", ["a(?=b)", r"(a)\1", "(a*)*", "(?i:a)", "x{,3}", "("])
+def test_patterns_of_which_engines_differ(pattern: str) -> None:
+    source = FunctionTransformer(lambda df: df["x"].to_frame()).fit(TABLE)
+    source.func = lambda df: df["name"].str.contains(pattern, na=False).to_frame()
+    with pytest.raises(UnsupportedError, match="pattern"):
+        hbconv.convert(source, "reference", sample=TABLE)
+
+
+def test_a_text_that_engines_read_otherwise_is_refused() -> None:
+    digits = FunctionTransformer(lambda df: df["name"].str.contains(r"\d", na=False).to_frame())
+    model = hbconv.convert(digits.fit(TABLE), "reference", sample=TABLE)
+    with pytest.raises(InputError, match="Arrow"):
+        model.transform(TABLE.assign(name="\u0663"))
+    assert model.transform(TABLE.assign(name="\u00e9 3")).all()
