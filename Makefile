@@ -50,7 +50,7 @@ SUITE := PYTHONPATH=tests:tests/system:tests/support:tests/conformance:strategie
 # What scores on Ray and Spark, which only make engines installs.
 ENGINES := hbconv/engines tests/unit/engines
 
-.PHONY: demo test cold quick lint check changed-engines battery attack fuzz hunt record replay memory processes kills soak matrix exports emulate doors traced foreign memcheck engines with-engines night gpu support versions resolve bench site packages env
+.PHONY: demo test cold quick lint check changed-engines battery attack fuzz hunt record replay memory processes kills soak matrix exports emulate doors traced foreign memcheck engines with-engines night gpu support versions aarch64 resolve bench site packages env
 
 demo: env
 	$(BIN)/python examples/demo.py
@@ -154,6 +154,9 @@ support: env
 
 versions: env
 	$(SUITE) $(BIN)/python -m versions
+
+aarch64: env
+	$(SUITE) $(BIN)/python -m aarch64
 
 resolve: env
 	$(BIN)/python tests/system/resolve.py --write docs/installing.md

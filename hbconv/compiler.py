@@ -16,7 +16,7 @@ from hbconv.model import Model
 from hbconv.names import unknown
 from hbconv.parse import parse
 from hbconv.parse.onnx.graph import is_onnx_model, parse_onnx
-from hbconv.runtime.inputs.read import category_columns, column_names, count_columns, read_table
+from hbconv.runtime.inputs.read import category_columns, column_kinds, count_columns, read_table
 from hbconv.runtime.options import check_options
 from hbconv.runtime.program_choice import OnNewDtypes
 from hbconv.runtime.timing.tune import read_tune, tune_programs
@@ -178,8 +178,8 @@ def _parse(estimator: object, sample: Any, iterations: tuple[int, int] | None) -
         estimator = parse_onnx(estimator, n_features)
     if not isinstance(estimator, Graph):
         began = perf_counter()
-        names = () if sample is None else column_names(sample)
-        graph = parse(estimator, n_features, iterations, categories, names)
+        kinds = {} if sample is None else column_kinds(sample)
+        graph = parse(estimator, n_features, iterations, categories, kinds)
         log_parsed(graph.traits.estimator, len(graph.nodes()), perf_counter() - began)
         return graph
     if iterations is not None:

@@ -33,6 +33,7 @@ __all__ = [
     "log_parsed",
     "log_search",
     "log_slower",
+    "log_text_kernel",
     "shown",
 ]
 
@@ -216,6 +217,15 @@ def log_no_graph(rows: int, reason: str) -> None:
 
     logging.getLogger("hbconv").info(
         "calls of up to %d rows run without a CUDA graph: %s", rows, reason
+    )
+
+
+def log_text_kernel(error: Exception) -> None:
+    """Warn that texts are read by numpy, as TVM fails to compile what reads them."""
+    import logging
+
+    logging.getLogger("hbconv").warning(
+        "numpy reads the texts, which is slower: TVM cannot compile their kernel: %s", error
     )
 
 

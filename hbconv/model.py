@@ -29,6 +29,7 @@ from hbconv.runtime.program import Key, StoredProgram
 from hbconv.runtime.program_choice import OnNewDtypes, check_on_new_dtypes
 from hbconv.runtime.programs import CompiledProgram, Programs
 from hbconv.runtime.storage import model_file as store
+from hbconv.runtime.storage.query import WritesSql
 from hbconv.sources.arguments import find_answers
 from hbconv.sources.sklearn_estimator import (
     SCORES,
@@ -48,7 +49,7 @@ __all__ = ["Model", "load"]
 REPOSITORY_OPTIONS = ("name", "file", "device")
 
 
-class Model(SklearnEstimator):
+class Model(SklearnEstimator, WritesSql):
     """A compiled model, as ``hbconv.convert`` and ``hbconv.load`` make it.
 
     It has the methods of its source model, such as ``predict`` and ``transform``, and only those.
@@ -430,10 +431,10 @@ class Model(SklearnEstimator):
         """Write a file for another runtime, by its suffix, or a folder in a format.
 
         ``.onnx``; ``.pt`` (TorchScript); ``.pt2`` (``torch.export``); ``.so`` (a C library, with a
-        header beside it); ``.hbc`` (as ``save``). Its inputs have the dtypes of the sample of
-        ``compile``. Without a sample they have those that the source model was fitted on: float64
-        for most, which a line of the logger says. Torch's files tell in ``hbconv.json`` what they
-        take and return.
+        header beside it); ``.sql`` (its options are those of ``to_sql``); ``.hbc`` (as ``save``).
+        Its inputs have the dtypes of the sample of ``compile``. Without a sample they have those
+        that the source model was fitted on: float64 for most, which a line of the logger says.
+        Torch's files tell in ``hbconv.json`` what they take and return.
 
         Parameters
         ----------

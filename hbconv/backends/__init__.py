@@ -15,16 +15,18 @@ FASTEST_FIRST = ("tvm", "torch", "reference")
 """Backends that serve where none is named."""
 SHARED = ("base", "cuda", "interface")
 """What backends share: their protocol, CUDA kernels, and the interface of files."""
+EXPORTS = ("sql",)
+"""Backends for files alone: they run to be judged, and no table compares them with the others."""
 
 
 @cache
 def backend_names() -> tuple[str, ...]:
-    """Return the names of all backends: the modules of this package, without helpers."""
+    """Return the names of the backends that models run on: modules of this package."""
     return tuple(
         sorted(
             m.name
             for m in pkgutil.iter_modules(__path__)
-            if m.name not in SHARED and not m.name.startswith("_")
+            if m.name not in (*SHARED, *EXPORTS) and not m.name.startswith("_")
         )
     )
 
@@ -39,7 +41,7 @@ def find_backend(name: str) -> Backend:
     MissingPackageError
         It needs a package that is not installed.
     """
-    if name not in backend_names():
+    if name not in (*backend_names(), *EXPORTS):
         raise unknown("backend", name, backend_names())
     try:
         backend: Backend = importlib.import_module(f"{__name__}.{name}").BACKEND

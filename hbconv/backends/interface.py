@@ -40,6 +40,7 @@ __all__ = [
     "labels",
     "lower_with_checks",
     "require_one_meaning",
+    "require_texts",
     "text_codes",
     "text_columns",
 ]
@@ -266,6 +267,37 @@ def _codes(leaf: Codes) -> dict[str, int]:
     return text_codes(leaf.vocabulary, leaf.schema.columns[leaf.column].name)
 
 
+def require_texts(vocabulary: Vocabulary | Hashed | DateCodes, column: str) -> Vocabulary:
+    """Return the vocabulary, or raise BackendError where it is no plain list of texts."""
+    if isinstance(vocabulary, DateCodes):
+        raise BackendError(
+            f"Column {column!r} holds dates, which a file for another runtime does not read. Use "
+            "Model, or fit on numbers made of the dates."
+        )
+    if isinstance(vocabulary, Hashed):
+        raise BackendError(
+            f"Column {column!r} holds categories of which the model kept hashes alone, "
+            "and a file for another runtime has no operator that hashes text. Use Model."
+        )
+    if isinstance(vocabulary, EditedVocabulary):
+        raise BackendError(
+            f"Texts of column {column!r} are edited before they are looked up, by the host, and a "
+            "file for another runtime has no operators for that. Use Model."
+        )
+    if not vocabulary.is_text:
+        raise BackendError(
+            f"Column {column!r} holds objects of several types, which a file for another runtime "
+            "cannot compare. Use Model, or make them all text before fitting."
+        )
+    if vocabulary.blank != -1:
+        raise BackendError(
+            f"The model takes each text of whitespace alone in column {column!r} for missing, and "
+            "a file for another runtime holds a list of texts. Use Model, or fit on a column "
+            "without missing values."
+        )
+    return vocabulary
+
+
 def text_codes(
     vocabulary: Vocabulary | Hashed | DateCodes,
     column: str,
@@ -297,32 +329,7 @@ def text_codes(
     >>> text_codes(Vocabulary(("a", "b")), "city")
     {'a': 0, 'b': 1}
     """
-    if isinstance(vocabulary, DateCodes):
-        raise BackendError(
-            f"Column {column!r} holds dates, which a file for another runtime does not read. Use "
-            "Model, or fit on numbers made of the dates."
-        )
-    if isinstance(vocabulary, Hashed):
-        raise BackendError(
-            f"Column {column!r} holds categories of which the model kept hashes alone, "
-            "and a file for another runtime has no operator that hashes text. Use Model."
-        )
-    if isinstance(vocabulary, EditedVocabulary):
-        raise BackendError(
-            f"Texts of column {column!r} are edited before they are looked up, by the host, and a "
-            "file for another runtime has no operators for that. Use Model."
-        )
-    if not vocabulary.is_text:
-        raise BackendError(
-            f"Column {column!r} holds objects of several types, which a file for another runtime "
-            "cannot compare. Use Model, or make them all text before fitting."
-        )
-    if vocabulary.blank != -1:
-        raise BackendError(
-            f"The model takes each text of whitespace alone in column {column!r} for missing, and "
-            "a file for another runtime holds a list of texts. Use Model, or fit on a column "
-            "without missing values."
-        )
+    vocabulary = require_texts(vocabulary, column)
     keys = {value: int(code) for value, code in zip(*vocabulary.texts, strict=True)}
     known = {vocabulary.none, vocabulary.nan} - {-1}
     for text, field in (missing or {}).items():

@@ -1,9 +1,9 @@
 """Convert a model file and save it, or export it for another runtime.
 
 The suffix of the output decides: .hbc (hbconv's own), .onnx, .pt (TorchScript),
-.pt2 (torch.export), .so (a C library, with a header next to it). With --format
-triton it is a model repository of the Triton server. With --native the compiled
-kernel is stored next to a .pt or .pt2, as an operator of torch.
+.pt2 (torch.export), .so (a C library, with a header next to it), .sql (one SELECT).
+With --format triton it is a model repository of the Triton server. With --native
+the compiled kernel is stored next to a .pt or .pt2, as an operator of torch.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ examples:
   hbconv convert model.txt -o model.hbc
   hbconv convert model.joblib --allow-pickle -o model.hbc --sample rows.parquet
   hbconv convert model.skops -o model.onnx
+  hbconv convert model.hbc --sql postgres --keys id -o model.sql
 """
 
 
@@ -38,7 +39,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     model_arguments(command)
     command.add_argument(
-        "-o", "--output", required=True, help="file to write: .hbc, .onnx, .pt, .pt2 or .so"
+        "-o", "--output", required=True, help="file to write: .hbc, .onnx, .pt, .pt2, .so or .sql"
     )
     command.add_argument(
         "--format", choices=["triton"], help="write a folder: a repository of the Triton server"
@@ -50,6 +51,15 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--target",
         help="processors that a .so is for: x86-64, x86-64-v3, aarch64 (default: this machine's)",
+    )
+    command.add_argument(
+        "--sql",
+        metavar="DIALECT",
+        help="database that a .sql is for: duckdb (default), postgres or sqlite",
+    )
+    command.add_argument("--table", help="table that a .sql reads (default: rows)")
+    command.add_argument(
+        "--keys", help="columns of the table that a .sql passes through, by commas"
     )
     methods_argument(command, "what a file answers (default: everything)")
     command.add_argument(
@@ -132,14 +142,15 @@ def _export_options(options: argparse.Namespace) -> dict[str, Any]:
         check_folder(path)
         if path.exists() and not options.force:
             raise OptionError(f"-o {path} is there already. Replace it with --force.")
-        if path.suffix not in (".hbc", ".so"):
+        if path.suffix not in (".hbc", ".so", ".sql"):
             find_writer(path)
     elif path.exists() and not path.is_dir():
         raise OptionError(f"-o {path} is a file. Name a folder: --format triton adds to it.")
     else:
         require_parent(path, "-o")
-    names = ("format", "name", "file", "target", "methods", "native", "compiled")
+    names = ("format", "name", "file", "target", "native", "compiled", "table")
     values = {name: getattr(options, name) for name in names}
+    values |= {"dialect": options.sql, "keys": split_names([options.keys or ""]) or None}
     values["methods"] = split_names(options.methods) or None
     return {name: value for name, value in values.items() if value is not None}
 

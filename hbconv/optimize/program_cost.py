@@ -171,9 +171,9 @@ for distances over what two rows share, which are products of matrices, and to f
 what rows miss."""
 OWN: Mapping[str, tuple[float, float, float]] = {
     "tvm": (4e-11, 3.2e-10, 2e-10),
-    "torch": (7e-10, 3.3e-9, 2.5e-8),
-    "torchscript": (7e-10, 3.3e-9, 2.5e-8),
-    "onnx": (2e-9, 3.3e-9, 1.4e-8),
+    "torch": (2e-10, 3.3e-9, 2.5e-8),
+    "torchscript": (2e-10, 3.3e-9, 2.5e-8),
+    "onnx": (1e-10, 3.3e-9, 1.4e-8),
 }
 """Seconds that backends take for these, to find the nearest, for all others, and to find donors.
 
@@ -204,7 +204,7 @@ def predict_slowdown(program: TensorProgram, library: str, target: Target) -> fl
     >>> found = b.op("nearest", x, b.constant(np.zeros((1000, 4))), k=5)
     >>> program = b.program({"y": found})
     >>> [round(predict_slowdown(program, "sklearn", Target(name)), 1) for name in ("torch", "tvm")]
-    [3.5, 0.2]
+    [1.0, 0.2]
     """
     if target.device != "cpu" or target.backend not in OWN:
         return 1.0

@@ -29,7 +29,7 @@ from hbconv.parse.step import Conditions, Step, parse_step
 
 __all__ = ["METHODS", "Step", "parse", "parser_names", "parses"]
 
-NONE_KNOWN: Mapping[int, str] = MappingProxyType({})
+NONE_KNOWN: Mapping[Any, str] = MappingProxyType({})
 
 # Parsers register themselves when they are imported, which loads no library.
 for _module in pkgutil.walk_packages(__path__, f"{__name__}."):
@@ -41,7 +41,7 @@ def parse(
     n_features: int | None = None,
     iterations: tuple[int, int] | None = None,
     categories: Mapping[int, str] = NONE_KNOWN,
-    names: Sequence[str] = (),
+    kinds: Mapping[str, str] = NONE_KNOWN,
 ) -> Graph:
     """Read a fitted estimator into a Graph.
 
@@ -55,15 +55,15 @@ def parse(
         First and last (not included) boosting iteration to use.
     categories : mapping of int to str
         Names of the columns of dtype category, by position, of rows that the user gave.
-    names : sequence of str
-        Names of all columns of these rows, for transformers of the user's own.
+    kinds : mapping of str to str
+        What each column of these rows holds, by its name, for transformers of the user's own.
 
     Raises
     ------
     UnsupportedError, NotFittedError, ConversionError, OptionError
     """
     with reading_estimator(estimator, type(estimator).__name__):
-        return require_sound(_parse_graph(estimator, n_features, iterations, categories, names))
+        return require_sound(_parse_graph(estimator, n_features, iterations, categories, kinds))
 
 
 def _parse_graph(
@@ -71,11 +71,11 @@ def _parse_graph(
     n_features: int | None,
     iterations: tuple[int, int] | None,
     categories: Mapping[int, str],
-    names: Sequence[str],
+    kinds: Mapping[str, str],
 ) -> Graph:
     find_parser(estimator)
     refuse_handmade(estimator)
-    schema = read_schema(estimator, n_features, names)
+    schema = read_schema(estimator, n_features, tuple(kinds))
     if iterations is not None:
         _require_truncating(estimator, iterations)
     step = Step(
@@ -84,6 +84,7 @@ def _parse_graph(
         x_sparse=None,
         iterations=iterations,
         categories=_find_categories(categories, schema),
+        kinds=kinds,
     )
     outputs = parse_step(step)
     ordered = {m: outputs[m] for m in (*METHODS, *outputs) if m in outputs}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -75,6 +75,8 @@ class Step:
         Conditions on the rows, shared by all steps of one conversion.
     categories : frozenset of int
         Columns of the schema that rows given by the user hold as categories.
+    kinds : mapping of str to str
+        What each column of these rows holds, by its name: see ``column_kinds``.
     """
 
     estimator: Any
@@ -84,6 +86,7 @@ class Step:
     iterations: tuple[int, int] | None = None
     conditions: Conditions = field(default_factory=Conditions)
     categories: frozenset[int] = frozenset()
+    kinds: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def known_categories(self) -> tuple[int, ...]:

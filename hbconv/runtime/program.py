@@ -115,6 +115,11 @@ class Program:
         """Where each check is answered."""
         return self.host.guard
 
+    @property
+    def can_be_bound(self) -> bool:
+        """Whether the artifact alone decides which rows are refused, and keeps its buffers."""
+        return bool(self.artifact.sizes) and not self.guard.needs_host
+
     def unchecked(self) -> Program:
         """Return the same program without its checks: rows that they refuse get some answer."""
         # An empty guard: nothing is scanned, flagged or evaluated.

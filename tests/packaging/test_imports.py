@@ -62,7 +62,7 @@ TVM_LAYERS = (
     {"passes", "tir", "binary"},
     {"ops"},
     {"trees"},
-    {"emit"},
+    {"emit", "texts"},
     {"compile", "cuda", "report"},
     {"c_library"},
     {"__init__"},

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from onnx import helper
 
-from hbconv.backends.onnx import elementwise, shapes, trees
+from hbconv.backends.onnx import distances, elementwise, shapes, trees
 from hbconv.backends.onnx.writer import DTYPES, GraphWriter, Tensor
 from hbconv.tensor import Builder, Constant, Input, TensorProgram, Value
 from hbconv.tensor.decompositions import DECOMPOSITIONS, Rule, compare_small_tables
@@ -83,8 +83,8 @@ OPERATORS: Mapping[str, Emit] = {
     "where": elementwise.where,
     "cast": elementwise.cast,
     "matmul": shapes.matmul,
-    "pairwise": elementwise.pairwise,
-    "nearest": elementwise.nearest,
+    "pairwise": distances.pairwise,
+    "nearest": distances.nearest,
     "take": shapes.take,
     "gather": shapes.gather,
     "lookup": shapes.lookup,

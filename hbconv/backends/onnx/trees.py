@@ -12,9 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from hbconv.backends.onnx.symmetric_trees import (
+    LEAST_ROWS,
+    add_symmetric_trees,
+    adds_symmetric_trees,
+)
 from hbconv.cost_model import Work, count_work, total_work
 from hbconv.errors import BackendError
-from hbconv.tensor import Builder, Op, OpKind
+from hbconv.tensor import Builder, Op, OpKind, TensorType
 from hbconv.tensor.decompositions import rewrite_program
 from hbconv.trees.forest import Forest
 from hbconv.trees.leaves import sum_leaves
@@ -63,11 +68,15 @@ def _fit_scores(b: Builder, x: Value, forest: Forest, strategy: str) -> Value:
     if forest.n_tests == 0:
         return b.op("expand", x, b.constant(forest.scores(_row(forest))[0]))  # 1
     x, forest = without_tables(b, x, forest)
-    narrower = np.promote_types(x.dtype, forest.accumulate) != forest.accumulate
-    if forest.values.shape[1] > 1 or narrower:  # 2
+    if forest.values.shape[1] > 1 or not _sums_hold(forest, x.dtype):  # 2
         return sum_leaves(forest, b.op("tree_leaves", x, forest=forest, strategy=strategy), b)
     x = b.cast(x, forest.accumulate)  # 3
     return b.op("tree_scores", x, forest=forest, strategy=strategy)
+
+
+def _sums_hold(forest: Forest, dtype: str) -> bool:
+    """Whether every number of a dtype is one of the dtype of the sums."""
+    return np.promote_types(dtype, forest.accumulate) == forest.accumulate
 
 
 def _fit_leaves(b: Builder, x: Value, forest: Forest, strategy: str) -> Value:
@@ -99,6 +108,10 @@ CATEGORIES = (
     "it has no set for NaN, nor for a value that is not a category."
 )
 VECTORS = "Leaf vectors are added up by core operators: a leaf of TreeEnsemble holds one number."
+SYMMETRIC = (
+    "Symmetric trees are added by core operators in calls of several rows: "
+    "TreeEnsemble follows each row down each tree."
+)
 LINEAR = "Linear leaves are computed by core operators: a leaf of TreeEnsemble is a constant."
 SINGLE = "Trees of a single leaf have a test in TreeEnsemble, both sides of which are that leaf."
 
@@ -109,6 +122,7 @@ def tree_remarks(forest: Forest) -> tuple[str, ...]:
         CATEGORIES: forest.tables,
         VECTORS: forest.values.shape[1] > 1,
         LINEAR: forest.slopes,
+        SYMMETRIC: adds_symmetric_trees(forest, forest.accumulate),
         SINGLE: forest.n_tests and (forest.roots.data < 0).any(),
     }
     return tuple(remark for remark, holds in remarks.items() if holds)
@@ -127,7 +141,13 @@ def tree_scores(w: GraphWriter, x: Tensor, forest: Forest, strategy: str) -> str
     targets = np.concatenate(
         [started, np.repeat(forest.target.data, np.diff(forest.first_leaf.data))]
     )
-    return _tree_ensemble(w, x, forest, values, targets, forest.n_outputs)
+    if not adds_symmetric_trees(forest, x.dtype):
+        return _tree_ensemble(w, x, forest, values, targets, forest.n_outputs)
+    few, many = w.inner(), w.inner()
+    are_few = w.node("Less", w.rows(x.name), w.constant([LEAST_ROWS], "int64"))
+    of_few = _tree_ensemble(few, x, forest, values, targets, forest.n_outputs)
+    of_many = add_symmetric_trees(many, x, forest)
+    return w.choice(are_few, (few, of_few), (many, of_many), TensorType(x.dtype, (1,)))
 
 
 def tree_leaves(w: GraphWriter, x: Tensor, forest: Forest, strategy: str) -> str:  # noqa: ARG001
@@ -200,13 +220,23 @@ Measured on four forests: 1.02 to 1.12 on rows without NaN, 1.06 to 1.23 where 5
 """
 
 
+SYMMETRIC_VISITS = 0.35
+"""Visits that the answer to a level of a symmetric tree costs.
+
+Measured on CatBoost, 1,000 trees of depth 6: 15 to 17 us a row for 256 to 3,000 rows, by
+TreeEnsemble 45 to 53 us.
+"""
+
+
 def count_tree_work(forest: Forest, dtype: str) -> Work:
     """Count the splits that a row visits, and the operators that decide its category sets.
 
     A row turns to either side alike, so it visits a split of depth d in one case of ``2 ** d``.
     """
     visits = float(np.exp2(-forest.depth_of_tests.astype(np.float64)).sum())
-    if np.any(forest.default_left.data & ~forest.on_category):
+    if _sums_hold(forest, dtype) and adds_symmetric_trees(forest, forest.accumulate):
+        visits *= SYMMETRIC_VISITS
+    elif np.any(forest.default_left.data & ~forest.on_category):
         visits *= MISSING_VISITS
     trees = Work(
         operators=1,

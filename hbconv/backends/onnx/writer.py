@@ -194,6 +194,26 @@ class GraphWriter:
         inner.source = self.source
         return inner
 
+    def choice(
+        self,
+        condition: str,
+        then: tuple[GraphWriter, str],
+        otherwise: tuple[GraphWriter, str],
+        kind: TensorType,
+    ) -> str:
+        """Append If, which runs one of two inner graphs; each is given with its result's name."""
+        branches = [
+            inner.graph(
+                self.fresh("branch"),
+                [],
+                [helper.make_tensor_value_info(result, DTYPES[kind.dtype], ["n", *kind.shape])],
+            )
+            for inner, result in (then, otherwise)
+        ]
+        return self.named_node(
+            self.fresh("If"), "If", condition, then_branch=branches[0], else_branch=branches[1]
+        )
+
     def graph(
         self,
         name: str,

@@ -3,7 +3,8 @@
 Points of few columns are cut into boxes at their medians, as the leaves of a k-d tree are
 (J. L. Bentley, "Multidimensional binary search trees used for associative searching", 1975). No
 point of a box is nearer than its faces. So the points of the nearest boxes decide, unless the
-last of the k found lies beyond the next box. Points of many columns are found by a product.
+last of the k found lies beyond the next box. Points of more columns are bounded by a product
+(``distance_bounds``), and those of the least bounds decide in the same way.
 
 Ordered sums add one term after another, on the CPU and on devices; torch's own take any order.
 """
@@ -23,6 +24,7 @@ from torch import Tensor
 
 from hbconv.backends.torch.jit import script
 from hbconv.backends.torch.launches import pairwise_on_device, takes_launches
+from hbconv.tensor.distance_bounds import LARGEST, MARGIN, find_bounds, find_share
 
 __all__ = [
     "add_in_turn",
@@ -38,8 +40,11 @@ __all__ = [
 
 _Array = npt.NDArray[Any]
 
+BOUNDED = 6
+"""Operands of points that have bounds."""
+
 MAX_NARROW_FEATURES = 15
-"""Features up to which sums of differences find the nearest points faster than one product."""
+"""Features up to which a device's own kernel finds distances faster than a product bounds them."""
 
 MAX_BOXED_FEATURES = 6
 """Features up to which boxes leave out most points."""
@@ -98,47 +103,56 @@ def nearest(x: Tensor, *points: Tensor, k: int) -> Tensor:
     """Find the positions of the k nearest points; ``points`` are those of ``prepare_points``.
 
     A graph of a device and a compiler take no part of the rows whose size they do not know: there
-    all points of few columns are searched. TorchScript chooses when it runs.
+    all points of few columns are searched, and the candidates of wide ones decide alone.
+    TorchScript chooses when it runs.
     """
-    if len(points) == 3:
-        centre, weights, norms = points
-        squares = (x - centre) @ weights + norms.flatten()
-        if norms.dim() == 1:
-            return topk(squares, k)
-        return _smallest(squares.reshape(-1, *norms.shape), k)
-    if takes_launches(x):
+    bounded = len(points) == BOUNDED
+    if takes_launches(x) and not (bounded and x.shape[1] > MAX_NARROW_FEATURES):
         each = points[0].flatten(0, -2)
         return _find_among(pairwise_on_device(x, each, "square", 2.0), points[0], k)
-    if len(points) == 1 or torch.compiler.is_compiling():
-        return _search_all(x, points[0], k)
     traced = torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
-    search: Callable[..., Tensor] = _script_search() if traced else _search
+    compiled = torch.compiler.is_compiling()
+    if len(points) == 1 or (compiled and not (bounded and x.shape[1] > MAX_NARROW_FEATURES)):
+        return _search_all(x, points[0], k)
+    search: Callable[..., Tensor] = _search_bounded if bounded else _search
+    if traced:
+        search = _scripted(search)
+    if bounded:
+        return search(x, *points, k, k + MARGIN, x.is_cpu and not compiled)
     return search(x, *points, k, MANY)
 
 
 def prepare_points(points: _Array, k: int) -> tuple[_Array, ...]:
     """Prepare points for a search of the k nearest.
 
-    - Wide ones for ``|y|^2 - 2 x y``: their median, ``-2 y`` and ``|y|^2``. y is a point less the
-      median, which keeps the terms small.
     - Many of few columns for boxes: the points, those of each box (boxes, columns, SIZE) and their
       positions, the least and largest of each column (columns, boxes).
+    - Many others for bounds: the points; centre, weights and norms of ``DistanceBounds``; the share
+      of squares, and the largest number of a row, that these are for.
     - Others as they are.
 
     Many points come in runs: (runs, RUN, columns) and (runs, RUN) for (points, columns) and
     (points,). Points at infinity fill up the last one.
     """
     n_points, n_columns = points.shape
-    if n_columns > MAX_NARROW_FEATURES:
-        centre = np.median(points, axis=0)
-        apart = points - centre
-        weights = -2.0 * _in_runs(apart, k, 0.0).reshape(-1, n_columns).T
-        return centre, weights, _in_runs((apart**2).sum(axis=1), k, np.inf)
     boxed = n_columns <= MAX_BOXED_FEATURES and n_points > 2 * _few(n_columns) * SIZE
     # A box bounds distances by differences, and inf - inf is NaN.
-    if not boxed or not np.isfinite(points).all():
+    if boxed and np.isfinite(points).all():
+        return _in_boxes(points, k)
+    bounds = find_bounds(points, k)
+    if bounds is None:
         return (_in_runs(points, k, np.inf),)
-    places = _boxes(points, np.arange(n_points))
+    weights = _in_runs(bounds.weights.T, k, 0.0).reshape(-1, n_columns).T
+    norms = _in_runs(bounds.norms, k, np.inf)
+    share = find_share(n_columns, norms.dtype.name)
+    limits = np.array(share), np.array(LARGEST[norms.dtype.name])
+    in_runs = _in_runs(points, k, np.inf)
+    return in_runs, bounds.centre, np.ascontiguousarray(weights), norms, *limits
+
+
+def _in_boxes(points: _Array, k: int) -> tuple[_Array, ...]:
+    n_columns = points.shape[1]
+    places = _boxes(points, np.arange(len(points)))
     # Points at infinity fill boxes up: they come after all others, and k real ones are found first.
     held = np.full((len(places), n_columns, SIZE), np.inf, points.dtype)
     positions = np.zeros((len(places), SIZE), np.int64)
@@ -261,9 +275,65 @@ def _find_among(total: Tensor, points: Tensor, k: int) -> Tensor:
 
 
 @cache
-def _script_search() -> Any:
-    """Return the search with its choices, which a trace keeps."""
-    return script(_search)
+def _scripted(search: Any) -> Any:
+    """Return a search with its choices, which a trace keeps."""
+    return script(search)
+
+
+def _search_bounded(
+    x: Tensor,
+    points: Tensor,
+    centre: Tensor,
+    weights: Tensor,
+    norms: Tensor,
+    share: Tensor,
+    largest: Tensor,
+    k: int,
+    count: int,
+    settles: bool,
+) -> Tensor:
+    """Search the points of the least bounds, and all points for rows that these do not settle.
+
+    1. Rows that have no bounds are read as zeros.
+    2. The candidates are those of the least bounds, in the order of the points.
+    3. The last of the k is below the bound of every point that is no candidate.
+    """
+    inside = x.abs() <= largest  # 1
+    known = torch.where(inside, x, torch.zeros_like(x))
+    apart = known - centre
+    bounds = torch.addmm(norms.flatten(), apart.to(norms.dtype), weights)
+    settles = settles and x.is_cpu
+    candidates = _candidates(bounds, norms, count, settles)  # 2
+    each = points.flatten(0, -2)
+    of_candidates = each.index_select(0, candidates.flatten()).reshape(-1, count, x.shape[1])
+    squares = _sum_on_any(torch.square(of_candidates - known.unsqueeze(1)), 2)
+    order = torch.sort(squares, stable=True, dim=1, descending=False)[1][:, :k]
+    found = candidates.gather(1, order)
+    if not settles:
+        return found
+    last = squares.gather(1, order[:, k - 1 :])  # 3
+    others = bounds.gather(1, candidates).amax(1, keepdim=True)
+    others = others + torch.square(apart).sum(1, keepdim=True) * share
+    rest = torch.nonzero(~((last < others) & inside.all(1, keepdim=True)).view(-1)).view(-1)
+    if rest.shape[0] > 0:
+        found.index_copy_(0, rest, _search_all(x[rest], points, k))
+    return found
+
+
+def _candidates(bounds: Tensor, norms: Tensor, count: int, settles: bool) -> Tensor:
+    """Return the positions of the least bounds, ascending: any of equals where others settle."""
+    if norms.dim() == 1:
+        chosen = torch.topk(bounds, count, 1, False, False)[1] if settles else topk(bounds, count)
+        return torch.sort(chosen, dim=1)[0]
+    # A view here kept the number of rows of a TorchScript module's first calls (torch 2.13).
+    runs = bounds.reshape(-1, norms.shape[0], norms.shape[1])
+    if not settles:
+        return torch.sort(_smallest(runs, count), dim=1)[0]
+    least = torch.topk(runs.amin(2), count, 1, False, False)[1].unsqueeze(2)
+    inside = runs.gather(1, least.expand(-1, -1, norms.shape[1])).flatten(1)
+    at = torch.topk(inside, count, 1, False, False)[1]
+    run = least.squeeze(2).gather(1, torch.div(at, norms.shape[1], rounding_mode="floor"))
+    return torch.sort(run * norms.shape[1] + at % norms.shape[1], dim=1)[0]
 
 
 _FOR_DEVICES: ContextVar[bool] = ContextVar("for_devices", default=False)

@@ -550,6 +550,8 @@ def to_datetime(arg: Any, errors: str = "raise", format: Any = None) -> Any:  # 
         refuse("makes dates of a time zone", "Read local times.")
     if format == "mixed":
         refuse("guesses the format of each text", "Give format='%Y-%m-%d', or as it is.")
+    if format is None and current_trace().kind_of(arg.node) == "text":
+        refuse("guesses the format of dates from the first row", "Give format='%Y-%m-%d'.")
     if format is None:
         return arg
     reading = DateReading(parses=True, format=format, naive=True, raises=errors == "raise")

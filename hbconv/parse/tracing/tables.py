@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -122,8 +123,9 @@ def trace_table(step: Step, parameter: str, x: Node, keywords: Mapping[str, Any]
     func = getattr(step.estimator, parameter)
     names = _names(step, parameter, x)
     schema, made = _schema(names, x)
+    kinds = {} if made else _kinds(step, names)
     try:
-        traced = _run(step, func, keywords, schema)
+        traced = _run(step, func, keywords, schema, kinds)
     except FunctionRefusal as refusal:
         raise refuse_step(step, parameter, f"{refusal.sentence} {say_way_out(step)}") from None
     _refuse_two_kinds(step, parameter, traced, names)
@@ -132,7 +134,7 @@ def trace_table(step: Step, parameter: str, x: Node, keywords: Mapping[str, Any]
         if dtype not in ("float64", "float32", "int64"):
             hint = f"It computes with column {names[column]!r}, which a step before makes {dtype}."
             raise refuse_step(step, parameter, hint)
-    judge = _Judge(lambda table: func(table, **keywords), traced, schema, made)
+    judge = _Judge(lambda table: func(table, **keywords), traced, schema, made, kinds)
     what = judge.find_difference("float64")
     if what:
         hint = f"What hbconv made of it differs from it: {what}. {say_way_out(step)}"
@@ -202,13 +204,21 @@ def _schema(names: Sequence[str], x: Node) -> tuple[Schema, frozenset[int]]:
     return Schema.table(names).with_dtypes(known), frozenset(made)
 
 
-def _run(step: Step, func: Any, keywords: Mapping[str, Any], schema: Schema) -> _TracedTable:
+def _kinds(step: Step, names: Sequence[str]) -> dict[int, str]:
+    """Return what the columns held in the rows that the user gave."""
+    return {place: step.kinds[name] for place, name in enumerate(names) if step.kinds.get(name)}
+
+
+def _run(
+    step: Step, func: Any, keywords: Mapping[str, Any], schema: Schema, kinds: Mapping[int, str]
+) -> _TracedTable:
     """Run the function, again and again while it shows what a column holds."""
     leaf = Columns.of(schema)
-    held: dict[int, Kind] = {}
+    held: dict[int, Kind] = {place: "date" for place, kind in kinds.items() if kind == "date"}
+    held.update((place, "text") for place, kind in kinds.items() if kind == "text")
     while True:
         inner = replace(step.over(step.estimator, leaf), conditions=Conditions())
-        trace = Trace(leaf, inner, held=held)
+        trace = Trace(leaf, inner, held=held, given=kinds)
         with suppress(Learnt):
             traced = _run_once(trace, func, keywords, schema)
             if not trace.learnt:
@@ -308,11 +318,24 @@ class _Judge:
     schema: Schema
     made: frozenset[int]
     """Columns that a step before makes, whose types are known."""
+    kinds: Mapping[int, str]
+    """What columns held in the rows that the user gave."""
 
     @property
     def numbers(self) -> list[int]:
         """Columns of the input that something computes with."""
         return sorted(self.traced.numbers - self.made)
+
+    @cached_property
+    def texts(self) -> dict[int, tuple[Any, ...]]:
+        """Columns of texts, and those that the function knows."""
+        return {**{j: () for j, kind in self.kinds.items() if kind == "text"}, **self.traced.texts}
+
+    @cached_property
+    def dates(self) -> dict[int, DateReading]:
+        """Columns of dates, and how they are read."""
+        given = [j for j, kind in self.kinds.items() if kind == "date"]
+        return {**dict.fromkeys(given, DateReading(naive=True)), **self.traced.dates}
 
     def find_failing(self, dtypes: Sequence[str]) -> list[int]:
         """Return the columns that the function answers otherwise in some of the dtypes.
@@ -339,7 +362,7 @@ class _Judge:
         self, dtype: str, columns: Sequence[int] = (), others: str = "float64"
     ) -> str | None:
         """Return how they differ where some columns have a dtype, and the others another."""
-        several = self.traced.texts or self.traced.dates
+        several = self.texts or self.dates
         for as_objects in (True, False) if several else (False,):
             try:
                 what = self._compare(self._draw(dtype, columns, others, as_objects=as_objects))
@@ -355,7 +378,7 @@ class _Judge:
         floats = draw_rows(width, others, special)
         chosen = draw_rows(width, dtype, special)
         drawn: dict[str, Any] = {}
-        dates = self.traced.dates
+        texts, dates = self.texts, self.dates
         for j, name in enumerate(self.schema.names):
             drawn[name] = floats[:, j]
             if j in self.made:
@@ -363,8 +386,10 @@ class _Judge:
                 drawn[name] = np.resize(own, len(floats))
             if j in columns:
                 drawn[name] = np.resize(chosen[:, j], len(floats))
-            if j in self.traced.texts:
-                drawn[name] = draw_texts(self.traced.texts[j], len(floats), as_objects=as_objects)
+            elif j not in self.traced.numbers and self.kinds.get(j) == "bool":
+                drawn[name] = floats[:, j] > 0
+            if j in texts:
+                drawn[name] = draw_texts(texts[j], len(floats), as_objects=as_objects)
             if j in dates:
                 drawn[name] = draw_dates(dates[j], len(floats), j, as_objects=as_objects)
         return sys.modules["pandas"].DataFrame(drawn)
@@ -393,7 +418,7 @@ class _Judge:
         """Return the nodes over columns of the dtypes that a table has."""
         kinds = [str(dtype) for dtype in table.dtypes]
         dtypes = ["float64" if d == "float64" else d if d == "float32" else "int64" for d in kinds]
-        coded = self.traced.texts.keys() | self.traced.dates.keys()
+        coded = self.texts.keys() | self.dates.keys()
         is_text = [j in coded for j in range(len(kinds))]
         named = ["float64" if text else dtype for text, dtype in zip(is_text, dtypes, strict=True)]
         schema = self.schema.with_dtypes(named)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -83,6 +83,8 @@ class Trace:
         What a node made of them is: a date, a span or a text.
     learnt : dict of int to str
         What the run finds out of columns.
+    given : mapping of int to str
+        What columns hold in the rows that the user gave.
     """
 
     x: Node
@@ -95,6 +97,7 @@ class Trace:
     held: dict[int, Kind] = field(default_factory=dict)
     kinds: dict[Node, Kind] = field(default_factory=dict)
     learnt: dict[int, Kind] = field(default_factory=dict)
+    given: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def conditions(self) -> Conditions:

@@ -155,9 +155,7 @@ class ColumnReader:
         if not finds_silently(cells, self._reads):
             return None
         program, table = find_program()
-        # The program alone must decide which rows the source refuses, and it must be bound.
-        needs_host = program.guard.needs_host or program.host.sparse_widths
-        if needs_host or not program.artifact.sizes:
+        if program.host.sparse_widths or not program.can_be_bound:
             return None
         places = find_places(cells, self._reads)
         if not self._tells_na(cells, places):

@@ -175,7 +175,7 @@ def plan_matrices(
         return None
     program = programs.compiled.get(((method,), conversion.dtypes, DENSE))
     reader = None if program is None else MatrixReader.of(program, graph, method)
-    if reader is None or reader.program.guard.needs_host or not reader.program.artifact.sizes:
+    if reader is None or not reader.program.can_be_bound:
         return None
     warning = unnamed_rows(Reads.of(graph)) if graph.schema.named else ""
     converts = conversion.dtypes != dtypes

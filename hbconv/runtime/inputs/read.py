@@ -59,7 +59,7 @@ from hbconv.runtime.text.vectorize import extract
 
 __all__ = [
     "category_columns",
-    "column_names",
+    "column_kinds",
     "count_columns",
     "is_table",
     "over_arrays",
@@ -102,11 +102,31 @@ def count_columns(x: Any) -> int | None:
     return shape[1] if len(shape) == 2 else None
 
 
-def column_names(x: Any) -> tuple[str, ...]:
-    """Return the names of the columns of a frame; none where x is no frame, or has other names."""
+def column_kinds(x: Any) -> dict[str, str]:
+    """Return what each column of a frame holds: a kind of values, or "" where none is known.
+
+    Kinds are "number", "bool", "date" and "text". There are none where x is no frame, or has names
+    that are no texts.
+    """
     frame = read_frame(x) if hasattr(x, "columns") else None
     names = () if frame is None else frame.names
-    return tuple(names) if all(isinstance(name, str) for name in names) else ()
+    if frame is None or not all(isinstance(name, str) for name in names):
+        return {}
+    return {str(name): _kind_held(frame, place) for place, name in enumerate(names)}
+
+
+def _kind_held(frame: Frame, place: int) -> str:
+    with suppress(InputError):  # of a column that the model may not read
+        values = frame.read(place)
+        if isinstance(values, Text):
+            return "text"
+        if isinstance(values, np.ndarray) and values.dtype.kind == "O":
+            return "text" if any(isinstance(value, str) for value in values) else ""
+        if isinstance(values, np.ndarray):
+            return {"b": "bool", "i": "number", "u": "number", "f": "number", "M": "date"}.get(
+                values.dtype.kind, ""
+            )
+    return ""
 
 
 @reads_rows

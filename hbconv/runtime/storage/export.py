@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -23,9 +23,14 @@ from hbconv.runtime.programs import Programs
 from hbconv.runtime.storage.model_file import write
 from hbconv.target import Target
 
-__all__ = ["Writer", "export_bytes", "export_file", "find_writer"]
+__all__ = ["Writer", "export_bytes", "export_file", "find_writer", "write_sql"]
 
 LIBRARY_OPTIONS = ("target",)
+SQL_OPTIONS = ("dialect", "table", "keys")
+SQL_METHODS = ("predict", "predict_proba", "transform")
+"""What a query answers unless methods are named: each one more makes it longer."""
+SQL_DTYPES = {"string": "string", "float32": "float32"}
+"""Dtypes that columns keep. NULL makes floats of whole numbers and bools, as pandas does."""
 TORCH_OPTIONS = {".pt": ("device",), ".pt2": ("device", "compiled")}
 
 
@@ -41,6 +46,9 @@ class Exportable(Protocol):
     def for_target(self, **changes: Any) -> Any:
         """Return the same model for another target."""
 
+    def output_names(self, method: str) -> list[str]:
+        """Return the names of the values of an answer."""
+
     def to_bytes(
         self, suffix: str = ..., device: str | None = ..., *, compiled: bool = ...
     ) -> bytes:
@@ -53,6 +61,9 @@ def export_file(model: Exportable, path: Path, options: dict[str, Any]) -> None:
     if suffix == ".so":
         chosen = take_options(suffix, options, LIBRARY_OPTIONS)
         _write_library(_find_programs(model, "tvm"), model.dtypes, path, **chosen)
+    elif suffix == ".sql":
+        chosen = take_options(suffix, options, SQL_OPTIONS)
+        write(path, write_sql(model, **chosen).encode())
     elif suffix in (".pt", ".pt2") and take_flag(options, "native"):
         chosen = take_options(suffix, options, LIBRARY_OPTIONS)
         _write_native(_find_programs(model, "tvm"), model.dtypes, path, **chosen)
@@ -75,8 +86,46 @@ def export_bytes(
     return writer.write(Programs(model.parsed, target, tuning=model.tuning), model.dtypes)
 
 
+def write_sql(
+    model: Exportable,
+    dialect: str = "duckdb",
+    table: str = "rows",
+    keys: Iterable[str] = (),
+    methods: Iterable[str] | None = None,
+) -> str:
+    """Return a model as one SELECT, as ``Model.to_sql`` describes it."""
+    from hbconv.backends.sql import export_sql
+
+    graph = model.parsed
+    chosen = [methods] if isinstance(methods, str) else [*(methods or _answered(graph))]
+    for name in chosen:
+        if name not in graph.exported:
+            raise unknown("method", name, graph.exported)
+    _require_file(model)
+    dtypes = tuple(SQL_DTYPES.get(dtype, "float64") for dtype in model.dtypes)
+    # Writing needs no database, so its package may miss.
+    target = model.target.replace(backend="sql", device="cpu", native=False)
+    stages = Programs(graph, target, tuning=model.tuning).compilation(tuple(chosen), dtypes)
+    bools = frozenset(i for i, dtype in enumerate(model.dtypes) if dtype == "bool")
+    names = {name: model.output_names(name) for name in chosen}
+    return export_sql(stages.graph, target, dialect, table, tuple(keys), names, bools)
+
+
+def _answered(graph: Graph) -> tuple[str, ...]:
+    """Return the methods that a query answers unless others are named."""
+    usual = tuple(name for name in SQL_METHODS if name in graph.exported)
+    return usual or graph.exported[:1]
+
+
 def _find_programs(model: Exportable, backend: str) -> Programs:
     """Return the programs of a backend, or raise BackendError where no file can hold them."""
+    _require_file(model)
+    programs: Programs = model.for_target(backend=backend, device="cpu", native=False).programs
+    return programs
+
+
+def _require_file(model: Exportable) -> None:
+    """Raise BackendError where no file for another runtime holds the model; log its columns."""
     graph = model.parsed
     if model.reads.entries:
         raise BackendError(
@@ -95,8 +144,6 @@ def _find_programs(model: Exportable, backend: str) -> Programs:
             f"{others} is none. {named} it as .hbc."
         )
     log_export(name_dtypes(model.dtypes, range(len(graph.schema.columns))))
-    programs: Programs = model.for_target(backend=backend, device="cpu", native=False).programs
-    return programs
 
 
 @dataclass(frozen=True)
@@ -113,7 +160,7 @@ def find_writer(path: str | os.PathLike[str], compiled: bool = False) -> Writer:
     if compiled and suffix != ".pt2":
         raise OptionError(f"compiled=True is an option of '.pt2', not of {suffix!r}.")
     if suffix not in _WRITERS:
-        raise unknown("file suffix", suffix, [*_WRITERS, ".so", ".hbc"])
+        raise unknown("file suffix", suffix, [*_WRITERS, ".so", ".sql", ".hbc"])
     return COMPILED if compiled else _WRITERS[suffix]
 
 

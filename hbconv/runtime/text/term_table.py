@@ -42,9 +42,10 @@ class Slots:
     def __init__(self, keys: Keys) -> None:
         # Half of the slots stay empty at least, so that most keys are where they belong.
         self.bits = max(1, (2 * len(keys)).bit_length())
-        slots = np.zeros((1 << self.bits, 2), np.uint64)  # side by side, for one miss of the cache
-        self.keys = slots[:, 0]
-        self.positions = slots.view(np.int64)[:, 1]
+        self.pairs = np.zeros((1 << self.bits, 2), np.uint64)
+        """A key and its position side by side, for one miss of the cache."""
+        self.keys = self.pairs[:, 0]
+        self.positions = self.pairs.view(np.int64)[:, 1]
         self._fill(keys)
 
     def _fill(self, keys: Keys) -> None:
@@ -115,6 +116,7 @@ class TermTable:
         data = np.frombuffer(b"".join(terms) + bytes(WINDOW), np.uint8)
         self.lengths: Ints = np.fromiter(map(len, terms), np.int64, len(terms))
         self.starts: Ints = np.cumsum(self.lengths) - self.lengths
+        self.data = data
         self.windows = _windows(data)
         keys = _keys(self.windows, self.starts, self.lengths)
         # Two terms of one hash could not be told apart in their slot.

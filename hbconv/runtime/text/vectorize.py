@@ -6,6 +6,7 @@ Columns of the features of rows to the entries of sparse rows: each column once,
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise, repeat
 from typing import Any
@@ -16,8 +17,9 @@ import numpy.typing as npt
 from hbconv.containers.extractors import Buckets, Extractor, Terms, Texts
 from hbconv.errors import InputError, shown
 from hbconv.runtime.text.categories import Categories, Text
-from hbconv.runtime.text.features import INVALID, read_features
+from hbconv.runtime.text.features import INVALID, read_documents, read_features
 from hbconv.runtime.text.runs import Grams
+from hbconv.runtime.text.term_counter import Counted, Documents, counter_of
 from hbconv.runtime.text.text_hash import murmur_hash
 
 __all__ = ["Entries", "count_columns", "extract", "sum_columns"]
@@ -146,6 +148,40 @@ def _require_all(there: bool, where: str) -> None:
 
 def _extract_block(rows: Sequence[Any], extractor: Extractor, where: str) -> Entries:
     """Return the number of entries of each row, then their columns and values."""
+    counter = counter_of(extractor)
+    if counter is None or not isinstance(extractor.rows, Texts):
+        return _cut_block(rows, extractor, where)
+    documents = read_documents(rows, extractor.rows, where)
+    # Half of a surrogate pair is no UTF-8.
+    with suppress(UnicodeEncodeError):
+        counted = counter.count(Documents.of_texts(documents))
+        if counted is not None:
+            return _completed(counted, documents, extractor, where)
+    return _cut_block(documents, extractor, where)
+
+
+def _completed(
+    counted: Counted, documents: Sequence[str], extractor: Extractor, where: str
+) -> Entries:
+    """Return the entries, with those of documents that the kernel did not read."""
+    sums = np.ones_like(counted.sums) if extractor.binary else counted.sums
+    values = sums.astype(extractor.dtype)
+    left = np.flatnonzero(counted.counts < 0)
+    if not len(left):
+        return counted.counts, counted.columns, values
+    others = _cut_block([documents[row] for row in left.tolist()], extractor, where)
+    counts = counted.counts.copy()
+    counts[left] = others[0]
+    is_other = np.repeat(counted.counts < 0, counts)
+    columns = np.empty(len(is_other), np.int32)
+    every = np.empty(len(is_other), values.dtype)
+    columns[is_other], every[is_other] = others[1:]
+    columns[~is_other], every[~is_other] = counted.columns, values
+    return counts, columns, every
+
+
+def _cut_block(rows: Sequence[Any], extractor: Extractor, where: str) -> Entries:
+    """Return the same of rows that are cut into features first."""
     features = read_features(extractor.rows, rows, extractor, where)
     columns, is_negative = _place(features.names, extractor.columns, where)
     if features.values is None:

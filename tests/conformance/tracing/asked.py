@@ -24,6 +24,7 @@ from tracing import (
     dates,
     elementwise,
     models,
+    notebooks,
     other_rows,
     tables,
     targets,
@@ -56,7 +57,7 @@ class Asked:
 def all_asked() -> list[Asked]:
     """Return all subjects."""
     found = []
-    for module in (elementwise, columns, tables, dates, texts, targets):
+    for module in (elementwise, columns, tables, dates, texts, notebooks, targets):
         theme = module.__name__.rpartition(".")[2]
         found += [Asked(theme, name, f) for name, f in module.ROWS.items()]
     for theme, subjects in (("arrays", other_rows.ARRAYS), ("tables", other_rows.TABLES)):
@@ -66,7 +67,8 @@ def all_asked() -> list[Asked]:
         theme = module.__name__.rpartition(".")[2]
         found += [Asked(theme, c.__name__, c) for c in module.ARRAYS]
         found += [Asked(theme, c.__name__, c, is_own=False) for c in module.OTHER_ROWS]
-    found += [Asked("own_tables", c.__name__, c) for c in transformers.TABLES]
+    classes = (*transformers.TABLES, *notebooks.CLASSES)
+    found += [Asked("own_tables", c.__name__, c) for c in classes]
     return found
 
 
@@ -152,7 +154,7 @@ def fit(asked: Asked) -> tuple[Any, Any, Any]:
     labels = (rng.random(200) < 0.4).astype(int)
     if asked.theme in ("elementwise", "columns", "other_rows_arrays"):
         return FunctionTransformer(asked.subject).fit(rows), rows, fresh
-    if asked.theme in ("tables", "dates", "texts", "other_rows_tables"):
+    if asked.theme in ("tables", "dates", "texts", "notebooks", "other_rows_tables"):
         return _with_encoder(asked.subject, table).fit(table), table, fresh_table
     if asked.theme == "own_tables":
         return asked.subject().fit(table, labels), table, fresh_table

@@ -11,7 +11,7 @@ from tracing.asked import REFUSED, Asked, all_asked, ask
 
 ALL = all_asked()
 KNOWN = frozenset(REFUSED.read_text(encoding="utf-8").split())
-OF_TABLES = ("tables", "dates", "texts", "own_tables")
+OF_TABLES = ("tables", "dates", "texts", "notebooks", "own_tables")
 
 own_arrays = [asked for asked in ALL if asked.is_own and asked.theme not in OF_TABLES]
 own_tables = [asked for asked in ALL if asked.is_own and asked.theme in OF_TABLES]

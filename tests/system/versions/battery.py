@@ -11,6 +11,8 @@ import json
 import warnings
 from collections.abc import Iterator
 from dataclasses import asdict
+from functools import partial
+from itertools import islice
 
 import numpy as np
 from hunt.runner import hunt
@@ -91,14 +93,16 @@ def main() -> None:
     options = argparse.ArgumentParser(prog="versions.battery", description=__doc__)
     options.add_argument("--seeds", type=int, default=SEEDS, help="random pipelines")
     options.add_argument("--only", nargs="*", default=[""], metavar="PART", help="of a case's name")
+    options.add_argument("--every", type=int, default=1, help="judge one first case in so many")
+    options.add_argument("--backends", nargs="+", default=BACKENDS, help="of first cases")
     chosen = options.parse_args()
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
-    for found in first_cases():
+    for found in islice(first_cases(), 0, None, chosen.every):
         if not any(part in str(found) for part in chosen.only):
             continue
-        answers = [found] if isinstance(found, Answer) else [judge_case(found, b) for b in BACKENDS]
-        for answer in answers:
+        judged = partial(judge_case, found)
+        for answer in [found] if isinstance(found, Answer) else map(judged, chosen.backends):
             print(json.dumps(asdict(answer)), flush=True)
     for answer in judge_pipelines(range(chosen.seeds)):
         print(json.dumps(asdict(answer)), flush=True)

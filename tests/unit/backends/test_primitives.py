@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from primitive_cases import CASES, ROWS, Case, equal, same_bits
 
-from hbconv.backends import backend_names, find_backend
+from hbconv.backends import EXPORTS, backend_names, find_backend
 from hbconv.backends.base import Backend
 from hbconv.backends.reference import evaluate
 from hbconv.errors import BackendError
@@ -26,7 +26,7 @@ first term, not from zero.
 RUNS = [pytest.param(case, dtype, id=f"{case}-{dtype}") for case in CASES for dtype in case.dtypes]
 
 
-@pytest.fixture(params=[name for name in backend_names() if name != "reference"])
+@pytest.fixture(params=[name for name in (*backend_names(), *EXPORTS) if name != "reference"])
 def backend(request: pytest.FixtureRequest) -> Backend:
     """All but the one that the others are measured by."""
     return find_backend(request.param)

@@ -11,6 +11,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor, StackingRegressor
 from sklearn.impute import KNNImputer
 from sklearn.linear_model import LinearRegression
 from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
 
 import hbconv
 
@@ -33,9 +34,8 @@ def told(caplog: pytest.LogCaptureFixture, model: hbconv.Model) -> list[str]:
     "estimator",
     [
         CatBoostRegressor(iterations=50, depth=6, verbose=0, allow_writing_files=False),
-        KNeighborsRegressor(),
         KNNImputer(),
-        StackingRegressor([("near", KNeighborsRegressor()), ("line", LinearRegression())], cv=2),
+        StackingRegressor([("near", make_pipeline(KNNImputer(), LinearRegression()))], cv=2),
     ],
     ids=lambda estimator: type(estimator).__name__,
 )
@@ -48,7 +48,11 @@ def test_the_slow_are_told_once_with_a_way_out(estimator, backend, caplog):
 
 @pytest.mark.parametrize("backend", FAST + SLOW)
 def test_what_is_as_fast_is_not_told(backend, caplog):
-    for estimator in (LinearRegression(), HistGradientBoostingRegressor(max_iter=10)):
+    for estimator in (
+        LinearRegression(),
+        HistGradientBoostingRegressor(max_iter=10),
+        KNeighborsRegressor(),
+    ):
         assert told(caplog, hbconv.convert(estimator.fit(X, Y), backend=backend)) == []
 
 

@@ -21,7 +21,7 @@ from hbconv.backends.tvm.machine.machine import Machine
 from hbconv.backends.tvm.machine.schedule import Schedule
 from hbconv.tensor import TensorProgram
 
-__all__ = ["compiler_versions", "function_key", "loop_key"]
+__all__ = ["compiler_versions", "function_key", "loop_key", "text_key"]
 
 COMPILERS = ("apache-tvm", "apache-tvm-ffi")
 PACKAGE = Path(__file__).parents[3]
@@ -34,6 +34,11 @@ def loop_key(program: TensorProgram, schedule: Schedule, machine: Machine) -> st
     It is the same for all versions of the compiler: those without one find the loop too.
     """
     return _digest((program, schedule, machine), _loop_code())
+
+
+def text_key(name: str, machine: Machine) -> str:
+    """Return the digest of a kernel of texts, which is the same for all models."""
+    return _digest((name, machine), _loop_code())
 
 
 def function_key(name: str, text: str, machine: Machine) -> str:

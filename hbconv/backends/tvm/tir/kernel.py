@@ -51,6 +51,8 @@ __all__ = [
     "spread",
 ]
 
+TO_READ_SOON = (0, 2, 1)
+"""Arguments of ``llvm.prefetch``: to read, into the second-level cache, data."""
 SCRATCH = ("float32", "float64", "int32", "int64", "uint8", "uint16")
 TABLES = ("float32", "float64", "int32", "int64", "uint8", "uint16")
 ARGUMENTS = (("table", TABLES), ("number", ("int32",)), ("scratch", SCRATCH))
@@ -276,6 +278,12 @@ class Kernel:
     def entries(self, place: Place, first: Any, count: int) -> Any:
         """Read neighbouring numbers of a constant as a vector."""
         return self.entry(place, tirx.Ramp(first, 1, count))
+
+    def fetch(self, place: Place, entry: Any) -> None:
+        """Fetch the cache line of a constant's entry, which may lie past the end of its table."""
+        address = tirx.address_of(self.entry(place, entry))
+        # A fetch of no memory does nothing, so nobody has to count to the end.
+        T.evaluate(tirx.call_llvm_intrin("void", "llvm.prefetch", address, *TO_READ_SOON))
 
     def store(self, place: Place, index: tuple[Any, ...], row: Any, value: Any) -> None:
         """Write an entry for one row or a vector of rows."""

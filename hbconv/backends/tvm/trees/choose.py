@@ -63,7 +63,7 @@ def _emit(k: Kernel, out: Place, x: Place, task: TreeTask, emit: Emit) -> None:
 
 def _add_leaves(k: Kernel, out: Place, x: Place, task: TreeTask) -> None:
     kernel = find_kernel(task)
-    trees = Trees.by_output(task.forest, kernel.group(task), kernel.numbers(task))
+    trees = Trees.by_output(task.forest, kernel.group(task), kernel.numbers_added(task))
     with kernel.form.adding(k, out, task.forest, trees) as add:
         kernel.find_leaves(k, x, kernel.tables(task, trees), add)
 

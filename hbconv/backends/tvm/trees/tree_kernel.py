@@ -136,6 +136,10 @@ class TreeKernel(Protocol):
         """Return the number by which it names each leaf: that over the forest."""
         return np.arange(task.forest.n_leaves)
 
+    def numbers_added(self, task: TreeTask) -> npt.NDArray[np.int64]:
+        """Return the number by which it names each leaf where the values of leaves are added."""
+        return self.numbers(task)
+
     def tables(self, task: TreeTask, trees: Trees) -> Any:
         """Return what the trees become: numpy arrays, the only part that depends on the model."""
 

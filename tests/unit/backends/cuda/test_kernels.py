@@ -35,7 +35,7 @@ ALL_KERNELS = {"bin", "bits", "walk", "deep", "few"}
 DTYPES = st.sampled_from(["float32", "float64"])
 
 
-@pytest.mark.parametrize("n", [7, 4096, 100_000])
+@pytest.mark.parametrize("n", [1, 7, 4096, 100_000])
 def test_every_form_takes_any_rows(n):
     """`few` takes a block a row: 100,000 of them are emulated apart."""
     check_forms(n, lambda form: form.slices <= 2 and (form.main.name != "few" or n < 100_000))

@@ -1,4 +1,4 @@
-"""Boxes of points give the neighbours that a search of all points gives."""
+"""Boxes and bounds of points give the neighbours that a search of all points gives."""
 
 from __future__ import annotations
 
@@ -65,29 +65,43 @@ def test_boxes_find_what_a_search_of_all_finds(columns, dtype, kind):
 
 @pytest.mark.parametrize("count", [2560, 2561, 2559])
 @pytest.mark.parametrize("kind", ["normal", "ties", "same"])
-@pytest.mark.parametrize("repeated", [2, 3])
-def test_runs_find_what_a_search_of_all_finds(repeated, kind, count):
+@pytest.mark.parametrize("columns", [12, 18])
+def test_runs_find_what_a_search_of_all_finds(columns, kind, count):
     """Ties within a run and between runs, of which the last may have to be filled up."""
-    points = np.repeat(drawn(kind, 6, count), repeated, axis=1)
+    points = np.repeat(drawn(kind, 6, count), columns // 6, axis=1)
     points[7::11] = points[3]
     prepared = torch_tuple(prepare_points(points, 5))
-    assert prepared[-1].shape[0] == (count if count < 2560 else -(-count // 64))
-    x = torch.from_numpy(np.concatenate([points[::97], points[-3:], 3 * points[:20] + 0.25]))
-    expected = torch.sort(squares_of(x, *prepared)[:, :count], stable=True, dim=1)[1][:, :5]
-    np.testing.assert_array_equal(nearest(x, *prepared, k=5), expected)
-    traced = trace(SearchOfFive(), (x[:2], *prepared))
-    np.testing.assert_array_equal(traced(x, *prepared), expected)
-    assert traced(x[:0], *prepared).shape == (0, 5)
+    assert len(prepared) == 6
+    assert prepared[3].shape[0] == (count if count < 2560 else -(-count // 64))
+    x = np.concatenate([rows(points), points[-3:], 3 * points[:20] + 0.25])
+    with np.errstate(all="ignore"):
+        expected = products.nearest(x, points, 5)
+    found = nearest(torch.from_numpy(x), *prepared, k=5)
+    np.testing.assert_array_equal(found, expected)
+    traced = trace(SearchOfFive(), (torch.from_numpy(x[:2]), *prepared))
+    # TorchScript compiles once more for what the first calls were like.
+    for rows_of_call in (9, 9, 9, len(x), 0):
+        few = torch.from_numpy(x[:rows_of_call])
+        np.testing.assert_array_equal(traced(few, *prepared), expected[:rows_of_call])
 
 
-def squares_of(x, *prepared):
-    """Squared distances as they are computed, less what is the same for all points of a row."""
-    if len(prepared) == 3:
-        centre, weights, norms = prepared
-        return (x - centre) @ weights + norms.flatten()
-    return sum(
-        (x[:, i, None] - column) ** 2 for i, column in enumerate(prepared[0].flatten(0, -2).T)
-    )
+def test_rows_that_no_candidates_settle_are_compared_with_all_points(monkeypatch):
+    compared = []
+    original = nearest_points._search_all
+
+    def search(x, *arguments):
+        compared.append(len(x))
+        return original(x, *arguments)
+
+    monkeypatch.setattr(nearest_points, "_search_all", search)
+    points = drawn("normal", 6, 600).repeat(2, axis=1)
+    points[100:120] = points[100]
+    x = torch.from_numpy(np.concatenate([points[:90], points[[100, 119]]]))
+    found = nearest(x, *torch_tuple(prepare_points(points, 5)), k=5)
+    np.testing.assert_array_equal(found, products.nearest(x.numpy(), points, 5))
+    # Bounds in float32 leave a few others.
+    assert len(compared) == 1
+    assert 2 <= compared[0] < 10
 
 
 @pytest.mark.parametrize("kind", ["normal", "ties"])
@@ -120,12 +134,12 @@ def test_rows_that_few_boxes_do_not_settle_are_searched_in_many(monkeypatch):
 @pytest.mark.parametrize(
     ("points", "operands"),
     [
-        (drawn("normal", 7), 1),
-        (drawn("normal", 3)[:512], 1),
+        (drawn("normal", 7)[:17], 1),
+        (drawn("normal", 3)[:512], 6),
         (np.append(drawn("normal", 2), [[np.inf, 0.0]], axis=0), 1),
-        (drawn("normal", 6).repeat(3, axis=1), 3),
+        (drawn("normal", 6).repeat(3, axis=1), 6),
     ],
-    ids=["seven columns", "few points", "an infinite point", "wide"],
+    ids=["few points", "too few for boxes", "an infinite point", "wide"],
 )
 def test_other_points_lie_in_no_boxes(points, operands):
     assert len(prepare_points(points, 5)) == operands

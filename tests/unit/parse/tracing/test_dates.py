@@ -211,3 +211,14 @@ def test_what_depends_on_more_than_the_date_is_refused(
     source.feature_names_in_ = np.array(list(TABLE), object)
     with pytest.raises(UnsupportedError, match=why):
         hbconv.convert(source, "reference")
+
+
+def test_rows_tell_which_columns_are_dates() -> None:
+    def missing(df):
+        return pd.DataFrame({"no_date": df["d"].isna().astype(int)})
+
+    source = FunctionTransformer(missing).fit(TABLE)
+    got = hbconv.convert(source, "reference", sample=TABLE).transform(TABLE)
+    assert got.tolist() == missing(TABLE).to_numpy().tolist()
+    with pytest.raises(InputError, match="dates"):
+        hbconv.convert(source, "reference").transform(TABLE)

@@ -1,8 +1,8 @@
 """Leaves by the tile: a kernel finds those of one tree for all rows of a tile, then the next.
 
 Such a kernel hands over ``find(tree, place, i)`` once, as soon as all that it reads is written.
-That function writes the number of the leaf of each row, counted over the forest, to entry i of a
-place.
+That function writes the number by which the trees name the leaf of each row to entry i of a place.
+Numbers are counted over the forest, and leaves of equal values may share one where they are added.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 from hbconv.backends.tvm.tir.kernel import Kernel
 from hbconv.backends.tvm.tir.memory import Place
+from hbconv.backends.tvm.trees.leaves.tables import lay_out_values
 from hbconv.backends.tvm.trees.tree_order import Trees
 from hbconv.trees.forest import Forest
 
@@ -25,7 +26,7 @@ TileLeaves = Callable[[Callable[[Any, Place, Any], None]], None]
 def adding(k: Kernel, out: Place, forest: Forest, trees: Trees) -> Iterator[TileLeaves]:
     """Add the values of the leaves, tree after tree."""
     start = k.constant(forest.start.data)
-    values = k.constant(forest.values.data)
+    values = k.constant(lay_out_values(forest, trees))
     target = k.constant(trees.targets(forest))
     width = forest.values.shape[1]
 

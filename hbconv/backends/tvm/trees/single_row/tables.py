@@ -100,6 +100,6 @@ def make_single_row_tables(
 
 def _walk_from(forest: Forest, dtype: str, children: Ints, places: int) -> RowWalkTables:
     """Pack the trees to be walked down from some splits and leaves."""
-    packed = pack_nodes(forest, dtype)
+    packed = pack_nodes(forest, dtype, np.arange(forest.n_leaves))
     steps = forest.depth_below(children)
     return RowWalkTables(packed, find_sets(forest), packed.positions(children), steps, places)

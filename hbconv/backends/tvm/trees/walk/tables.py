@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hbconv.backends.tvm.machine.machine import Machine
+from hbconv.backends.tvm.tir.memory import LINE
 from hbconv.backends.tvm.trees.tree_order import Trees
 from hbconv.trees.category_sets import CategorySets, find_sets
 from hbconv.trees.forest import CategoryTables, Forest
@@ -77,13 +79,18 @@ class PackedNodes:
         """Dtype of a word."""
         return self.nodes.dtype.name
 
+    @property
+    def nodes_per_line(self) -> int:
+        """Nodes of a cache line."""
+        return LINE // (2 * self.nodes.itemsize)
+
     def positions(self, children: Ints) -> Ints:
         """Return the positions of splits and leaves, which are encoded as children are."""
         return _positions(children, self.split_position, self.leaf_position)
 
 
-def pack_nodes(forest: Forest, dtype: str, stride: int = 1) -> PackedNodes:
-    """Lay the trees out for values of the given dtype.
+def pack_nodes(forest: Forest, dtype: str, numbers: Ints, stride: int = 1) -> PackedNodes:
+    """Lay the trees out for values of the given dtype, with leaves named by the given numbers.
 
     1. Each tree is laid out breadth-first from its second position on, so that pairs of children
        share a cache line.
@@ -102,7 +109,7 @@ def pack_nodes(forest: Forest, dtype: str, stride: int = 1) -> PackedNodes:
     wide = int(step.max(initial=0)).bit_length() + shift > MAX_WORD_BITS  # 3
     keys = np.where(forest.on_category, 0, keys_of(forest.less_equal_thresholds(dtype)))
     fields = (step << shift | columns).astype(np.uint64)
-    leaves = np.stack([np.arange(forest.n_leaves), np.full(forest.n_leaves, last)], axis=1)
+    leaves = np.stack([numbers, np.full(forest.n_leaves, last)], axis=1)
     nodes = np.zeros((layout.size + NODES_PER_LINE, 2), np.uint64)
     nodes[layout.split_position] = np.stack([keys, fields], axis=1)
     nodes[layout.leaf_position] = leaves
@@ -223,6 +230,8 @@ class WalkTables:
         where paths are even.
     even : bool
         Whether all paths of a tree are about as long: no row has many more steps.
+    ahead : int64 (n_trees, 2)
+        First cache line of the tree that comes next, and how many lines to fetch.
     """
 
     packed: PackedNodes
@@ -230,6 +239,7 @@ class WalkTables:
     roots: Ints
     usual_depths: Ints
     even: bool
+    ahead: Ints
 
     @property
     def n_keys(self) -> int:
@@ -237,15 +247,36 @@ class WalkTables:
         return len(self.packed.feature) + self.sets.count + 1
 
 
-def make_walk_tables(forest: Forest, dtype: str, stride: int, trees: Trees) -> WalkTables:
+def make_walk_tables(
+    forest: Forest, dtype: str, stride: int, trees: Trees, machine: Machine
+) -> WalkTables:
     """Pack the nodes for keys of ``stride`` rows side by side."""
-    packed = pack_nodes(forest, dtype, stride)
+    packed = pack_nodes(forest, dtype, trees.numbers, stride)
     depths = packed.depths[trees.order]
     usual = _mean_depths(forest)[trees.order]
     # One step more for some rows is less work than a list of them.
     even = bool((depths <= usual + 1).all())
-    roots = packed.roots[trees.order]
-    return WalkTables(packed, find_sets(forest), roots, depths if even else usual, even)
+    return WalkTables(
+        packed=packed,
+        sets=find_sets(forest),
+        roots=packed.roots[trees.order],
+        usual_depths=depths if even else usual,
+        even=even,
+        ahead=_lines_ahead(packed, trees, machine),
+    )
+
+
+def _lines_ahead(packed: PackedNodes, trees: Trees, machine: Machine) -> Ints:
+    """Return the first cache line of the tree after each, and how many lines to fetch of it.
+
+    After the last tree comes the first, for the next tile. Nothing is fetched of a forest that
+    stays in the second-level cache.
+    """
+    after = np.roll(trees.order, -1)
+    # A tree begins on a line, before its root; after the last begins the leaf of no tree.
+    begin = packed.roots // packed.nodes_per_line
+    lines = (begin[after + 1] - begin[after]) * (packed.nodes.nbytes > machine.level2)
+    return np.stack([begin[after], lines], axis=1)
 
 
 def _mean_depths(forest: Forest) -> Ints:

@@ -153,7 +153,7 @@ def test_leaf_numbers_take_the_bytes_they_need(depth, bits):
 
 def test_nodes_of_wide_forests_take_longer_words():
     forest = perfect_tree(15, 30_000)
-    assert pack_nodes(forest, "float32", ROWS_WALKING).word == "int64"
+    assert pack_nodes(forest, "float32", np.arange(forest.n_leaves), ROWS_WALKING).word == "int64"
     check(forest, "float32", rows=(20,), strategies=("tree_traversal",))
 
 

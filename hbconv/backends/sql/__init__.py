@@ -1,0 +1,138 @@
+"""Backend ``sql``: programs as one SELECT, run by DuckDB, and written for other databases.
+
+Each entry of a row is an expression, and what is read more than once is a column of a common table
+expression. Trees are CASE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from hbconv.backends.base import Artifact, Backend
+from hbconv.backends.sql.dialect import find_dialect
+from hbconv.backends.sql.emit import EMITS
+from hbconv.backends.sql.export import export_query
+from hbconv.errors import BackendError
+from hbconv.tensor import Builder, Value
+from hbconv.tensor.decompositions import rewrite_program
+from hbconv.tensor.types import FLOATS
+from hbconv.trees.strategy import strategies
+
+if TYPE_CHECKING:
+    from hbconv.containers import Graph
+    from hbconv.target import Target
+    from hbconv.tensor import ProgramTypes, TensorProgram
+    from hbconv.tensor.decompositions import Rule
+
+__all__ = ["BACKEND", "Sql", "export_sql"]
+
+_NO_SHIFT = "databases differ in what bits beyond the last one become"
+_ROW_BY_ROW = "it decides among equal entries, row by row"
+_ORDER = "each of n entries is compared with all others, in the text of the query"
+_CONTRIBUTIONS = "it visits each tree once for each feature, and its text is too long"
+
+
+def first_one(b: Builder, x: Value, k: int) -> Value:
+    """Find the smallest entry, NaN last: the largest of the negatives."""
+    if k > 1:
+        return b.op("topk", x, k=k)
+    if x.dtype not in FLOATS:
+        return b.reshape(b.reduce("argmax", b.constant(-1, x.dtype) - x), 1)
+    nearness = b.where(b.op("isnan", x), b.constant(-np.inf, x.dtype), -x)
+    return b.reshape(b.reduce("argmax", nearness), 1)
+
+
+def nearest_one(b: Builder, x: Value, points: Value, k: int) -> Value:
+    """Find the point of the smallest squared distance."""
+    if k > 1:
+        return b.op("nearest", x, points, k=k)
+    return first_one(b, b.op("pairwise", x, points, kind="square", p=2.0), 1)
+
+
+FIRST_ONE: Mapping[str, Rule] = {"topk": first_one, "nearest": nearest_one}
+"""Searches for one entry, which need no order of all."""
+
+
+class Sql(Backend):
+    """One SELECT, of one row out for each row in."""
+
+    name = "sql"
+    needs = ("duckdb", "pyarrow")
+    extra = "duckdb"
+    emits = EMITS
+    refuses: ClassVar[Mapping[str, str]] = {
+        "heap_search": _ROW_BY_ROW,
+        "tree_search": _ROW_BY_ROW,
+        "sort": _ORDER,
+        "topk": _ORDER,
+        "nearest": _ORDER,
+        "nearest_donors": _ORDER,
+        "donor_distances": _ORDER,
+        "iterate": "a SELECT repeats no step until nothing changes",
+        "shift_left": _NO_SHIFT,
+        "shift_right": _NO_SHIFT,
+        "tree_contributions": _CONTRIBUTIONS,
+        "tree_interactions": _CONTRIBUTIONS,
+    }
+
+    def native_trees(self, target: Target) -> frozenset[str]:  # noqa: ARG002
+        """Return all strategies: trees are CASE, whatever finds their leaves elsewhere."""
+        return frozenset(strategies())
+
+    def _rewritten(self, program: TensorProgram, target: Target) -> TensorProgram:
+        return super()._rewritten(rewrite_program(program, FIRST_ONE), target)
+
+    def emit(self, program: TensorProgram, target: Target) -> Artifact:
+        """Write the query, for DuckDB."""
+        from hbconv.backends.sql.artifact import SqlArtifact
+
+        return SqlArtifact(program, target)
+
+    def status(self, program: TensorProgram, target: Target) -> str:
+        """Return how it runs a program; what is too long is only known when it is written."""
+        from hbconv.backends.sql.artifact import write_query
+
+        found = super().status(program, target)
+        if found not in ("native", "lowered"):
+            return found
+        try:
+            write_query(self.prepare(program, target))
+        except BackendError:
+            return "cannot: its text is longer than 1 MB"
+        return found
+
+    def load(
+        self,
+        files: Mapping[str, bytes],  # noqa: ARG002
+        types: ProgramTypes,  # noqa: ARG002
+        target: Target,  # noqa: ARG002
+    ) -> Artifact | None:
+        """Return None: a query is written again as quickly as it is read."""
+        return None
+
+
+BACKEND = Sql()
+
+
+def export_sql(
+    graph: Graph,
+    target: Target,
+    dialect: str,
+    table: str,
+    keys: tuple[str, ...],
+    names: Mapping[str, Sequence[str]],
+    bools: frozenset[int] = frozenset(),
+) -> str:
+    """Write a graph as one SELECT, as ``export_query`` does, for the database of that name.
+
+    Raises
+    ------
+    OptionError
+        There is no such dialect.
+    BackendError
+        It cannot hold the model, its names or its text.
+    """
+    return export_query(graph, target, BACKEND, find_dialect(dialect), table, keys, names, bools)

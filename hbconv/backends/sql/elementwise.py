@@ -1,0 +1,252 @@
+"""Write arithmetic, comparisons, logic, conversions and functions: entry by entry.
+
+Emitters are called as ``function(writer, op, *operands)``, of arrays of cells.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hbconv.backends.sql.writer import ANY, FINITE, NUMBER, Cell, Cells, SelectWriter, fill
+from hbconv.tensor.types import FLOATS
+
+if TYPE_CHECKING:
+    from hbconv.backends.sql.writer import Operation
+
+__all__ = ["ELEMENTWISE", "Emit", "convert", "in_float32"]
+
+Emit = Callable[..., Cells]
+Write = Callable[..., Cell]
+
+
+def each(write: Write) -> Emit:
+    """Return the emitter that writes each entry by itself: ``write(writer, op, *cells)``."""
+
+    def emit(w: SelectWriter, op: Operation, *operands: Cells) -> Cells:
+        shape = np.broadcast_shapes(*(x.shape for x in operands))
+        size = math.prod(shape)
+        # What is repeated is computed once.
+        named = [w.store_all(x) if x.size < size else x for x in operands]
+        rows = zip(*(np.broadcast_to(x, shape).ravel() for x in named), strict=True)
+        return fill([write(w, op, *map(w.shallow, row)) for row in rows], shape)
+
+    return emit
+
+
+def in_float32(w: SelectWriter, x: Cell) -> Cell:
+    """Round a float64 to float32."""
+    if x.value is not None:
+        with np.errstate(over="ignore"):
+            return w.constant(float(np.float32(x.value)), "float32")
+    x = w.store(x)
+    rounded = w.cell(w.dialect.round_float32(x.text), x, known=min(x.known, NUMBER))
+    return Cell(rounded.text, rounded.reads, rounded.stage, rounded.depth, rounded.known, double=x)
+
+
+def arithmetic(symbol: str) -> Emit:
+    """Write an operator, rounded to float32 where the database has no floats of 32 bits."""
+
+    def write(w: SelectWriter, op: Operation, x: Cell, y: Cell) -> Cell:
+        known = FINITE if op.dtype not in FLOATS else ANY
+        made = w.cell(f"({x.text}{symbol}{y.text})", x, y, known=known)
+        return in_float32(w, made) if _must_round(w, op) else made
+
+    return each(write)
+
+
+def _must_round(w: SelectWriter, op: Operation) -> bool:
+    return op.dtype == "float32" and not w.dialect.has_float32
+
+
+def divide(w: SelectWriter, op: Operation, x: Cell, y: Cell) -> Cell:
+    """Divide; of a divisor that is no constant the dialect knows what zero gives."""
+    if y.value is not None and y.value != 0:
+        made = w.cell(f"({x.text}/{y.text})", x, y)
+    else:
+        x, y = w.store(x), w.store(y)
+        made = w.cell(w.dialect.divide(x.text, y.text, op.dtype), x, y)
+    return in_float32(w, made) if _must_round(w, op) else made
+
+
+def negate(w: SelectWriter, op: Operation, x: Cell) -> Cell:  # noqa: ARG001
+    return w.cell(f"(-{x.text})", x, known=x.known)
+
+
+def absolute(w: SelectWriter, op: Operation, x: Cell) -> Cell:  # noqa: ARG001
+    return w.cell(f"abs({x.text})", x, known=x.known)
+
+
+def function(name: str) -> Emit:
+    """Write a function, which databases compute in float64."""
+
+    def write(w: SelectWriter, op: Operation, x: Cell) -> Cell:
+        is_double = op.dtype == "float64" or not w.dialect.has_float32
+        x = w.store(x if is_double else w.cell(w.dialect.cast(x.text, "float64"), x))
+        made = w.cell(w.dialect.function(name, x.text), x)
+        return made if op.dtype == "float64" else in_float32(w, made)
+
+    return each(write)
+
+
+def rounding(name: str) -> Emit:
+    """Write what makes whole numbers of floats, exactly in both dtypes."""
+
+    def write(w: SelectWriter, op: Operation, x: Cell) -> Cell:
+        x = w.store(x)
+        text = w.dialect.rint(x.text) if name == "rint" else f"{name}({x.text})"
+        return w.cell(w.dialect.cast(text, op.dtype), x, known=x.known)
+
+    return each(write)
+
+
+def power(w: SelectWriter, op: Operation, x: Cell, y: Cell) -> Cell:
+    x, y = w.store(x), w.store(y)
+    made = w.cell(w.dialect.power(x.text, y.text), x, y)
+    return made if op.dtype == "float64" else in_float32(w, made)
+
+
+def remainder(w: SelectWriter, op: Operation, x: Cell, y: Cell) -> Cell:
+    """Write the rest of a division; of an int by zero it is 0."""
+    if op.dtype in FLOATS:
+        # DuckDB's remainder of float32 is not exact, and that of float64 is.
+        x, y = (w.cell(w.dialect.cast(side.text, "float64"), side) for side in (x, y))
+        made = w.cell(w.dialect.remainder(x.text, y.text), x, y)
+        return w.cell(w.dialect.cast(made.text, op.dtype), made)
+    x, y = w.store(x), w.store(y)
+    # The rest by -1 is 0, and the least int by -1 has none in some databases.
+    text = f"CASE WHEN {y.text} IN (0,-1) THEN 0 ELSE {x.text}%{y.text} END"
+    return w.cell(text, x, y, known=FINITE)
+
+
+def quotient(w: SelectWriter, op: Operation, x: Cell, y: Cell) -> Cell:  # noqa: ARG001
+    """Write the whole quotient of ints; by zero it is 0."""
+    x, y = w.store(x), w.store(y)
+    text = f"CASE WHEN {y.text}=0 THEN 0 ELSE {w.dialect.whole_quotient(x.text, y.text)} END"
+    return w.cell(text, x, y, known=FINITE)
+
+
+def maximum(w: SelectWriter, op: Operation, x: Cell, y: Cell) -> Cell:  # noqa: ARG001
+    return w.cell(w.dialect.greatest([x.text, y.text]), x, y, known=min(x.known, y.known))
+
+
+def minimum(w: SelectWriter, op: Operation, x: Cell, y: Cell) -> Cell:
+    """Write the least of ints, or the largest of the negatives: NaN is above all numbers."""
+    known = min(x.known, y.known)
+    if op.dtype not in FLOATS:
+        text = f"CASE WHEN {x.text}<={y.text} THEN {x.text} ELSE {y.text} END"
+        return w.cell(text, x, y, known=known)
+    larger = w.dialect.greatest([f"-{x.text}", f"-{y.text}"])
+    return w.cell(f"(-{larger})", x, y, known=known)
+
+
+def comparison(symbol: str) -> Emit:
+    """Write a comparison that is false, or of ``<>`` true, where a side is NaN."""
+
+    def write(w: SelectWriter, op: Operation, x: Cell, y: Cell) -> Cell:  # noqa: ARG001
+        test = f"{x.text}{symbol}{y.text}"
+        if x.known and y.known:
+            return w.cell(f"({test})", x, y, known=FINITE)
+        if not w.dialect.has_nan:
+            of_missing = "TRUE" if symbol == "<>" else "FALSE"
+            return w.cell(f"coalesce({test},{of_missing})", x, y, known=FINITE)
+        # NaN equals itself and is above all numbers, so only some tests of it hold.
+        suspect = {"<": y, "<=": y, ">": x, ">=": x}.get(symbol, x if not y.known else None)
+        if suspect is None or suspect.known:
+            return w.cell(f"({test})", x, y, known=FINITE)
+        nan = w.dialect.isnan(suspect.text)
+        made = f"({test} OR {nan})" if symbol == "<>" else f"({test} AND NOT {nan})"
+        return w.cell(made, x, y, known=FINITE)
+
+    return each(write)
+
+
+def isnan(w: SelectWriter, op: Operation, x: Cell) -> Cell:  # noqa: ARG001
+    if x.known:
+        return w.constant(False, "bool")
+    x = w.store(x)
+    return w.cell(w.dialect.isnan(x.text), x, known=FINITE, tested=x.text)
+
+
+def logic(word: str, symbol: str) -> Emit:
+    """Write an operator of bools, or of the bits of ints."""
+
+    def write(w: SelectWriter, op: Operation, x: Cell, y: Cell) -> Cell:
+        between = word if op.dtype == "bool" else symbol
+        return w.cell(f"({x.text}{between}{y.text})", x, y, known=FINITE)
+
+    return each(write)
+
+
+def negation(w: SelectWriter, op: Operation, x: Cell) -> Cell:  # noqa: ARG001
+    return w.cell(f"(NOT {x.text})", x, known=FINITE)
+
+
+def where(w: SelectWriter, op: Operation, condition: Cell, x: Cell, y: Cell) -> Cell:  # noqa: ARG001
+    if condition.value is not None:
+        return x if condition.value else y
+    # What is taken where a value is not NaN is no NaN if it is that value.
+    known_of_y = max(y.known, NUMBER) if condition.tested == y.text else y.known
+    text = f"CASE WHEN {condition.text} THEN {x.text} ELSE {y.text} END"
+    return w.cell(text, condition, x, y, known=min(x.known, known_of_y))
+
+
+def cast(w: SelectWriter, op: Operation, x: Cells) -> Cells:
+    source, dtype = op.sources[0], op.attributes["dtype"]
+    return fill([convert(w, a, source, dtype) for a in x.flat], x.shape)
+
+
+def convert(w: SelectWriter, x: Cell, source: str, dtype: str) -> Cell:
+    """Convert an entry from one dtype to another."""
+    if source == dtype:
+        return x
+    if x.value is not None:
+        with np.errstate(all="ignore"):
+            return w.constant(np.asarray(x.value, source).astype(dtype).item(), dtype)
+    x = w.shallow(x)
+    if source == "bool":
+        one, zero = (w.dialect.number(v, dtype) for v in (1, 0))
+        return w.cell(f"CASE WHEN {x.text} THEN {one} ELSE {zero} END", x, known=FINITE)
+    if dtype == "bool":
+        # NaN differs from zero, and so is True.
+        none = "TRUE" if not w.dialect.has_nan and not x.known else ""
+        test = f"{x.text}<>0"
+        return w.cell(f"coalesce({test},{none})" if none else f"({test})", x, known=FINITE)
+    if dtype == "float32" and (source == "float64" or not w.dialect.has_float32):
+        return in_float32(w, x)
+    if dtype in FLOATS:
+        return w.cell(w.dialect.cast(x.text, dtype), x, known=x.known)
+    x = w.store(x)
+    to_int = w.dialect.to_int if source in FLOATS else w.dialect.narrow_int
+    return w.cell(to_int(x.text, dtype), x, known=FINITE)
+
+
+ELEMENTWISE: Mapping[str, Emit] = {
+    **{name: arithmetic(symbol) for name, symbol in {"add": "+", "sub": "-", "mul": "*"}.items()},
+    **{
+        name: comparison(symbol)
+        for name, symbol in {
+            "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "=", "ne": "<>",
+        }.items()
+    },
+    **{name: function(name) for name in ("exp", "log", "sqrt", "sin", "cos", "asin", "tanh")},
+    **{name: rounding(name) for name in ("floor", "ceil", "rint")},
+    "div": each(divide),
+    "neg": each(negate),
+    "abs": each(absolute),
+    "pow": each(power),
+    "fmod": each(remainder),
+    "trunc_divide": each(quotient),
+    "maximum": each(maximum),
+    "minimum": each(minimum),
+    "isnan": each(isnan),
+    "and": logic(" AND ", "&"),
+    "or": logic(" OR ", "|"),
+    "not": each(negation),
+    "where": each(where),
+    "cast": cast,
+}  # fmt: skip
+"""The emitters of primitives that work entry by entry."""

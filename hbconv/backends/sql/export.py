@@ -1,0 +1,197 @@
+"""Write the exported query: a table's columns in, answers under the names of the methods out."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from hbconv.backends.interface import answer_dtype, labels, lower_with_checks, require_texts
+from hbconv.backends.sql.elementwise import convert, in_float32
+from hbconv.backends.sql.emit import write_program
+from hbconv.backends.sql.writer import (
+    ANY,
+    FINITE,
+    MOST_BYTES,
+    Cell,
+    Cells,
+    SelectWriter,
+    fill,
+    too_long,
+)
+from hbconv.containers import Codes, Vocabulary, missing_of
+from hbconv.errors import BackendError, shown
+from hbconv.lower import CodesFeed, Feed, Lowered
+
+if TYPE_CHECKING:
+    from hbconv.backends.base import Backend
+    from hbconv.backends.sql.dialect import Dialect
+    from hbconv.containers import Graph, Output
+    from hbconv.target import Target
+
+__all__ = ["export_query"]
+
+LONG_BYTES = 200_000
+"""Text from which on a warning says what planning takes: 0.2 seconds in DuckDB."""
+
+
+def export_query(
+    graph: Graph,
+    target: Target,
+    backend: Backend,
+    dialect: Dialect,
+    table: str,
+    keys: Sequence[str],
+    names: Mapping[str, Sequence[str]],
+    bools: frozenset[int],
+) -> str:
+    """Write the answers of a graph's outputs as one SELECT.
+
+    Rows that the source refuses are answered by NULL.
+
+    Parameters
+    ----------
+    graph : Graph
+        Planned.
+    target : Target
+    backend : Backend
+    dialect : Dialect
+    table : str
+        Name of the table that holds the rows, perhaps after its schema's and a point.
+    keys : sequence of str
+        Columns of the table that are passed through.
+    names : mapping of str to sequence of str
+        What the columns of each answer are about.
+    bools : frozenset of int
+        Columns that are boolean in the table.
+
+    Raises
+    ------
+    BackendError
+        The dialect cannot hold the model, its names or its text.
+    """
+    lowered = lower_with_checks(graph, target)
+    parts = [dialect.quote(part) for part in table.split(".")]
+    kept = [dialect.quote(key) for key in keys]
+    w = SelectWriter(dialect, ".".join(parts), kept, [*keys, *table.split(".")])
+    inputs = {feed.name: _read(w, feed, graph, bools) for feed in _feeds(lowered)}
+    values = write_program(w, backend.prepare(lowered.program, target), inputs)
+    refused = _any(
+        w, [cell for name in values.keys() - graph.outputs for cell in values[name].flat]
+    )
+    answers: dict[str, Cell] = {}
+    for method, output in graph.outputs.items():
+        dtype = lowered.program.types.outputs[method].dtype
+        cells = _decode(w, output, values[method], dtype)
+        vector = [method] if output.is_vector else None
+        found = vector or _names(method, names[method], len(cells), dialect)
+        answers |= {n: _unless(w, refused, c) for n, c in zip(found, cells, strict=True)}
+    _require_distinct([*keys, *answers], dialect)
+    query = w.select(answers)
+    if len(query) > MOST_BYTES:
+        raise too_long()
+    if len(query) > LONG_BYTES:
+        warnings.warn(
+            f"The query has {len(query):,} bytes, which a database plans for a second or more at "
+            "each call. Prepare it once, or score with hbconv's function in the engine.",
+            UserWarning,
+            stacklevel=5,
+        )
+    return query + "\n"
+
+
+def _feeds(lowered: Lowered) -> list[Feed | CodesFeed]:
+    return [feed for feed in lowered.feeds if isinstance(feed, Feed | CodesFeed)]
+
+
+def _read(w: SelectWriter, feed: Feed | CodesFeed, graph: Graph, bools: frozenset[int]) -> Cells:
+    """Store the columns of a feed as numbers without NULL, or as the codes of their texts."""
+    names = [w.dialect.quote(column.name) for column in graph.schema.columns]
+    if isinstance(feed, CodesFeed):
+        cells = [_code(w, names[leaf.column], leaf, feed.leaves) for leaf in feed.leaves]
+        return fill(cells, (len(cells),))
+    cells = []
+    for column in feed.columns:
+        declared = "bool" if column in bools else feed.dtype
+        cell = w.store(Cell(w.dialect.read(names[column], "float64", declared), depth=1, known=ANY))
+        # Rounding here is that of the source's rows, whatever the type of the table's column.
+        cells.append(w.store(in_float32(w, cell)) if feed.dtype == "float32" else cell)
+    return fill(cells, (len(cells),))
+
+
+def _code(w: SelectWriter, name: str, leaf: Codes, leaves: Iterable[Codes]) -> Cell:
+    """Return the code of a text column; NULL is the missing value that the source knows there."""
+    vocabulary = require_texts(leaf.vocabulary, leaf.schema.columns[leaf.column].name)
+    beside = [other.vocabulary for other in leaves if other.column == leaf.column]
+    way = missing_of(v for v in beside if isinstance(v, Vocabulary))
+    of_null = getattr(vocabulary, way)
+    texts, codes = vocabulary.texts
+    whens = "".join(
+        f" WHEN {w.dialect.text(text)} THEN {code}"
+        for text, code in zip(texts, codes.tolist(), strict=True)
+    )
+    read = w.dialect.read_text(name)
+    found = f"CASE {read}{whens} ELSE -1 END" if whens else "-1"
+    if of_null != -1:
+        found = f"CASE WHEN {name} IS NULL THEN {of_null} ELSE {found} END"
+    return w.store(Cell(found, depth=1, known=FINITE))
+
+
+def _any(w: SelectWriter, conditions: list[Cell]) -> Cell | None:
+    """Return when any condition holds; None where none ever does."""
+    held = [cell for cell in conditions if cell.value is not False]
+    if not held:
+        return None
+    return w.store(w.join(" OR ", held, FINITE))
+
+
+def _unless(w: SelectWriter, refused: Cell | None, cell: Cell) -> Cell:
+    if refused is None:
+        return cell
+    cell = w.shallow(cell)
+    return w.cell(f"CASE WHEN {refused.text} THEN NULL ELSE {cell.text} END", refused, cell)
+
+
+def _decode(w: SelectWriter, output: Output, cells: Cells, dtype: str) -> list[Cell]:
+    """Return labels for codes, and numbers in the dtype of the source's answer."""
+    if output.classes is None:
+        wanted = answer_dtype(output, dtype)
+        is_known = wanted in w.dialect.types
+        return [convert(w, cell, dtype, wanted) if is_known else cell for cell in cells.flat]
+    tables = output.classes if isinstance(output.classes, tuple) else (output.classes,)
+    found = []
+    for cell, table in zip(w.store_all(cells).flat, tables, strict=True):
+        known = labels(table.data)
+        kind = {"U": "string", "b": "bool", "f": "float64"}.get(known.dtype.kind, "int64")
+        entries = [_label(w, value, kind) for value in known.tolist()]
+        found.append(w.cell(w.dialect.pick(cell.text, entries, kind), cell))
+    return found
+
+
+def _label(w: SelectWriter, value: Any, kind: str) -> str:
+    return w.dialect.text(value) if kind == "string" else w.dialect.number(value, kind)
+
+
+def _names(method: str, suffixes: Sequence[str], width: int, dialect: Dialect) -> list[str]:
+    """Return the names of an answer's columns; numbers where the database cannot hold names."""
+    named = [f"{method}_{suffix}" for suffix in suffixes]
+    fits = all(len(n.encode()) <= dialect.most_name_bytes and "\0" not in n for n in named)
+    if fits and len({name.lower() for name in named}) == width == len(named):
+        return named
+    return [f"{method}_{i}" for i in range(width)]
+
+
+def _require_distinct(names: list[str], dialect: Dialect) -> None:
+    lower = [name.lower() for name in names]
+    clashing = sorted({name for name in names if lower.count(name.lower()) > 1})
+    if clashing:
+        raise BackendError(
+            f"A query names each column once, and {shown(clashing)} are keys and answers, or keys "
+            "twice. Rename the keys in the table."
+        )
+    long = [name for name in names if len(name.encode()) > dialect.most_name_bytes]
+    if long:
+        raise BackendError(
+            f"{dialect.name} cuts names off after {dialect.most_name_bytes} bytes, and "
+            f"{shown(long[0])} is longer. Rename the column."
+        )

@@ -1,0 +1,225 @@
+"""Write what moves entries, reads tables, or works along an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hbconv.backends.sql.dialect import choose
+from hbconv.backends.sql.elementwise import Emit, in_float32
+from hbconv.backends.sql.writer import ANY, FINITE, Cell, Cells, SelectWriter, fill
+from hbconv.tensor.types import FLOATS
+
+if TYPE_CHECKING:
+    from hbconv.backends.sql.writer import Operation
+
+__all__ = ["SHAPES", "add_up"]
+
+
+def take(w: SelectWriter, op: Operation, x: Cells, indices: Cells) -> Cells:
+    """Take positions of an axis; what is taken twice is computed once."""
+    positions = [int(index.value) for index in indices.flat]
+    named = w.store_all(x) if len(set(positions)) < len(positions) else x
+    return np.take(named, positions, axis=op.attributes["axis"])
+
+
+def concat(w: SelectWriter, op: Operation, *xs: Cells) -> Cells:  # noqa: ARG001
+    return np.concatenate(xs, axis=op.attributes["axis"])
+
+
+def reshape(w: SelectWriter, op: Operation, x: Cells) -> Cells:  # noqa: ARG001
+    return x.reshape(op.shape)
+
+
+def expand(w: SelectWriter, op: Operation, x: Cells, value: Cells) -> Cells:  # noqa: ARG001
+    return value
+
+
+def add_up(w: SelectWriter, cells: list[Cell], dtype: str) -> Cell:
+    """Add from the first to the last, in a dtype."""
+    if dtype != "float32" or w.dialect.has_float32:
+        return w.join("+", cells, FINITE if dtype not in FLOATS else ANY)
+    total = cells[0]
+    for cell in cells[1:]:
+        total = in_float32(w, w.cell(f"({total.text}+{cell.text})", total, cell))
+    return total
+
+
+def reduction(symbol: str, neutral: float) -> Emit:
+    """Fold an axis by an operator, from its first entry to its last."""
+
+    def emit(w: SelectWriter, op: Operation, x: Cells) -> Cells:
+        dtype = op.dtype
+        lines = _lines(x, op.attributes["axis"])
+        start = w.constant(np.dtype(dtype).type(neutral).item(), dtype)
+        # A sum that starts from zero is never -0.0.
+        first = [start] if op.primitive == "ordered_sum" or not lines.shape[1] else []
+        rows = [[*first, *line] for line in lines]
+        if symbol == "+":
+            return fill([add_up(w, row, dtype) for row in rows], op.shape)
+        return fill([_multiply(w, row, dtype) for row in rows], op.shape)
+
+    return emit
+
+
+def _multiply(w: SelectWriter, cells: list[Cell], dtype: str) -> Cell:
+    if dtype != "float32" or w.dialect.has_float32:
+        return w.join("*", cells, FINITE if dtype not in FLOATS else ANY)
+    total = cells[0]
+    for cell in cells[1:]:
+        total = in_float32(w, w.cell(f"({total.text}*{cell.text})", total, cell))
+    return total
+
+
+def _lines(x: Cells, axis: int) -> Cells:
+    """Return the lines along an axis, (n_lines, length)."""
+    moved = np.moveaxis(x, axis, -1)
+    return moved.reshape(int(np.prod(moved.shape[:-1])), moved.shape[-1])
+
+
+def cumsum(w: SelectWriter, op: Operation, x: Cells) -> Cells:
+    """Write running sums, each of the one before."""
+    axis = op.attributes["axis"]
+    moved = np.moveaxis(x, axis, -1)
+    sums = [_running_sums(w, list(line), op.dtype) for line in _lines(x, axis)]
+    flat = [cell for line in sums for cell in line]
+    return np.moveaxis(fill(flat, moved.shape), -1, axis)
+
+
+def _running_sums(w: SelectWriter, cells: list[Cell], dtype: str) -> list[Cell]:
+    found = cells[:1]
+    for cell in cells[1:]:
+        found.append(w.store(add_up(w, [found[-1], w.shallow(cell)], dtype)))
+    return found
+
+
+def matmul(w: SelectWriter, op: Operation, x: Cells, weights: Cells) -> Cells:
+    """Multiply by a constant matrix; what is zero at a finite entry adds nothing."""
+    dtype = op.dtype
+    if len(x.shape) == 2:
+        products = [_product(w, row, table, dtype) for row, table in zip(x, weights, strict=True)]
+        return np.stack(products) if products else fill([], op.shape)
+    return _product(w, x, weights, dtype)
+
+
+def _product(w: SelectWriter, x: Cells, weights: Cells, dtype: str) -> Cells:
+    x = w.store_all(x) if weights.shape[1] > 1 else fill([*map(w.shallow, x)], x.shape)
+    out = []
+    for column in weights.T:
+        pairs = [(a, b) for a, b in zip(x, column, strict=True) if b.value or a.known < FINITE]
+        terms = [w.cell(f"{a.text}*{b.text}", a, b) for a, b in pairs]
+        if dtype == "float32" and not w.dialect.has_float32:
+            terms = [in_float32(w, term) for term in terms]
+        out.append(add_up(w, terms, dtype) if terms else w.constant(0.0, dtype))
+    return fill(out, (len(out),))
+
+
+def reduce_max(w: SelectWriter, op: Operation, x: Cells) -> Cells:
+    """Write the largest, NaN where there is one."""
+    found = [_largest(w, line) for line in _lines(x, op.attributes["axis"])]
+    return fill(found, op.shape)
+
+
+def _largest(w: SelectWriter, line: Cells) -> Cell:
+    cells = [w.shallow(cell) for cell in line]
+    text = w.dialect.greatest([cell.text for cell in cells])
+    return w.cell(text, *cells, known=min(cell.known for cell in cells))
+
+
+def argmax(w: SelectWriter, op: Operation, x: Cells) -> Cells:
+    """Write the first position that holds the largest; NaN is above all numbers, and is itself."""
+    found = []
+    for line in _lines(x, op.attributes["axis"]):
+        cells = [w.store(cell) for cell in line]
+        top = w.store(_largest(w, fill(cells, line.shape)))
+        whens = "".join(
+            f" WHEN {c.text} {w.dialect.same} {top.text} THEN {i}" for i, c in enumerate(cells[:-1])
+        )
+        last = len(cells) - 1
+        text = f"CASE{whens} ELSE {last} END" if whens else str(last)
+        found.append(w.cell(text, top, *cells, known=FINITE))
+    return fill(found, op.shape)
+
+
+def lookup(w: SelectWriter, op: Operation, table: Cells, index: Cells) -> Cells:
+    """Read entries of a table at computed positions."""
+    size = len(table)
+    columns = table.reshape(size, -1).T
+    found = []
+    for place in w.store_all(index).flat:
+        found += [_entry(w, place, list(column), op.dtype) for column in columns]
+    return fill(found, op.shape)
+
+
+def _entry(w: SelectWriter, index: Cell, entries: list[Cell], dtype: str) -> Cell:
+    text = w.dialect.pick(index.text, [entry.text for entry in entries], dtype)
+    return w.cell(text, index, known=min((e.known for e in entries), default=ANY))
+
+
+def lookup_codes(w: SelectWriter, op: Operation, table: Cells, codes: Cells) -> Cells:
+    """Read the table of each code; its first entry is for -1."""
+    sizes = op.attributes["sizes"]
+    rows = table.reshape(len(table), -1)
+    parts = np.split(rows, np.cumsum(sizes)[:-1]) if sizes else []
+    found = []
+    for code, part in zip(w.store_all(codes), parts, strict=True):
+        for column in part.T:
+            text = choose(code.text, [entry.text for entry in column], -1)
+            found.append(w.cell(text, code, known=min(entry.known for entry in column)))
+    return fill(found, op.shape)
+
+
+def one_hot(w: SelectWriter, op: Operation, codes: Cells, sizes: Cells) -> Cells:
+    """Compare each code with all numbers that it may be."""
+    one, zero = (w.dialect.number(v, op.attributes["dtype"]) for v in (1, 0))
+    found: list[Any] = []
+    for code, size in zip(w.store_all(codes), sizes, strict=True):
+        texts = (f"CASE WHEN {code.text}={i} THEN {one} ELSE {zero} END" for i in range(size.value))
+        found += [w.cell(text, code, known=FINITE) for text in texts]
+    return fill(found, op.shape)
+
+
+def bucketize(w: SelectWriter, op: Operation, x: Cells, edges: Cells) -> Cells:
+    """Search the edges by halves; NaN is above all of them."""
+    symbol = ">=" if op.attributes["right"] else ">"
+    found = []
+    for value, row in zip(w.store_all(x), edges, strict=True):
+        real = [edge.text for edge in row if edge.known]
+        text = _search(value.text, symbol, real, 0, len(real))
+        if not w.dialect.has_nan and not value.known:
+            text = f"CASE WHEN {value.text} IS NULL THEN {len(real)} ELSE {text} END"
+        found.append(w.cell(text, value, known=FINITE))
+    return fill(found, op.shape)
+
+
+def _search(x: str, symbol: str, edges: list[str], low: int, high: int) -> str:
+    if low == high:
+        return str(low)
+    middle = (low + high) // 2
+    above, below = ((middle + 1, high), (low, middle))
+    return (
+        f"CASE WHEN {x}{symbol}{edges[middle]} THEN {_search(x, symbol, edges, *above)} "
+        f"ELSE {_search(x, symbol, edges, *below)} END"
+    )
+
+
+SHAPES: Mapping[str, Emit] = {
+    "take": take,
+    "concat": concat,
+    "reshape": reshape,
+    "expand": expand,
+    "matmul": matmul,
+    "reduce_sum": reduction("+", 0),
+    "ordered_sum": reduction("+", 0),
+    "reduce_prod": reduction("*", 1),
+    "reduce_max": reduce_max,
+    "cumsum": cumsum,
+    "argmax": argmax,
+    "lookup": lookup,
+    "lookup_codes": lookup_codes,
+    "one_hot": one_hot,
+    "bucketize": bucketize,
+}
+"""The emitters of the other primitives, without trees."""

@@ -1,0 +1,401 @@
+"""Write the kernel that counts the terms of documents.
+
+Its steps are those of ``hbconv.runtime.text``, a document at a time. Tables are the same, and so
+are keys and slots (``hbconv/runtime/text/term_table.py``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm import tirx
+from tvm.script.ir_builder import IRBuilder
+from tvm.tirx.script import builder as T  # noqa: N812
+
+from hbconv.backends.tvm.machine.calling_convention import SYMBOL
+from hbconv.backends.tvm.texts.memory import (
+    CALL,
+    DIGIT,
+    DROPPED,
+    FACTS,
+    NOT_READ,
+    OUTSIDE,
+    REFERRED,
+    TABLES,
+)
+from hbconv.backends.tvm.tir.kernel import ANY, EntryPoint, Register
+
+__all__ = ["write_term_counter"]
+
+WINDOW = 8
+FACTOR = 0x9E3779B97F4A7C15
+ASCII = 128
+select = tirx.Select
+
+
+def int64(value: int) -> Any:
+    """Return a number."""
+    return tirx.IntImm("int64", value)
+
+
+def uint64(value: int) -> Any:
+    """Return a number; those from 2**63 on have no other form in TIR."""
+    if value >> 63:
+        return tirx.reinterpret("uint64", int64(value - (1 << 64)))
+    return tirx.IntImm("uint64", value)
+
+
+def held(value: Any) -> Any:
+    """Compute a value once, here.
+
+    It passes through a register: what TVM finds out of names that are computed from each other took
+    it 20 s.
+    """
+    return Register(str(value.ty), 1, value).get()
+
+
+def variable(value: Any) -> Register:
+    """Make a register of an int64."""
+    return Register("int64", 1, value)
+
+
+def wrapped(operation: str, a: Any, b: Any) -> Any:
+    """Add or multiply numbers of 64 bits modulo 2**64.
+
+    TVM tells LLVM that its own operators never overflow.
+    """
+    both = tirx.Shuffle([a, b], [int64(0), int64(1)])
+    return tirx.call_llvm_pure_intrin("uint64", f"llvm.vector.reduce.{operation}", both)
+
+
+class Writer:
+    """The function under construction, and the buffers that it works on."""
+
+    def __init__(self, entry: EntryPoint) -> None:
+        self.dtypes = {**CALL, **TABLES}
+        self._pointers = {name: entry.pointer(dtype) for name, dtype in self.dtypes.items()}
+        self._buffers: dict[str, Any] = {}
+        self.facts: dict[str, Any] = {}
+
+    def declare(self) -> None:
+        """Declare the buffers, and read the facts."""
+        self._buffers = {
+            name: T.decl_buffer((ANY,), self.dtypes[name], data=pointer)
+            for name, pointer in self._pointers.items()
+        }
+        self.facts = {name: held(self.load("facts", int64(i))) for i, name in enumerate(FACTS)}
+
+    def load(self, name: str, at: Any) -> Any:
+        """Read an entry."""
+        return self._buffers[name][at]
+
+    def store(self, name: str, at: Any, value: Any) -> None:
+        """Write an entry."""
+        T.buffer_store(self._buffers[name], value, [at])
+
+    def byte(self, name: str, at: Any) -> Any:
+        """Read a byte as a number."""
+        return tirx.Cast("int64", self.load(name, at))
+
+    def window(self, name: str, at: Any) -> Any:
+        """Read eight bytes, the first lowest, as one number."""
+        return tirx.reinterpret("uint64", self.load(name, tirx.Ramp(at, 1, WINDOW)))
+
+    def store_window(self, name: str, at: Any, value: Any) -> None:
+        """Write eight bytes."""
+        self.store(name, tirx.Ramp(at, 1, WINDOW), tirx.reinterpret("uint8x8", value))
+
+
+def write_term_counter() -> dict[str, Any]:
+    """Return the function that counts n-grams of words which are terms, by its name."""
+    with IRBuilder() as builder, T.prim_func(s_tir=True):
+        entry = EntryPoint(SYMBOL)
+        w = Writer(entry)
+        with entry.body():
+            w.declare()
+            written = variable(int64(0))
+            with T.serial(tirx.Cast("int64", entry.rows)) as row:
+                _count_document(w, row, written)
+        entry.end()
+    return {SYMBOL: builder.get()}
+
+
+def _count_document(w: Writer, row: Any, written: Register) -> None:
+    count = variable(int64(0))
+    letters = _fold(w, held(w.load("offsets", row)), held(w.load("offsets", row + 1)))
+    with T.If(letters.get() < 0), T.Then():
+        w.store("counts", row, int64(NOT_READ))
+    with T.If(letters.get() >= 0), T.Then():
+        words = _find_words(w, letters)
+        _find_numbers(w, words)
+        _skip_stop_words(w, words)
+        _place_grams(w, words, count)
+        before = held(written.get())
+        _sort(w, count)
+        _sum(w, count, written)
+        w.store("counts", row, written.get() - before)
+
+
+# Letters.
+
+
+def _fold(w: Writer, begin: Any, end: Any) -> Register:
+    """Write a document as it counts; return how many bytes it has, below 0 if it is not read."""
+    size = held(end - begin)
+    every = Register("uint8", 1, tirx.IntImm("uint8", 0))
+    with T.serial(size) as j:
+        code = held(w.load("text", begin + j))
+        every.set(every.get() | code)
+        w.store("letters", j, w.load("ascii", tirx.Cast("int64", code & tirx.IntImm("uint8", 127))))
+    letters = variable(size)
+    with T.If(every.get() >= tirx.IntImm("uint8", ASCII)), T.Then():
+        letters.set(int64(0))
+        at = variable(begin)
+        with T.While((at.get() < end) & (letters.get() >= 0)):
+            _fold_character(w, at, end, letters)
+    return letters
+
+
+def _fold_character(w: Writer, at: Register, end: Any, letters: Register) -> None:
+    """Write what the next character becomes; of bytes that are no UTF-8, refer the document."""
+    lead = held(w.byte("text", at.get()))
+    size = held(
+        select(
+            lead < ASCII,
+            int64(1),
+            select(lead < 0xE0, int64(2), select(lead < 0xF0, int64(3), int64(4))),
+        )
+    )
+    # Bytes beyond the document are not read: its own last one stands for them.
+    rest = [held(w.byte("text", tirx.min(at.get() + i, end - 1))) for i in (1, 2, 3)]
+    code = held(_code_of(lead, size, rest))
+    is_whole = _is_valid(lead, size, rest, code) & (at.get() + size <= end)
+    known = held(code * tirx.Cast("int64", is_whole))
+    page = tirx.Cast("int64", w.load("pages", known >> 8))
+    cell = held(tirx.Cast("int64", w.load("cells", (page << 8) + (known & 255))))
+    w.store("letters", letters.get(), tirx.Cast("uint8", cell))
+    is_read = ((known > 0) | (lead == 0)) & (cell != REFERRED)
+    count = tirx.Cast("int64", cell != DROPPED)
+    letters.set(select(is_read, letters.get() + count, int64(NOT_READ)))
+    at.set(at.get() + size)
+
+
+def _code_of(lead: Any, size: Any, rest: list[Any]) -> Any:
+    low = [byte & 63 for byte in rest]
+    two = ((lead & 31) << 6) | low[0]
+    three = ((lead & 15) << 12) | (low[0] << 6) | low[1]
+    four = ((lead & 7) << 18) | (low[0] << 12) | (low[1] << 6) | low[2]
+    return select(size == 1, lead, select(size == 2, two, select(size == 3, three, four)))
+
+
+def _is_valid(lead: Any, size: Any, rest: list[Any], code: Any) -> Any:
+    """Tell whether bytes are one character; halves of surrogate pairs are referred."""
+    is_lead = (lead < ASCII) | ((lead >= 0xC2) & (lead <= 0xF4))
+    lowest = select(size == 4, int64(0x10000), select(size == 3, int64(0x800), int64(0)))
+    valid = is_lead & (code >= lowest) & (code <= 0x10FFFF)
+    for i, byte in enumerate(rest, 2):
+        valid = valid & ((size < i) | ((byte & 0xC0) == 0x80))
+    return valid
+
+
+# Words.
+
+
+def _find_words(w: Writer, letters: Register) -> Register:
+    """Write where words begin, their lengths and their keys; return how many there are."""
+    end = held(letters.get())
+    # Keys read eight bytes from the start of a word on.
+    w.store_window("letters", end, uint64(2**64 - 1))
+    edges = variable(int64(0))
+    before = variable(int64(0))
+    with T.serial(end + 1) as j:
+        inside = held(tirx.Cast("int64", w.load("letters", j) != tirx.IntImm("uint8", OUTSIDE)))
+        # Written each time and kept by counting it: a branch would often be mispredicted.
+        w.store("edges", edges.get(), tirx.Cast("int32", j))
+        edges.set(edges.get() + (inside ^ before.get()))
+        before.set(inside)
+    words = variable(int64(0))
+    with T.serial(edges.get() >> 1) as i:
+        start = held(w.load("edges", 2 * i))
+        length = held(w.load("edges", 2 * i + 1) - start)
+        w.store("starts", words.get(), start)
+        w.store("lengths", words.get(), length)
+        key = held(_key(w, start, length))
+        w.store("keys", words.get(), key)
+        w.store("homes", words.get(), _home(key, w.facts["bits"]))
+        is_word = tirx.Cast("int64", length) >= w.facts["least"]
+        words.set(words.get() + tirx.Cast("int64", is_word))
+    return words
+
+
+def _key(w: Writer, start: Any, length: Any) -> Any:
+    """Return the key of a word: its bytes below its length, or a hash."""
+    first = held(tirx.Cast("int64", start))
+    size = held(tirx.Cast("int64", length))
+    key = Register("uint64", 1, w.window("letters", first))
+    short = held(tirx.min(size, int64(WINDOW - 1)))
+    with T.If(size >= WINDOW), T.Then():
+        ends = held(size - WINDOW)
+        step = variable(int64(WINDOW))
+        with T.While(ends + WINDOW > step.get()):
+            mixed = held(wrapped("mul", key.get(), uint64(FACTOR)))
+            at = first + tirx.min(step.get(), ends)
+            key.set(wrapped("add", mixed ^ (mixed >> uint64(32)), w.window("letters", at)))
+            step.set(step.get() + WINDOW)
+        hashed = held(wrapped("mul", key.get(), uint64(FACTOR)))
+        key.set(hashed ^ (hashed >> uint64(32)))
+    bits = tirx.Cast("uint64", select(size >= WINDOW, int64(56), short * 8))
+    mask = (uint64(1) << bits) - uint64(1)
+    top = tirx.Cast("uint64", tirx.min(size, int64(255))) << uint64(56)
+    return (key.get() & mask) | top
+
+
+def _home(key: Any, bits: Any) -> Any:
+    """Return the slot that a key belongs in."""
+    mixed = wrapped("mul", (key >> uint64(29)) ^ key, uint64(FACTOR))
+    return tirx.Cast("int64", mixed >> tirx.Cast("uint64", int64(64) - bits))
+
+
+def _find_numbers(w: Writer, words: Register) -> None:
+    """Write the number and the column of each word, -1 of those unknown."""
+    with T.serial(words.get()) as i:
+        # All words go to their slots first: a missed line of the cache waits for no other one.
+        home = held(w.load("homes", i))
+        w.store("found_keys", i, w.load("slots", 2 * home))
+        w.store("found", i, tirx.Cast("int64", w.load("slots", 2 * home + 1)))
+    with T.serial(words.get()) as i:
+        key, found_key = held(w.load("keys", i)), held(w.load("found_keys", i))
+        found = variable(select(key == found_key, w.load("found", i), int64(-1)))
+        with T.If((key != found_key) & (found_key != uint64(0))), T.Then():
+            found.set(_find_behind(w, "slots", int64(0), w.facts["bits"], key, w.load("homes", i)))
+        length = held(tirx.Cast("int64", w.load("lengths", i)))
+        with T.If((found.get() >= 0) & (length >= WINDOW)), T.Then():
+            start = held(tirx.Cast("int64", w.load("starts", i)))
+            number = tirx.Cast("int64", _number(found.get()))
+            found.set(select(_is_term(w, held(number), start, length), found.get(), int64(-1)))
+        w.store("found", i, found.get())
+
+
+def _number(found: Any) -> Any:
+    """Return the number of a word or an n-gram that was found, -1 of none."""
+    return tirx.Cast("int32", found)
+
+
+def _find_behind(w: Writer, slots: str, first: Any, bits: Any, key: Any, home: Any) -> Any:
+    """Return what is known of a key, from its own slot on; -1 if it is in none."""
+    at = variable(home)
+    last = held((int64(1) << bits) - 1)
+    found = Register("uint64", 1, w.load(slots, first + 2 * at.get()))
+    with T.While((found.get() != key) & (found.get() != uint64(0))):
+        at.set((at.get() + 1) & last)
+        found.set(w.load(slots, first + 2 * at.get()))
+    known = tirx.Cast("int64", w.load(slots, first + 2 * at.get() + 1))
+    return held(select(found.get() == key, known, int64(-1)))
+
+
+def _is_term(w: Writer, number: Any, start: Any, length: Any) -> Any:
+    """Tell whether all bytes of a long word are those of the term with its key."""
+    term = held(w.load("terms", 2 * number))
+    same = variable(tirx.Cast("int64", w.load("terms", 2 * number + 1) == length))
+    step = variable(int64(0))
+    with T.While((same.get() > 0) & (step.get() < length)):
+        # The last window ends with the word, and overlaps the one before it.
+        at = held(tirx.min(step.get(), length - WINDOW))
+        equal = w.window("letters", start + at) == w.window("term_bytes", term + at)
+        same.set(tirx.Cast("int64", equal))
+        step.set(step.get() + WINDOW)
+    return same.get() > 0
+
+
+def _skip_stop_words(w: Writer, words: Register) -> None:
+    """Leave stop words out: n-grams go over them."""
+    with T.If(w.facts["stopped"] > 0), T.Then():
+        kept = variable(int64(0))
+        with T.serial(words.get()) as i:
+            found = held(w.load("found", i))
+            w.store("found", kept.get(), found)
+            number = tirx.Cast("int64", _number(found))
+            is_kept = (number < 0) | (number >= w.facts["stopped"])
+            kept.set(kept.get() + tirx.Cast("int64", is_kept))
+        words.set(kept.get())
+
+
+def _place_grams(w: Writer, words: Register, count: Register) -> None:
+    """Write the code of each n-gram that is a term."""
+    with T.serial(words.get()) as i:
+        found = held(w.load("found", i))
+        w.store("numbers", i, _number(found))
+        w.store("grams", i, _number(found))
+        with T.If(w.facts["shortest"] == 1), T.Then():
+            _append(w, count, found)
+    with T.serial(w.facts["longest"] - 1) as level:
+        size = held(level + 2)
+        first, bits = (held(w.load("facts", len(FACTS) + 2 * level + i)) for i in range(2))
+        with T.serial(tirx.max(words.get() - size + 1, int64(0))) as i:
+            before = held(tirx.Cast("int64", w.load("grams", i)))
+            last = held(tirx.Cast("int64", w.load("numbers", i + size - 1)))
+            found = variable(int64(-1))
+            # An n-gram of an unknown part is no term.
+            with T.If((before >= 0) & (last >= 0)), T.Then():
+                key = held(tirx.Cast("uint64", before * w.facts["words"] + last + 1))
+                home = held(_home(key, bits))
+                found.set(_find_behind(w, "gram_slots", first, bits, key, home))
+            w.store("grams", i, _number(found.get()))
+            with T.If(size >= w.facts["shortest"]), T.Then():
+                _append(w, count, found.get())
+
+
+def _append(w: Writer, count: Register, found: Any) -> None:
+    """Write the code of what was found, and keep it if it has a column."""
+    column = held(found >> 32)
+    w.store("codes", count.get(), tirx.Cast("uint32", column * 2))
+    count.set(count.get() + tirx.Cast("int64", column >= 0))
+
+
+# Entries.
+
+
+def _sort(w: Writer, count: Register) -> None:
+    """Sort the codes by one digit after the other, the lowest first."""
+    with T.serial(w.facts["digits"]) as digit:
+        shift = held(tirx.Cast("uint32", digit * DIGIT))
+
+        def digit_of(code: Any, shift: Any = shift) -> Any:
+            low = tirx.const((1 << DIGIT) - 1, "uint32")
+            return held(tirx.Cast("int64", (code >> shift) & low))
+
+        with T.serial(int64(1 << DIGIT)) as value:
+            w.store("tally", value, tirx.IntImm("int32", 0))
+        with T.serial(count.get()) as i:
+            value = digit_of(w.load("codes", i))
+            w.store("tally", value, w.load("tally", value) + 1)
+        before = Register("int32", 1, tirx.IntImm("int32", 0))
+        with T.serial(int64(1 << DIGIT)) as value:
+            codes = held(w.load("tally", value))
+            w.store("tally", value, before.get())
+            before.set(before.get() + codes)
+        with T.serial(count.get()) as i:
+            code = held(w.load("codes", i))
+            value = digit_of(code)
+            place = held(w.load("tally", value))
+            w.store("sorted", tirx.Cast("int64", place), code)
+            w.store("tally", value, place + 1)
+        with T.serial(count.get()) as i:
+            w.store("codes", i, w.load("sorted", i))
+
+
+def _sum(w: Writer, count: Register, written: Register) -> None:
+    """Write one entry for the codes of a column; a code that is odd counts -1."""
+    before = Register("uint32", 1, tirx.const(2**32 - 1, "uint32"))
+    sum_ = Register("int32", 1, tirx.IntImm("int32", 0))
+    one = tirx.const(1, "uint32")
+    with T.serial(count.get()) as i:
+        code = held(w.load("codes", i))
+        column = held(code >> one)
+        new = held(tirx.Cast("int64", column != before.get()))
+        written.set(written.get() + new)
+        value = 1 - 2 * tirx.Cast("int32", code & one)
+        sum_.set(select(new > 0, value, sum_.get() + value))
+        w.store("columns", written.get() - 1, tirx.Cast("int32", column))
+        w.store("sums", written.get() - 1, sum_.get())
+        before.set(column)

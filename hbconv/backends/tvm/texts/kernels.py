@@ -1,0 +1,61 @@
+"""Kernels of texts: from the cache, or compiled where TVM is installed."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import lru_cache
+
+from hbconv.backends.tvm.binary.cache_key import compiler_versions, text_key
+from hbconv.backends.tvm.binary.guards import make_loop
+from hbconv.backends.tvm.binary.library import LIBRARY, load_library
+from hbconv.backends.tvm.binary.loop import CompiledLoop, LoopCode, Matrices
+from hbconv.backends.tvm.import_tvm import import_tvm
+from hbconv.backends.tvm.machine.calling_convention import KernelFunction
+from hbconv.backends.tvm.machine.machine import Machine
+from hbconv.cache import Cache
+from hbconv.errors import log_text_kernel
+
+__all__ = ["find_term_counter"]
+
+
+def find_term_counter(tables: Matrices) -> CompiledLoop | None:
+    """Return what counts the terms of documents; None where it can be neither found nor made.
+
+    Parameters
+    ----------
+    tables : sequence of arrays
+        Those of ``hbconv.backends.tvm.texts.memory.TABLES``.
+    """
+    made = _find("term_counter", Machine.host())
+    if made is None:
+        return None
+    function, library = made
+    return make_loop(LoopCode(function, tables, {}, library))
+
+
+@lru_cache(maxsize=16)
+def _find(name: str, machine: Machine) -> tuple[KernelFunction, bytes | None] | None:
+    cache = Cache.chosen()
+    key = text_key(name, machine)
+    files = cache.read(key)
+    # A library of any version of the compiler serves: nothing else than the code decides.
+    if files:
+        with suppress(Exception):  # whatever is wrong with the file, it is made again
+            return load_library(files[LIBRARY]), files[LIBRARY]
+    if not compiler_versions():
+        return None
+    try:
+        function, library = _build(machine)
+    except Exception as error:  # numpy counts alike, if later
+        log_text_kernel(error)
+        return None
+    cache.write(key, {LIBRARY: library} if library else {})
+    return function, library
+
+
+def _build(machine: Machine) -> tuple[KernelFunction, bytes | None]:
+    import_tvm()
+    from hbconv.backends.tvm.binary.build import build
+    from hbconv.backends.tvm.texts.emit import write_term_counter
+
+    return build(write_term_counter(), machine)

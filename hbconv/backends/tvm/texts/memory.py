@@ -1,0 +1,94 @@
+"""What kernels of texts are called with: the buffers of a call, and the tables of a model.
+
+A kernel is a function of ``machine/calling_convention.py``: its rows are documents.
+"""
+
+from __future__ import annotations
+
+__all__ = ["CALL", "DIGIT", "DROPPED", "FACTS", "NOT_READ", "OUTSIDE", "REFERRED", "TABLES"]
+
+CALL = {
+    "text": "uint8",
+    "offsets": "int64",
+    "counts": "int64",
+    "columns": "int32",
+    "sums": "int32",
+    "letters": "uint8",
+    "edges": "int32",
+    "starts": "int32",
+    "lengths": "int32",
+    "keys": "uint64",
+    "homes": "int64",
+    "found_keys": "uint64",
+    "found": "int64",
+    "numbers": "int32",
+    "grams": "int32",
+    "codes": "uint32",
+    "sorted": "uint32",
+    "tally": "int32",
+}
+"""The buffers of a call, in their order, and their dtypes: documents, entries, and scratch.
+
+========== ==================================================================================
+buffer     holds
+========== ==================================================================================
+text       UTF-8 of documents, which is only read from the first offset to the last
+offsets    where each document begins, and where the last one ends
+counts     entries of each document, or ``NOT_READ``
+columns    columns of the entries, ascending in each document
+sums       sums of the entries
+letters    a document as it counts, a byte for each character: ``OUTSIDE`` between words
+edges      where words begin and end among the letters, by turns
+starts     where each word that counts begins among the letters
+lengths    its letters
+keys       its key in the table of words
+homes      the slot that it belongs in
+found_keys the key that is in that slot
+found      what is known of it: its number, and above 32 bits its column; -1 of those unknown
+numbers    its number, -1 of those unknown
+grams      the number of the n-gram that it begins
+codes      the column of each n-gram, times 2, and 1 more where it counts against it
+sorted     the same in order
+tally      codes of each digit
+========== ==================================================================================
+"""
+
+TABLES = {
+    "facts": "int64",
+    "ascii": "uint8",
+    "pages": "uint16",
+    "cells": "uint16",
+    "slots": "uint64",
+    "terms": "int64",
+    "term_bytes": "uint8",
+    "gram_slots": "uint64",
+}
+"""The tables of a model, in their order, and their dtypes.
+
+============ ===============================================================================
+table        holds
+============ ===============================================================================
+facts        numbers, by their places in ``FACTS``
+ascii        the letter that each character of ASCII becomes
+pages        the page of each 256 characters: where their cells begin, over 256
+cells        the letter that a character becomes, or ``DROPPED``, or ``REFERRED``
+slots        by turns keys of words, and their numbers with, above 32 bits, their columns or -1
+terms        by turns where each word of the table begins among the bytes, and its letters
+term_bytes   the words in letters, and eight bytes more
+gram_slots   the same as slots of n-grams, those of each size after the other
+============ ===============================================================================
+"""
+
+FACTS = ("least", "shortest", "longest", "stopped", "words", "bits", "digits")
+"""Letters of the shortest word; words of the shortest and of the longest n-gram; how many words are
+left out, which have the first numbers; how many are known; bits of a slot; digits of a code.
+Two numbers follow for each size of n-grams from 2 on: where its slots begin, and their bits."""
+
+NOT_READ = -1
+"""Entries of a document that is left to another way."""
+OUTSIDE = 0xFF
+"""The byte of characters between words."""
+DROPPED, REFERRED = 0x100, 0x101
+"""Cells of characters that are left out, and of those for which a document is not read."""
+DIGIT = 6
+"""Bits of a digit: codes are sorted by one after the other."""

@@ -1,0 +1,263 @@
+"""Terms of documents counted by a compiled kernel, a document at a time.
+
+Its tables are those that numpy looks terms up in. What it does not read is left to numpy: other
+patterns than runs of one class of characters, and a document with a character that has no cell.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.backends.tvm.binary.loop import CompiledLoop
+from hbconv.backends.tvm.texts.kernels import find_term_counter
+from hbconv.backends.tvm.texts.memory import CALL, DIGIT, TABLES
+from hbconv.containers.extractors import Extractor, Terms, Texts
+from hbconv.runtime.text.character_cells import Cells, cells_of
+from hbconv.runtime.text.grams import GramTable, gram_table_of
+from hbconv.runtime.text.runs import SPACE
+from hbconv.runtime.text.term_table import WINDOW, Slots
+from hbconv.runtime.text.tokenize import lengths_of, members, runs_of
+
+__all__ = ["Counted", "Documents", "TermCounter", "counter_of"]
+
+Ints = npt.NDArray[np.int64]
+
+MOST_CODES = 1 << 26
+"""N-grams of a call: more are left to numpy, which knows how many there are."""
+
+
+@dataclass(frozen=True)
+class Documents:
+    """Documents side by side in UTF-8, and where each begins and the last one ends."""
+
+    data: npt.NDArray[np.uint8]
+    offsets: Ints
+
+    @staticmethod
+    def of_texts(texts: Sequence[str]) -> Documents:
+        """Write documents side by side, or raise UnicodeEncodeError for half a surrogate pair."""
+        joined = "".join(texts)
+        if joined.isascii():
+            return Documents._of(joined.encode(), lengths_of(texts))
+        parts = [text.encode() for text in texts]
+        return Documents._of(b"".join(parts), lengths_of(parts))
+
+    @staticmethod
+    def _of(data: bytes, lengths: Ints) -> Documents:
+        offsets = np.zeros(len(lengths) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        return Documents(np.frombuffer(data, np.uint8), offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @cached_property
+    def longest(self) -> int:
+        """Bytes of the longest document."""
+        return int(np.diff(self.offsets).max(initial=0))
+
+    @property
+    def size(self) -> int:
+        """Bytes of all documents."""
+        return int(self.offsets[-1] - self.offsets[0])
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Entries of documents: how many each has, below 0 where it was not read, and all of them."""
+
+    counts: Ints
+    columns: npt.NDArray[np.int32]
+    sums: npt.NDArray[np.int32]
+
+
+class TermCounter:
+    """Counts the n-grams of words that are terms.
+
+    Parameters
+    ----------
+    terms : Terms
+    texts : Texts
+    table : GramTable
+        Of these.
+    """
+
+    def __init__(self, terms: Terms, texts: Texts, table: GramTable) -> None:
+        runs = runs_of(texts.pattern)
+        assert runs is not None  # noqa: S101  (a counter is made for runs alone)
+        self._one, self._least = runs
+        self._texts = texts
+        self._table = table
+        self._width = terms.width
+        self._made: tuple[bool, CompiledLoop | None] | None = None
+        # Each thread has scratch of its own, or calls would overwrite each other.
+        self._local = threading.local()
+
+    def count(self, documents: Documents) -> Counted | None:
+        """Count the terms of documents; None where no kernel can."""
+        is_ascii = not bool((documents.data >= 128).any())
+        room = _Room.of(documents, self._texts, self._least)
+        loop = None if room is None else self._loop(is_ascii)
+        if loop is None or room is None:
+            return None
+        counts = np.empty(len(documents), np.int64)
+        columns = np.empty(room.entries, np.int32)
+        sums = np.empty(room.entries, np.int32)
+        given: list[npt.NDArray[Any]] = [documents.data, documents.offsets, counts, columns, sums]
+        loop.run(len(documents), [*given, *self._scratch(room)])
+        found = int(np.maximum(counts, 0).sum())
+        return Counted(counts, columns[:found], sums[:found])
+
+    def _loop(self, is_ascii: bool) -> CompiledLoop | None:
+        """Return the kernel with its tables, which hold all characters once others came."""
+        made = self._made
+        # Those of all characters take 0.4 s to make, which ASCII never needs.
+        if made is None or not (made[0] or is_ascii):
+            letters = None if is_ascii else self._table.letters
+            cells = cells_of(self._texts, members(self._one), letters)
+            made = not is_ascii, find_term_counter(self._tables(cells))
+            self._made = made
+        return made[1]
+
+    def _tables(self, cells: Cells) -> list[npt.NDArray[Any]]:
+        """Return the tables in their order."""
+        words, levels = self._table.words, self._table.levels
+        gram_slots = [_with_columns(level.slots, level.columns) for level in levels]
+        ends = np.cumsum([0, *(slots.size for slots in gram_slots)])
+        facts = [
+            self._least, self._texts.shortest, self._texts.longest, self._table.stopped,
+            self._table.count, words.slots.bits, -(-(2 * self._width).bit_length() // DIGIT),
+        ]  # fmt: skip
+        for start, level in zip(ends.tolist(), levels, strict=False):
+            facts += [start, level.slots.bits]
+        tables = {
+            "facts": facts,
+            "ascii": cells.ascii,
+            "pages": cells.pages,
+            "cells": cells.cells,
+            "slots": _with_columns(words.slots, self._table.columns),
+            "terms": np.stack([words.starts, words.lengths], axis=1),
+            "term_bytes": words.data,
+            "gram_slots": np.concatenate([np.zeros(0, np.uint64), *gram_slots]),
+        }
+        # A buffer of no entries is no argument of a kernel.
+        return [_filled(tables[name], dtype) for name, dtype in TABLES.items()]
+
+    def _scratch(self, room: _Room) -> list[npt.NDArray[Any]]:
+        """Return scratch of this thread that has room."""
+        kept = getattr(self._local, "kept", None)
+        if kept is None or not kept[0].holds(room):
+            room = room if kept is None else room.joined(kept[0])
+            self._local.kept = kept = (room, room.scratch())
+        return list(kept[1])
+
+
+def _with_columns(slots: Slots, columns: Ints) -> npt.NDArray[np.uint64]:
+    """Return slots that also hold, above the number of each key, its column."""
+    pairs = slots.pairs.copy()
+    taken = pairs[:, 0] > 0
+    numbers = pairs[taken, 1]
+    pairs[taken, 1] |= columns[numbers.astype(np.int64)].astype(np.uint64) << np.uint64(32)
+    return pairs.reshape(-1)
+
+
+def _filled(values: Any, dtype: str) -> npt.NDArray[Any]:
+    array = np.asarray(values).reshape(-1)
+    return (array if array.size else np.zeros(1)).astype(dtype, copy=False)
+
+
+@dataclass(frozen=True)
+class _Room:
+    """Entries that a call needs room for.
+
+    Parameters
+    ----------
+    entries : int
+        Entries of all documents.
+    letters, words, codes : int
+        Letters, words and n-grams of one document.
+    """
+
+    entries: int
+    letters: int
+    words: int
+    codes: int
+
+    @staticmethod
+    def of(documents: Documents, texts: Texts, least: int) -> _Room | None:
+        """Return the room for documents; None if it is beyond what is sensible."""
+        # A character stands between two words.
+        words = documents.longest // (least + 1) + 1
+        sizes = len(texts.sizes(words)) if texts.shortest <= words else 0
+        entries = (documents.size // (least + 1) + len(documents)) * sizes
+        if max(entries, documents.longest) > MOST_CODES:
+            return None
+        return _Room(max(1, entries), documents.longest, words, words * sizes)
+
+    def holds(self, other: _Room) -> bool:
+        """Whether a document of another room fits."""
+        return (
+            self.letters >= other.letters
+            and self.words >= other.words
+            and self.codes >= other.codes
+        )
+
+    def joined(self, other: _Room) -> _Room:
+        """Return room for the documents of both."""
+        return _Room(
+            self.entries,
+            max(self.letters, other.letters),
+            max(self.words, other.words),
+            max(self.codes, other.codes),
+        )
+
+    def scratch(self) -> list[npt.NDArray[Any]]:
+        """Return the scratch in its order."""
+        sizes = {
+            "letters": self.letters + WINDOW,
+            "edges": self.letters + 2,
+            "starts": self.words + 1,
+            "lengths": self.words + 1,
+            "keys": self.words + 1,
+            "homes": self.words + 1,
+            "found_keys": self.words + 1,
+            "found": self.words + 1,
+            "numbers": self.words + 1,
+            "grams": self.words + 1,
+            "codes": self.codes + 1,
+            "sorted": self.codes + 1,
+            "tally": 1 << DIGIT,
+        }
+        return [np.empty(size, CALL[name]) for name, size in sizes.items()]
+
+
+# Weak, so that counters die with the model that they were made for.
+_COUNTERS: WeakKeyDictionary[Terms, dict[Texts, TermCounter | None]] = WeakKeyDictionary()
+
+
+def counter_of(extractor: Extractor) -> TermCounter | None:
+    """Return what counts for an extractor, made once; None where no kernel does."""
+    terms, texts = extractor.columns, extractor.rows
+    if not isinstance(terms, Terms) or not isinstance(texts, Texts):
+        return None
+    counters = _COUNTERS.setdefault(terms, {})
+    if texts not in counters:
+        counters[texts] = _make_counter(terms, texts)
+    return counters[texts]
+
+
+def _make_counter(terms: Terms, texts: Texts) -> TermCounter | None:
+    runs = runs_of(texts.pattern) if texts.unit == "word" else None
+    # Words are joined by spaces, so none of them may hold one.
+    if runs is None or members(runs[0])[SPACE]:
+        return None
+    table = gram_table_of(terms, texts)
+    return TermCounter(terms, texts, table) if table.is_exact else None
