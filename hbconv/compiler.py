@@ -69,8 +69,9 @@ def convert(
         LightGBM, XGBoost and CatBoost: the first boosting iteration to use, and the one after the
         last. By default those that ``predict`` of the source model uses.
     sample : table or array, optional
-        A few rows as they will come. Programs for their dtypes are compiled at once instead of at
-        the first call. Exports take their dtypes, else those that the source model was fitted on.
+        A few rows as they will come. Programs for their dtypes, and for so few rows, are compiled
+        at once instead of at the first call. Exports take their dtypes, else those that the source
+        model was fitted on.
     rows : int
         Rows in a typical call, for the cost model.
     memory : int

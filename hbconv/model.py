@@ -295,7 +295,7 @@ class Model(SklearnEstimator, WritesSql):
         Parameters
         ----------
         sample : table or array
-            A few rows as they will come.
+            A few rows as they will come. The loop for so few rows is compiled too.
         methods : iterable of str
             Those that take long, and else wait for their first call: ``"contributions"``.
         """
@@ -308,7 +308,9 @@ class Model(SklearnEstimator, WritesSql):
             self._require_method(method)
             converted = self.programs.asked((method,), table)
             for _, part in group_rows(self.programs, (method,), converted):
-                self.programs.program((method,), part.dtypes, part.padding)
+                program = self.programs.program((method,), part.dtypes, part.padding)
+                with self.programs.compiling():
+                    program.artifact.compile_for(part.rows)
         self._methods = {}
         return self
 

@@ -85,6 +85,9 @@ class Artifact(ABC):
         """Return what runs this number of rows: the artifact itself, unless it has variants."""
         return self
 
+    def compile_for(self, rows: int) -> None:  # noqa: B027
+        """Compile what the first call of this number of rows would compile."""
+
     def bind(self, rows: int) -> Bound | None:  # noqa: ARG002
         """Bind to buffers for up to this number of rows; return None if that saves no time."""
         return None

@@ -73,6 +73,10 @@ class RowArtifact(Artifact):
         """Return the variant that runs so many rows."""
         return self.variant(rows).artifact
 
+    def compile_for(self, rows: int) -> None:
+        """Compile what the first call of this number of rows would compile."""
+        self.for_rows(rows).compile_for(rows)
+
     def bind(self, rows: int) -> Bound | None:
         """Bind the variant for so many rows."""
         variant = self.variant(rows)

@@ -156,6 +156,10 @@ class TvmArtifact(Artifact):
         """
         self._loop(rows).run_at(rows, addresses)
 
+    def compile_for(self, rows: int) -> None:
+        """Compile the loop for few rows, unless there are more."""
+        self._loop(rows)
+
     def bind(self, rows: int) -> Bound | None:
         """Return a call on memory that stays where it is."""
         arguments = {**self.signature.inputs, **self.signature.outputs}

@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 import hbconv
 from hbconv.errors import InputError, OptionError
+from hbconv.lower import DENSE
 
 WIDTH = matrix().shape[1]
 
@@ -72,6 +73,14 @@ def test_few_rows_have_a_loop_of_their_own(model, forest):
     assert program.artifact.small_batch._loop is None
     np.testing.assert_array_equal(model.predict_proba(rows(2)), forest.predict_proba(rows(2)))
     assert program.artifact.small_batch._loop is not None
+
+
+@pytest.mark.parametrize("n", [1, 2000])
+def test_a_sample_of_few_rows_compiles_their_loop(forest, n):
+    compiled = hbconv.convert(forest, backend="tvm", sample=rows(n))
+    artifact = compiled.programs.compiled[("predict_proba",), ("float64",) * WIDTH, DENSE].artifact
+    assert artifact.small_batch.rows < 2000
+    assert (artifact.small_batch._loop is not None) == (n == 1)
 
 
 def test_answers_last(model):
