@@ -162,6 +162,8 @@ class Backend(ABC):
         Packages that it imports.
     extra : str
         The hbconv extra that installs them.
+    instead : str
+        What to do where it refuses a primitive.
     runs_stored : bool
         What it stored runs where these packages are missing.
     stored_with : tuple of str
@@ -189,6 +191,7 @@ class Backend(ABC):
     name: ClassVar[str]
     needs: ClassVar[tuple[str, ...]] = ()
     extra: ClassVar[str] = ""
+    instead: ClassVar[str] = "Use another backend, such as backend='torch'."
     runs_stored: ClassVar[bool] = False
     stored_with: ClassVar[tuple[str, ...]] = ()
     emits: ClassVar[Mapping[str, Any] | frozenset[str]]
@@ -273,8 +276,7 @@ class Backend(ABC):
         for primitive in self._missing(program):
             reason = self.refuses.get(primitive, "hbconv has not written it yet")
             raise BackendError(
-                f"Backend {self.name!r} cannot run {primitive!r}: {reason}. "
-                "Use another backend, such as backend='torch'."
+                f"Backend {self.name!r} cannot run {primitive!r}: {reason}. {self.instead}"
             )
         # A rule that writes a wrong type is found here, not by an error of a compiler.
         return verify_program(program)

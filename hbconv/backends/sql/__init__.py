@@ -62,6 +62,7 @@ class Sql(Backend):
     name = "sql"
     needs = ("duckdb", "pyarrow")
     extra = "duckdb"
+    instead = "Score with hbconv's function in the engine (hbconv.engines)."
     emits = EMITS
     refuses: ClassVar[Mapping[str, str]] = {
         "heap_search": _ROW_BY_ROW,
@@ -124,7 +125,6 @@ def export_sql(
     table: str,
     keys: tuple[str, ...],
     names: Mapping[str, Sequence[str]],
-    bools: frozenset[int] = frozenset(),
 ) -> str:
     """Write a graph as one SELECT, as ``export_query`` does, for the database of that name.
 
@@ -135,4 +135,4 @@ def export_sql(
     BackendError
         It cannot hold the model, its names or its text.
     """
-    return export_query(graph, target, BACKEND, find_dialect(dialect), table, keys, names, bools)
+    return export_query(graph, target, BACKEND, find_dialect(dialect), table, keys, names)

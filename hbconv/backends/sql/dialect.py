@@ -100,9 +100,9 @@ class Dialect:
         """Test for NaN."""
         return f"isnan({x})"
 
-    def read(self, column: str, dtype: str, declared: str) -> str:  # noqa: ARG002
-        """Read a column of the user's as numbers, NULL as NaN."""
-        return f"coalesce({self.cast(column, dtype)},{self.number(math.nan, dtype)})"
+    def read(self, column: str) -> str:
+        """Read a column of the user's as float64, NULL as NaN."""
+        return f"coalesce({self.cast(column, 'float64')},{self.float64(math.nan)})"
 
     def read_text(self, column: str) -> str:
         """Read a column of the user's as text, of which equal ones have the same characters."""
@@ -221,12 +221,6 @@ class PostgreSQL(Dialect):
         """Test for NaN, which equals itself."""
         return f"({x}='NaN')"
 
-    def read(self, column: str, dtype: str, declared: str) -> str:
-        """Read a column of the user's as numbers, NULL as NaN."""
-        if declared == "bool":  # There is no conversion of boolean to float8.
-            column = f"{column}::integer"
-        return super().read(column, dtype, declared)
-
     def read_text(self, column: str) -> str:
         """Read a column of the user's as text: CHAR(n) pads with blanks."""
         return f'{self.cast(column, "string")} COLLATE "C"'
@@ -342,9 +336,9 @@ class SQLite(Dialect):
         """Test for NULL."""
         return f"({x} IS NULL)"
 
-    def read(self, column: str, dtype: str, declared: str) -> str:  # noqa: ARG002
-        """Read a column of the user's as numbers."""
-        return self.cast(column, dtype)
+    def read(self, column: str) -> str:
+        """Read a column of the user's as float64."""
+        return self.cast(column, "float64")
 
     def read_text(self, column: str) -> str:
         """Read a column of the user's as text."""

@@ -43,7 +43,6 @@ def export_query(
     table: str,
     keys: Sequence[str],
     names: Mapping[str, Sequence[str]],
-    bools: frozenset[int],
 ) -> str:
     """Write the answers of a graph's outputs as one SELECT.
 
@@ -62,8 +61,6 @@ def export_query(
         Columns of the table that are passed through.
     names : mapping of str to sequence of str
         What the columns of each answer are about.
-    bools : frozenset of int
-        Columns that are boolean in the table.
 
     Raises
     ------
@@ -74,7 +71,7 @@ def export_query(
     parts = [dialect.quote(part) for part in table.split(".")]
     kept = [dialect.quote(key) for key in keys]
     w = SelectWriter(dialect, ".".join(parts), kept, [*keys, *table.split(".")])
-    inputs = {feed.name: _read(w, feed, graph, bools) for feed in _feeds(lowered)}
+    inputs = {feed.name: _read(w, feed, graph) for feed in _feeds(lowered)}
     values = write_program(w, backend.prepare(lowered.program, target), inputs)
     refused = _any(
         w, [cell for name in values.keys() - graph.outputs for cell in values[name].flat]
@@ -104,7 +101,7 @@ def _feeds(lowered: Lowered) -> list[Feed | CodesFeed]:
     return [feed for feed in lowered.feeds if isinstance(feed, Feed | CodesFeed)]
 
 
-def _read(w: SelectWriter, feed: Feed | CodesFeed, graph: Graph, bools: frozenset[int]) -> Cells:
+def _read(w: SelectWriter, feed: Feed | CodesFeed, graph: Graph) -> Cells:
     """Store the columns of a feed as numbers without NULL, or as the codes of their texts."""
     names = [w.dialect.quote(column.name) for column in graph.schema.columns]
     if isinstance(feed, CodesFeed):
@@ -112,8 +109,7 @@ def _read(w: SelectWriter, feed: Feed | CodesFeed, graph: Graph, bools: frozense
         return fill(cells, (len(cells),))
     cells = []
     for column in feed.columns:
-        declared = "bool" if column in bools else feed.dtype
-        cell = w.store(Cell(w.dialect.read(names[column], "float64", declared), depth=1, known=ANY))
+        cell = w.store(Cell(w.dialect.read(names[column]), depth=1, known=ANY))
         # Rounding here is that of the source's rows, whatever the type of the table's column.
         cells.append(w.store(in_float32(w, cell)) if feed.dtype == "float32" else cell)
     return fill(cells, (len(cells),))

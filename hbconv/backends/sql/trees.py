@@ -17,7 +17,16 @@ import numpy.typing as npt
 
 from hbconv.backends.sql.dialect import LARGEST_FLOAT32, shortest_float32
 from hbconv.backends.sql.shapes import add_up
-from hbconv.backends.sql.writer import FINITE, NUMBER, Cell, Cells, SelectWriter, fill
+from hbconv.backends.sql.writer import (
+    FINITE,
+    MOST_BYTES,
+    NUMBER,
+    Cell,
+    Cells,
+    SelectWriter,
+    fill,
+    too_long,
+)
 from hbconv.errors import BackendError
 from hbconv.trees.forest import CategoryTables, Forest
 from hbconv.trees.symmetric_forest import find_level_splits
@@ -28,6 +37,8 @@ if TYPE_CHECKING:
 
 __all__ = ["TREES", "double_bounds"]
 
+LEAF_BYTES = 20
+"""Bytes of the shortest leaf and its test: `` WHEN v0<=1.0 THEN 0``."""
 TREES_PER_STAGE = 10
 """Trees that a stage adds to the running sum: DuckDB plans 500 trees of 8 leaves in 0.3 seconds,
 and in 7 where one expression holds them all."""
@@ -84,7 +95,9 @@ class ForestText:
 
     @staticmethod
     def of(w: SelectWriter, forest: Forest, x: Cells, dtype: str) -> ForestText:
-        """Store the columns, and write the tests."""
+        """Store the columns, and write the tests, unless they are too many for any query."""
+        if forest.n_leaves * LEAF_BYTES > MOST_BYTES:
+            raise too_long()
         thresholds = forest.less_equal_thresholds(dtype)
         bounds = double_bounds(thresholds) if dtype == "float32" else thresholds
         columns = {int(f): _Column.of(w, x[f], dtype) for f in np.unique(forest.feature.data)}

@@ -30,7 +30,7 @@ SQL_OPTIONS = ("dialect", "table", "keys")
 SQL_METHODS = ("predict", "predict_proba", "transform")
 """What a query answers unless methods are named: each one more makes it longer."""
 SQL_DTYPES = {"string": "string", "float32": "float32"}
-"""Dtypes that columns keep. NULL makes floats of whole numbers and bools, as pandas does."""
+"""Dtypes that columns keep. NULL makes floats of whole numbers, as pandas does."""
 TORCH_OPTIONS = {".pt": ("device",), ".pt2": ("device", "compiled")}
 
 
@@ -106,9 +106,8 @@ def write_sql(
     # Writing needs no database, so its package may miss.
     target = model.target.replace(backend="sql", device="cpu", native=False)
     stages = Programs(graph, target, tuning=model.tuning).compilation(tuple(chosen), dtypes)
-    bools = frozenset(i for i, dtype in enumerate(model.dtypes) if dtype == "bool")
     names = {name: model.output_names(name) for name in chosen}
-    return export_sql(stages.graph, target, dialect, table, tuple(keys), names, bools)
+    return export_sql(stages.graph, target, dialect, table, tuple(keys), names)
 
 
 def _answered(graph: Graph) -> tuple[str, ...]:
