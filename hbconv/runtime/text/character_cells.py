@@ -18,14 +18,14 @@ from hbconv.containers.extractors import Texts
 from hbconv.runtime.text.grams import Letters
 from hbconv.runtime.text.tokenize import ASCII, SIGMA, preparation, table_of_characters
 
-__all__ = ["Cells", "cells_of"]
+__all__ = ["CharacterCells", "cells_of"]
 
 PAGE = 256
 SURROGATES = slice(0xD800, 0xE000)
 
 
 @dataclass(frozen=True)
-class Cells:
+class CharacterCells:
     """What each character becomes: 256 characters are a page, and equal pages are one."""
 
     ascii: npt.NDArray[np.uint8]
@@ -34,7 +34,9 @@ class Cells:
     cells: npt.NDArray[np.uint16]
 
 
-def cells_of(texts: Texts, inside: npt.NDArray[np.bool_], letters: Letters | None) -> Cells:
+def cells_of(
+    texts: Texts, inside: npt.NDArray[np.bool_], letters: Letters | None
+) -> CharacterCells:
     """Return what characters become.
 
     Parameters
@@ -50,7 +52,7 @@ def cells_of(texts: Texts, inside: npt.NDArray[np.bool_], letters: Letters | Non
     of_ascii = np.where(inside[folded], folded, np.uint8(OUTSIDE))
     if letters is None:
         pages = np.zeros((sys.maxunicode + 1) // PAGE, np.uint16)
-        return Cells(of_ascii, pages, np.full(PAGE, REFERRED, np.uint16))
+        return CharacterCells(of_ascii, pages, np.full(PAGE, REFERRED, np.uint16))
     table = table_of_characters(texts.lowercase, texts.accents)
     becomes = table.changed[table.starts]
     cells = np.where(inside[becomes], letters.write(becomes), np.uint8(OUTSIDE)).astype(np.uint16)
@@ -61,4 +63,6 @@ def cells_of(texts: Texts, inside: npt.NDArray[np.bool_], letters: Letters | Non
         cells[ord(SIGMA)] = REFERRED
     places: dict[bytes, int] = {}
     numbers = [places.setdefault(page.tobytes(), len(places)) for page in cells.reshape(-1, PAGE)]
-    return Cells(of_ascii, np.array(numbers, np.uint16), np.frombuffer(b"".join(places), np.uint16))
+    return CharacterCells(
+        of_ascii, np.array(numbers, np.uint16), np.frombuffer(b"".join(places), np.uint16)
+    )

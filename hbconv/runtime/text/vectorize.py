@@ -17,9 +17,9 @@ import numpy.typing as npt
 from hbconv.containers.extractors import Buckets, Extractor, Terms, Texts
 from hbconv.errors import InputError, shown
 from hbconv.runtime.text.categories import Categories, Text
+from hbconv.runtime.text.counters import Counted, Documents, counter_of
 from hbconv.runtime.text.features import INVALID, read_documents, read_features
 from hbconv.runtime.text.runs import Grams
-from hbconv.runtime.text.term_counter import Counted, Documents, counter_of
 from hbconv.runtime.text.text_hash import murmur_hash
 
 __all__ = ["Entries", "count_columns", "extract", "sum_columns"]

@@ -1,4 +1,4 @@
-"""Write the kernel that counts the terms of documents.
+"""Write the kernels that count the terms of documents, or their hashes.
 
 Its steps are those of ``hbconv.runtime.text``, a document at a time. Tables are the same, and so
 are keys and slots (``hbconv/runtime/text/term_table.py``).
@@ -6,6 +6,7 @@ are keys and slots (``hbconv/runtime/text/term_table.py``).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tvm import tirx
@@ -17,19 +18,21 @@ from hbconv.backends.tvm.texts.memory import (
     CALL,
     DIGIT,
     DROPPED,
-    FACTS,
+    HASHES,
     NOT_READ,
     OUTSIDE,
     REFERRED,
     TABLES,
+    TERMS,
+    TextInterface,
 )
 from hbconv.backends.tvm.tir.kernel import ANY, EntryPoint, Register
 
-__all__ = ["write_term_counter"]
+__all__ = ["write_counter"]
 
 WINDOW = 8
 FACTOR = 0x9E3779B97F4A7C15
-ASCII = 128
+ASCII, SPACE = 128, ord(" ")
 select = tirx.Select
 
 
@@ -68,11 +71,13 @@ def wrapped(operation: str, a: Any, b: Any) -> Any:
     return tirx.call_llvm_pure_intrin("uint64", f"llvm.vector.reduce.{operation}", both)
 
 
-class Writer:
+class CounterWriter:
     """The function under construction, and the buffers that it works on."""
 
-    def __init__(self, entry: EntryPoint) -> None:
-        self.dtypes = {**CALL, **TABLES}
+    def __init__(self, entry: EntryPoint, interface: TextInterface) -> None:
+        every = {**CALL, **TABLES}
+        self.interface = interface
+        self.dtypes = {name: every[name] for name in (*interface.call, *interface.tables)}
         self._pointers = {name: entry.pointer(dtype) for name, dtype in self.dtypes.items()}
         self._buffers: dict[str, Any] = {}
         self.facts: dict[str, Any] = {}
@@ -83,7 +88,9 @@ class Writer:
             name: T.decl_buffer((ANY,), self.dtypes[name], data=pointer)
             for name, pointer in self._pointers.items()
         }
-        self.facts = {name: held(self.load("facts", int64(i))) for i, name in enumerate(FACTS)}
+        self.facts = {
+            name: held(self.load("facts", int64(i))) for i, name in enumerate(self.interface.facts)
+        }
 
     def load(self, name: str, at: Any) -> Any:
         """Read an entry."""
@@ -106,11 +113,11 @@ class Writer:
         self.store(name, tirx.Ramp(at, 1, WINDOW), tirx.reinterpret("uint8x8", value))
 
 
-def write_term_counter() -> dict[str, Any]:
-    """Return the function that counts n-grams of words which are terms, by its name."""
+def write_counter(interface: TextInterface) -> dict[str, Any]:
+    """Return the function that counts n-grams of words, by its name."""
     with IRBuilder() as builder, T.prim_func(s_tir=True):
         entry = EntryPoint(SYMBOL)
-        w = Writer(entry)
+        w = CounterWriter(entry, interface)
         with entry.body():
             w.declare()
             written = variable(int64(0))
@@ -120,16 +127,14 @@ def write_term_counter() -> dict[str, Any]:
     return {SYMBOL: builder.get()}
 
 
-def _count_document(w: Writer, row: Any, written: Register) -> None:
+def _count_document(w: CounterWriter, row: Any, written: Register) -> None:
     count = variable(int64(0))
     letters = _fold(w, held(w.load("offsets", row)), held(w.load("offsets", row + 1)))
     with T.If(letters.get() < 0), T.Then():
         w.store("counts", row, int64(NOT_READ))
     with T.If(letters.get() >= 0), T.Then():
         words = _find_words(w, letters)
-        _find_numbers(w, words)
-        _skip_stop_words(w, words)
-        _place_grams(w, words, count)
+        _PLACE[w.interface.name](w, words, count)
         before = held(written.get())
         _sort(w, count)
         _sum(w, count, written)
@@ -139,7 +144,7 @@ def _count_document(w: Writer, row: Any, written: Register) -> None:
 # Letters.
 
 
-def _fold(w: Writer, begin: Any, end: Any) -> Register:
+def _fold(w: CounterWriter, begin: Any, end: Any) -> Register:
     """Write a document as it counts; return how many bytes it has, below 0 if it is not read."""
     size = held(end - begin)
     every = Register("uint8", 1, tirx.IntImm("uint8", 0))
@@ -156,7 +161,7 @@ def _fold(w: Writer, begin: Any, end: Any) -> Register:
     return letters
 
 
-def _fold_character(w: Writer, at: Register, end: Any, letters: Register) -> None:
+def _fold_character(w: CounterWriter, at: Register, end: Any, letters: Register) -> None:
     """Write what the next character becomes; of bytes that are no UTF-8, refer the document."""
     lead = held(w.byte("text", at.get()))
     size = held(
@@ -201,10 +206,10 @@ def _is_valid(lead: Any, size: Any, rest: list[Any], code: Any) -> Any:
 # Words.
 
 
-def _find_words(w: Writer, letters: Register) -> Register:
-    """Write where words begin, their lengths and their keys; return how many there are."""
+def _find_words(w: CounterWriter, letters: Register) -> Register:
+    """Write where words begin, and their lengths; return how many there are."""
     end = held(letters.get())
-    # Keys read eight bytes from the start of a word on.
+    # Eight bytes are read at once from any place of a word on.
     w.store_window("letters", end, uint64(2**64 - 1))
     edges = variable(int64(0))
     before = variable(int64(0))
@@ -220,15 +225,12 @@ def _find_words(w: Writer, letters: Register) -> Register:
         length = held(w.load("edges", 2 * i + 1) - start)
         w.store("starts", words.get(), start)
         w.store("lengths", words.get(), length)
-        key = held(_key(w, start, length))
-        w.store("keys", words.get(), key)
-        w.store("homes", words.get(), _home(key, w.facts["bits"]))
         is_word = tirx.Cast("int64", length) >= w.facts["least"]
         words.set(words.get() + tirx.Cast("int64", is_word))
     return words
 
 
-def _key(w: Writer, start: Any, length: Any) -> Any:
+def _key(w: CounterWriter, start: Any, length: Any) -> Any:
     """Return the key of a word: its bytes below its length, or a hash."""
     first = held(tirx.Cast("int64", start))
     size = held(tirx.Cast("int64", length))
@@ -256,8 +258,22 @@ def _home(key: Any, bits: Any) -> Any:
     return tirx.Cast("int64", mixed >> tirx.Cast("uint64", int64(64) - bits))
 
 
-def _find_numbers(w: Writer, words: Register) -> None:
+# Terms.
+
+
+def _place_terms(w: CounterWriter, words: Register, count: Register) -> None:
+    """Write the code of each n-gram that is a term."""
+    _find_numbers(w, words)
+    _skip_stop_words(w, words)
+    _place_grams(w, words, count)
+
+
+def _find_numbers(w: CounterWriter, words: Register) -> None:
     """Write the number and the column of each word, -1 of those unknown."""
+    with T.serial(words.get()) as i:
+        key = held(_key(w, w.load("starts", i), w.load("lengths", i)))
+        w.store("keys", i, key)
+        w.store("homes", i, _home(key, w.facts["bits"]))
     with T.serial(words.get()) as i:
         # All words go to their slots first: a missed line of the cache waits for no other one.
         home = held(w.load("homes", i))
@@ -281,7 +297,7 @@ def _number(found: Any) -> Any:
     return tirx.Cast("int32", found)
 
 
-def _find_behind(w: Writer, slots: str, first: Any, bits: Any, key: Any, home: Any) -> Any:
+def _find_behind(w: CounterWriter, slots: str, first: Any, bits: Any, key: Any, home: Any) -> Any:
     """Return what is known of a key, from its own slot on; -1 if it is in none."""
     at = variable(home)
     last = held((int64(1) << bits) - 1)
@@ -293,7 +309,7 @@ def _find_behind(w: Writer, slots: str, first: Any, bits: Any, key: Any, home: A
     return held(select(found.get() == key, known, int64(-1)))
 
 
-def _is_term(w: Writer, number: Any, start: Any, length: Any) -> Any:
+def _is_term(w: CounterWriter, number: Any, start: Any, length: Any) -> Any:
     """Tell whether all bytes of a long word are those of the term with its key."""
     term = held(w.load("terms", 2 * number))
     same = variable(tirx.Cast("int64", w.load("terms", 2 * number + 1) == length))
@@ -307,7 +323,7 @@ def _is_term(w: Writer, number: Any, start: Any, length: Any) -> Any:
     return same.get() > 0
 
 
-def _skip_stop_words(w: Writer, words: Register) -> None:
+def _skip_stop_words(w: CounterWriter, words: Register) -> None:
     """Leave stop words out: n-grams go over them."""
     with T.If(w.facts["stopped"] > 0), T.Then():
         kept = variable(int64(0))
@@ -320,7 +336,7 @@ def _skip_stop_words(w: Writer, words: Register) -> None:
         words.set(kept.get())
 
 
-def _place_grams(w: Writer, words: Register, count: Register) -> None:
+def _place_grams(w: CounterWriter, words: Register, count: Register) -> None:
     """Write the code of each n-gram that is a term."""
     with T.serial(words.get()) as i:
         found = held(w.load("found", i))
@@ -330,7 +346,7 @@ def _place_grams(w: Writer, words: Register, count: Register) -> None:
             _append(w, count, found)
     with T.serial(w.facts["longest"] - 1) as level:
         size = held(level + 2)
-        first, bits = (held(w.load("facts", len(FACTS) + 2 * level + i)) for i in range(2))
+        first, bits = (held(w.load("facts", len(TERMS.facts) + 2 * level + i)) for i in range(2))
         with T.serial(tirx.max(words.get() - size + 1, int64(0))) as i:
             before = held(tirx.Cast("int64", w.load("grams", i)))
             last = held(tirx.Cast("int64", w.load("numbers", i + size - 1)))
@@ -345,17 +361,96 @@ def _place_grams(w: Writer, words: Register, count: Register) -> None:
                 _append(w, count, found.get())
 
 
-def _append(w: Writer, count: Register, found: Any) -> None:
+def _append(w: CounterWriter, count: Register, found: Any) -> None:
     """Write the code of what was found, and keep it if it has a column."""
     column = held(found >> 32)
     w.store("codes", count.get(), tirx.Cast("uint32", column * 2))
     count.set(count.get() + tirx.Cast("int64", column >= 0))
 
 
+# Hashes: MurmurHash3_x86_32, seed 0, by A. Appleby.
+
+
+def _place_hashes(w: CounterWriter, words: Register, count: Register) -> None:
+    """Write the code of each n-gram: its words stand side by side in the line."""
+    _write_line(w, words)
+    with T.serial(w.facts["longest"] - w.facts["shortest"] + 1) as step:
+        size = held(w.facts["shortest"] + step)
+        with T.serial(tirx.max(words.get() - size + 1, int64(0))) as i:
+            first = held(tirx.Cast("int64", w.load("starts", i)))
+            last = held(i + size - 1)
+            end = tirx.Cast("int64", w.load("starts", last) + w.load("lengths", last))
+            w.store("codes", count.get(), _code_of_hash(w, _murmur(w, first, held(end - first))))
+            count.set(count.get() + 1)
+
+
+def _write_line(w: CounterWriter, words: Register) -> None:
+    end = variable(int64(0))
+    with T.serial(words.get()) as i:
+        start = held(tirx.Cast("int64", w.load("starts", i)))
+        length = held(tirx.Cast("int64", w.load("lengths", i)))
+        # Bytes beyond the word are written over by the next one.
+        with T.serial((length + WINDOW - 1) >> 3) as j:
+            w.store_window("line", end.get() + 8 * j, w.window("letters", start + 8 * j))
+        w.store("starts", i, tirx.Cast("int32", end.get()))
+        end.set(end.get() + length)
+        w.store("line", end.get(), tirx.IntImm("uint8", SPACE))
+        end.set(end.get() + 1)
+
+
+def _murmur(w: CounterWriter, first: Any, length: Any) -> Any:
+    """Hash some bytes of the line; numbers of 32 bits are in 64, where products do not overflow."""
+    state = Register("uint64", 1, uint64(0))
+    with T.serial(length >> 2) as block:
+        state.set(_rotated(state.get() ^ _scrambled(_four(w, first + 4 * block)), 13))
+        state.set(_low(state.get() * uint64(5) + uint64(0xE6546B64)))
+    rest = tirx.Cast("uint64", 8 * (length & 3))
+    last = _four(w, first + ((length >> 2) << 2)) & ((uint64(1) << rest) - uint64(1))
+    state.set(state.get() ^ _scrambled(last) ^ tirx.Cast("uint64", length))
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35), (16, 1)):
+        mixed = held(state.get() ^ (state.get() >> uint64(shift)))
+        state.set(_low(mixed * uint64(factor)))
+    return state.get()
+
+
+def _four(w: CounterWriter, at: Any) -> Any:
+    """Read four bytes, the first lowest, as one number."""
+    bytes_ = w.load("line", tirx.Ramp(at, 1, 4))
+    return tirx.Cast("uint64", tirx.reinterpret("uint32", bytes_))
+
+
+def _scrambled(word: Any) -> Any:
+    mixed = held(_low(held(word) * uint64(0xCC9E2D51)))
+    return held(_low(_rotated(mixed, 15) * uint64(0x1B873593)))
+
+
+def _rotated(value: Any, by: int) -> Any:
+    word = held(value)
+    return _low((word << uint64(by)) | (word >> uint64(32 - by)))
+
+
+def _low(value: Any) -> Any:
+    return value & uint64(0xFFFFFFFF)
+
+
+def _code_of_hash(w: CounterWriter, hashed: Any) -> Any:
+    """Return the column of a hash, times 2, and 1 more where it counts against it."""
+    negative = held(tirx.Cast("int64", hashed >> uint64(31)))
+    size = tirx.Cast("int64", hashed)
+    column = tirx.truncmod(select(negative > 0, (1 << 32) - size, size), w.facts["width"])
+    return tirx.Cast("uint32", 2 * column + negative * w.facts["signed"])
+
+
+_PLACE: dict[str, Callable[[CounterWriter, Register, Register], None]] = {
+    TERMS.name: _place_terms,
+    HASHES.name: _place_hashes,
+}
+
+
 # Entries.
 
 
-def _sort(w: Writer, count: Register) -> None:
+def _sort(w: CounterWriter, count: Register) -> None:
     """Sort the codes by one digit after the other, the lowest first."""
     with T.serial(w.facts["digits"]) as digit:
         shift = held(tirx.Cast("uint32", digit * DIGIT))
@@ -384,7 +479,7 @@ def _sort(w: Writer, count: Register) -> None:
             w.store("codes", i, w.load("sorted", i))
 
 
-def _sum(w: Writer, count: Register, written: Register) -> None:
+def _sum(w: CounterWriter, count: Register, written: Register) -> None:
     """Write one entry for the codes of a column; a code that is odd counts -1."""
     before = Register("uint32", 1, tirx.const(2**32 - 1, "uint32"))
     sum_ = Register("int32", 1, tirx.IntImm("int32", 0))

@@ -12,21 +12,16 @@ from hbconv.backends.tvm.binary.loop import CompiledLoop, LoopCode, Matrices
 from hbconv.backends.tvm.import_tvm import import_tvm
 from hbconv.backends.tvm.machine.calling_convention import KernelFunction
 from hbconv.backends.tvm.machine.machine import Machine
+from hbconv.backends.tvm.texts.memory import TextInterface
 from hbconv.cache import Cache
 from hbconv.errors import log_text_kernel
 
-__all__ = ["find_term_counter"]
+__all__ = ["find_counter"]
 
 
-def find_term_counter(tables: Matrices) -> CompiledLoop | None:
-    """Return what counts the terms of documents; None where it can be neither found nor made.
-
-    Parameters
-    ----------
-    tables : sequence of arrays
-        Those of ``hbconv.backends.tvm.texts.memory.TABLES``.
-    """
-    made = _find("term_counter", Machine.host())
+def find_counter(interface: TextInterface, tables: Matrices) -> CompiledLoop | None:
+    """Return a kernel with tables of its interface; None where it can be neither found nor made."""
+    made = _find(interface, Machine.host())
     if made is None:
         return None
     function, library = made
@@ -34,9 +29,9 @@ def find_term_counter(tables: Matrices) -> CompiledLoop | None:
 
 
 @lru_cache(maxsize=16)
-def _find(name: str, machine: Machine) -> tuple[KernelFunction, bytes | None] | None:
+def _find(interface: TextInterface, machine: Machine) -> tuple[KernelFunction, bytes | None] | None:
     cache = Cache.chosen()
-    key = text_key(name, machine)
+    key = text_key(interface.name, machine)
     files = cache.read(key)
     # A library of any version of the compiler serves: nothing else than the code decides.
     if files:
@@ -45,7 +40,7 @@ def _find(name: str, machine: Machine) -> tuple[KernelFunction, bytes | None] | 
     if not compiler_versions():
         return None
     try:
-        function, library = _build(machine)
+        function, library = _build(interface, machine)
     except Exception as error:  # numpy counts alike, if later
         log_text_kernel(error)
         return None
@@ -53,9 +48,9 @@ def _find(name: str, machine: Machine) -> tuple[KernelFunction, bytes | None] | 
     return function, library
 
 
-def _build(machine: Machine) -> tuple[KernelFunction, bytes | None]:
+def _build(interface: TextInterface, machine: Machine) -> tuple[KernelFunction, bytes | None]:
     import_tvm()
     from hbconv.backends.tvm.binary.build import build
-    from hbconv.backends.tvm.texts.emit import write_term_counter
+    from hbconv.backends.tvm.texts.emit import write_counter
 
-    return build(write_term_counter(), machine)
+    return build(write_counter(interface), machine)

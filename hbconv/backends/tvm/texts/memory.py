@@ -5,7 +5,18 @@ A kernel is a function of ``machine/calling_convention.py``: its rows are docume
 
 from __future__ import annotations
 
-__all__ = ["CALL", "DIGIT", "DROPPED", "FACTS", "NOT_READ", "OUTSIDE", "REFERRED", "TABLES"]
+from dataclasses import dataclass
+
+__all__ = [
+    "DIGIT",
+    "DROPPED",
+    "HASHES",
+    "NOT_READ",
+    "OUTSIDE",
+    "REFERRED",
+    "TERMS",
+    "TextInterface",
+]
 
 CALL = {
     "text": "uint8",
@@ -26,8 +37,9 @@ CALL = {
     "codes": "uint32",
     "sorted": "uint32",
     "tally": "int32",
+    "line": "uint8",
 }
-"""The buffers of a call, in their order, and their dtypes: documents, entries, and scratch.
+"""The buffers of calls, in their order, and their dtypes: documents, entries, and scratch.
 
 ========== ==================================================================================
 buffer     holds
@@ -50,6 +62,7 @@ grams      the number of the n-gram that it begins
 codes      the column of each n-gram, times 2, and 1 more where it counts against it
 sorted     the same in order
 tally      codes of each digit
+line       words that count, with a space after each
 ========== ==================================================================================
 """
 
@@ -63,7 +76,7 @@ TABLES = {
     "term_bytes": "uint8",
     "gram_slots": "uint64",
 }
-"""The tables of a model, in their order, and their dtypes.
+"""The tables of models, in their order, and their dtypes.
 
 ============ ===============================================================================
 table        holds
@@ -79,10 +92,50 @@ gram_slots   the same as slots of n-grams, those of each size after the other
 ============ ===============================================================================
 """
 
-FACTS = ("least", "shortest", "longest", "stopped", "words", "bits", "digits")
-"""Letters of the shortest word; words of the shortest and of the longest n-gram; how many words are
-left out, which have the first numbers; how many are known; bits of a slot; digits of a code.
-Two numbers follow for each size of n-grams from 2 on: where its slots begin, and their bits."""
+
+@dataclass(frozen=True)
+class TextInterface:
+    """What one kernel takes.
+
+    Parameters
+    ----------
+    name : str
+    call, tables : tuple of str
+        Its buffers and tables, in their order.
+    facts : tuple of str
+        What the first numbers of the table ``facts`` are.
+    """
+
+    name: str
+    call: tuple[str, ...]
+    tables: tuple[str, ...]
+    facts: tuple[str, ...]
+
+
+_HASHED_ALONE = ("line",)
+_FOUND_ALONE = ("keys", "homes", "found_keys", "found", "numbers", "grams")
+
+TERMS = TextInterface(
+    "term_counter",
+    tuple(name for name in CALL if name not in _HASHED_ALONE),
+    tuple(TABLES),
+    ("least", "shortest", "longest", "digits", "stopped", "words", "bits"),
+)
+"""Counts n-grams that are terms.
+
+Its facts are the letters of the shortest word; words of the shortest and of the longest n-gram;
+digits of a code; how many words are left out, which have the first numbers; how many are known;
+bits of a slot. Two numbers follow for each size of n-grams from 2 on: where its slots begin, and
+their bits.
+"""
+HASHES = TextInterface(
+    "hash_counter",
+    tuple(name for name in CALL if name not in _FOUND_ALONE),
+    ("facts", "ascii", "pages", "cells"),
+    ("least", "shortest", "longest", "digits", "width", "signed"),
+)
+"""Counts n-grams by their hashes: the last facts are how many columns there are, and whether a
+negative hash counts -1."""
 
 NOT_READ = -1
 """Entries of a document that is left to another way."""

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from extracted_rows import agree, extractor_of
+from extracted_rows import agree, extractor_of, rows_of
 from sklearn.feature_extraction.text import CountVectorizer
 
 from hbconv.runtime.text.grams import find_places, gram_table_of
+from hbconv.runtime.text.term_table import TermTable
 
 VOCABULARY = ["cat sat", "a", "cat", "the cat sat", " a", "a ", "a  b", "a b c d", "", "é b"]
 DOCUMENTS = ["the cat sat a cat sat", "a b a b c d é b", "", "cat", "sat the", "a  b"]
@@ -44,3 +45,13 @@ def test_words_with_spaces_are_left_to_another_way() -> None:
     """There a term says not where its words part."""
     extractor = extractor_of(CountVectorizer(token_pattern=r"[^,]+").fit(["a b,c"]))
     assert find_places(["a b,c" * 999], extractor.rows, extractor.columns) is None
+
+
+def test_the_kernel_compares_long_words_letter_by_letter() -> None:
+    """One whose hash is that of a term is none."""
+    estimator = CountVectorizer(vocabulary=["abcdefgh_one"])
+    extractor = extractor_of(estimator)
+    table = gram_table_of(extractor.columns, extractor.rows)
+    table.words.slots.pairs[:] = TermTable([b"abcdefgh_two"]).slots.pairs
+    starts, _, _ = rows_of(["abcdefgh_two"], estimator)
+    assert starts.tolist() == [0, 0]

@@ -1,4 +1,4 @@
-"""Terms of documents counted by a compiled kernel, a document at a time.
+"""Terms of documents, or their hashes, counted by a compiled kernel, a document at a time.
 
 Its tables are those that numpy looks terms up in. What it does not read is left to numpy: other
 patterns than runs of one class of characters, and a document with a character that has no cell.
@@ -17,16 +17,16 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.tvm.binary.loop import CompiledLoop
-from hbconv.backends.tvm.texts.kernels import find_term_counter
-from hbconv.backends.tvm.texts.memory import CALL, DIGIT, TABLES
-from hbconv.containers.extractors import Extractor, Terms, Texts
-from hbconv.runtime.text.character_cells import Cells, cells_of
-from hbconv.runtime.text.grams import GramTable, gram_table_of
+from hbconv.backends.tvm.texts.kernels import find_counter
+from hbconv.backends.tvm.texts.memory import CALL, DIGIT, HASHES, TABLES, TERMS, TextInterface
+from hbconv.containers.extractors import Buckets, Extractor, Terms, Texts
+from hbconv.runtime.text.character_cells import CharacterCells, cells_of
+from hbconv.runtime.text.grams import GramTable, Letters, gram_table_of
 from hbconv.runtime.text.runs import SPACE
 from hbconv.runtime.text.term_table import WINDOW, Slots
 from hbconv.runtime.text.tokenize import lengths_of, members, runs_of
 
-__all__ = ["Counted", "Documents", "TermCounter", "counter_of"]
+__all__ = ["Counted", "Counter", "Documents", "counter_of"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -79,24 +79,29 @@ class Counted:
     sums: npt.NDArray[np.int32]
 
 
-class TermCounter:
-    """Counts the n-grams of words that are terms.
+class Counter:
+    """Counts n-grams of words by a kernel.
 
     Parameters
     ----------
-    terms : Terms
     texts : Texts
-    table : GramTable
-        Of these.
+    interface : TextInterface
+        Of the kernel.
+    width : int
+        Columns.
     """
 
-    def __init__(self, terms: Terms, texts: Texts, table: GramTable) -> None:
+    letters: Letters | None = None
+    """What characters beyond ASCII become: without these numpy reads documents that hold any."""
+
+    def __init__(self, texts: Texts, interface: TextInterface, width: int) -> None:
         runs = runs_of(texts.pattern)
         assert runs is not None  # noqa: S101  (a counter is made for runs alone)
-        self._one, self._least = runs
+        self._one, least = runs
         self._texts = texts
-        self._table = table
-        self._width = terms.width
+        self._interface = interface
+        digits = -(-(2 * width).bit_length() // DIGIT)
+        self._facts = [least, texts.shortest, texts.longest, digits]
         self._made: tuple[bool, CompiledLoop | None] | None = None
         # Each thread has scratch of its own, or calls would overwrite each other.
         self._local = threading.local()
@@ -104,7 +109,7 @@ class TermCounter:
     def count(self, documents: Documents) -> Counted | None:
         """Count the terms of documents; None where no kernel can."""
         is_ascii = not bool((documents.data >= 128).any())
-        room = _Room.of(documents, self._texts, self._least)
+        room = _Room.of(documents, self._texts, self._facts[0])
         loop = None if room is None else self._loop(is_ascii)
         if loop is None or room is None:
             return None
@@ -121,43 +126,85 @@ class TermCounter:
         made = self._made
         # Those of all characters take 0.4 s to make, which ASCII never needs.
         if made is None or not (made[0] or is_ascii):
-            letters = None if is_ascii else self._table.letters
+            letters = None if is_ascii else self.letters
             cells = cells_of(self._texts, members(self._one), letters)
-            made = not is_ascii, find_term_counter(self._tables(cells))
+            made = not is_ascii, find_counter(self._interface, self._tables(cells))
             self._made = made
         return made[1]
 
-    def _tables(self, cells: Cells) -> list[npt.NDArray[Any]]:
+    def _tables(self, cells: CharacterCells) -> list[npt.NDArray[Any]]:
         """Return the tables in their order."""
-        words, levels = self._table.words, self._table.levels
-        gram_slots = [_with_columns(level.slots, level.columns) for level in levels]
-        ends = np.cumsum([0, *(slots.size for slots in gram_slots)])
-        facts = [
-            self._least, self._texts.shortest, self._texts.longest, self._table.stopped,
-            self._table.count, words.slots.bits, -(-(2 * self._width).bit_length() // DIGIT),
-        ]  # fmt: skip
-        for start, level in zip(ends.tolist(), levels, strict=False):
-            facts += [start, level.slots.bits]
         tables = {
-            "facts": facts,
             "ascii": cells.ascii,
             "pages": cells.pages,
             "cells": cells.cells,
-            "slots": _with_columns(words.slots, self._table.columns),
-            "terms": np.stack([words.starts, words.lengths], axis=1),
-            "term_bytes": words.data,
-            "gram_slots": np.concatenate([np.zeros(0, np.uint64), *gram_slots]),
+            **self.columns_found(),
         }
         # A buffer of no entries is no argument of a kernel.
-        return [_filled(tables[name], dtype) for name, dtype in TABLES.items()]
+        return [_filled(tables[name], TABLES[name]) for name in self._interface.tables]
+
+    def columns_found(self) -> dict[str, Any]:
+        """Return the facts, and the tables that columns are found by."""
+        raise NotImplementedError
 
     def _scratch(self, room: _Room) -> list[npt.NDArray[Any]]:
         """Return scratch of this thread that has room."""
         kept = getattr(self._local, "kept", None)
         if kept is None or not kept[0].holds(room):
             room = room if kept is None else room.joined(kept[0])
-            self._local.kept = kept = (room, room.scratch())
+            self._local.kept = kept = (room, room.scratch(self._interface))
         return list(kept[1])
+
+
+class TermCounter(Counter):
+    """Counts the n-grams that are terms.
+
+    Parameters
+    ----------
+    terms : Terms
+    texts : Texts
+    table : GramTable
+        Of these.
+    """
+
+    def __init__(self, terms: Terms, texts: Texts, table: GramTable) -> None:
+        super().__init__(texts, TERMS, terms.width)
+        self.letters = table.letters
+        self._table = table
+
+    def columns_found(self) -> dict[str, Any]:
+        """Return the facts, and the slots of words and n-grams."""
+        words, levels = self._table.words, self._table.levels
+        gram_slots = [_with_columns(level.slots, level.columns) for level in levels]
+        ends = np.cumsum([0, *(slots.size for slots in gram_slots)])
+        facts = [*self._facts, self._table.stopped, self._table.count, words.slots.bits]
+        for start, level in zip(ends.tolist(), levels, strict=False):
+            facts += [start, level.slots.bits]
+        return {
+            "facts": facts,
+            "slots": _with_columns(words.slots, self._table.columns),
+            "terms": np.stack([words.starts, words.lengths], axis=1),
+            "term_bytes": words.data,
+            "gram_slots": np.concatenate([np.zeros(0, np.uint64), *gram_slots]),
+        }
+
+
+class HashCounter(Counter):
+    """Counts n-grams by their hashes.
+
+    Parameters
+    ----------
+    buckets : Buckets
+    texts : Texts
+    """
+
+    def __init__(self, buckets: Buckets, texts: Texts) -> None:
+        super().__init__(texts, HASHES, buckets.width)
+        self._buckets = buckets
+
+    def columns_found(self) -> dict[str, Any]:
+        """Return the facts."""
+        return {"facts": [*self._facts, self._buckets.width, int(self._buckets.signed)]}
 
 
 def _with_columns(slots: Slots, columns: Ints) -> npt.NDArray[np.uint64]:
@@ -219,7 +266,7 @@ class _Room:
             max(self.codes, other.codes),
         )
 
-    def scratch(self) -> list[npt.NDArray[Any]]:
+    def scratch(self, interface: TextInterface) -> list[npt.NDArray[Any]]:
         """Return the scratch in its order."""
         sizes = {
             "letters": self.letters + WINDOW,
@@ -235,29 +282,33 @@ class _Room:
             "codes": self.codes + 1,
             "sorted": self.codes + 1,
             "tally": 1 << DIGIT,
+            "line": self.letters + self.words + WINDOW,
         }
-        return [np.empty(size, CALL[name]) for name, size in sizes.items()]
+        kept = [name for name in interface.call if name in sizes]
+        return [np.empty(sizes[name], CALL[name]) for name in kept]
 
 
 # Weak, so that counters die with the model that they were made for.
-_COUNTERS: WeakKeyDictionary[Terms, dict[Texts, TermCounter | None]] = WeakKeyDictionary()
+_COUNTERS: WeakKeyDictionary[Terms | Buckets, dict[Texts, Counter | None]] = WeakKeyDictionary()
 
 
-def counter_of(extractor: Extractor) -> TermCounter | None:
+def counter_of(extractor: Extractor) -> Counter | None:
     """Return what counts for an extractor, made once; None where no kernel does."""
-    terms, texts = extractor.columns, extractor.rows
-    if not isinstance(terms, Terms) or not isinstance(texts, Texts):
+    texts = extractor.rows
+    if not isinstance(texts, Texts):
         return None
-    counters = _COUNTERS.setdefault(terms, {})
+    counters = _COUNTERS.setdefault(extractor.columns, {})
     if texts not in counters:
-        counters[texts] = _make_counter(terms, texts)
+        counters[texts] = _make_counter(extractor.columns, texts)
     return counters[texts]
 
 
-def _make_counter(terms: Terms, texts: Texts) -> TermCounter | None:
+def _make_counter(columns: Terms | Buckets, texts: Texts) -> Counter | None:
     runs = runs_of(texts.pattern) if texts.unit == "word" else None
     # Words are joined by spaces, so none of them may hold one.
     if runs is None or members(runs[0])[SPACE]:
         return None
-    table = gram_table_of(terms, texts)
-    return TermCounter(terms, texts, table) if table.is_exact else None
+    if isinstance(columns, Buckets):
+        return None if texts.stop_words else HashCounter(columns, texts)
+    table = gram_table_of(columns, texts)
+    return TermCounter(columns, texts, table) if table.is_exact else None
