@@ -218,6 +218,17 @@ class Node:
         """
         return np.empty(0)
 
+    def origin(
+        self,
+        column: int,  # noqa: ARG002
+        values: npt.NDArray[np.float64],
+    ) -> npt.NDArray[np.float64]:
+        """Guess at which values of the column read an output column passes some values.
+
+        The default is these values. A wrong guess costs time alone: whoever asks tries it.
+        """
+        return values
+
     @property
     def detail(self) -> str:
         """What ``show`` prints after the inputs."""

@@ -6,7 +6,7 @@ A part keeps some trees or some outputs; each sum has its own terms in its own o
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -186,30 +186,37 @@ class Forest:
     @cached_property
     def used_features(self) -> npt.NDArray[np.int32]:
         """Columns that some test or linear leaf reads, ascending."""
-        return np.unique(
-            np.concatenate([self.feature.data, self.slopes.feature.data])
-            if self.slopes
-            else self.feature.data
-        )
+        counts = np.bincount(self.feature.data, minlength=self.n_features)
+        if self.slopes:
+            counts += np.bincount(self.slopes.feature.data, minlength=self.n_features)
+        return np.flatnonzero(counts).astype(np.int32)
 
     @cached_property
     def on_category(self) -> npt.NDArray[np.bool_]:
         """Whether each test is one on a category."""
         return self.tables.of_test.data >= 0 if self.tables else np.zeros(self.n_tests, np.bool_)
 
+    @property
+    def tests_alone(self) -> Forest:
+        """The tests without trees, equal for forests that differ in children and leaves alone."""
+        none = Array.of([], np.int32)
+        return replace(
+            self,
+            left=none,
+            right=none,
+            roots=none,
+            first_leaf=none,
+            values=none,
+            target=none,
+            start=none,
+            leaf_id=none,
+            slopes=None,
+        )
+
     @cached_property
     def depth_of_tests(self) -> npt.NDArray[np.int32]:
         """Number of tests above each test."""
-        depth = np.zeros(self.n_tests, np.int32)
-        # A level of all trees at a time: the numpy calls grow with the depth, not with the tests.
-        level = self.roots.data[self.roots.data >= 0]
-        while len(level):
-            children = np.concatenate([self.left.data[level], self.right.data[level]])
-            depths = np.tile(depth[level] + 1, 2)
-            inner = children >= 0
-            level = children[inner]
-            depth[level] = depths[inner]
-        return depth
+        return _walk(self.left, self.right, self.roots)[0]
 
     @property
     def depth(self) -> int:
@@ -219,17 +226,7 @@ class Forest:
     @cached_property
     def tree_of_tests(self) -> npt.NDArray[np.int32]:
         """Tree that each test belongs to."""
-        tree = np.zeros(self.n_tests, np.int32)
-        inner = self.roots.data >= 0
-        level = self.roots.data[inner]
-        tree[level] = np.flatnonzero(inner)
-        while len(level):
-            children = np.concatenate([self.left.data[level], self.right.data[level]])
-            owners = np.tile(tree[level], 2)
-            inner = children >= 0
-            level = children[inner]
-            tree[level] = owners[inner]
-        return tree
+        return _walk(self.left, self.right, self.roots)[1]
 
     @cached_property
     def parents(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
@@ -261,14 +258,7 @@ class Forest:
 
     def count_thresholds(self, dtype: str) -> npt.NDArray[np.int64]:
         """Count the distinct thresholds of each feature that has some, for x of the dtype."""
-        thresholds = self.less_equal_thresholds(dtype)
-        order = np.lexsort((thresholds, self.feature.data))
-        feature = self.feature.data[order]
-        thresholds = thresholds[order]
-        fresh = np.diff(feature, prepend=-1).astype(bool)
-        fresh[1:] |= thresholds[1:] != thresholds[:-1]
-        counts: npt.NDArray[np.int64] = np.unique(feature[fresh], return_counts=True)[1]
-        return counts
+        return _count_thresholds(self.tests_alone, dtype)
 
     def less_equal_thresholds(self, dtype: str) -> npt.NDArray[Any]:
         """Return thresholds t such that ``x <= t`` decides as the source, for x of the dtype.
@@ -372,6 +362,44 @@ class Forest:
             coefficient=Array.of(self.slopes.coefficient, dtype),
         )
         return replace(self, values=values, start=start, slopes=slopes)
+
+
+# Outputs of a model are forests of the same trees, and each is asked.
+@lru_cache(maxsize=2)
+def _walk(
+    left: Array, right: Array, roots: Array
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """Return the depth and the tree of each test."""
+    depth = np.zeros(len(left), np.int32)
+    tree = np.zeros(len(left), np.int32)
+    owners = np.flatnonzero(roots.data >= 0)
+    level = roots.data[owners]
+    below = 0
+    # A level of all trees at a time: the numpy calls grow with the depth, not with the tests.
+    while len(level):
+        depth[level] = below
+        tree[level] = owners
+        children = np.concatenate([left.data[level], right.data[level]])
+        inner = children >= 0
+        level = children[inner]
+        owners = np.tile(owners, 2)[inner]
+        below = below + 1
+    return depth, tree
+
+
+@lru_cache(maxsize=2)
+def _count_thresholds(tests: Forest, dtype: str) -> npt.NDArray[np.int64]:
+    # Ints of 16 bits are sorted by counting.
+    feature = tests.feature.data.astype(np.min_scalar_type(tests.n_features))
+    order = np.argsort(feature, kind="stable")
+    ordered = feature[order]
+    starts = np.flatnonzero(np.diff(ordered, prepend=ordered[:1]))
+    columns = np.split(tests.less_equal_thresholds(dtype)[order], starts)
+    return np.array([_count_distinct(np.sort(c)) for c in columns if len(c)], np.int64)
+
+
+def _count_distinct(ascending: npt.NDArray[Any]) -> int:
+    return 1 + int(np.count_nonzero(ascending[1:] != ascending[:-1]))
 
 
 Ints = npt.NDArray[np.integer[Any]]

@@ -97,9 +97,7 @@ def _apply(rule: int, x: Value, b: Builder) -> Value:
     return b.where(missing, lowest, x if rule == NAN_IS_LOW else b.constant(np.inf, x.dtype))
 
 
-# All strategies ask this of one forest, one after another.
-@lru_cache(maxsize=1)
-def find_nan_rules(forest: Forest, dtype: str) -> tuple[npt.NDArray[Any], npt.NDArray[np.int_]]:
+def find_nan_rules(forest: Forest, dtype: str) -> tuple[npt.NDArray[Any], npt.NDArray[np.int8]]:
     """Find how the splits of each column decide NaN.
 
     1. Of each column, take the least threshold of splits that send NaN left, and the largest
@@ -112,9 +110,15 @@ def find_nan_rules(forest: Forest, dtype: str) -> tuple[npt.NDArray[Any], npt.ND
     substitute : array of dtype, shape (n_features,)
         A number that goes the way of NaN at every split of the column; NaN where none does,
         or none is needed.
-    rule : int array, shape (n_splits,)
+    rule : int8 array, shape (n_splits,)
         What each split reads: PLAIN, NAN_IS_LOW or IS_NAN.
     """
+    return _find_nan_rules(forest.tests_alone, dtype)
+
+
+# All strategies ask this of one forest, one after another.
+@lru_cache(maxsize=2)
+def _find_nan_rules(forest: Forest, dtype: str) -> tuple[npt.NDArray[Any], npt.NDArray[np.int8]]:
     threshold = forest.less_equal_thresholds(dtype)
     feature = forest.feature.data
     features = np.arange(forest.n_features)
@@ -128,8 +132,8 @@ def find_nan_rules(forest: Forest, dtype: str) -> tuple[npt.NDArray[Any], npt.ND
     alone = ~np.isin(features, feature[~to_left])
     fits = np.isin(features, feature[to_left]) & ((largest < least) | alone)  # 2
     fits &= ~np.isin(features, feature[only_missing | forest.on_category])  # 3
-    copied = np.where(only_missing, IS_NAN, NAN_IS_LOW)
-    rule = np.where(to_left & ~fits[feature], copied, PLAIN)
+    copied = np.where(only_missing, np.int8(IS_NAN), np.int8(NAN_IS_LOW))
+    rule = np.where(to_left & ~fits[feature], copied, np.int8(PLAIN))
     return np.where(fits, least, np.array(np.nan, dtype)), rule
 
 

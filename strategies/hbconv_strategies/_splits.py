@@ -69,7 +69,7 @@ def threshold_splits_work(forest: Forest) -> Work:
 
 def _rules(forest: Forest) -> list[int]:
     """List the rules for NaN that some split follows."""
-    return [int(rule) for rule in np.unique(find_nan_rules(forest, "float32")[1])]
+    return np.flatnonzero(np.bincount(find_nan_rules(forest, "float32")[1])).tolist()
 
 
 def fixed_leaves(forest: Forest, x: Value, b: Builder) -> Value:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Affine", "AffineStep", "Normalize"]
 
 _IDENTITY = {"add": 0.0, "sub": 0.0, "mul": 1.0, "div": 1.0}
+_UNDO = {"add": np.subtract, "sub": np.add, "mul": np.divide, "div": np.multiply}
 
 
 @dataclass(frozen=True)
@@ -134,6 +135,12 @@ class Affine(ColumnWise):
         if not np.isfinite([c for _, c in constants]).all() or 0.0 in factors:
             return Trend.UNKNOWN
         return Trend.RISES if np.prod(np.sign(factors)) > 0 else Trend.FALLS
+
+    def origin(self, column: int, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Undo the steps, from the last on."""
+        for step in reversed(self.steps):
+            values = _UNDO[step.op](values, step.constant.data[column])
+        return values
 
     def interval(self, *inputs: Interval) -> Interval | None:
         """Bound each step, since a value between two steps may overflow too."""

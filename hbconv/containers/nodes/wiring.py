@@ -217,6 +217,16 @@ class Cast(ColumnWise):
     def trend(self, column: int) -> Trend:  # noqa: ARG002
         return _trend_of_cast(self.x.type.dtype, self.type.dtype)
 
+    def origin(
+        self,
+        column: int,  # noqa: ARG002
+        values: npt.NDArray[np.float64],
+    ) -> npt.NDArray[np.float64]:
+        """Return the last float64 that becomes a float32; other casts keep values."""
+        if (self.x.type.dtype, self.type.dtype) != ("float64", "float32"):
+            return values
+        return _last_rounded_to(values.astype(np.float32))
+
     def infer(self) -> Type:
         keeps = self.dtype == "float" and self.x.type.dtype.startswith("float")
         return Type(
@@ -255,6 +265,24 @@ class ConstantRows(ColumnWise):
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
         return b.op("expand", inputs[0], b.constant(self.values))
+
+
+def _last_rounded_to(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    """Return the largest float64 that rounds to each float32: halfway to the next, or just below.
+
+    Examples
+    --------
+    >>> one = np.ones(1, np.float32)
+    >>> last = _last_rounded_to(one)
+    >>> last.astype(np.float32) == one, np.nextafter(last, 2).astype(np.float32) > one
+    (array([ True]), array([ True]))
+    """
+    after = np.nextafter(values, np.float32(np.inf)).astype(np.float64)
+    # What is from 2**128 on is infinite, so the next one of the largest float32 would be that.
+    after = np.where(after == np.inf, 2.0**128, after)
+    halfway = np.where(values == -np.inf, -(2.0**128), values.astype(np.float64)) / 2 + after / 2
+    rounds_up = halfway.astype(np.float32) > values
+    return np.where(rounds_up, np.nextafter(halfway, -np.inf), halfway)
 
 
 def _trend_of_cast(before: str, after: str) -> Trend:

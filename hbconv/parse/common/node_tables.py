@@ -372,21 +372,22 @@ def _are_shares(shares: Floats) -> bool:
 
 def _average_leaves(forest: Forest, left: Floats, right: Floats) -> Floats:
     """Average the leaves of each tree over the training rows, bottom-up, and add the trees up."""
-    values = forest.values.data.astype(np.float64)
-    means = np.zeros((forest.n_tests, values.shape[1]))
+    n_tests = forest.n_tests
+    means = np.empty((n_tests + forest.n_leaves, forest.values.shape[1]))
+    means[n_tests:] = forest.values.data
 
-    def mean_of(children: npt.NDArray[np.int32]) -> Floats:
-        averages = np.empty((len(children), values.shape[1]))
-        inner = children >= 0
-        averages[inner] = means[children[inner]]
-        averages[~inner] = values[~children[~inner]]
-        return averages
+    def places(children: Array) -> npt.NDArray[np.int32]:
+        return np.where(children.data >= 0, children.data, n_tests + ~children.data)
 
-    for depth in range(forest.depth - 1, -1, -1):
-        level = np.flatnonzero(forest.depth_of_tests == depth)
-        means[level] = left[level, None] * mean_of(forest.left.data[level])
-        means[level] += right[level, None] * mean_of(forest.right.data[level])
-    trees = mean_of(forest.roots.data)
+    left_child = places(forest.left)
+    right_child = places(forest.right)
+    depths = forest.depth_of_tests
+    order = np.argsort(depths.astype(np.min_scalar_type(forest.depth)), kind="stable")
+    sizes = np.bincount(depths, minlength=1)
+    for level in reversed(np.split(order, np.cumsum(sizes)[:-1])):
+        means[level] = left[level, None] * means[left_child[level]]
+        means[level] += right[level, None] * means[right_child[level]]
+    trees = means[places(forest.roots)]
     expected: Floats = forest.start.data.astype(np.float64)
     if trees.shape[1] > 1:
         expected += trees.sum(axis=0)

@@ -76,7 +76,7 @@ def count_tree_work(strategy: str, forest: Forest, dtype: str, rows: int) -> Wor
     return Work(
         operators=1,
         visits=VISIT[dtype] * _usual_steps(forest),
-        columns=each * len(np.unique(forest.feature.data)),
+        columns=each * np.count_nonzero(np.bincount(forest.feature.data)),
         tables=NODE_BYTES[dtype] * (forest.n_tests + forest.n_leaves) + leaf_bytes,
         sums=sums,
         tile=1 if alone else WALK_ROWS,

@@ -42,6 +42,7 @@ __all__ = [
     "describe",
     "dtype_of",
     "find_distinct_tests",
+    "guess_origin",
     "keys_of",
     "values_of",
 ]
@@ -51,7 +52,7 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class DistinctTests:
-    """Tests that differ, in the form ``value <= threshold``.
+    """Tests that differ, in the form ``value <= threshold``, by their columns.
 
     Parameters
     ----------
@@ -67,14 +68,19 @@ class DistinctTests:
     """
 
     forest: Forest
-    column: Ints
+    column: npt.NDArray[np.int32]
     threshold: npt.NDArray[np.float64]
     default_left: Bools
-    table: Ints
-    of_test: Ints
+    table: npt.NDArray[np.int32]
+    of_test: npt.NDArray[np.int32]
 
     def __len__(self) -> int:
         return len(self.column)
+
+    def of_column(self, column: int) -> Ints:
+        """Return the tests on a column."""
+        first, last = np.searchsorted(self.column, [column, column + 1])
+        return np.arange(first, last)
 
     def decide(self, tests: Ints, values: npt.NDArray[np.float64]) -> Bools:
         """Whether values go left, each at its own test; the two broadcast."""
@@ -91,26 +97,39 @@ class DistinctTests:
 
 
 def find_distinct_tests(forest: Forest, dtype: str) -> DistinctTests:
-    """Find the tests that differ by column, threshold, default or table, for columns of a dtype."""
-    columns: dict[str, npt.NDArray[Any]] = {
-        "column": forest.feature.data.astype(np.int64),
-        # Adding 0.0 makes 0.0 of -0.0, which the view as ints below would tell apart.
-        "threshold": forest.less_equal_thresholds(dtype).astype(np.float64) + 0.0,
-        "default_left": forest.default_left.data & ~forest.on_category,
-        "table": np.where(forest.on_category, forest.tables.of_test.data, -1).astype(np.int64)
-        if forest.tables
-        else np.full(forest.n_tests, -1, np.int64),
-    }
-    rows = np.stack(
-        [
-            columns["threshold"].view(np.int64),
-            *(columns[name].astype(np.int64) for name in ("column", "default_left", "table")),
-        ],
-        axis=1,
+    """Find the tests that differ by column, threshold, default or table, for columns of a dtype.
+
+    1. Write what a test compares as one number: a threshold, or the place of a table.
+    2. Sort by all else, which ints of 16 bits hold mostly: those are sorted by counting.
+    3. Sort the numbers within each of these groups.
+    """
+    listed = forest.on_category
+    default_left = forest.default_left.data & ~listed
+    table = forest.tables.of_test.data if forest.tables else np.full(forest.n_tests, -1, np.int32)
+    # Adding 0.0 makes 0.0 of -0.0, whose bits differ.
+    threshold = forest.less_equal_thresholds(dtype).astype(np.float64) + 0.0
+    number = np.where(listed, table, threshold)  # 1
+    group = forest.feature.data.astype(np.min_scalar_type(4 * forest.n_features))
+    group = (group * 2 + listed) * 2 + default_left
+    order = np.argsort(group, kind="stable")  # 2
+    ends = np.flatnonzero(np.diff(group[order])) + 1
+    parts = np.split(order, ends)
+    order = np.concatenate([part[np.argsort(number[part])] for part in parts])  # 3
+    bits = number[order].view(np.int64)
+    fresh = np.ones(len(order), bool)
+    fresh[1:] = bits[1:] != bits[:-1]
+    fresh[ends] = True
+    of_test = np.empty(len(order), np.int32)
+    of_test[order] = np.cumsum(fresh) - 1
+    first = order[fresh]
+    return DistinctTests(
+        forest,
+        forest.feature.data[first],
+        threshold[first],
+        default_left[first],
+        table[first],
+        of_test,
     )
-    _, first, of_test = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-    distinct = {name: values[first] for name, values in columns.items()}
-    return DistinctTests(forest, **distinct, of_test=of_test.reshape(-1))
 
 
 Keys = npt.NDArray[np.int64]
@@ -211,26 +230,24 @@ class Evaluator:
         3. Evaluate the nodes, and pick each value from its row.
         """
         cut = self._cut_of[which]
-        row, n_rows = _ranks(cut)  # 1
-        at_cuts = self._values_at_cuts(cut, row, keys, n_rows)  # 2
+        counts = np.bincount(cut, minlength=len(self._cuts))
+        first = np.cumsum(counts) - counts
+        order = np.argsort(cut, kind="stable")  # 1
+        row = np.empty(len(cut), np.int64)
+        row[order] = np.arange(len(cut)) - np.repeat(first, counts)
+        n_rows = int(counts.max(initial=0))
+        at_cuts = {node: _zeros(node, n_rows) for node in self._cut_columns}
+        for (node, column), ours in zip(self._cuts, np.split(order, first[1:]), strict=True):
+            at_cuts[node][: len(ours), column] = values_of(keys[ours], node.type.dtype)  # 2
         # Keys are any floats: a cast of 1e300 to float32 warned, where warnings are errors.
         with np.errstate(all="ignore"):
             computed = self._evaluate_nodes(at_cuts, n_rows)  # 3
         result = np.empty(len(which))
         for place, root in enumerate(self._roots):
-            chosen = self._root[which] == place
+            chosen = np.flatnonzero(self._root[which] == place)
             picked = computed[root][row[chosen], self._column[which[chosen]]]
             result[chosen] = picked.astype(np.float64)
         return result
-
-    def _values_at_cuts(self, cut: Ints, row: Ints, keys: Keys, n_rows: int) -> dict[Node, _Array]:
-        """Return the values of the nodes that are cut, 0 where no key is given."""
-        at_cuts = {node: _zeros(node, n_rows) for node in self._cut_columns}
-        for place in np.unique(cut):
-            node, column = self._cuts[place]
-            chosen = cut == place
-            at_cuts[node][row[chosen], column] = values_of(keys[chosen], node.type.dtype)
-        return at_cuts
 
     def _evaluate_nodes(self, at_cuts: dict[Node, _Array], n_rows: int) -> dict[Node, _Array]:
         """Evaluate all nodes; those that are cut in part compute the rest of their columns."""
@@ -279,16 +296,6 @@ def _by_node(refs: set[Ref] | Sequence[Ref]) -> dict[Node, set[int]]:
     return columns
 
 
-def _ranks(groups: Ints) -> tuple[Ints, int]:
-    """Count the entries of each group from 0, and return the size of the largest group too."""
-    order = np.argsort(groups, kind="stable")
-    ordered = groups[order]
-    first = np.searchsorted(ordered, ordered)
-    ranks = np.empty(len(groups), np.int64)
-    ranks[order] = np.arange(len(groups)) - first
-    return ranks, int(ranks.max(initial=-1)) + 1
-
-
 @dataclass(frozen=True)
 class Function:
     """A column as a function of its cut.
@@ -329,6 +336,16 @@ def describe(lineage: Lineage, ref: Ref, cut: Ref) -> Function:
     # Then the switch is the source's own, whatever backends round.
     is_sources = all(node.source_function() is not None for node in inexact)
     return Function(moves[ref] != (True, True), not inexact, is_sources, tuple(breaks))
+
+
+def guess_origin(
+    lineage: Lineage, ref: Ref, cut: Ref, values: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """Guess at which values of the cut a column passes some values."""
+    with np.errstate(all="ignore"):
+        for node, column in reversed(list(lineage.between(ref, cut))):
+            values = node.origin(column, values)
+    return values
 
 
 def _after(trend: Trend, before: list[tuple[bool, bool]]) -> tuple[bool, bool]:

@@ -169,14 +169,12 @@ def _narrow(node: Node, columns: Sequence[int]) -> Node:
 Bools = npt.NDArray[np.bool_]
 
 
-def rebuild(
-    forest: Forest, places: Sequence[Destination], tests: DistinctTests
-) -> tuple[Node, Forest]:
-    """Return what the forest reads now, and the forest.
+def rebuild(places: Sequence[Destination], tests: DistinctTests) -> tuple[Node, Forest, Bools]:
+    """Return what the forest reads now, its tests, and which of them are mirrored.
 
     1. Take the tests as they are, in the form ``value <= threshold``.
     2. Write those that moved on their new columns, sets of codes as ranks where they allow it.
-    3. Give them to the tests of the trees, and exchange the children of those that are mirrored.
+    3. Give them to the tests of the trees.
     """
     places = rank_codes(places)
     columns = order_columns(_column_of(place) for place in places)
@@ -189,7 +187,7 @@ def rebuild(
     default_left = tests.default_left.copy()
     sets = _Sets()
     for place in places:  # 2
-        chosen = np.flatnonzero(tests.column == place.column)
+        chosen = tests.of_column(place.column)
         feature[chosen] = columns.index(_column_of(place))
         if isinstance(place.written, Switches):
             threshold[chosen] = place.written.threshold
@@ -203,7 +201,7 @@ def rebuild(
             sets.add(int(test), int(feature[test]), table)
     at = tests.of_test  # 3
     moved = replace(
-        forest,
+        tests.forest,
         feature=Array.of(feature[at], np.int32),
         threshold=Array.of(threshold[at], x.type.dtype),
         default_left=Array((default_left ^ mirrored)[at]),
@@ -211,7 +209,7 @@ def rebuild(
         n_features=x.type.width,
         tables=sets.tables(at),
     )
-    return x, swap_children(moved, mirrored[at])
+    return x, moved, mirrored[at]
 
 
 def _column_of(place: Destination) -> NewColumn:
@@ -248,7 +246,7 @@ class _Sets:
         content = (feature, goes_left.tobytes())
         self._of_test[test] = self._numbers.setdefault(content, len(self._numbers))
 
-    def tables(self, of_test: npt.NDArray[np.int64]) -> CategoryTables | None:
+    def tables(self, of_test: npt.NDArray[np.int32]) -> CategoryTables | None:
         """Return all tables; each test of ``of_test`` has one that was added."""
         if not self._numbers:
             return None
@@ -439,21 +437,35 @@ def move_forest(x: Node, forest: Forest, schema: Schema) -> Moved:
         return Moved(x, forest, refusals=refusals if _computed(x) else ())
     if not forest.n_tests or not _computed(x):
         return Moved(x, forest)
+    moved, mirrored = _move_tests(x, forest.tests_alone, schema)
+    tests = moved.forest
+    same_trees = replace(
+        forest,
+        feature=tests.feature,
+        threshold=tests.threshold,
+        default_left=tests.default_left,
+        strict=tests.strict,
+        n_features=tests.n_features,
+        tables=tests.tables,
+    )
+    return replace(moved, forest=swap_children(same_trees, mirrored.data))
+
+
+# Scores and leaf numbers of one model are forests that differ in their leaves alone.
+@lru_cache(maxsize=2)
+def _move_tests(x: Node, forest: Forest, schema: Schema) -> tuple[Moved, Array]:
+    """Move the tests without their trees; return which are mirrored, too."""
     lineage = Lineage(schema)
-    dtype = as_float(x.type.dtype)
-    tests = find_distinct_tests(forest, dtype)
+    tests = find_distinct_tests(forest, as_float(x.type.dtype))
     places = find_places(lineage, x, tests)
     with at_step(x.step):
-        columns, moved = rebuild(forest, places, tests)
-    return Moved(
-        columns,
-        moved,
-        any(place.written is not None for place in places)
-        and not _computed(x) <= _computed(columns),
-        any(_is_inexact(lineage, x, place) for place in places),
-        _proof(moved, places, tests),
-        _refusals(places),
+        columns, moved, mirrored = rebuild(places, tests)
+    drops = any(place.written is not None for place in places) and not _computed(x) <= _computed(
+        columns
     )
+    inexact = any(_is_inexact(lineage, x, place) for place in places)
+    proof = _proof(moved, places, tests)
+    return Moved(columns, moved, drops, inexact, proof, _refusals(places)), Array(mirrored)
 
 
 def _computed(x: Node) -> set[Node]:
