@@ -1,11 +1,11 @@
-"""Measure time and memory of converting a deep random forest, for each backend.
+"""Measure time, memory and file of converting a deep random forest, for each backend.
 
     python benchmarks/deep_forests.py [--rows 25000] [--backends reference torch ...]
         [--strategy NAME] [--json FILE]
 
 The forest is fitted to noise, so its trees grow as far as they may. Each backend compiles all
 methods. The first time includes imports. Peak memory is that of the process so far: compare its
-growth from one line to the next.
+growth from one line to the next. Bytes a node are those of the saved file.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import json
 import resource
 import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier
@@ -47,6 +48,7 @@ def main() -> None:
         began = time.perf_counter()
         converted = hbconv.convert(model, backend=backend, strategy=chosen.strategy, sample=X[:10])
         seconds = time.perf_counter() - began
+        bytes_a_node = _saved_bytes(converted) / nodes
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         same = bool(
             np.array_equal(converted.predict_proba(X[:1000]), model.predict_proba(X[:1000]))
@@ -58,11 +60,13 @@ def main() -> None:
                 "strategy": strategy,
                 "seconds": seconds,
                 "peak_mib": peak,
+                "bytes_a_node": bytes_a_node,
                 "equal": same,
             }
         )
         print(
             f"{backend:<12} {strategy:<24} {seconds:6.2f} s  {peak:8,.0f} MiB ",
+            f"{bytes_a_node:6.1f} bytes a node ",
             "equal" if same else "DIFFERENT",
             flush=True,
         )
@@ -71,6 +75,14 @@ def main() -> None:
             json.dumps({"nodes": nodes, "depth": depth, "figures": figures}, indent=2),
             encoding="utf-8",
         )
+
+
+def _saved_bytes(model: hbconv.Model) -> int:
+    """Return the size of the saved model."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "model.hbc"
+        model.save(path)
+        return path.stat().st_size
 
 
 if __name__ == "__main__":

@@ -78,8 +78,13 @@ def pack(stored: Stored) -> bytes:
     (document, host_document), arrays = encode_all((model, hosts))
     members = {_ARRAYS: save(arrays)}
     programs = []
+    # Methods of one forest share its tables: CatBoost's files were ten times as long.
+    written_as: dict[bytes, str] = {}
     for number, ((methods, dtypes, padding), program) in enumerate(stored.programs.items()):
-        names = {name: f"programs/{number}/{name}" for name in program.files}
+        names = {
+            name: written_as.setdefault(data, f"programs/{number}/{name}")
+            for name, data in program.files.items()
+        }
         members |= {names[name]: data for name, data in program.files.items()}
         programs.append(
             {

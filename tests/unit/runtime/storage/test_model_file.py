@@ -328,6 +328,20 @@ def test_stored_programs_run_only_from_trusted_files(backend, tmp_path, monkeypa
     assert loads
 
 
+def test_what_programs_share_is_stored_once(tmp_path):
+    """Each method has a program, and all of a forest's hold the same tables."""
+    model = hbconv.convert(fit("linear"), "onnx", sample=matrix()[:2])
+    stored = store.unpack(model._bytes(), trusted=True)
+    (_, dtypes, padding), program = next(iter(stored.programs.items()))
+    twice = {((method,), dtypes, padding): program for method in ("predict", "transform")}
+    path = tmp_path / "m.hbc"
+    path.write_bytes(store.pack(replace(stored, programs=twice)))
+    with zipfile.ZipFile(path) as archive:
+        assert len(archive.namelist()) == 2 + len(program.files)
+    read = store.unpack(path.read_bytes(), trusted=True).programs
+    assert {key: one.files for key, one in read.items()} == dict.fromkeys(twice, program.files)
+
+
 def test_an_untrusted_file_answers_as_its_graph_says(tmp_path):
     """The author may have stored another program than that of the graph, which ``explain``
     shows.
