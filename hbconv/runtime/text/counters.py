@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.tvm.binary.loop import CompiledLoop
-from hbconv.backends.tvm.texts.kernels import find_counter
+from hbconv.backends.tvm.texts.kernels import find_counter, is_at_hand
 from hbconv.backends.tvm.texts.memory import CALL, DIGIT, HASHES, TABLES, TERMS, TextInterface
 from hbconv.containers.extractors import Buckets, Extractor, Terms, Texts
 from hbconv.runtime.text.character_cells import CharacterCells, cells_of
@@ -32,6 +32,10 @@ Ints = npt.NDArray[np.int64]
 
 MOST_CODES = 1 << 26
 """N-grams of a call: more are left to numpy, which knows how many there are."""
+
+
+MANY = 1_000
+"""Documents of a call for which TVM is imported and the kernel compiled, which takes a second."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +114,7 @@ class Counter:
         """Count the terms of documents; None where no kernel can."""
         is_ascii = not bool((documents.data >= 128).any())
         room = _Room.of(documents, self._texts, self._facts[0])
-        loop = None if room is None else self._loop(is_ascii)
+        loop = None if room is None else self._loop(is_ascii, len(documents) >= MANY)
         if loop is None or room is None:
             return None
         counts = np.empty(len(documents), np.int64)
@@ -121,9 +125,14 @@ class Counter:
         found = int(np.maximum(counts, 0).sum())
         return Counted(counts, columns[:found], sums[:found])
 
-    def _loop(self, is_ascii: bool) -> CompiledLoop | None:
-        """Return the kernel with its tables, which hold all characters once others came."""
+    def _loop(self, is_ascii: bool, many: bool) -> CompiledLoop | None:
+        """Return the kernel with its tables, which hold all characters once others came.
+
+        It is compiled where TVM is imported, or for many documents.
+        """
         made = self._made
+        if made is None and not (many or is_at_hand(self._interface)):
+            return None
         # Those of all characters take 0.4 s to make, which ASCII never needs.
         if made is None or not (made[0] or is_ascii):
             letters = None if is_ascii else self.letters

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
 from functools import lru_cache
 
@@ -16,7 +17,7 @@ from hbconv.backends.tvm.texts.memory import TextInterface
 from hbconv.cache import Cache
 from hbconv.errors import log_text_kernel
 
-__all__ = ["find_counter"]
+__all__ = ["find_counter", "is_at_hand"]
 
 
 def find_counter(interface: TextInterface, tables: Matrices) -> CompiledLoop | None:
@@ -26,6 +27,16 @@ def find_counter(interface: TextInterface, tables: Matrices) -> CompiledLoop | N
         return None
     function, library = made
     return make_loop(LoopCode(function, tables, {}, library))
+
+
+def is_at_hand(interface: TextInterface) -> bool:
+    """Whether a kernel needs no import of TVM: it is in the cache, or TVM is imported already."""
+    return "tvm" in sys.modules or _is_kept(interface, Machine.host())
+
+
+@lru_cache(maxsize=16)
+def _is_kept(interface: TextInterface, machine: Machine) -> bool:
+    return bool(Cache.chosen().read(text_key(interface.name, machine)))
 
 
 @lru_cache(maxsize=16)

@@ -9,7 +9,6 @@ from collections import Counter, OrderedDict, UserDict
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
-from itertools import product
 from types import MappingProxyType
 from typing import Any
 from unittest import mock
@@ -20,16 +19,15 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from extracted_rows import agree, rows_of
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.feature_extraction import DictVectorizer, FeatureHasher
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 from sklearn.utils import murmurhash3_32
 
-from hbconv.containers.extractors import Terms, Texts
+from hbconv.containers.extractors import Terms
 from hbconv.errors import InputError
-from hbconv.runtime.text import term_table, vectorize
-from hbconv.runtime.text.tokenize import SPACES, fold, members, runs_of
+from hbconv.runtime.text import counters, term_table, vectorize
 from hbconv.runtime.text.vectorize import BLOCK
 
 TEXT = st.text(
@@ -90,16 +88,8 @@ def text_options(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _tables_of_characters() -> None:
-    """Make the tables of all characters, and the kernel, before examples are timed."""
-    agree(CountVectorizer().fit(["some text"]), ["é"])
-    for lowercase, accents in product((True, False), ("", "ascii", "unicode")):
-        fold(["é"], Texts(lowercase=lowercase, accents=accents))
-    for runs in filter(None, map(runs_of, (*PATTERNS, SPACES + "+"))):
-        members(runs[0])
-
-
+# The first example of some options makes tables of all characters, in 0.4 s.
+@settings(deadline=None)
 @given(
     DOCUMENTS,
     DOCUMENTS,
@@ -120,6 +110,7 @@ def test_counts_terms_as_the_source(
         agree(estimator, [*new, *seen])
 
 
+@settings(deadline=None)
 @given(
     DOCUMENTS,
     text_options(),
@@ -159,6 +150,7 @@ VALUES = st.one_of(
 )
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.dictionaries(NAMES, VALUES), min_size=1, max_size=5),
     st.lists(st.dictionaries(NAMES, VALUES), min_size=1, max_size=5),
@@ -192,6 +184,7 @@ SMALL = st.one_of(
 )
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.dictionaries(NAMES, st.one_of(SMALL, NAMES)), min_size=1, max_size=5),
     st.booleans(),
@@ -292,6 +285,19 @@ def test_terms_of_one_hash_are_told_apart() -> None:
         agree(CountVectorizer(vocabulary=terms), [" ".join([*terms, terms[1], "abc"])])
         agree(CountVectorizer(vocabulary=terms[:1]), terms)
         agree(CountVectorizer(stop_words=terms[:1]).fit(terms), terms)
+
+
+def test_few_documents_do_not_wait_for_a_kernel() -> None:
+    """Importing TVM and compiling take a second, which a kernel never saves on few documents."""
+    vectorizer = CountVectorizer(vocabulary=["cat", "dog"])
+    with (
+        mock.patch.object(counters, "find_counter", return_value=None) as find,
+        mock.patch.object(counters, "is_at_hand", return_value=False),
+    ):
+        rows_of(["cat dog"], vectorizer)
+        assert not find.called
+        rows_of(["cat dog"] * counters.MANY, vectorizer)
+        assert find.called
 
 
 def test_tells_long_terms_apart_by_each_letter() -> None:
