@@ -11,6 +11,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
 from bench_page import line, lines_of, told
@@ -24,10 +25,6 @@ GOAL = 3.0
 OWN_NAME = "hbconv tvm"
 REFITTED = "sklearnex"
 """The peer that fits anew: its forests have other trees, so their answers are not compared."""
-ROWS_DRAWN = (1, 100, 10_000)
-MOST_DRAWN = 500
-"""Ratio at which a bar ends, however long it is."""
-
 HEAD = """\
 # Typical workloads
 
@@ -211,53 +208,45 @@ def _shown(name: str) -> str:
 
 
 def draw(stored: Stored) -> Any:
-    """Draw a bar for each workload and number of rows: times the fastest of source and peers."""
+    """Draw a bar for each workload: times the fastest of source and peers.
+
+    It is the geometric mean over the numbers of rows, so no number of rows outweighs the others.
+    A point of the README is as large as one of the picture.
+    """
     plt = pyplot()
     cells = cells_of(stored)
-    names = [name for name in WORKLOADS if any(model == name for model, _ in cells)]
-    picture, panels = plt.subplots(
-        1, len(ROWS_DRAWN), figsize=(9, 0.8 + 0.23 * len(names)), sharey=True, layout="constrained"
-    )
-    for panel, rows in zip(panels, ROWS_DRAWN, strict=True):
-        ratios = [times_the_fastest(cells.get((name, rows), {})) for name in names]
-        _fill(panel, names, ratios)
-        title = "one row a call" if rows == 1 else f"{rows:,} rows a call"
-        panel.set_title(title, fontsize=9, loc="left", color=INK)
-    panels[0].invert_yaxis()
-    told_once = "times as fast as the fastest of source and peers"
-    panels[0].annotate(
-        told_once,
-        (0, 0),
-        (0, -26),
-        xycoords="axes fraction",
-        textcoords="offset points",
-        color=SOFT_INK,
-    )
+    found = {
+        name: [
+            ratio
+            for (model, _), cell in cells.items()
+            if model == name and (ratio := times_the_fastest(cell))
+        ]
+        for name in WORKLOADS
+    }
+    means = {name: geometric_mean(ratios) for name, ratios in found.items() if ratios}
+    picture, panel = plt.subplots(figsize=(5.5, 0.6 + 0.22 * len(means)), layout="constrained")
+    _fill(panel, means)
+    panel.set_title("times as fast as the fastest alternative", loc="left", color=INK, fontsize=10)
     return picture
 
 
-def _fill(panel: Any, names: list[str], ratios: list[float | None]) -> None:
-    """Draw the bars of a panel from 1, on a logarithmic axis, each with its ratio in words."""
+def _fill(panel: Any, means: Mapping[str, float]) -> None:
+    """Draw the bars from 1, the longest first, on a logarithmic axis, each with its ratio."""
+    ordered = sorted(means, key=means.__getitem__, reverse=True)
     panel.set_xscale("log")
-    panel.set_yticks(range(len(names)), names, color=INK)
+    panel.set_yticks(range(len(ordered)), ordered, color=INK, fontsize=10)
     panel.tick_params(axis="both", which="both", length=0)
     panel.set_xticks([], minor=True)
-    panel.set_xticks([1, 10, 100], ["1", "10", "100"], color=SOFT_INK)
+    panel.set_xticks([1, 3, 10, 30, 100], ["1", "3", "10", "30", "100"], color=SOFT_INK)
     panel.spines[:].set_visible(False)
-    panel.axvline(1, color=SOFT_INK, linewidth=0.6)
-    for place, ratio in enumerate(ratios):
-        if ratio is None:
-            panel.text(1, place, "  no figure", va="center", fontsize=7, color=SOFT_INK)
-            continue
-        is_faster = ratio >= 1
-        panel.barh(
-            place, min(ratio, MOST_DRAWN) - 1, left=1, color=OWN if is_faster else PEER, height=0.68
-        )
+    for place, name in enumerate(ordered):
+        ratio = means[name]
+        panel.barh(place, ratio - 1, left=1, color=OWN if ratio >= 1 else PEER, height=0.7)
         text = f" {ratio:.0f}" if ratio >= 10 else f" {ratio:.1f}"
-        panel.text(
-            min(max(ratio, 1), MOST_DRAWN), place, text, va="center", fontsize=7.5, color=INK
-        )
-    panel.set_xlim(0.25, 4 * MOST_DRAWN)
+        panel.text(max(ratio, 1), place, text, va="center", fontsize=10, color=INK)
+    panel.axvline(1, color=SOFT_INK, linewidth=0.6)
+    panel.set_xlim(0.5, 2 * max(means.values()))
+    panel.invert_yaxis()
 
 
 if __name__ == "__main__":
