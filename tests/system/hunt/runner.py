@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -44,6 +45,8 @@ EVENTS = {
 }
 """What each event tells."""
 
+COMPILED = ("tvm", "torch")
+"""Backends that TVM compiles for on a CPU."""
 WHOLE_EFFORT = 10
 """LLVM optimizes the code of one seed in so many. It takes three quarters of a seed's time on tvm, and
 what hbconv says in TIR is asked as hard without it."""
@@ -153,7 +156,7 @@ def hunt(
 
 def preload(backend: str) -> None:
     """Import what a backend needs, once for all children."""
-    if backend == "tvm":
+    if backend in COMPILED and find_spec("tvm"):
         from hbconv.backends.tvm.import_tvm import import_tvm
 
         import_tvm()
@@ -205,7 +208,7 @@ def _hunt_alone(seed: int, backend: str, convert: Convert, drawing: str, log: Lo
 
 def _hunt_on(drawn: Drawn, backend: str, convert: Convert | None, log: Log) -> None:
     """Hunt on a backend; LLVM works for one seed in ten as it does for users."""
-    if backend == "tvm" and drawn.seed % WHOLE_EFFORT:
+    if backend in COMPILED and drawn.seed % WHOLE_EFFORT:
         _compile_quickly()
     hunt_on(drawn, backend, log, convert)
 

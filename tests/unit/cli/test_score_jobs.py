@@ -24,6 +24,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 import hbconv
 from hbconv.cli import main
+from hbconv.errors import BackendError, OptionError
 from hbconv.score.outputs import open_output
 from hbconv.system.locks import lock_file
 
@@ -451,8 +452,10 @@ class TestBadRows:
                 "--resume")  # fmt: skip
         scored(capsys, "in", "-o", "out/", "--rejects", "./bad.jsonl", "--resume")
 
-    @pytest.mark.parametrize("error", [hbconv.BackendError, hbconv.OptionError])
-    def test_are_not_what_ails_the_device(self, capsys, work, fitted, monkeypatch, error):
+    @pytest.mark.parametrize(("error", "exit_code"), [(BackendError, 1), (OptionError, 2)])
+    def test_are_not_what_ails_the_device(
+        self, capsys, work, fitted, monkeypatch, error, exit_code
+    ):
         def fail(scorer, batch):
             if batch.num_rows:
                 raise error("the device is gone")
@@ -462,7 +465,7 @@ class TestBadRows:
         monkeypatch.setattr(hbconv.Scorer, "__call__", fail)
         write_parts(fitted[1])
         code, result = score(capsys, "in", "-o", "o.csv", "--rejects", "bad.jsonl")
-        assert (code, result["error"]) == (1, "the device is gone")
+        assert (code, result["error"]) == (exit_code, "the device is gone")
         assert not Path("o.csv").exists()
 
     def test_are_not_looked_for_before_the_method(self, capsys, work, fitted, monkeypatch):

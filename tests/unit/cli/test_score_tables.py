@@ -243,8 +243,9 @@ class TestSummary:
     def test_is_a_line_a_run_done_or_failed(self, capsys, work):
         write(TABLE, "t.csv")
         write(TABLE.assign(a=np.nan), "bad.csv")
-        asked = ["-o", "o.csv", "--summary", "runs.jsonl", "--quiet"]
-        codes = [score(capsys, name, *asked)[0] for name in ("t.csv", "t.csv", "bad.csv")]
+        asked = [("t.csv", "o.csv"), ("t.csv", "o.csv"), ("bad.csv", "p.csv")]
+        more = ["--summary", "runs.jsonl", "--quiet"]
+        codes = [score(capsys, rows, "-o", output, *more)[0] for rows, output in asked]
         assert codes == [0, 2, 1]
         lines = [json.loads(line) for line in Path("runs.jsonl").read_text().splitlines()]
         assert [line["status"] for line in lines] == ["done", "failed", "failed"]
