@@ -107,7 +107,8 @@ def write_sql(
     target = model.target.replace(backend="sql", device="cpu", native=False)
     stages = Programs(graph, target, tuning=model.tuning).compilation(tuple(chosen), dtypes)
     names = {name: model.output_names(name) for name in chosen}
-    return export_sql(stages.graph, target, dialect, table, tuple(keys), names)
+    passed = (keys,) if isinstance(keys, str) else tuple(keys)
+    return export_sql(stages.graph, target, dialect, table, passed, names)
 
 
 def _answered(graph: Graph) -> tuple[str, ...]:

@@ -18,8 +18,8 @@ class WritesSql:
         self: Exportable,
         dialect: str = "duckdb",
         table: str = "rows",
-        keys: Iterable[str] = (),
-        methods: Iterable[str] | None = None,
+        keys: str | Iterable[str] = (),
+        methods: str | Iterable[str] | None = None,
     ) -> str:
         """Write the model as one SELECT, which answers each row of a table (``docs/sql.md``).
 
@@ -30,9 +30,9 @@ class WritesSql:
         dialect : {"duckdb", "postgres", "sqlite"}
         table : str
             Name of the table, whose columns are named as those that the model was fitted on.
-        keys : iterable of str
+        keys : str or iterable of str
             More columns of the table, which are passed through.
-        methods : iterable of str, optional
+        methods : str or iterable of str, optional
             By default ``predict`` and ``predict_proba``, or ``transform``. Answers of several
             columns end in the class or feature: ``predict_proba_yes``.
 

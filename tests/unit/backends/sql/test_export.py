@@ -162,6 +162,12 @@ def test_the_command_writes_it(tmp_path, capsys) -> None:
     capsys.readouterr()
 
 
+def test_one_name_needs_no_list() -> None:
+    model = hbconv.convert(fit("linear"), "reference")
+    listed = model.to_sql(keys=["id"], methods=["predict"])
+    assert model.to_sql(keys="id", methods="predict") == listed
+
+
 def test_what_no_query_says_is_refused_by_name() -> None:
     model = hbconv.convert(fit("linear"), "reference")
     with pytest.raises(OptionError, match="Did you mean 'postgres'"):
