@@ -110,11 +110,20 @@ class Counter:
         # Each thread has scratch of its own, or calls would overwrite each other.
         self._local = threading.local()
 
+    def serves(self, count: int) -> bool:
+        """Whether a kernel counts in a call of so many documents.
+
+        It is made for many of them, or where that needs no import of TVM.
+        """
+        if self._made is not None:
+            return self._made[1] is not None
+        return count >= MANY or is_at_hand(self._interface)
+
     def count(self, documents: Documents) -> Counted | None:
         """Count the terms of documents; None where no kernel can."""
         is_ascii = not bool((documents.data >= 128).any())
         room = _Room.of(documents, self._texts, self._facts[0])
-        loop = None if room is None else self._loop(is_ascii, len(documents) >= MANY)
+        loop = None if room is None else self._loop(is_ascii)
         if loop is None or room is None:
             return None
         counts = np.empty(len(documents), np.int64)
@@ -125,14 +134,9 @@ class Counter:
         found = int(np.maximum(counts, 0).sum())
         return Counted(counts, columns[:found], sums[:found])
 
-    def _loop(self, is_ascii: bool, many: bool) -> CompiledLoop | None:
-        """Return the kernel with its tables, which hold all characters once others came.
-
-        It is compiled where TVM is imported, or for many documents.
-        """
+    def _loop(self, is_ascii: bool) -> CompiledLoop | None:
+        """Return the kernel with its tables, which hold all characters once others came."""
         made = self._made
-        if made is None and not (many or is_at_hand(self._interface)):
-            return None
         # Those of all characters take 0.4 s to make, which ASCII never needs.
         if made is None or not (made[0] or is_ascii):
             letters = None if is_ascii else self.letters
@@ -301,15 +305,16 @@ class _Room:
 _COUNTERS: WeakKeyDictionary[Terms | Buckets, dict[Texts, Counter | None]] = WeakKeyDictionary()
 
 
-def counter_of(extractor: Extractor) -> Counter | None:
-    """Return what counts for an extractor, made once; None where no kernel does."""
+def counter_of(extractor: Extractor, count: int) -> Counter | None:
+    """Return what counts in a call of so many documents, made once; None where no kernel does."""
     texts = extractor.rows
     if not isinstance(texts, Texts):
         return None
     counters = _COUNTERS.setdefault(extractor.columns, {})
     if texts not in counters:
         counters[texts] = _make_counter(extractor.columns, texts)
-    return counters[texts]
+    counter = counters[texts]
+    return counter if counter is not None and counter.serves(count) else None
 
 
 def _make_counter(columns: Terms | Buckets, texts: Texts) -> Counter | None:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from hbconv.containers.extractors import Buckets, Extractor, Terms, Texts
 from hbconv.errors import InputError, shown
 from hbconv.runtime.text.categories import Categories, Text
-from hbconv.runtime.text.counters import Counted, Documents, counter_of
+from hbconv.runtime.text.counters import Counted, Counter, Documents, counter_of
 from hbconv.runtime.text.features import INVALID, read_documents, read_features
 from hbconv.runtime.text.runs import Grams
 from hbconv.runtime.text.text_hash import murmur_hash
@@ -59,9 +59,10 @@ def extract(
         if isinstance(extractor.rows, Texts) and extractor.rows.missing_is_empty
         else _rows(column, where)
     )
+    counter = counter_of(extractor, len(rows))
     size = _block_size(extractor)
     blocks = [
-        _extract_block(rows[first : first + size], extractor, where)
+        _extract_block(rows[first : first + size], counter, extractor, where)
         for first in range(0, max(1, len(rows)), size)
     ]
     counts, indices, values = (
@@ -146,9 +147,10 @@ def _require_all(there: bool, where: str) -> None:
         raise InputError(f"{where}: {INVALID}")
 
 
-def _extract_block(rows: Sequence[Any], extractor: Extractor, where: str) -> Entries:
+def _extract_block(
+    rows: Sequence[Any], counter: Counter | None, extractor: Extractor, where: str
+) -> Entries:
     """Return the number of entries of each row, then their columns and values."""
-    counter = counter_of(extractor)
     if counter is None or not isinstance(extractor.rows, Texts):
         return _cut_block(rows, extractor, where)
     documents = read_documents(rows, extractor.rows, where)

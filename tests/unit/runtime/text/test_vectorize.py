@@ -18,7 +18,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from extracted_rows import agree, rows_of
+from extracted_rows import agree, extractor_of, rows_of
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.feature_extraction import DictVectorizer, FeatureHasher
@@ -28,7 +28,7 @@ from sklearn.utils import murmurhash3_32
 from hbconv.containers.extractors import Terms
 from hbconv.errors import InputError
 from hbconv.runtime.text import counters, term_table, vectorize
-from hbconv.runtime.text.vectorize import BLOCK
+from hbconv.runtime.text.vectorize import BLOCK, extract
 
 TEXT = st.text(
     st.one_of(
@@ -287,17 +287,33 @@ def test_terms_of_one_hash_are_told_apart() -> None:
         agree(CountVectorizer(stop_words=terms[:1]).fit(terms), terms)
 
 
-def test_few_documents_do_not_wait_for_a_kernel() -> None:
-    """Importing TVM and compiling take a second, which a kernel never saves on few documents."""
-    vectorizer = CountVectorizer(vocabulary=["cat", "dog"])
+@pytest.mark.parametrize(
+    "vectorizer",
+    [
+        CountVectorizer(vocabulary=["cat", "dog"]),
+        HashingVectorizer(n_features=8, ngram_range=(1, 2)),
+    ],
+    ids=["terms", "hashed pairs"],
+)
+def test_few_documents_do_not_wait_for_a_kernel(vectorizer: Any) -> None:
+    """Importing TVM and compiling take a second, which a kernel never saves on few documents.
+
+    What counts is the call, not the block: hashed pairs are cut in smaller ones.
+    """
+    extractor = extractor_of(vectorizer)
     with (
         mock.patch.object(counters, "find_counter", return_value=None) as find,
         mock.patch.object(counters, "is_at_hand", return_value=False),
     ):
-        rows_of(["cat dog"], vectorizer)
+        for count, is_found in ((1, False), (counters.MANY, True)):
+            extract(np.array(["cat dog"] * count, object), extractor, "Column 0")
+            assert find.called == is_found
+        find.reset_mock()
+        with mock.patch.object(vectorize, "Documents") as documents:
+            extract(np.array(["cat dog"], object), extractor, "Column 0")
+        # No kernel could be made, so nothing is written side by side for one.
         assert not find.called
-        rows_of(["cat dog"] * counters.MANY, vectorizer)
-        assert find.called
+        assert not documents.of_texts.called
 
 
 def test_tells_long_terms_apart_by_each_letter() -> None:
