@@ -24,7 +24,7 @@ from hbconv.trees.strategy import strategies
 if TYPE_CHECKING:
     from hbconv.containers import Graph
     from hbconv.target import Target
-    from hbconv.tensor import ProgramTypes, TensorProgram
+    from hbconv.tensor import TensorProgram
     from hbconv.tensor.decompositions import Rule
 
 __all__ = ["BACKEND", "Sql", "export_sql"]
@@ -104,15 +104,6 @@ class Sql(Backend):
         except BackendError:
             return "cannot: its text is longer than 1 MB"
         return found
-
-    def load(
-        self,
-        files: Mapping[str, bytes],  # noqa: ARG002
-        types: ProgramTypes,  # noqa: ARG002
-        target: Target,  # noqa: ARG002
-    ) -> Artifact | None:
-        """Return None: a query is written again as quickly as it is read."""
-        return None
 
 
 BACKEND = Sql()

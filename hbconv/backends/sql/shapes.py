@@ -15,7 +15,7 @@ from hbconv.tensor.types import FLOATS
 if TYPE_CHECKING:
     from hbconv.backends.sql.writer import Operation
 
-__all__ = ["SHAPES", "add_up"]
+__all__ = ["SHAPES", "fold"]
 
 
 def take(w: SelectWriter, op: Operation, x: Cells, indices: Cells) -> Cells:
@@ -37,13 +37,13 @@ def expand(w: SelectWriter, op: Operation, x: Cells, value: Cells) -> Cells:  # 
     return value
 
 
-def add_up(w: SelectWriter, cells: list[Cell], dtype: str) -> Cell:
-    """Add from the first to the last, in a dtype."""
+def fold(w: SelectWriter, symbol: str, cells: list[Cell], dtype: str) -> Cell:
+    """Join by an operator, from the first to the last, in a dtype."""
     if dtype != "float32" or w.dialect.has_float32:
-        return w.join("+", cells, FINITE if dtype not in FLOATS else ANY)
+        return w.join(symbol, cells, FINITE if dtype not in FLOATS else ANY)
     total = cells[0]
     for cell in cells[1:]:
-        total = in_float32(w, w.cell(f"({total.text}+{cell.text})", total, cell))
+        total = in_float32(w, w.cell(f"({total.text}{symbol}{cell.text})", total, cell))
     return total
 
 
@@ -57,20 +57,9 @@ def reduction(symbol: str, neutral: float) -> Emit:
         # A sum that starts from zero is never -0.0.
         first = [start] if op.primitive == "ordered_sum" or not lines.shape[1] else []
         rows = [[*first, *line] for line in lines]
-        if symbol == "+":
-            return fill([add_up(w, row, dtype) for row in rows], op.shape)
-        return fill([_multiply(w, row, dtype) for row in rows], op.shape)
+        return fill([fold(w, symbol, row, dtype) for row in rows], op.shape)
 
     return emit
-
-
-def _multiply(w: SelectWriter, cells: list[Cell], dtype: str) -> Cell:
-    if dtype != "float32" or w.dialect.has_float32:
-        return w.join("*", cells, FINITE if dtype not in FLOATS else ANY)
-    total = cells[0]
-    for cell in cells[1:]:
-        total = in_float32(w, w.cell(f"({total.text}*{cell.text})", total, cell))
-    return total
 
 
 def _lines(x: Cells, axis: int) -> Cells:
@@ -91,7 +80,7 @@ def cumsum(w: SelectWriter, op: Operation, x: Cells) -> Cells:
 def _running_sums(w: SelectWriter, cells: list[Cell], dtype: str) -> list[Cell]:
     found = cells[:1]
     for cell in cells[1:]:
-        found.append(w.store(add_up(w, [found[-1], w.shallow(cell)], dtype)))
+        found.append(w.store(fold(w, "+", [found[-1], w.shallow(cell)], dtype)))
     return found
 
 
@@ -112,7 +101,7 @@ def _product(w: SelectWriter, x: Cells, weights: Cells, dtype: str) -> Cells:
         terms = [w.cell(f"{a.text}*{b.text}", a, b) for a, b in pairs]
         if dtype == "float32" and not w.dialect.has_float32:
             terms = [in_float32(w, term) for term in terms]
-        out.append(add_up(w, terms, dtype) if terms else w.constant(0.0, dtype))
+        out.append(fold(w, "+", terms, dtype) if terms else w.constant(0.0, dtype))
     return fill(out, (len(out),))
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.sql.dialect import LARGEST_FLOAT32, shortest_float32
-from hbconv.backends.sql.shapes import add_up
+from hbconv.backends.sql.shapes import fold
 from hbconv.backends.sql.writer import (
     FINITE,
     MOST_BYTES,
@@ -224,7 +224,7 @@ def tree_scores(w: SelectWriter, op: Operation, x: Cells) -> Cells:
 def _running_total(w: SelectWriter, total: Cell, trees: list[Cell], dtype: str) -> Cell:
     """Add the trees, a few in each stage."""
     if dtype == "float32" and not w.dialect.has_float32:
-        return add_up(w, [total, *trees], dtype)
+        return fold(w, "+", [total, *trees], dtype)
     for first in range(0, len(trees), TREES_PER_STAGE):
         parts = [w.store(total), *trees[first : first + TREES_PER_STAGE]]
         text = "+".join(part.text for part in parts)
