@@ -33,7 +33,6 @@ from hbconv.cli.sources import load_model, methods_argument, model_arguments, sp
 from hbconv.cli.waiting import LOG_SECONDS, waiting
 from hbconv.engines.scorer import Scorer
 from hbconv.errors import HbconvError, InputError, OptionError
-from hbconv.files import scratch, sweep
 from hbconv.score.answers import FIRST, needed_of, require_columns_of_their_own
 from hbconv.score.concurrency import parse_devices
 from hbconv.score.formats import SUFFIXES, WRITTEN_SUFFIX, kind_of
@@ -43,6 +42,7 @@ from hbconv.score.resumable import Folder
 from hbconv.score.run_log import log_run
 from hbconv.score.shards import UTF8, Shard, as_path, find_shards, is_url, look_at, open_file_system
 from hbconv.score.tables import ShardTable, open_table
+from hbconv.system.files import scratch, sweep
 from hbconv.system.temporary import folder_of_temporaries
 
 __all__: list[str] = []

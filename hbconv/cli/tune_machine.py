@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from hbconv.backends import find_backend
-from hbconv.cache import Cache
 from hbconv.cli import answer, seconds
 from hbconv.cost_model import (
     Factors,
@@ -27,6 +26,7 @@ from hbconv.cost_model.machine import describe_versions
 from hbconv.errors import MissingPackageError, OptionError
 from hbconv.names import unknown
 from hbconv.runtime.timing.machine_prices import PriceTime, find_factors, measure_backend
+from hbconv.system.cache import Cache
 
 __all__ = ["BACKENDS", "arguments", "run"]
 

@@ -18,9 +18,9 @@ from datetime import date
 from functools import cache
 from typing import Any
 
-from hbconv.cache import Cache
 from hbconv.cost_model.machine import describe_versions
 from hbconv.cost_model.work import Work
+from hbconv.system.cache import Cache
 from hbconv.system.processor import Caches, find_caches, find_processor
 from hbconv.target import Target
 

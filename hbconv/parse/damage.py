@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from hbconv.containers.schema import MOST_EXACT_INT
 from hbconv.errors import ConversionError, HbconvError, MissingPackageError
-from hbconv.files import read_json
 from hbconv.parse.class_names import package
 from hbconv.parse.common.versions import version_fitted_by
+from hbconv.system.files import read_json
 
 __all__ = [
     "REFIT",

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from hbconv.errors import InputError, OptionError
-from hbconv.files import appearing, appearing_new, scratch
 from hbconv.score.shards import open_file_system
+from hbconv.system.files import appearing, appearing_new, scratch
 
 __all__ = ["json_line", "open_new_output", "open_output", "open_output_in", "table_writer"]
 

@@ -21,11 +21,11 @@ from typing import Any, Literal
 import numpy as np
 
 from hbconv.errors import ConversionError, HbconvError, MissingPackageError
-from hbconv.files import read_json, require_whole
 from hbconv.model_formats import ModelFormat, format_of
 from hbconv.parse.damage import REFIT, reading
 from hbconv.parse.lightgbm.estimators import HeldLightGBM, parse_lightgbm_text
 from hbconv.parse.xgboost.estimators import HeldXGBoost, parse_xgboost_bytes
+from hbconv.system.files import read_json, require_whole
 from hbconv.system.temporary import temporary_folder
 
 __all__ = ["BOOSTERS", "TRUSTED", "load_skops", "open_catboost", "open_cbm"]

@@ -78,7 +78,7 @@ def open_model(
     ----------
     source : path, bytes or str
         Path of a file or folder, the bytes of a file, or the text of one.
-        First bytes tell what it is; ``hbconv.files`` has the table.
+        First bytes tell what it is; ``hbconv.system.files`` has the table.
     n_features : int, optional
         Columns of the input, where an ONNX model leaves their number open.
     categories : collection of int

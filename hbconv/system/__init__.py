@@ -1,4 +1,5 @@
-"""What systems differ in: a module for each, which has what other systems do instead.
+"""What hbconv asks of the system: files, a cache, locks, processes, the processor, temporaries.
 
-No other part of hbconv imports ``fcntl`` or ``msvcrt``, or reads ``/proc`` and ``/sys``.
+A module holds what systems differ in, and what other systems do instead. No other part of hbconv
+imports ``fcntl`` or ``msvcrt``, or reads ``/proc`` and ``/sys``.
 """

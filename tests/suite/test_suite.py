@@ -201,7 +201,7 @@ def test_what_begins_too_late_is_left(run):
             set(),
         ),
         ("hbconv/serve/routes.py", {"tests/unit/serve/test_routes.py"}, set()),
-        ("tests/unit/test_cache.py", {"tests/unit/test_cache.py"}, set()),
+        ("tests/unit/test_names.py", {"tests/unit/test_names.py"}, set()),
     ],
 )
 def test_the_nearest_tests_are_chosen(changed, files, cases):

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import hbconv
-from hbconv.files import read_json
+from hbconv.system.files import read_json
 
 io = late("skops.io")
 lightgbm = late("lightgbm")

@@ -12,8 +12,8 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 from hbconv.backends.cuda.plan import CudaKernel
-from hbconv.cache import Cache
 from hbconv.errors import BackendError
+from hbconv.system.cache import Cache
 
 __all__ = ["Compiled", "compile_kernel", "find_nvrtc", "macros", "nvrtc_version", "source_of"]
 

@@ -19,8 +19,8 @@ from hbconv.backends.tvm.machine.machine import Machine
 from hbconv.backends.tvm.machine.schedule import FEW, ONE_ROW, Schedule
 from hbconv.backends.tvm.passes.row_limit import along_row_limit
 from hbconv.backends.tvm.trees.tree_work import single_row_limit
-from hbconv.cache import Cache
 from hbconv.errors import BackendError
+from hbconv.system.cache import Cache
 from hbconv.target import Target
 from hbconv.tensor import TensorProgram
 

@@ -15,12 +15,12 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.containers import current_step
 from hbconv.errors import ConversionError, OptionError, UnsupportedError
-from hbconv.files import read_json
 from hbconv.parse.catboost.columns import Inputs
 from hbconv.parse.catboost.statistics import refuse_two_binarizations
 from hbconv.parse.catboost.trees import read_trees
 from hbconv.parse.common.node_tables import assemble, cover_forest
 from hbconv.parse.damage import decode_json, finite_numbers
+from hbconv.system.files import read_json
 from hbconv.trees.covered_forest import CoveredForest
 from hbconv.trees.forest import Forest
 

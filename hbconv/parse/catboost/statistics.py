@@ -13,8 +13,8 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.containers import current_step
 from hbconv.errors import ConversionError, UnsupportedError
-from hbconv.files import read_json
 from hbconv.parse.damage import finite_numbers
+from hbconv.system.files import read_json
 
 __all__ = [
     "CATEGORY",

@@ -11,9 +11,9 @@ from typing import Any
 
 from hbconv.containers import current_step
 from hbconv.errors import ConversionError, UnsupportedError
-from hbconv.files import read_json
 from hbconv.parse.damage import read_count
 from hbconv.parse.lightgbm.trees import DAMAGED, Views, read_trees
+from hbconv.system.files import read_json
 from hbconv.trees.covered_forest import CoveredForest
 from hbconv.trees.forest import Forest
 

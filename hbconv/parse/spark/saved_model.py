@@ -19,9 +19,9 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.containers import Labels, Node, Output
 from hbconv.errors import ConversionError, MissingPackageError, UnsupportedError
-from hbconv.files import read_json
 from hbconv.parse.damage import reading
 from hbconv.parse.step import Step
+from hbconv.system.files import read_json
 
 __all__ = [
     "STAGES",

@@ -22,13 +22,13 @@ from hbconv.backends import find_backend
 from hbconv.containers import Graph, verify_graph
 from hbconv.cost_model.tuning_record import Tuning
 from hbconv.errors import MissingPackageError, StoreError
-from hbconv.files import appearing, read_json
 from hbconv.lower import Padding, lower, lower_nodes
 from hbconv.model_formats import REFUSED, ModelFormat, find_format
 from hbconv.names import ARGUMENT_METHODS, INVERSE, METHODS
 from hbconv.runtime.options import compiling_target
 from hbconv.runtime.program import HostSide, Key, StoredProgram
 from hbconv.runtime.storage.codec import Decoder, encode_all, fields_of, fits
+from hbconv.system.files import appearing, read_json
 from hbconv.target import Target
 from hbconv.tensor import verify_program
 

@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.cache import Cache
 from hbconv.containers import (
     Cast,
     CastLike,
@@ -56,6 +55,7 @@ from hbconv.runtime.call.page import group_rows
 from hbconv.runtime.inputs.table import Table
 from hbconv.runtime.programs import Programs
 from hbconv.runtime.row_artifact import Variant
+from hbconv.system.cache import Cache
 from hbconv.trees.forest import Forest
 
 __all__ = [

@@ -8,7 +8,6 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from hbconv.cache import Cache
 from hbconv.cost_model import (
     Caches,
     Factors,
@@ -29,6 +28,7 @@ from hbconv.cost_model.price_record import (
     read_record,
 )
 from hbconv.cost_model.shipped import KERNEL_PRICES, LOWERED_PRICES, PRIMITIVE_PRICES
+from hbconv.system.cache import Cache
 from hbconv.target import Target
 
 TORCH = Target("torch")

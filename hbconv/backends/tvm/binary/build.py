@@ -25,8 +25,8 @@ from hbconv.backends.tvm.binary.library import load_library
 from hbconv.backends.tvm.binary.linker import make_libraries
 from hbconv.backends.tvm.machine.calling_convention import SYMBOL, KernelFunction, Record
 from hbconv.backends.tvm.machine.machine import Machine
-from hbconv.cache import Cache
 from hbconv.errors import OptionError
+from hbconv.system.cache import Cache
 from hbconv.system.temporary import memory_file, temporary_folder
 
 __all__ = ["build", "load_in_process", "make_objects"]

@@ -14,8 +14,8 @@ from hbconv.backends.tvm.import_tvm import import_tvm
 from hbconv.backends.tvm.machine.calling_convention import KernelFunction
 from hbconv.backends.tvm.machine.machine import Machine
 from hbconv.backends.tvm.texts.memory import TextInterface
-from hbconv.cache import Cache
 from hbconv.errors import log_text_kernel
+from hbconv.system.cache import Cache
 
 __all__ = ["find_counter", "is_at_hand"]
 

@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from hbconv.cache import Cache
 from hbconv.cost_model.tuning_record import TuningRecord, write_record
 from hbconv.runtime.timing.tune import MEMBER, RecordCache
+from hbconv.system.cache import Cache
 
 KEY = "0" * 64
 RECORD = TuningRecord(KEY, "b", {"a": 2e-3, "b": 1e-3}, 8, "2026-01-31")

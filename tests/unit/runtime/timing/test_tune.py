@@ -9,13 +9,13 @@ from fitted import fit, labels, matrix, table
 from sklearn.ensemble import RandomForestClassifier
 
 import hbconv
-from hbconv.cache import Cache
 from hbconv.compiler import tune_model
 from hbconv.cost_model.tuning_record import BUCKETS
 from hbconv.errors import OptionError
 from hbconv.model import Model
 from hbconv.optimize import contender
 from hbconv.runtime.timing.tune import SECONDS, RecordCache, Tuner, read_tune
+from hbconv.system.cache import Cache
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from hbconv.backends.tvm.binary import build, cache_key
 from hbconv.backends.tvm.binary.cache_key import loop_key
 from hbconv.backends.tvm.machine.machine import Machine
 from hbconv.backends.tvm.machine.schedule import Schedule
-from hbconv.cache import Cache
+from hbconv.system.cache import Cache
 from hbconv.target import Target
 from hbconv.tensor import Builder
 
@@ -182,7 +182,7 @@ def test_writers_side_by_side_leave_whole_entries(tmp_path):
     code = """
 import sys
 from pathlib import Path
-from hbconv.cache import Cache
+from hbconv.system.cache import Cache
 cache = Cache(Path(sys.argv[1]), limit=40_000)
 for i in range(100):
     found = cache.read(f"{i % 7}")

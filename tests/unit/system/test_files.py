@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from hbconv.files import appearing, appearing_new, scratch, sweep
+from hbconv.system.files import appearing, appearing_new, scratch, sweep
 
 DIES = """
 import os, sys
-from hbconv.files import appearing, scratch
+from hbconv.system.files import appearing, scratch
 with scratch(sys.argv[1]) as one, appearing(sys.argv[1] + "/notes.txt") as other:
     one.write_text("half"), other.write_text("half")
     os._exit(9)
@@ -104,7 +104,7 @@ class TestSweep:
 @pytest.mark.parametrize("at", ["open", "lock_file"])
 def test_a_signal_right_behind_the_making_of_a_file_leaves_none(at, tmp_path, monkeypatch):
     """As that of a closed terminal, which may come before anything knows of the file."""
-    owner = "os" if at == "open" else "hbconv.files"
+    owner = "os" if at == "open" else "hbconv.system.files"
     made = os.open if at == "open" else (lambda _: True)
 
     def interrupted(*given):

@@ -2,8 +2,8 @@
 
 import sys
 
-import hbconv.cache as cache_module
-from hbconv.cache import Cache
+import hbconv.system.cache as cache_module
+from hbconv.system.cache import Cache
 
 
 def test_an_entry_is_removed_once(tmp_path):
