@@ -89,6 +89,9 @@ def invert_selector(step: Step) -> Output:
 
 
 def _selection_output(step: Step, selected: Node) -> Output:
+    if selected.type.width == 0:
+        # The source makes a new dense array where it keeps no column.
+        return Output(selected)
     return Output(selected, sparse_form(step.x_sparse, arrays=True))
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from agreement import agree, refuses_as_source
+from scipy.sparse import csr_matrix
 from sklearn.feature_selection import (
     RFE,
     GenericUnivariateSelect,
@@ -20,6 +21,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+import hbconv
 from hbconv.parse import parse
 
 RNG = np.random.default_rng(3)
@@ -64,3 +66,13 @@ def test_selects_from_a_sparse_matrix():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         agree(make_pipeline(OneHotEncoder(), VarianceThreshold(0.2)).fit(texts), texts)
+
+
+def test_no_column_of_a_sparse_matrix_is_a_dense_array():
+    none = SelectKBest(k=0).fit(X, Y)
+    rows = csr_matrix(X)
+    with pytest.warns(UserWarning, match="No features"):
+        wanted = none.transform(rows)
+    answer = hbconv.convert(none, backend="reference").transform(rows)
+    assert type(answer) is type(wanted)
+    assert answer.shape == wanted.shape == (len(X), 0)
