@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import (
+    Beside,
     CleanText,
     Codes,
     Columns,
@@ -184,8 +185,11 @@ def with_nulls(x: Node) -> Node:
 def with_nan(x: Node) -> Node:
     """Make NaN of each missing text, as pandas does where it makes a frame of objects.
 
-    From version 3 on it infers that objects are texts, of which only NaN is missing.
+    From version 3 on it infers that objects are texts, of which only NaN is missing. Each column of
+    a table keeps its dtype.
     """
+    if isinstance(x, Beside):
+        return Beside(tuple(with_nan(part) for part in x.xs))
     pandas = sys.modules.get("pandas")
     is_old = pandas is not None and int(pandas.__version__.partition(".")[0]) < 3
     if is_old or not _has_texts(x):

@@ -240,6 +240,16 @@ def test_pandas_makes_nan_of_missing_texts_of_an_array(missing):
     agree(make_pipeline(passing, ColumnTransformer([("c", encoder, [0])])).fit(rows), rows)
 
 
+def test_columns_of_an_array_keep_their_dtypes_in_a_frame_beside_texts():
+    """Objects are searched for missing texts there, which says nothing of the encoder's floats."""
+    rows = np.array([["a", "x"], ["b", "y"], ["c", None]] * 8, dtype=object)
+    encoder = OrdinalEncoder(dtype=np.float32)
+    first = ColumnTransformer([("e", encoder, [0]), ("p", "passthrough", [1])])
+    second = ColumnTransformer([("e", "passthrough", [0])])
+    steps = make_pipeline(first, second).set_output(transform="pandas").fit(rows)
+    assert agree(steps, rows).dtype == np.float32
+
+
 def test_polars_makes_no_frame_of_an_array_that_holds_na():
     rows = np.array([["a", 1.0], ["b", 2.0]] * 8, dtype=object)
     passing = ColumnTransformer([("p", "passthrough", [0, 1])]).set_output(transform="polars")
