@@ -8,7 +8,7 @@ those of the ordinary reading, so that a row has one answer among any others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ from hbconv.containers import Codes, Hashed, Output
 from hbconv.containers.guard import Guard
 from hbconv.containers.schema import MOST_EXACT_INT
 from hbconv.containers.vocabulary import DateCodes
-from hbconv.lower import CodesFeed, Feed
+from hbconv.lower import AnyFeed, CodesFeed, Feed
 from hbconv.runtime.call.memory import Call, Memory, Scan, remember, writes_bits_of
 from hbconv.runtime.checks import are_within
 from hbconv.runtime.inputs.arrays import object_numbers
@@ -45,6 +45,8 @@ Columns = tuple[Any, ...]
 Write = Callable[[Columns], None]
 Writer = Callable[[Matrix], Write]
 """Makes what writes some columns to a matrix."""
+Look = Callable[[Columns], object]
+"""Raises ValueError for columns that must be read as a table."""
 
 
 class ColumnCells(NamedTuple):
@@ -95,13 +97,14 @@ class ColumnCells(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ColumnPlan:
-    """How frames of one kind reach their program: what writes their columns, and a look at them."""
+    """How frames of one kind reach their program: what writes their columns, and looks at them."""
 
     program: Program
     method: str
     output: Output
     writers: Mapping[str, Writer]
     looks: tuple[tuple[Feed, Writer], ...]
+    looks_for_na: tuple[Look, ...]
 
     def bind(self, memory: Memory, kind: ColumnsKind) -> Call | None:
         """Return a call in the memory that this thread has for so many rows; None for too many."""
@@ -117,7 +120,9 @@ class ColumnPlan:
         flags = buffers.flags(guard, rows)
         scan = Scan() if flags is None else Scan(flags.any)
         values = buffers.bound.outputs[self.method][:rows]
-        call = buffers.call(rows, values, [*looks, *writes], decoder(self.output), scan)
+        call = buffers.call(
+            rows, values, [*self.looks_for_na, *looks, *writes], decoder(self.output), scan
+        )
         remember(memory.calls, kind, call)
         return call
 
@@ -158,27 +163,38 @@ class ColumnReader:
         if program.host.sparse_widths or not program.can_be_bound:
             return None
         places = find_places(cells, self._reads)
-        if not self._tells_na(cells, places):
-            return None
         fed = table.inputs(program.host.feeds)
         writers = {feed.name: self._writer(feed, cells, places) for feed in program.host.feeds}
         found = {name: writer for name, writer in writers.items() if writer is not None}
         looks = self._looks(program, cells, places)
-        if not found or len(found) < len(writers) or looks is None:
+        looks_for_na = self._looks_for_na(program, cells, places)
+        if not found or len(found) < len(writers) or looks is None or looks_for_na is None:
             return None
         if not all(
             writes_bits_of(writer, cells.values, fed[name]) for name, writer in found.items()
         ):
             return None
-        return ColumnPlan(program, self._method, self._output, found, looks)
+        return ColumnPlan(program, self._method, self._output, found, looks, tuple(looks_for_na))
 
-    def _tells_na(self, cells: ColumnCells, places: Mapping[int, int]) -> bool:
-        """Whether ``pandas.NA`` is found where the source model refuses it.
+    def _looks_for_na(
+        self, program: Program, cells: ColumnCells, places: Mapping[int, int]
+    ) -> list[Look] | None:
+        """Return what raises ValueError where the source model refuses ``pandas.NA``.
 
-        Writers look at what they read; another column must be one that holds none.
+        Writers look at what they read. A column that the source compares with its missing value
+        and that no answer depends on has no writer. None if nothing can tell.
         """
-        others = self._reads.without_na.keys() - self._reads.needed
-        return all(cells.forms[places[i]] in PLAIN for i in others if i in places)
+        read = {column for feed in program.host.feeds for column in columns_read(feed)}
+        others = [
+            places[i]
+            for i in self._reads.without_na.keys() - read
+            if i in places and cells.forms[places[i]] not in PLAIN
+        ]
+        readers = [(find_reader(cells.library, cells.forms[place]), place) for place in others]
+        looks: list[Look] = [
+            _without_na(read, place) for read, place in readers if read is not None
+        ]
+        return looks if len(looks) == len(others) else None
 
     def _looks(
         self, program: Program, cells: ColumnCells, places: Mapping[int, int]
@@ -245,13 +261,26 @@ class ColumnReader:
         if column not in self._reads.without_na:
             return lambda values: read(values[place])
 
-        def read_without_na(values: Columns) -> Data:
-            data = read(values[place])
-            if find_na(data) is not None:
-                raise ValueError(data)
-            return data
+        return _without_na(read, place)
 
-        return read_without_na
+
+def columns_read(feed: AnyFeed) -> Iterator[int]:
+    """Return the columns of a table that an input is filled from."""
+    if isinstance(feed, CodesFeed):
+        return (leaf.column for leaf in feed.leaves)
+    return iter(feed.columns if isinstance(feed, Feed) else ())
+
+
+def _without_na(read: Read, place: int) -> Callable[[Columns], Data]:
+    """Return what reads a column, and raises ValueError where it holds ``pandas.NA``."""
+
+    def read_without_na(values: Columns) -> Data:
+        data = read(values[place])
+        if find_na(data) is not None:
+            raise ValueError(data)
+        return data
+
+    return read_without_na
 
 
 def has_categories(form: Form) -> bool:
@@ -266,7 +295,7 @@ def _are_coded(data: Any) -> bool:
     )
 
 
-def _look(guard: Guard, feed: Feed, writer: Writer, rows: int) -> Write:
+def _look(guard: Guard, feed: Feed, writer: Writer, rows: int) -> Look:
     """Return what raises ValueError for rows that need a check."""
     matrix = np.zeros((rows, len(feed.columns)), feed.dtype)
     write = writer(matrix)

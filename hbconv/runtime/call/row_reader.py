@@ -225,14 +225,35 @@ def _of_arrays(names: tuple[Any, ...], columns: tuple[Any, ...]) -> RowCells | N
 
 
 def _of_pandas(x: Any) -> RowCells | None:
-    """Read the arrays of a frame, one a column: pandas has no public way that is as fast."""
-    column = getattr(x, "_get_column_array", None)
-    if column is None or len(x) != 1:
+    """Read a frame block by block: 20 columns of one block take 3 us so, and 29 one by one.
+
+    pandas has no public way that is as fast.
+    """
+    blocks = getattr(getattr(x, "_mgr", None), "blocks", None)
+    if blocks is None or len(x) != 1:
         return None
     names = pandas_names(x)
-    arrays = [column(i) for i in range(len(names))]
-    forms = tuple(map(_form, arrays))
-    return RowCells(names, forms, tuple([array[0] for array in arrays]), ordered=True)
+    forms: list[Any] = [None] * len(names)
+    values: list[Any] = [None] * len(names)
+    for block in blocks:
+        held = block.values
+        if type(held) is np.ndarray:
+            block_forms, cells = [held.dtype] * len(held), list(held[:, 0])
+        else:
+            # Arrays of times have two dimensions, other arrays of pandas are one column.
+            arrays = list(held) if held.ndim == 2 else [held]
+            block_forms, cells = [_form(array) for array in arrays], [_first(a) for a in arrays]
+        for place, form, cell in zip(block.mgr_locs, block_forms, cells, strict=True):
+            forms[place], values[place] = form, cell
+    return RowCells(names, tuple(forms), tuple(values), ordered=True)
+
+
+def _first(array: Any) -> Any:
+    """Return the value of an array of pandas; of a text pandas takes 3 us, and Arrow 0.8."""
+    held = array.__arrow_array__() if type(array).__name__ == "ArrowStringArray" else None
+    text = None if held is None else held[0].as_py()
+    # What a missing text is depends on the dtype.
+    return array[0] if text is None else text
 
 
 def _form(array: Any) -> Form:

@@ -37,9 +37,14 @@ from row_table import (
     people,
     table,
 )
+from sklearn.compose import make_column_transformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OrdinalEncoder, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 import hbconv
-from hbconv.errors import HbconvError
+from hbconv.errors import HbconvError, InputError
 from hbconv.runtime.call.column_reader import SOME
 from hbconv.runtime.call.page import Method
 
@@ -203,6 +208,26 @@ def test_large_ints_among_small_ones_are_told(form):
     model = converted(numbers)
     for value in (2**53 - 1, 2**53, 2**53 + 1, -(2**53) - 1, 2**63 - 1):
         assert_alike(model, FORMS[form](frame[:3].assign(sibsp=np.array([1, value, 2]))))
+
+
+def test_na_is_refused_whatever_was_asked_before():
+    """The imputer compares each text with NaN, though no tree reads what it fills in."""
+
+    def frame(missing):
+        texts = pd.Series([missing, "a", "b", "a", "a", "b"], dtype=object)
+        return pd.DataFrame({"text": texts, "number": np.arange(6.0)})
+
+    codes = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+    filled = make_pipeline(SimpleImputer(strategy="most_frequent"), codes)
+    columns = make_column_transformer((filled, ["text"]), ("passthrough", ["number"]))
+    source = make_pipeline(columns, StandardScaler(), DecisionTreeClassifier()).fit(
+        frame(np.nan), [0, 0, 0, 1, 1, 1]
+    )
+    model = hbconv.convert(source, "tvm")
+    for missing in (None, np.nan, pd.NA):
+        assert_alike(model, frame(missing))
+    with pytest.raises(InputError, match="<NA> in row 0"):
+        model.predict(frame(pd.NA))
 
 
 def test_other_columns_may_hold_anything():
