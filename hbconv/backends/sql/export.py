@@ -25,7 +25,7 @@ from hbconv.lower import CodesFeed, Feed, Lowered
 
 if TYPE_CHECKING:
     from hbconv.backends.base import Backend
-    from hbconv.backends.sql.dialect import Dialect
+    from hbconv.backends.sql.dialects.base import Dialect
     from hbconv.containers import Graph, Output
     from hbconv.target import Target
 

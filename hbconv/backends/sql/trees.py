@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.backends.sql.dialect import LARGEST_FLOAT32, shortest_float32
+from hbconv.backends.sql.dialects.base import LARGEST_FLOAT32, shortest_float32
 from hbconv.backends.sql.shapes import fold
 from hbconv.backends.sql.writer import (
     FINITE,
@@ -286,8 +286,7 @@ def _leaf_writer(
         for feature, coefficient in zip(
             features, slopes.coefficient.data[start:end].tolist(), strict=True
         ):
-            number = w.dialect.number(coefficient, forest.accumulate)
-            total += f"+{number}*{cells[feature].text}"
+            total += f"+{w.dialect.times(cells[feature].text, coefficient, forest.accumulate)}"
         unsure = dict.fromkeys(f for f in features if not cells[f].known)
         nan = " OR ".join(w.dialect.isnan(cells[f].text) for f in unsure)
         return f"CASE WHEN {nan} THEN {constant(leaf)} ELSE {total} END" if nan else f"({total})"
