@@ -73,9 +73,8 @@ def export_query(
     w = SelectWriter(dialect, ".".join(parts), kept, [*keys, *table.split(".")])
     inputs = {feed.name: _read(w, feed, graph) for feed in _feeds(lowered)}
     values = write_program(w, backend.prepare(lowered.program, target), inputs)
-    refused = _any(
-        w, [cell for name in values.keys() - graph.outputs for cell in values[name].flat]
-    )
+    checks = [cells for name, cells in values.items() if name not in graph.outputs]
+    refused = _any(w, [cell for cells in checks for cell in cells.flat])
     answers: dict[str, Cell] = {}
     for method, output in graph.outputs.items():
         dtype = lowered.program.types.outputs[method].dtype

@@ -217,19 +217,12 @@ def tree_scores(w: SelectWriter, op: Operation, x: Cells) -> Cells:
         trees = range(forest.n_trees) if is_vector else np.flatnonzero(forest.target.data == output)
         total = w.constant(forest.start.data[output].item(), forest.accumulate)
         written = [w.cell(_tree(w, texts, splits, int(t), leaf), *reads) for t in trees]
-        sums.append(_running_total(w, total, written, forest.accumulate))
+        terms = [total, *written]
+        if forest.accumulate == "float32" and not w.dialect.has_float32:
+            sums.append(fold(w, "+", terms, "float32"))
+        else:
+            sums.append(w.join("+", terms, terms=TREES_PER_STAGE))
     return fill(sums, op.shape)
-
-
-def _running_total(w: SelectWriter, total: Cell, trees: list[Cell], dtype: str) -> Cell:
-    """Add the trees, a few in each stage."""
-    if dtype == "float32" and not w.dialect.has_float32:
-        return fold(w, "+", [total, *trees], dtype)
-    for first in range(0, len(trees), TREES_PER_STAGE):
-        parts = [w.store(total), *trees[first : first + TREES_PER_STAGE]]
-        text = "+".join(part.text for part in parts)
-        total = w.cell(f"({text})", *parts)
-    return total
 
 
 def _tree(w: SelectWriter, texts: ForestText, splits: Any, tree: int, leaf: Leaf) -> str:

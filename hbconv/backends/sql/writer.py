@@ -178,13 +178,15 @@ class SelectWriter:
         """Return names for cells that are read more than once."""
         return fill([self.store(cell) for cell in cells.flat], cells.shape)
 
-    def join(self, symbol: str, cells: Iterable[Cell], known: int = ANY) -> Cell:
-        """Fold cells from the first to the last by an operator, a few in each stage."""
+    def join(
+        self, symbol: str, cells: Iterable[Cell], known: int = ANY, terms: int = MOST_TERMS
+    ) -> Cell:
+        """Fold cells from the first to the last by an operator, so many terms in each stage."""
         first, *rest = [self.shallow(cell) for cell in cells]
-        for start in range(0, len(rest), MOST_TERMS):
+        for start in range(0, len(rest), terms):
             # Stages run in turn, so the order of the terms is that of one long sum.
             first = self.store(first) if start else first
-            parts = [first, *rest[start : start + MOST_TERMS]]
+            parts = [first, *rest[start : start + terms]]
             text = symbol.join(part.text for part in parts)
             first = self.cell(f"({text})", *parts, known=known)
         return first

@@ -28,6 +28,12 @@ class Dialect:
         Ends a stage, so that its columns are computed once however often they are read.
     same : str
         Operator of equality for which missing values are equal.
+    collation : str
+        Compares texts character by character.
+    array : str
+        A list of ``entries`` of a ``type``; empty where there is none.
+    reads_arrays_fast : bool
+        A list of leaves is faster than a tree of CASE.
     most_columns : int
         Of a stage.
     most_name_bytes : int
@@ -48,6 +54,9 @@ class Dialect:
     }  # fmt: skip
     fence: ClassVar[str] = ""
     same: ClassVar[str] = "="
+    collation: ClassVar[str] = "C"
+    array: ClassVar[str] = "CAST([{entries}] AS {type}[])"
+    reads_arrays_fast: ClassVar[bool] = True
     most_columns: ClassVar[int] = 6000
     most_name_bytes: ClassVar[int] = 1000
     has_float32: ClassVar[bool] = True
@@ -108,7 +117,7 @@ class Dialect:
 
     def read_text(self, column: str) -> str:
         """Read a column of the user's as text, of which equal ones have the same characters."""
-        return f"{self.cast(column, 'string')} COLLATE C"
+        return f"{self.cast(column, 'string')} COLLATE {self.collation}"
 
     def to_int(self, x: str, dtype: str) -> str:
         """Truncate a float; what the int cannot hold becomes 0."""
@@ -183,15 +192,18 @@ class Dialect:
 
     def pick(self, index: str, entries: Sequence[str], dtype: str) -> str:
         """Return the entry at a position from 0."""
-        if len(entries) > LONG_TABLE:
-            return f"CAST([{','.join(entries)}] AS {self.types[dtype]}[])[{index}+1]"
-        return choose(index, entries)
+        if not self.array or len(entries) <= LONG_TABLE:
+            return choose(index, entries)
+        array = self.array.format(entries=",".join(entries), type=self.types[dtype])
+        return f"{array}[{index}+1]"
 
     def entry_of_splits(self, goes_left: Sequence[str], entries: Sequence[str]) -> str | None:
         """Return a leaf of a symmetric tree by the outcomes of its levels, the first one highest.
 
         None where a table is not faster than a tree of CASE.
         """
+        if not self.reads_arrays_fast:
+            return None
         levels = len(goes_left)
         bits = [
             f"CASE WHEN {t} THEN 0 ELSE {1 << levels - 1 - i} END" for i, t in enumerate(goes_left)

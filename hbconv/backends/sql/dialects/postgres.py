@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from fractions import Fraction
 from typing import ClassVar
 
 from hbconv.backends.sql.dialects.base import (
     LARGEST_FLOAT32,
-    LONG_TABLE,
     Dialect,
-    choose,
     float_word,
 )
 from hbconv.errors import BackendError
@@ -29,6 +26,9 @@ class PostgreSQL(Dialect):
     }  # fmt: skip
     # Without it a column that is read often is computed as often, stage by stage.
     fence = " OFFSET 0"
+    collation = '"C"'
+    array = "(ARRAY[{entries}]::{type}[])"
+    reads_arrays_fast = False
     most_columns = 1600
     most_name_bytes = 63
     raises = True
@@ -50,10 +50,6 @@ class PostgreSQL(Dialect):
     def isnan(self, x: str) -> str:
         """Test for NaN, which equals itself."""
         return f"({x}='NaN')"
-
-    def read_text(self, column: str) -> str:
-        """Read a column of the user's as text: CHAR(n) pads with blanks."""
-        return f'{self.cast(column, "string")} COLLATE "C"'
 
     def to_int(self, x: str, dtype: str) -> str:
         """Truncate a float; what the int cannot hold becomes 0."""
@@ -185,16 +181,6 @@ class PostgreSQL(Dialect):
     def whole_quotient(self, x: str, y: str) -> str:
         """Divide ints, rounded toward zero."""
         return f"({x}/{y})"
-
-    def pick(self, index: str, entries: Sequence[str], dtype: str) -> str:
-        """Return the entry at a position from 0."""
-        if len(entries) > LONG_TABLE:
-            return f"(ARRAY[{','.join(entries)}]::{self.types[dtype]}[])[{index}+1]"
-        return choose(index, entries)
-
-    def entry_of_splits(self, goes_left: Sequence[str], entries: Sequence[str]) -> str | None:  # noqa: ARG002
-        """Return None: trees are CASE."""
-        return None
 
 
 def find_range(factor: Fraction, dtype: str) -> tuple[float, float]:

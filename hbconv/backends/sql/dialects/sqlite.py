@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hbconv.backends.sql.dialects.base import LARGEST_FLOAT32, Dialect, choose
+from hbconv.backends.sql.dialects.base import LARGEST_FLOAT32, Dialect
 
 __all__ = ["SQLite"]
 
@@ -24,6 +24,9 @@ class SQLite(Dialect):
     }  # fmt: skip
     fence = " LIMIT -1 OFFSET 0"
     same = "IS"
+    collation = "BINARY"
+    array = ""
+    reads_arrays_fast = False
     most_columns = 2000
     has_float32 = False
     has_nan = False
@@ -50,10 +53,6 @@ class SQLite(Dialect):
     def read(self, column: str) -> str:
         """Read a column of the user's as float64."""
         return self.cast(column, "float64")
-
-    def read_text(self, column: str) -> str:
-        """Read a column of the user's as text."""
-        return f"{self.cast(column, 'string')} COLLATE BINARY"
 
     def to_int(self, x: str, dtype: str) -> str:
         """Truncate a float."""
@@ -112,14 +111,6 @@ class SQLite(Dialect):
     def whole_quotient(self, x: str, y: str) -> str:
         """Divide ints, rounded toward zero."""
         return f"({x}/{y})"
-
-    def pick(self, index: str, entries: Sequence[str], dtype: str) -> str:  # noqa: ARG002
-        """Return the entry at a position from 0."""
-        return choose(index, entries)
-
-    def entry_of_splits(self, goes_left: Sequence[str], entries: Sequence[str]) -> str | None:  # noqa: ARG002
-        """Return None: there are no lists."""
-        return None
 
 
 def _quotient(value: float) -> str:
