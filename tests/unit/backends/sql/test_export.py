@@ -161,7 +161,7 @@ def test_the_command_writes_it(tmp_path, capsys) -> None:
     assert main(["convert", *given, "--sql", "postgres", "--table", "flats", "--keys", "id"]) == 0
     assert "::float8" in out.read_text()
     assert 'SELECT "id"' in out.read_text()
-    capsys.readouterr()
+    assert "methods predict, inputs" in capsys.readouterr().out
 
 
 def test_one_name_needs_no_list() -> None:
