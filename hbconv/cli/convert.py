@@ -23,7 +23,7 @@ from hbconv.engines.scorer import read_names, rows_for, with_unread
 from hbconv.errors import OptionError
 from hbconv.model import Model
 from hbconv.runtime.program_choice import name_dtypes
-from hbconv.runtime.storage.export import find_writer
+from hbconv.runtime.storage.export import answered_in_sql, find_writer
 from hbconv.score.tables import read_all
 
 EXAMPLES = """
@@ -115,13 +115,14 @@ def run(options: argparse.Namespace) -> int:
     with waiting(f"Writing {options.output}"):
         model.export(options.output, **how)
     seconds = time.perf_counter() - began
+    methods = how.get("methods") or _methods_in(Path(options.output), model)
     size = _size(Path(options.output))
     result = {
         "output": str(options.output),
         "bytes": size,
         "seconds": round(seconds, 3),
         "backend": model.backend,
-        "methods": list(model.methods),
+        "methods": list(methods),
         "inputs": name_dtypes(model.dtypes, range(len(model.dtypes))),
         "compiled": [str(program) for program in model.compiled],
         "tuned": model.explain().tuning.splitlines(),
@@ -129,7 +130,7 @@ def run(options: argparse.Namespace) -> int:
     answer(
         options,
         result,
-        f"{options.output}: {size:,} bytes, methods {', '.join(model.methods)}, "
+        f"{options.output}: {size:,} bytes, methods {', '.join(methods)}, "
         f"inputs {result['inputs']}, converted in {seconds:.2f} s",
     )
     return 0
@@ -153,6 +154,11 @@ def _export_options(options: argparse.Namespace) -> dict[str, Any]:
     values |= {"dialect": options.sql, "keys": split_names([options.keys or ""]) or None}
     values["methods"] = split_names(options.methods) or None
     return {name: value for name, value in values.items() if value is not None}
+
+
+def _methods_in(path: Path, model: Model) -> tuple[str, ...]:
+    """Return the methods that a file holds where none are named."""
+    return answered_in_sql(model.parsed) if path.suffix == ".sql" else model.methods
 
 
 def _size(path: Path) -> int:

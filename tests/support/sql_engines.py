@@ -103,7 +103,8 @@ def _postgres(query: str, rows: pd.DataFrame) -> Answer:
 def _parse(text: str) -> Any:
     if text in ("<null>", "t", "f"):
         return {"<null>": None, "t": True, "f": False}[text]
-    for kind in (int, float):
+    # -0 is a float, which int would read as 0.
+    for kind in (float,) if text == "-0" else (int, float):
         with contextlib.suppress(ValueError):
             return kind(text)
     return text

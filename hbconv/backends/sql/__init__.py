@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from hbconv.backends.base import Artifact, Backend
-from hbconv.backends.sql.dialect import find_dialect
+from hbconv.backends.sql.dialects import find_dialect
 from hbconv.backends.sql.emit import EMITS
 from hbconv.backends.sql.export import export_query
 from hbconv.errors import BackendError

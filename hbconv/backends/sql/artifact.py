@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.base import Artifact
-from hbconv.backends.sql.dialect import Dialect
+from hbconv.backends.sql.dialects.base import Dialect
 from hbconv.backends.sql.emit import write_program
 from hbconv.backends.sql.writer import ANY, FINITE, MOST_BYTES, Cell, SelectWriter, fill, too_long
 from hbconv.tensor import Input, TensorProgram

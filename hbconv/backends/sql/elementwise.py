@@ -7,17 +7,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hbconv.backends.sql.writer import ANY, FINITE, NUMBER, Cell, Cells, SelectWriter, fill
+from hbconv.backends.sql.writer import (
+    ANY,
+    FINITE,
+    MODEST,
+    NUMBER,
+    Cell,
+    Cells,
+    SelectWriter,
+    fill,
+)
 from hbconv.tensor.types import FLOATS
 
 if TYPE_CHECKING:
     from hbconv.backends.sql.writer import Operation
 
-__all__ = ["ELEMENTWISE", "Emit", "convert", "in_float32"]
+__all__ = ["ELEMENTWISE", "Emit", "convert", "in_float32", "product"]
 
 Emit = Callable[..., Cells]
 Write = Callable[..., Cell]
@@ -62,13 +72,44 @@ def _must_round(w: SelectWriter, op: Operation) -> bool:
     return op.dtype == "float32" and not w.dialect.has_float32
 
 
+def multiply(w: SelectWriter, op: Operation, x: Cell, y: Cell) -> Cell:
+    """Multiply ints, or floats as ``product`` does."""
+    if op.dtype not in FLOATS:
+        return w.cell(f"({x.text}*{y.text})", x, y, known=FINITE)
+    made = product(w, x, y, op.dtype)
+    return in_float32(w, made) if _must_round(w, op) else replace(made, text=f"({made.text})")
+
+
+def product(w: SelectWriter, x: Cell, y: Cell, dtype: str) -> Cell:
+    """Multiply floats; a database that raises beyond their range is asked for less."""
+    if not w.dialect.raises or min(x.known, y.known) >= MODEST:
+        return w.cell(f"{x.text}*{y.text}", x, y)
+    x, y = (y, x) if y.value is None else (x, y)
+    x = w.store(x)
+    if y.value is not None:
+        return w.cell(w.dialect.times(x.text, y.value, dtype), x)
+    y = w.store(y)
+    if dtype == "float64":
+        return w.cell(w.dialect.multiply(x.text, y.text), x, y)
+    # In float64 a product of float32 is exact, and within the range.
+    sides = [w.dialect.cast(side.text, "float64") for side in (x, y)]
+    return in_float32(w, w.cell(f"({sides[0]}*{sides[1]})", x, y))
+
+
 def divide(w: SelectWriter, op: Operation, x: Cell, y: Cell) -> Cell:
     """Divide; of a divisor that is no constant the dialect knows what zero gives."""
     if y.value is not None and y.value != 0:
-        made = w.cell(f"({x.text}/{y.text})", x, y)
+        x = w.store(x) if w.dialect.raises else x
+        made = w.cell(w.dialect.divide_by(x.text, y.value, op.dtype), x)
     else:
-        x, y = w.store(x), w.store(y)
+        is_wide = w.dialect.raises and op.dtype == "float32"
+        # A quotient of float32 is within the range of float64, and rounds twice to the same.
+        x, y = (
+            w.store(convert(w, side, "float32", "float64") if is_wide else side) for side in (x, y)
+        )
         made = w.cell(w.dialect.divide(x.text, y.text, op.dtype), x, y)
+        if is_wide:
+            return in_float32(w, made)
     return in_float32(w, made) if _must_round(w, op) else made
 
 
@@ -209,7 +250,7 @@ def convert(w: SelectWriter, x: Cell, source: str, dtype: str) -> Cell:
     x = w.shallow(x)
     if source == "bool":
         one, zero = (w.dialect.number(v, dtype) for v in (1, 0))
-        return w.cell(f"CASE WHEN {x.text} THEN {one} ELSE {zero} END", x, known=FINITE)
+        return w.cell(f"CASE WHEN {x.text} THEN {one} ELSE {zero} END", x, known=MODEST)
     if dtype == "bool":
         # NaN differs from zero, and so is True.
         none = "TRUE" if not w.dialect.has_nan and not x.known else ""
@@ -218,14 +259,15 @@ def convert(w: SelectWriter, x: Cell, source: str, dtype: str) -> Cell:
     if dtype == "float32" and (source == "float64" or not w.dialect.has_float32):
         return in_float32(w, x)
     if dtype in FLOATS:
-        return w.cell(w.dialect.cast(x.text, dtype), x, known=x.known)
+        known = x.known if source in FLOATS else MODEST
+        return w.cell(w.dialect.cast(x.text, dtype), x, known=known)
     x = w.store(x)
     to_int = w.dialect.to_int if source in FLOATS else w.dialect.narrow_int
     return w.cell(to_int(x.text, dtype), x, known=FINITE)
 
 
 ELEMENTWISE: Mapping[str, Emit] = {
-    **{name: arithmetic(symbol) for name, symbol in {"add": "+", "sub": "-", "mul": "*"}.items()},
+    **{name: arithmetic(symbol) for name, symbol in {"add": "+", "sub": "-"}.items()},
     **{
         name: comparison(symbol)
         for name, symbol in {
@@ -234,6 +276,7 @@ ELEMENTWISE: Mapping[str, Emit] = {
     },
     **{name: function(name) for name in ("exp", "log", "sqrt", "sin", "cos", "asin", "tanh")},
     **{name: rounding(name) for name in ("floor", "ceil", "rint")},
+    "mul": each(multiply),
     "div": each(divide),
     "neg": each(negate),
     "abs": each(absolute),

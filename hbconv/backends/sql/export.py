@@ -25,7 +25,7 @@ from hbconv.lower import CodesFeed, Feed, Lowered
 
 if TYPE_CHECKING:
     from hbconv.backends.base import Backend
-    from hbconv.backends.sql.dialect import Dialect
+    from hbconv.backends.sql.dialects.base import Dialect
     from hbconv.containers import Graph, Output
     from hbconv.target import Target
 
@@ -73,9 +73,8 @@ def export_query(
     w = SelectWriter(dialect, ".".join(parts), kept, [*keys, *table.split(".")])
     inputs = {feed.name: _read(w, feed, graph) for feed in _feeds(lowered)}
     values = write_program(w, backend.prepare(lowered.program, target), inputs)
-    refused = _any(
-        w, [cell for name in values.keys() - graph.outputs for cell in values[name].flat]
-    )
+    checks = [cells for name, cells in values.items() if name not in graph.outputs]
+    refused = _any(w, [cell for cells in checks for cell in cells.flat])
     answers: dict[str, Cell] = {}
     for method, output in graph.outputs.items():
         dtype = lowered.program.types.outputs[method].dtype

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hbconv.backends.sql.dialect import choose
-from hbconv.backends.sql.elementwise import Emit, in_float32
-from hbconv.backends.sql.writer import ANY, FINITE, Cell, Cells, SelectWriter, fill
+from hbconv.backends.sql.dialects.base import choose
+from hbconv.backends.sql.elementwise import Emit, in_float32, product
+from hbconv.backends.sql.writer import ANY, FINITE, MODEST, Cell, Cells, SelectWriter, fill
 from hbconv.tensor.types import FLOATS
 
 if TYPE_CHECKING:
@@ -39,11 +39,19 @@ def expand(w: SelectWriter, op: Operation, x: Cells, value: Cells) -> Cells:  # 
 
 def fold(w: SelectWriter, symbol: str, cells: list[Cell], dtype: str) -> Cell:
     """Join by an operator, from the first to the last, in a dtype."""
-    if dtype != "float32" or w.dialect.has_float32:
-        return w.join(symbol, cells, FINITE if dtype not in FLOATS else ANY)
+    if dtype not in FLOATS:
+        return w.join(symbol, cells, FINITE)
+    must_round = dtype == "float32" and not w.dialect.has_float32
+    if not must_round and (symbol == "+" or not w.dialect.raises):
+        return w.join(symbol, cells)
     total = cells[0]
     for cell in cells[1:]:
-        total = in_float32(w, w.cell(f"({total.text}{symbol}{cell.text})", total, cell))
+        made = (
+            product(w, total, cell, dtype)
+            if symbol == "*"
+            else w.cell(f"({total.text}+{cell.text})", total, cell)
+        )
+        total = in_float32(w, made) if must_round else made
     return total
 
 
@@ -98,7 +106,7 @@ def _product(w: SelectWriter, x: Cells, weights: Cells, dtype: str) -> Cells:
     out = []
     for column in weights.T:
         pairs = [(a, b) for a, b in zip(x, column, strict=True) if b.value or a.known < FINITE]
-        terms = [w.cell(f"{a.text}*{b.text}", a, b) for a, b in pairs]
+        terms = [product(w, a, b, dtype) for a, b in pairs]
         if dtype == "float32" and not w.dialect.has_float32:
             terms = [in_float32(w, term) for term in terms]
         out.append(fold(w, "+", terms, dtype) if terms else w.constant(0.0, dtype))
@@ -166,7 +174,7 @@ def one_hot(w: SelectWriter, op: Operation, codes: Cells, sizes: Cells) -> Cells
     found: list[Any] = []
     for code, size in zip(w.store_all(codes), sizes, strict=True):
         texts = (f"CASE WHEN {code.text}={i} THEN {one} ELSE {zero} END" for i in range(size.value))
-        found += [w.cell(text, code, known=FINITE) for text in texts]
+        found += [w.cell(text, code, known=MODEST) for text in texts]
     return fill(found, op.shape)
 
 

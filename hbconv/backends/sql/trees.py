@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.backends.sql.dialect import LARGEST_FLOAT32, shortest_float32
+from hbconv.backends.sql.dialects.base import LARGEST_FLOAT32, shortest_float32
 from hbconv.backends.sql.shapes import fold
 from hbconv.backends.sql.writer import (
     FINITE,
@@ -217,19 +217,12 @@ def tree_scores(w: SelectWriter, op: Operation, x: Cells) -> Cells:
         trees = range(forest.n_trees) if is_vector else np.flatnonzero(forest.target.data == output)
         total = w.constant(forest.start.data[output].item(), forest.accumulate)
         written = [w.cell(_tree(w, texts, splits, int(t), leaf), *reads) for t in trees]
-        sums.append(_running_total(w, total, written, forest.accumulate))
+        terms = [total, *written]
+        if forest.accumulate == "float32" and not w.dialect.has_float32:
+            sums.append(fold(w, "+", terms, "float32"))
+        else:
+            sums.append(w.join("+", terms, terms=TREES_PER_STAGE))
     return fill(sums, op.shape)
-
-
-def _running_total(w: SelectWriter, total: Cell, trees: list[Cell], dtype: str) -> Cell:
-    """Add the trees, a few in each stage."""
-    if dtype == "float32" and not w.dialect.has_float32:
-        return fold(w, "+", [total, *trees], dtype)
-    for first in range(0, len(trees), TREES_PER_STAGE):
-        parts = [w.store(total), *trees[first : first + TREES_PER_STAGE]]
-        text = "+".join(part.text for part in parts)
-        total = w.cell(f"({text})", *parts)
-    return total
 
 
 def _tree(w: SelectWriter, texts: ForestText, splits: Any, tree: int, leaf: Leaf) -> str:
@@ -286,8 +279,7 @@ def _leaf_writer(
         for feature, coefficient in zip(
             features, slopes.coefficient.data[start:end].tolist(), strict=True
         ):
-            number = w.dialect.number(coefficient, forest.accumulate)
-            total += f"+{number}*{cells[feature].text}"
+            total += f"+{w.dialect.times(cells[feature].text, coefficient, forest.accumulate)}"
         unsure = dict.fromkeys(f for f in features if not cells[f].known)
         nan = " OR ".join(w.dialect.isnan(cells[f].text) for f in unsure)
         return f"CASE WHEN {nan} THEN {constant(leaf)} ELSE {total} END" if nan else f"({total})"

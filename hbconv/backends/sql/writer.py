@@ -17,7 +17,7 @@ import numpy.typing as npt
 from hbconv.errors import BackendError
 
 if TYPE_CHECKING:
-    from hbconv.backends.sql.dialect import Dialect
+    from hbconv.backends.sql.dialects.base import Dialect
 
 __all__ = ["MOST_BYTES", "Cell", "Cells", "Operation", "SelectWriter", "fill", "too_long"]
 
@@ -31,8 +31,12 @@ MOST_DEPTH = 6
 MOST_TERMS = 40
 """Terms of one sum: DuckDB plans a sum of 400 in 5 seconds, and shorter ones at once."""
 
-ANY, NUMBER, FINITE = 0, 1, 2
-"""What is known of a cell: nothing; that it is not NaN; that it is finite."""
+ANY, NUMBER, FINITE, MODEST = 0, 1, 2, 3
+"""What is known of a cell: nothing; that it is not NaN; that it is finite; that it is zero or of a
+size from ``1 / MODEST_SIZE`` to ``MODEST_SIZE``, so that a product of two is no infinity, and zero
+only if one is."""
+MODEST_SIZE = 2.0**63
+"""Of any int64. Its square is a float32."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -50,7 +54,7 @@ class Cell:
     depth : int
         Expressions within it; 0 for a name or a constant.
     known : int
-        ``ANY``, ``NUMBER`` or ``FINITE``.
+        ``ANY``, ``NUMBER``, ``FINITE`` or ``MODEST``.
     value : number or bool, optional
         Of a constant.
     tested : str
@@ -140,8 +144,7 @@ class SelectWriter:
 
     def constant(self, value: Any, dtype: str) -> Cell:
         """Return a number of a dtype."""
-        known = FINITE if np.isfinite(value) else ANY if np.isnan(value) else NUMBER
-        return Cell(self.dialect.number(value, dtype), known=known, value=value)
+        return Cell(self.dialect.number(value, dtype), known=_known_of(abs(value)), value=value)
 
     def array(self, values: npt.NDArray[Any]) -> Cells:
         """Return a constant array."""
@@ -175,13 +178,15 @@ class SelectWriter:
         """Return names for cells that are read more than once."""
         return fill([self.store(cell) for cell in cells.flat], cells.shape)
 
-    def join(self, symbol: str, cells: Iterable[Cell], known: int = ANY) -> Cell:
-        """Fold cells from the first to the last by an operator, a few in each stage."""
+    def join(
+        self, symbol: str, cells: Iterable[Cell], known: int = ANY, terms: int = MOST_TERMS
+    ) -> Cell:
+        """Fold cells from the first to the last by an operator, so many terms in each stage."""
         first, *rest = [self.shallow(cell) for cell in cells]
-        for start in range(0, len(rest), MOST_TERMS):
+        for start in range(0, len(rest), terms):
             # Stages run in turn, so the order of the terms is that of one long sum.
             first = self.store(first) if start else first
-            parts = [first, *rest[start : start + MOST_TERMS]]
+            parts = [first, *rest[start : start + terms]]
             text = symbol.join(part.text for part in parts)
             first = self.cell(f"({text})", *parts, known=known)
         return first
@@ -218,6 +223,14 @@ class SelectWriter:
                 f"A SELECT of {self.dialect.name} has {self.dialect.most_columns:,} columns at "
                 f"most, and the model needs {count:,} at once. Score with hbconv.engines."
             )
+
+
+def _known_of(size: float) -> int:
+    if size == 0 or 1 / MODEST_SIZE <= size <= MODEST_SIZE:
+        return MODEST
+    if np.isfinite(size):
+        return FINITE
+    return ANY if np.isnan(size) else NUMBER
 
 
 def _select(columns: str, source: str) -> str:

@@ -23,7 +23,7 @@ from hbconv.runtime.programs import Programs
 from hbconv.runtime.storage.model_file import write
 from hbconv.target import Target
 
-__all__ = ["Writer", "export_bytes", "export_file", "find_writer", "write_sql"]
+__all__ = ["Writer", "answered_in_sql", "export_bytes", "export_file", "find_writer", "write_sql"]
 
 LIBRARY_OPTIONS = ("target",)
 SQL_OPTIONS = ("dialect", "table", "keys")
@@ -97,7 +97,7 @@ def write_sql(
     from hbconv.backends.sql import export_sql
 
     graph = model.parsed
-    chosen = [methods] if isinstance(methods, str) else [*(methods or _answered(graph))]
+    chosen = [methods] if isinstance(methods, str) else [*(methods or answered_in_sql(graph))]
     for name in chosen:
         if name not in graph.exported:
             raise unknown("method", name, graph.exported)
@@ -111,7 +111,7 @@ def write_sql(
     return export_sql(stages.graph, target, dialect, table, passed, names)
 
 
-def _answered(graph: Graph) -> tuple[str, ...]:
+def answered_in_sql(graph: Graph) -> tuple[str, ...]:
     """Return the methods that a query answers unless others are named."""
     usual = tuple(name for name in SQL_METHODS if name in graph.exported)
     return usual or graph.exported[:1]

@@ -1,0 +1,141 @@
+"""SQLite: NaN is NULL, and all floats have 64 bits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from hbconv.backends.sql.dialects.base import LARGEST_FLOAT32, Dialect
+
+__all__ = ["SQLite"]
+
+
+class SQLite(Dialect):
+    """SQLite: NaN is NULL, floats have 64 bits, and the parser takes 30 parentheses at most."""
+
+    name = "sqlite"
+    types: ClassVar = {
+        "float64": "REAL", "float32": "REAL", "int64": "INTEGER", "int32": "INTEGER",
+        "bool": "INTEGER", "string": "TEXT",
+    }  # fmt: skip
+    fence = " LIMIT -1 OFFSET 0"
+    same = "IS"
+    collation = "BINARY"
+    array = ""
+    reads_arrays_fast = False
+    most_columns = 2000
+    has_float32 = False
+    has_nan = False
+
+    def float64(self, value: float) -> str:
+        """Return a literal of float64: decimals that SQLite may misread are quotients."""
+        if math.isnan(value):
+            return "NULL"
+        if math.isinf(value):
+            return "9e999" if value > 0 else "(-9e999)"
+        text = repr(abs(value))
+        if not _is_read_exactly(text):
+            text = _quotient(abs(value))
+        return f"(-{text})" if math.copysign(1.0, value) < 0 else text
+
+    def float32(self, value: float) -> str:
+        """Return a literal of float64 that is a float32."""
+        return self.float64(float(np.float32(value)))
+
+    def isnan(self, x: str) -> str:
+        """Test for NULL."""
+        return f"({x} IS NULL)"
+
+    def read(self, column: str) -> str:
+        """Read a column of the user's as float64."""
+        return self.cast(column, "float64")
+
+    def to_int(self, x: str, dtype: str) -> str:
+        """Truncate a float."""
+        return f"coalesce({self.cast(x, dtype)},0)"
+
+    def narrow_int(self, x: str, dtype: str) -> str:  # noqa: ARG002
+        """Return ints, which have 64 bits."""
+        return x
+
+    def round_float32(self, x: str) -> str:
+        """Round a column to 24 bits by Veltkamp's split; small ones to a multiple of 2**-149."""
+        beyond = self.float64(LARGEST_FLOAT32)
+        small = self.float64(2.0**-126)
+        step = self.float64(1.5 * 2.0**-97)
+        return (
+            f"CASE WHEN {x}=0 THEN {x} WHEN abs({x})<{small} THEN ({x}+{step})-{step} "
+            f"WHEN {x}>={beyond} THEN 9e999 WHEN {x}<=-{beyond} THEN -9e999 "
+            f"ELSE 536870913.0*{x}-(536870913.0*{x}-{x}) END"
+        )
+
+    def greatest(self, xs: Sequence[str]) -> str:
+        """Return the largest, or NULL where there is one; a call takes 127 arguments at most."""
+        if len(xs) == 1:
+            return xs[0]
+        if len(xs) > 100:
+            return self.greatest([self.greatest(xs[:100]), *xs[100:]])
+        return f"max({','.join(xs)})"
+
+    def function(self, name: str, x: str) -> str:
+        """Apply a function of float64."""
+        if name == "log":
+            return f"CASE WHEN {x}>0 THEN ln({x}) WHEN {x}=0 THEN -9e999 END"
+        return f"{name}({x})"
+
+    def rint(self, x: str) -> str:
+        """Round halves to even: beyond 2**52 there are no halves."""
+        end = "4503599627370496.0"
+        return (
+            f"CASE WHEN abs({x})>={end} OR {x}=0 THEN {x} WHEN {x}>0 THEN ({x}+{end})-{end} "
+            f"ELSE ({x}-{end})+{end} END"
+        )
+
+    def divide(self, x: str, y: str, dtype: str) -> str:  # noqa: ARG002
+        """Divide floats; by zero as IEEE 754 does."""
+        by_zero = f"CASE WHEN {x}>0 THEN 9e999 WHEN {x}<0 THEN -9e999 END"
+        return f"CASE WHEN {y}=0 THEN {by_zero} ELSE {x}/{y} END"
+
+    def power(self, x: str, y: str) -> str:
+        """Raise floats to a power; that of NaN to 0 is 1."""
+        return f"CASE WHEN {y}=0 OR {x}=1 THEN 1.0 ELSE pow({x},{y}) END"
+
+    def remainder(self, x: str, y: str) -> str:
+        """Return the rest of a division that is rounded toward zero."""
+        return f"mod({x},{y})"
+
+    def whole_quotient(self, x: str, y: str) -> str:
+        """Divide ints, rounded toward zero."""
+        return f"({x}/{y})"
+
+
+def _quotient(value: float) -> str:
+    """Return a positive float as an exact quotient, or product, of whole numbers."""
+    fraction, exponent = math.frexp(value)
+    whole, exponent = int(fraction * 2**53), exponent - 53
+    while whole % 2 == 0 and whole:
+        whole, exponent = whole // 2, exponent + 1
+    # Powers of two up to 2**52 are written, and read, exactly.
+    factors = [f"{2 ** min(52, abs(exponent) - done)}.0" for done in range(0, abs(exponent), 52)]
+    sign = "*" if exponent > 0 else "/"
+    return f"({sign.join([f'{whole}.0', *factors])})"
+
+
+@cache
+def _connection() -> Any:
+    import sqlite3
+
+    return sqlite3.connect(":memory:", check_same_thread=False)
+
+
+def _is_read_exactly(text: str) -> bool:
+    """Whether SQLite reads a decimal as Python does.
+
+    SQLite 3.40 misreads 134 of 60,000: one in a hundred of all bit patterns, and none of 20,000
+    ordinary numbers.
+    """
+    return bool(_connection().execute(f"SELECT {text}").fetchone()[0] == float(text))
