@@ -16,7 +16,7 @@ from functools import cached_property, lru_cache
 from hbconv.containers.vocabulary import CodeTable, Vocabulary
 from hbconv.errors import InputError
 
-__all__ = ["EDITS", "ENDS", "LOW_BITS", "SCALES", "EditedVocabulary", "TextEdit"]
+__all__ = ["EDITS", "ENDS", "LOW_BITS", "SCALES", "TESTS_OF_ASCII", "EditedVocabulary", "TextEdit"]
 
 Argument = str | int | None
 
@@ -24,6 +24,12 @@ Argument = str | int | None
 def _pick(text: str, separator: str | None, place: int, most: int = -1) -> str | None:
     """Return one of the parts between separators; None where there are fewer."""
     parts = text.split(separator, most)
+    return parts[place] if -len(parts) <= place < len(parts) else None
+
+
+def _pick_from_end(text: str, separator: str | None, place: int, most: int = -1) -> str | None:
+    """Return one of the parts, where splitting begins at the end."""
+    parts = text.rsplit(separator, most)
     return parts[place] if -len(parts) <= place < len(parts) else None
 
 
@@ -109,6 +115,50 @@ def _is_int(text: str) -> int:
     except ValueError:
         return False
     return True
+
+
+_DIGITS = re.compile(r"[ \t\n\r]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?[ \t\n\r]*")
+"""Numbers as Python and pandas read them, but for their last bits."""
+_NAMED = re.compile(r"[\s+-]*(nan|inf)", re.IGNORECASE)
+_MOST_DIGITS = 15
+_MOST_POWER = 22
+
+
+def _is_numeric(text: str) -> int:
+    """Tell whether pandas reads a number, the very one that Python reads.
+
+    Raises
+    ------
+    InputError
+        pandas rounds the number otherwise, or has a name for it.
+    """
+    found = _DIGITS.fullmatch(text)
+    if found is None and not _NAMED.match(text) and "\0" not in text:
+        return False
+    digits = re.sub("[^0-9]", "", found.group(1)).lstrip("0") if found else "?" * 99
+    fraction = len(found.group(1).partition(".")[2]) if found else 0
+    power = int(found.group(2)[1:]) if found and found.group(2) else 0
+    # An integer below 10**15 times or by a power of ten up to 10**22 is rounded once.
+    if len(digits) <= _MOST_DIGITS and abs(power - fraction) <= _MOST_POWER:
+        return True
+    raise InputError(
+        f"The text {text[:50]!r} is a number that pandas may read otherwise than Python. Write it "
+        f"with at most {_MOST_DIGITS} digits."
+    )
+
+
+def _test_of_ascii(test: Callable[[str], bool]) -> Callable[..., int]:
+    """Return a test of all characters, on which Python and Arrow agree in ASCII."""
+
+    def tell(text: str) -> int:
+        if text.isascii() and _SEPARATORS.isdisjoint(text):
+            return test(text)
+        raise InputError(
+            f"The text {text[:50]!r} holds characters beyond ASCII, of which Python and Arrow may "
+            "tell other kinds, and pandas uses either. Replace them before."
+        )
+
+    return tell
 
 
 def _float_high(text: str) -> int:
@@ -248,6 +298,12 @@ def _pattern_for(text: str, pattern: str) -> re.Pattern[str]:
     return compiled
 
 
+def _pick_between(text: str, pattern: str, place: int, most: int = 0) -> str | None:
+    """Return one of the parts between matches of a pattern; None where there are fewer."""
+    parts = _pattern_for(text, pattern).split(text, most)
+    return parts[place] if -len(parts) <= place < len(parts) else None
+
+
 def _extract(text: str, pattern: str, group: int) -> str | None:
     """Return a group of the first match; None where there is none."""
     found = _pattern_for(text, pattern).search(text)
@@ -274,7 +330,14 @@ def _count_matches(text: str, pattern: str) -> int:
     return sum(1 for _ in _pattern_for(text, pattern).finditer(text))
 
 
-_OF_PATTERNS = frozenset({"extract", "substitute", "search", "match", "fullmatch", "count_matches"})
+_OF_PATTERNS = frozenset({"extract", "substitute", "search", "match", "fullmatch"})
+_OF_PATTERNS |= {"count_matches", "pick_between"}
+
+TESTS_OF_ASCII = (
+    *("isdigit", "isdecimal", "isnumeric", "isalpha", "isalnum"),
+    *("isspace", "isupper", "islower", "istitle"),
+)
+"""Methods of ``str`` that test all characters."""
 
 EDITS: dict[str, Callable[..., str | None]] = {
     "lower": _lower, "upper": _upper, "title": _title, "capitalize": _capitalize,
@@ -282,12 +345,14 @@ EDITS: dict[str, Callable[..., str | None]] = {
     "removeprefix": _removeprefix, "removesuffix": _removesuffix, "require_case": _require_case,
     "replace": _replace, "zfill": _zfill, "enclose": _enclose, "slice": _slice, "pick": _pick,
     "character": _character, "extract": _extract, "substitute": _substitute,
+    "pick_between": _pick_between, "pick_from_end": _pick_from_end,
 }  # fmt: skip
 """Functions of a text that make another; None is a missing one."""
 ENDS: dict[str, Callable[..., int]] = {
     "length": _length, "count": _count, "find": _find, "count_parts": _count_parts,
     "is_float": _is_float, "is_int": _is_int, "float_high": _float_high, "float_low": _float_low,
-    "float_scale": _float_scale,
+    "float_scale": _float_scale, "is_numeric": _is_numeric,
+    **{name: _test_of_ascii(getattr(str, name)) for name in TESTS_OF_ASCII},
     "contains": _contains, "startswith": _startswith, "endswith": _endswith,
     "search": _search, "match": _match, "fullmatch": _fullmatch, "count_matches": _count_matches,
 }  # fmt: skip

@@ -19,6 +19,7 @@ from hbconv.array import Array
 from hbconv.errors import InputError
 
 __all__ = [
+    "ISO",
     "NO_DATE",
     "PARTS",
     "CodeTable",
@@ -279,6 +280,10 @@ NO_DATE = -(2**31)
 """The day of a missing date."""
 
 
+ISO = "ISO"
+"""Format of texts that are all ISO dates of one form, which pandas guesses of the first."""
+
+
 @dataclass(frozen=True)
 class DateReading:
     """How a column becomes dates: instants in UTC, to which dates without a time zone belong.
@@ -291,7 +296,8 @@ class DateReading:
         Texts and objects are parsed, and those that are no dates are missing. Else they are
         refused, and so are dates of a time zone other than UTC.
     format : str or None
-        What texts look like. pandas guesses it of the first text where it is None.
+        What texts look like. pandas guesses it of the first text where it is None; ``ISO`` takes
+        those texts alone of which it guesses the same.
     nulls : tuple of str
         Texts that are missing, whatever they look like.
     within : tuple of int, or None

@@ -88,6 +88,7 @@ from hbconv.containers.nodes.inputs import (
     Hashes,
     JoinText,
     KeepText,
+    NumberText,
     OfTexts,
     TextNumber,
 )
@@ -115,6 +116,7 @@ from hbconv.containers.nodes.pairs import (
     Fmin,
     Fmod,
     Hypot,
+    Raise,
     Remainder,
 )
 from hbconv.containers.nodes.power_transforms import BoxCox, NormalQuantile, YeoJohnson
@@ -255,6 +257,7 @@ __all__ = [
     "NormalQuantile",
     "Normalize",
     "Not",
+    "NumberText",
     "OfTexts",
     "OneHot",
     "OnlyNumbers",
@@ -266,6 +269,7 @@ __all__ = [
     "Power",
     "Proportions",
     "Quotient",
+    "Raise",
     "Recode",
     "Relation",
     "Remainder",

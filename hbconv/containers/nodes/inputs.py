@@ -40,6 +40,7 @@ __all__ = [
     "Hashes",
     "JoinText",
     "KeepText",
+    "NumberText",
     "OfTexts",
     "TextNumber",
     "Vocabulary",
@@ -400,6 +401,18 @@ class ChosenText(OfTexts):
     """
 
     texts: tuple[str | None, ...]
+
+    @property
+    def parts(self) -> tuple[Node, ...]:
+        return ()
+
+
+@container
+class NumberText(OfTexts):
+    """Write numbers as Python does: ints in digits, and floats as ``repr``.
+
+    It exists only between parsers, which look the numbers up in place of their texts.
+    """
 
     @property
     def parts(self) -> tuple[Node, ...]:

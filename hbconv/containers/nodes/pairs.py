@@ -1,6 +1,6 @@
 """Functions of two values, entry by entry, as numpy has them.
 
-Divisions with a rest (FloorDivide, Remainder, Fmod), Fmax and Fmin, Hypot, Arctan2.
+Divisions with a rest (FloorDivide, Remainder, Fmod), Fmax and Fmin, Hypot, Arctan2, Raise.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hbconv.containers.schema import Type, as_float
 if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
 
-__all__ = ["Arctan2", "FloorDivide", "Fmax", "Fmin", "Fmod", "Hypot", "Remainder"]
+__all__ = ["Arctan2", "FloorDivide", "Fmax", "Fmin", "Fmod", "Hypot", "Raise", "Remainder"]
 
 
 @container_base
@@ -57,6 +57,17 @@ class Fmod(_OfTwo):
 
     def write(self, b: Builder, x: Value, y: Value) -> Value:
         return b.op("fmod", x, y)
+
+
+@container
+class Raise(_OfTwo):
+    """``numpy.power`` of floats: ``x ** y``, both of which differ by row."""
+
+    gives: ClassVar[str] = "float"
+    inexact: ClassVar[bool] = True
+
+    def write(self, b: Builder, x: Value, y: Value) -> Value:
+        return b.op("pow", x, y)
 
 
 @container

@@ -25,21 +25,24 @@ from hbconv.containers import (
     EditedVocabulary,
     EditText,
     FillObjects,
+    FindCode,
+    IsOtherDtype,
     JoinText,
     Node,
+    NumberText,
     Recode,
     Schema,
     TextEdit,
 )
 from hbconv.containers.moved_columns import columns_of, find_origin
 
-__all__ = ["EditedColumn", "edited_text", "follow_text", "text_codes"]
+__all__ = ["EDITS_OF_NUMBERS", "EditedColumn", "edited_text", "follow_text", "text_codes"]
 
 Raw = str | float | None
 _NAN = float("nan")
 _NA = "\0NA"
 """Stands for ``pandas.NA``, as in ``FillObjects``."""
-_LOSING = frozenset({"pick", "character", "extract"})
+_LOSING = frozenset({"pick", "character", "extract", "pick_between", "pick_from_end"})
 """Edits that may make a missing text of one that is there."""
 
 
@@ -194,6 +197,8 @@ def follow_text(x: Node, position: int = 0) -> Node:
     if isinstance(maker, ChosenText) and stages is not None:
         edited = [_apply(stages, _NAN if text is None else text) for text in maker.texts]
         return replace(maker, texts=tuple(t if isinstance(t, str) else None for t in edited))
+    if isinstance(x, EditText) and isinstance(maker, EditText) and isinstance(maker.x, NumberText):
+        return replace(maker, edits=(*maker.edits, *x.edits))
     if isinstance(maker, ChooseText):
         first, second = (follow_text(replace(x, x=part)) for part in maker.parts)
         return replace(maker, x=first, y=second)
@@ -233,8 +238,70 @@ def _codes(
         known = {text: place for text, place in places.items() if _is_present(text)}
         of_missing = places.get(filled, -1)
         return None if end else _joined_codes(x.x, {**known, _NAN: of_missing}, of_missing)
+    if isinstance(x, NumberText) or (isinstance(x, EditText) and isinstance(x.x, NumberText)):
+        return None if end else _number_codes(x, places)
     column = EditedColumn.of(x)
     return None if column is None else column.codes(places, *end, missing=missing)
+
+
+_EXACT_INTS = 2**53
+EDITS_OF_NUMBERS = frozenset({"zfill", "enclose"})
+"""Edits of the texts of numbers behind which each number still has a text of its own."""
+
+
+def _number_codes(x: NumberText | EditText, places: Mapping[Any, int]) -> Node | None:
+    """Look numbers up in place of their texts: ints and floats have others.
+
+    1. Find the number whose edited text each known text is, once for ints and once for floats.
+    2. Look up the numbers of both, and take the place by the dtype of the rows.
+    """
+    edits = x.edits if isinstance(x, EditText) else ()
+    numbers = x.x if isinstance(x, EditText) else x
+    if not isinstance(numbers, NumberText) or {e.name for e in edits} - EDITS_OF_NUMBERS:
+        return None
+    # 1.
+    known: list[dict[float, int]] = [
+        {
+            float(number): place
+            for text, place in places.items()
+            if _is_present(text) and (number := number_of_text(text, edits, kind)) is not None
+        }
+        for kind in (int, float)
+    ]
+    # 2.
+    values = sorted({*known[0], *known[1]}) or [0.0]
+    found = FindCode(Cast(numbers.x, "float64"), (Array(np.array(values)),))
+    ints, floats = (
+        Recode(found, (Array(np.array([-1, *(k.get(v, -1) for v in values)], np.int32)),))
+        for k in known
+    )
+    return Choose(IsOtherDtype(numbers.x, "float"), ints, floats)
+
+
+def number_of_text(text: str, edits: Sequence[TextEdit], kind: type) -> float | None:
+    """Return the int or float that Python writes so, before edits that keep numbers apart.
+
+    Examples
+    --------
+    >>> number_of_text("k07", (TextEdit("zfill", (2,)), TextEdit("enclose", ("k", ""))), int)
+    7
+    >>> number_of_text("7.0", (), int) is None, number_of_text("7.0", (), float)
+    (True, 7.0)
+    """
+    inner = text
+    for edit in reversed(edits):
+        if edit.name == "enclose":
+            before, after = map(str, edit.arguments)
+            inner = inner.removeprefix(before).removesuffix(after)
+    try:
+        number: float = kind(inner)
+    except (ValueError, OverflowError):
+        return None
+    # Such rows are refused: no look-up tells them from others.
+    is_taken = number == number and abs(number) < _EXACT_INTS if kind is int else number == number
+    if not is_taken or repr(number) == "-0.0" or _apply(edits, repr(number)) != text:
+        return None
+    return number
 
 
 def _code_of(text: str, places: Mapping[Any, int], end: tuple[TextEdit, ...]) -> int:

@@ -381,8 +381,8 @@ def _power_in_place(self: Any, exponent: Any) -> Any:
     return self
 
 
-def _power_of(self: Any, base: Any) -> NoReturn:  # noqa: ARG001
-    refuse("raises a constant to a column", "Use np.exp2(x), or np.exp(x * np.log(base)).")
+def _power_of(self: Any, base: Any) -> Any:
+    return self.like(raise_to(operand_of(base), self.node))
 
 
 for _name, _function in {"pow": _power, "ipow": _power_in_place, "rpow": _power_of}.items():

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from hbconv.containers import ChooseText, Compare, ConstantRows, Map, Node, Not, Relation
+from hbconv.containers import ChooseText, Compare, ConstantRows, Map, Node, Not, Relation, TextEdit
+from hbconv.containers.text_edits import TESTS_OF_ASCII
 from hbconv.parse.tracing.arrays import Traced
 from hbconv.parse.tracing.frames import TracedFrame, TracedSeries, series_of
 from hbconv.parse.tracing.functions import choose, constant_of, node_of, truth
@@ -22,7 +23,7 @@ from hbconv.parse.tracing.made_texts import text_node
 from hbconv.parse.tracing.texts import TracedTexts
 from hbconv.parse.tracing.trace import current_trace, refuse
 
-__all__ = ["CellParts", "TracedCell"]
+__all__ = ["CellParts", "TracedCell", "joined_paths"]
 
 _MOST_PATHS = 128
 _WAYS = "Write it for whole columns: np.where, np.select, arithmetic, or map of a dict."
@@ -77,7 +78,7 @@ class TracedCell(Traced):
 
     def length(self) -> TracedCell:
         """Count the characters of a text."""
-        return self._like(self._texts().len())
+        return self._like(self.text_places().len())
 
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any
@@ -135,39 +136,43 @@ class TracedCell(Traced):
             "asks for the type of a value", "Use pd.isna, or isinstance(x, str) of texts."
         )
 
-    def _texts(self) -> Any:
-        texts = self._series.str
+    def text_places(self) -> Any:
+        """Functions of the text that it is; rows that miss it are refused."""
+        is_text = isinstance(self._series, TracedTexts)
+        texts = self._series.places if is_text else self._series.str
         missing = self._series.isna().node
         self._path.refuse_where(missing, "A missing text is edited, at which Python raises.")
         return texts
 
     def __getitem__(self, key: Any) -> TracedCell:
-        texts = self._texts()
+        texts = self.text_places()
         if type(key) is int:
-            short = self._series.str[key].isna().node
+            short = texts[key].isna().node
             self._path.refuse_where(short, "A text has fewer characters.")
         return self._like(texts[key])
 
     def __contains__(self, part: object) -> bool:  # type: ignore[override]
-        return bool(self._like(self._texts().contains(part, na=False, regex=False)))
+        return bool(self._like(self.text_places().contains(part, na=False, regex=False)))
 
     def split(self, sep: Any = None, maxsplit: int = -1) -> CellParts:
         """Split a text, for one of its parts."""
-        return CellParts(self, self._texts().split(sep, n=maxsplit, regex=False))
+        return CellParts(self, self.text_places().split(sep, n=maxsplit, regex=False))
 
     def count(self, part: str) -> TracedCell:
         """Count a text in it."""
-        self._texts()
-        return self._like(self._series.str.count(part))
+        return self._like(self.text_places().count(part))
 
     def __getattr__(self, name: str) -> Any:
         if name in _OF_TEXTS.split():
-            texts = self._texts()
+            texts = self.text_places()
             keywords = {"regex": False} if name == "replace" else {}
             return lambda *args: self._like(getattr(texts, name)(*args, **keywords))
         if name in _TESTS.split():
-            texts = self._texts()
+            texts = self.text_places()
             return lambda part: self._like(getattr(texts, name)(part, na=False))
+        if name in TESTS_OF_ASCII:
+            self.text_places()
+            return lambda: self._like(self._series._bool(TextEdit(name), False))
         if name in _OF_DATES.split():
             return self._like(getattr(self._series.dt, name))
         if name == "weekday":
@@ -298,7 +303,7 @@ def _require_no_identity() -> None:
             refuse(f"compares by 'is' in {code.co_name}", "Use pd.isna(value), or == of constants.")
 
 
-def _joined(run: Callable[[_Path], Any]) -> Node:
+def joined_paths(run: Callable[[_Path], Any]) -> Node:
     """Run each path, and join what they return by the conditions between them."""
     _require_no_identity()
     paths = 0
@@ -364,7 +369,7 @@ def _map_cells(series: TracedSeries, func: Any, na_action: Any = None) -> Traced
         result = func(series)
         node = result.node
     else:
-        node = _joined(lambda path: func(TracedCell(series, path)))
+        node = joined_paths(lambda path: func(TracedCell(series, path)))
     if na_action == "ignore":
         missing = series.isna().node
         node = _chosen(missing, node_of(constant_of(np.nan)), node)
@@ -373,7 +378,7 @@ def _map_cells(series: TracedSeries, func: Any, na_action: Any = None) -> Traced
 
 def _map_rows(frame: TracedFrame, func: Any) -> TracedSeries:
     """Apply a function of one row to a frame."""
-    return series_of(_joined(lambda path: func(_Row(frame, path))), None)
+    return series_of(joined_paths(lambda path: func(_Row(frame, path))), None)
 
 
 MAPS["cells"], MAPS["rows"] = _map_cells, _map_rows

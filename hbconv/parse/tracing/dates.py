@@ -38,7 +38,7 @@ from hbconv.containers import (
     Select,
     UnitCount,
 )
-from hbconv.containers.vocabulary import PARTS, DateCodes, DateReading
+from hbconv.containers.vocabulary import ISO, PARTS, DateCodes, DateReading
 from hbconv.parse.tracing.date_texts import written_date
 from hbconv.parse.tracing.frames import TracedSeries, series_of
 from hbconv.parse.tracing.functions import apply_ufunc, constant_of, truth
@@ -360,7 +360,8 @@ class _Places:
 
     def __getattr__(self, name: str) -> Any:
         if name in type(self).fields:
-            return self._series.like(type(self).fields[name](self._series.parts))
+            field = type(self).fields[name](self._series.parts)
+            return self._series.like(current_trace().made_whole(field))
         real = sys.modules["pandas"].Series.dt
         if name.startswith("__") or not any(hasattr(base, name) for base in _accessors(real)):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -563,11 +564,7 @@ def to_datetime(arg: Any, errors: str = "raise", format: Any = None) -> Any:  # 
         refuse("makes dates of a time zone", "Read local times.")
     if format == "mixed":
         refuse("guesses the format of each text", "Give format='%Y-%m-%d', or as it is.")
-    if format is None and current_trace().kind_of(arg.node) == "text":
-        refuse("guesses the format of dates from the first row", "Give format='%Y-%m-%d'.")
-    if format is None:
-        return arg
-    reading = DateReading(parses=True, format=format, naive=True, raises=errors == "raise")
+    reading = DateReading(parses=True, format=format or ISO, naive=True, raises=errors == "raise")
     return series_of(_instants(arg.node, reading), arg.name)
 
 

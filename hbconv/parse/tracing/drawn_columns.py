@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.containers import EditedVocabulary, TextEdit
-from hbconv.containers.vocabulary import NO_DATE, DateCodes, DateReading
+from hbconv.containers.vocabulary import ISO, NO_DATE, DateCodes, DateReading
 from hbconv.errors import InputError
 from hbconv.parse.tracing.patterns import draw_matches
 
@@ -101,8 +101,10 @@ def draw_dates(reading: DateReading, n_rows: int, seed: int, *, as_objects: bool
     dates = pandas.Series(drawn)
     if not reading.parses or not as_objects:
         return dates
-    texts = dates.dt.strftime(reading.format).astype(object)
-    if not reading.raises:
+    is_iso = reading.format == ISO
+    forms = ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S")
+    texts = dates.dt.strftime(forms[seed % 2] if is_iso else reading.format).astype(object)
+    if not reading.raises and not is_iso:
         texts[::5] = "no date"
     return texts
 
@@ -111,9 +113,10 @@ def date_codes(vocabulary: DateCodes, values: npt.NDArray[Any]) -> npt.NDArray[n
     """Return a part of dates as programs are given it."""
     if values.dtype.kind != "M":
         pandas = sys.modules["pandas"]
+        written = vocabulary.reading.format
         errors = "raise" if vocabulary.reading.raises else "coerce"
         made = pandas.to_datetime(
-            pandas.Series(values), format=vocabulary.reading.format, errors=errors
+            pandas.Series(values), format=None if written == ISO else written, errors=errors
         )
         values = made.to_numpy()
     missing = np.isnat(values)

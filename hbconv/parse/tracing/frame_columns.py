@@ -81,13 +81,16 @@ class FrameColumns(Traced):
         names = [n for n in names if left is None or kinds[n] not in left]
         return type(self)({name: self.nodes[name] for name in names})
 
-    def reindex(self, labels: Any = None, columns: Any = None, axis: Any = None) -> Self:
-        """Return some columns in another order."""
+    def reindex(
+        self, labels: Any = None, columns: Any = None, axis: Any = None, fill_value: Any = np.nan
+    ) -> Self:
+        """Return some columns in another order, and a constant for those that are not there."""
         listed = columns if columns is not None else labels
         if columns is None and axis not in (1, "columns"):
             refuse("orders rows", ALONE)
-        self._require_columns(listed)
-        return type(self)(unique_columns(list(listed), [self.nodes[name] for name in listed]))
+        names = list(listed)
+        found = [self.nodes.get(name) or node_of(constant_of(fill_value)) for name in names]
+        return type(self)(unique_columns(names, found))
 
     def _require_columns(self, names: Any) -> None:
         for name in names:
@@ -166,6 +169,8 @@ class FrameColumns(Traced):
 
     def to_numpy(self, dtype: Any = None) -> TracedMatrix:
         """Return an array of all columns."""
+        if any(current_trace().kind_of(node) == "narrow" for node in self.nodes.values()):
+            refuse("makes an array of narrow ints", "Convert them first: df.astype(float).")
         matrix = join([TracedVector(node) for node in self.nodes.values()])
         return matrix if dtype is None else matrix.astype(dtype)
 
@@ -235,7 +240,8 @@ class FrameColumns(Traced):
 
 _KINDS_BY_NAME = {
     "number": "number", "bool": "bool", "boolean": "bool", "object": "text", "str": "text",
-    "string": "text", "datetime": "date", "datetime64": "date", "datetime64[ns]": "date",
+    "string": "text", "category": "category", "datetime": "date", "datetime64": "date",
+    "datetime64[ns]": "date",
 }  # fmt: skip
 """Kinds of columns by the names of types that take all of one."""
 
@@ -245,15 +251,17 @@ def _kinds_named(types: Any) -> set[str] | None:
         return None
     listed = types if isinstance(types, list | tuple) else [types]
     names = [t if isinstance(t, str) else getattr(t, "__name__", "") for t in listed]
-    unknown = [name for name in names if name not in _KINDS_BY_NAME and name != "category"]
+    unknown = [name for name in names if name not in _KINDS_BY_NAME]
     if unknown:
         refuse(f"selects columns of type {unknown[0]!r}", "Name the columns, or use 'number'.")
-    return {_KINDS_BY_NAME[name] for name in names if name != "category"}
+    return {_KINDS_BY_NAME[name] for name in names}
 
 
 def _kind_of(name: Any, node: Node) -> str:
     """Return what a column holds: as computed, or as the rows tell that were given."""
     trace = current_trace()
+    if node in trace.categories:
+        return "category"
     if not isinstance(node, Columns):
         is_bool = node.type.dtype == "bool"
         return "bool" if is_bool else trace.kind_of(node)

@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from hbconv.array import Array
 from hbconv.containers import Bins, Cast, Choose, Compare, ConstantRows, IsMissing, Relation
 from hbconv.parse.tracing.arrays import TracedMatrix
+from hbconv.parse.tracing.categories import get_dummies, make_categorical
 from hbconv.parse.tracing.dates import to_datetime
 from hbconv.parse.tracing.frame_places import TracedIndex
 from hbconv.parse.tracing.frames import (
@@ -20,8 +22,10 @@ from hbconv.parse.tracing.frames import (
     unique_columns,
 )
 from hbconv.parse.tracing.functions import apply_ufunc, constant_of
+from hbconv.parse.tracing.known_categories import as_categories, known_categories
 from hbconv.parse.tracing.look_ups import look_up
 from hbconv.parse.tracing.made_texts import text_at
+from hbconv.parse.tracing.number_texts import to_numeric
 from hbconv.parse.tracing.trace import current_trace, refuse
 
 __all__ = ["MAKERS_OF_FRAMES"]
@@ -69,7 +73,14 @@ def concat(objs: Any, axis: Any = 0, keys: Any = None) -> TracedFrame:
     return TracedFrame(unique_columns(names, [part.nodes[name] for part in parts for name in part]))
 
 
-def cut(x: Any, bins: Any, right: bool = True, labels: Any = None) -> Any:
+def cut(
+    x: Any,
+    bins: Any,
+    right: bool = True,
+    labels: Any = None,
+    include_lowest: bool = False,
+    duplicates: str = "raise",  # noqa: ARG001
+) -> Any:
     """``pd.cut`` by given edges, into places or labels."""
     if np.ndim(bins) == 0:
         refuse("cuts into a number of bins, whose edges depend on the other rows", "Give edges.")
@@ -79,8 +90,7 @@ def cut(x: Any, bins: Any, right: bool = True, labels: Any = None) -> Any:
     if not np.all(np.diff(edges) > 0):
         refuse("cuts at edges that do not ascend", "Sort the edges.")
     node = Cast(x.node, "float64")
-    reached = np.nextafter(edges, np.inf) if right else edges
-    place = Bins(node, Array(reached[None]))
+    place = Bins(node, Array(_reached(edges, right=right, include_lowest=include_lowest)[None]))
     outside = Relation(
         Compare.of(place, "lt", 1.0), Compare.of(place, "gt", len(edges) - 1.0), "or"
     )
@@ -88,17 +98,34 @@ def cut(x: Any, bins: Any, right: bool = True, labels: Any = None) -> Any:
     one_less = apply_ufunc(np.subtract, [place, constant_of(1.0)])
     found = Choose(Relation(outside, IsMissing(node), "or"), nothing, one_less)
     if labels is False:
-        return x.like(found)
+        return x.like(current_trace().made_whole(found))
     named = list(labels)
     if len(named) != len(edges) - 1 or len(set(named)) < len(named):
         refuse("cuts into other labels than one for each bin", "Give a label for each bin.")
     if all(isinstance(label, str) for label in named):
-        return x.like(text_at(found, named))
-    return x.like(look_up(found, dict(enumerate(named)), [np.nan]))
+        return x.like(as_categories(text_at(found, named), named, ordered=True))
+    by_place = look_up(found, dict(enumerate(named)), [np.nan])
+    return x.like(as_categories(by_place, named, ordered=True))
+
+
+def _reached(
+    edges: npt.NDArray[np.float64], *, right: bool, include_lowest: bool
+) -> npt.NDArray[np.float64]:
+    """Return the least numbers behind each edge."""
+    if not right:
+        return edges
+    reached = np.nextafter(edges, np.inf)
+    if include_lowest:
+        reached[0] = edges[0]
+    # Nothing lies behind infinity, which belongs to the last bin.
+    return reached[:-1] if edges[-1] == np.inf else reached
 
 
 MAKERS_OF_FRAMES: dict[str, Callable[..., Any]] = {
     "DataFrame": make_frame,
+    "CategoricalDtype": known_categories,
+    "Categorical": make_categorical,
+    "get_dummies": get_dummies,
     "Series": make_series,
     "concat": concat,
     "cut": cut,
@@ -107,5 +134,6 @@ MAKERS_OF_FRAMES: dict[str, Callable[..., Any]] = {
     "notna": lambda obj: obj.notna(),
     "notnull": lambda obj: obj.notna(),
     "to_datetime": to_datetime,
+    "to_numeric": to_numeric,
 }
 """Functions of pandas by name, for columns that record."""

@@ -35,9 +35,11 @@ from hbconv.parse.tracing.functions import (
     node_of,
 )
 from hbconv.parse.tracing.kinds import MAPS, SERIES, is_iso_date, is_moment, terms_of
+from hbconv.parse.tracing.known_categories import KnownCategories, category_column
 from hbconv.parse.tracing.labels import TracedLabels
 from hbconv.parse.tracing.look_ups import codes_among, look_up
 from hbconv.parse.tracing.made_texts import text_node
+from hbconv.parse.tracing.number_texts import TEXTS, number_text
 from hbconv.parse.tracing.trace import ALONE, Kind, RowCount, current_trace, refuse
 
 __all__ = ["TracedFrame", "TracedSeries", "column_of", "series_of", "unique_columns"]
@@ -50,6 +52,8 @@ _REDUCING = (
     "dropna transform agg"
 )
 """Methods that look at other rows, or leave some out."""
+_OF_POLARS = "with_columns with_row_index select lazy hstack collect_schema to_pandas"
+_FRAMES = "hbconv follows frames of pandas: write df.assign(...), or convert the steps behind it."
 
 
 def _is_text(value: Any) -> bool:
@@ -151,8 +155,12 @@ class TracedSeries(TracedVector):
 
     def astype(self, dtype: Any, **keywords: Any) -> TracedSeries:
         """Convert numbers."""
-        if keywords or dtype in ("category", "str", "string", "object", str, object):
-            refuse(f"converts to {dtype}", "Convert to numbers alone.")
+        if isinstance(dtype, KnownCategories):
+            return self.like(category_column(self.node, dtype))
+        if not keywords and dtype in TEXTS:
+            return self.like(number_text(self.node))
+        if keywords or dtype in ("category", "object", object):
+            refuse(f"converts to {dtype}", "Convert to numbers, or to pd.CategoricalDtype([...]).")
         return self.like(convert(self.node, dtype))
 
     def isna(self) -> TracedSeries:
@@ -301,6 +309,8 @@ for _name, _ufunc in _NAMED.items():
 
 def _unknown(name: str, kind: str) -> Any:
     """Refuse an attribute that the real one has, and lack it otherwise."""
+    if kind == "Frame" and name in _OF_POLARS.split():
+        refuse(f"calls {name} as of a frame of polars", _FRAMES)
     real = getattr(sys.modules["pandas"], "DataFrame" if kind == "Frame" else kind)
     shown = "DataFrame" if kind == "Frame" else kind
     if name.startswith("__") or not hasattr(real, name):
@@ -480,6 +490,8 @@ for _name in _OPERATORS.split():
 
 def _parts(value: Any, count: int) -> list[Any]:
     """Return the columns of what is assigned to several names."""
+    if hasattr(value, "columns_for"):
+        return list(value.columns_for(count))
     if isinstance(value, TracedFrame):
         return [value[name] for name in value]
     if isinstance(value, TracedMatrix):

@@ -38,6 +38,7 @@ from hbconv.containers import (
     Not,
     Power,
     Quotient,
+    Raise,
     Relation,
     Remainder,
     Select,
@@ -54,6 +55,7 @@ __all__ = [
     "clip",
     "constant_of",
     "convert",
+    "narrowed",
     "node_of",
     "raise_to",
     "truth",
@@ -207,7 +209,9 @@ def _of_two(combine: Callable[[Node, Node], Node]) -> Callable[[Operand, Operand
 
 
 def raise_to(x: Operand, y: Operand, fast: bool = True) -> Node:
-    """Raise a column to a constant power; ``fast`` as the operator ``**`` does."""
+    """Raise a column to a constant power, ``fast`` as ``**`` does; or a number to a column."""
+    if isinstance(y, Node) and not (_is_bool(x) or _is_bool(y)):
+        return Raise(*_nodes(x, y))
     if (
         not isinstance(x, Node)
         or not isinstance(y, NumberConstant)
@@ -419,12 +423,23 @@ def clip(x: Node, low: NumberConstant | None, high: NumberConstant | None) -> No
     return Clip.of(widen(floats, width), lowest, highest)
 
 
+NARROW = ("int8", "int16", "int32", "uint8", "uint16", "uint32")
+"""Ints in which sums overflow, and that hold a bool."""
+
+
+def narrowed(x: Node) -> Node:
+    """Return bools, or few codes, as narrow ints, which are returned and not computed with."""
+    return current_trace().made(Cast(x, "int64"), "narrow")
+
+
 _INT_LIMIT = 2.0**63
 
 
 def convert(x: Node, dtype: npt.DTypeLike) -> Node:
     """Convert to a dtype, as ``astype`` does."""
     name = np.dtype(dtype).name
+    if name in NARROW and x.type.dtype == "bool":
+        return narrowed(x)
     if name not in _DTYPES:
         refuse(f"converts to {name}", "Convert to bool, int64, float32 or float64.")
     if name == "bool":

@@ -14,6 +14,7 @@ import functools
 import importlib
 import math
 import operator
+import re
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
@@ -23,6 +24,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from hbconv.parse.tracing import formulas as _formulas  # noqa: F401
+from hbconv.parse.tracing import narrow_ints as _narrow_ints  # noqa: F401
 from hbconv.parse.tracing.array_functions import MAKERS
 from hbconv.parse.tracing.arrays import (
     TracedMatrix,
@@ -31,11 +33,14 @@ from hbconv.parse.tracing.arrays import (
     call_function,
     holds_traced,
 )
+from hbconv.parse.tracing.cell_functions import FUNCTIONS_OF_MATH, vectorized
+from hbconv.parse.tracing.cell_patterns import FUNCTIONS_OF_RE, KnownPattern
 from hbconv.parse.tracing.cells import CellParts, KnownDict, KnownFrozenSet, KnownSet, TracedCell
 from hbconv.parse.tracing.dates import MOMENTS, make_moment
 from hbconv.parse.tracing.frame_functions import MAKERS_OF_FRAMES
 from hbconv.parse.tracing.frames import TracedFrame, TracedSeries
 from hbconv.parse.tracing.inner import Inner, is_known
+from hbconv.parse.tracing.known_categories import known_categories
 from hbconv.parse.tracing.known_names import BEYOND, BUILTINS, IMPURE, OF_NUMPY, VALUES
 from hbconv.parse.tracing.labels import ConstantTable, TracedLabels
 from hbconv.parse.tracing.trace import RowCount, current_trace, refuse
@@ -166,6 +171,9 @@ def _of_constants(name: str, function: Callable[..., Any]) -> Callable[..., Any]
 
     @functools.wraps(function, updated=())
     def call(*args: Any, **keywords: Any) -> Any:
+        of_cell = FUNCTIONS_OF_MATH.get(function.__name__)
+        if of_cell is not None and len(args) == 1 and isinstance(args[0], TracedCell):
+            return of_cell(args[0])
         if holds_traced([args, keywords]):
             refuse(f"calls {name} with rows", f"Use numpy.{function.__name__} of whole columns.")
         return function(*args, **keywords)
@@ -249,10 +257,18 @@ class Rebuilder:
             return value
         if isinstance(value, types.ModuleType):
             return self._module(value)
+        if type(value).__name__ == "CategoricalDtype" and value.categories is not None:
+            return known_categories(value.categories, value.ordered)
         if isinstance(value, types.FunctionType | types.BuiltinFunctionType | np.ufunc):
             return self._function(name, value)
         if isinstance(value, type):
             return self._class(value)
+        if isinstance(value, re.Pattern):
+            return KnownPattern(value)
+        if isinstance(value, np.vectorize):
+            function = self.stand_in("its function", value.pyfunc)
+            options: Any = {"excluded": value.excluded, "signature": value.signature}
+            return vectorized(function, value.otypes, **options)
         if isinstance(value, functools.partial):
             return self._partial(value)
         if is_own_object(value):
@@ -312,6 +328,8 @@ class Rebuilder:
             return _of_pandas(function)
         if module == "sklearn.utils.validation" and function.__name__ in CHECKS:
             return CHECKS[function.__name__]
+        if module == "re" and function.__name__ in FUNCTIONS_OF_RE:
+            return FUNCTIONS_OF_RE[function.__name__]
         if top in ("numpy", "scipy", "pandas", "sklearn", "polars"):
             return _refusing(f"{module}.{function.__name__}")
         return self.rebuilt(function)
@@ -328,10 +346,10 @@ class Rebuilder:
         if cls.__module__ == "itertools":
             return cls
         if cls is np.vectorize:
-            return _refusing("numpy.vectorize, which calls a function for each value")
+            return _double_of_class(cls, vectorized)
         if cls is np.ndarray or (issubclass(cls, Exception) and "__init__" not in vars(cls)):
             return cls
-        is_made = cls.__name__ in ("DataFrame", "Series") and cls.__module__.startswith("pandas")
+        is_made = cls.__name__ in MAKERS_OF_FRAMES and cls.__module__.startswith("pandas")
         return _double_of_class(cls, MAKERS_OF_FRAMES[cls.__name__] if is_made else None)
 
     def _partial(self, value: functools.partial[Any]) -> Any:

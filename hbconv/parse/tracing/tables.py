@@ -37,6 +37,7 @@ from hbconv.containers import (
     JoinText,
     Labels,
     Node,
+    NumberText,
     OfTexts,
     Output,
     Schema,
@@ -54,6 +55,7 @@ from hbconv.parse.tracing.answers import as_output, hand_on, is_column
 from hbconv.parse.tracing.arrays import TracedMatrix
 from hbconv.parse.tracing.drawn_columns import arguments_of, draw_dates, draw_texts
 from hbconv.parse.tracing.frames import TracedFrame
+from hbconv.parse.tracing.functions import NARROW
 from hbconv.parse.tracing.judge import compute, draw_rows, find_slack, find_special
 from hbconv.parse.tracing.rebuild import run_function
 from hbconv.parse.tracing.trace import (
@@ -80,6 +82,8 @@ class _TracedTable:
     conditions: Conditions
     form: Form | None = None
     """Of an array; None of a frame."""
+    narrow: frozenset[Node] = frozenset()
+    """Those that pandas keeps as narrow ints."""
 
     @property
     def refusing(self) -> tuple[Node, ...]:
@@ -259,6 +263,8 @@ def _run_once(trace: Trace, func: Any, keywords: Mapping[str, Any], schema: Sche
         elif is_column(result):
             output = as_output(result)
             form, result = output.form, TracedFrame({"0": output.node})
+        if hasattr(result, "refuse"):
+            result.refuse()
         if not isinstance(result, TracedFrame):
             refuse(
                 f"returns {'None' if result is None else 'one column without a table'}",
@@ -272,7 +278,8 @@ def _run_once(trace: Trace, func: Any, keywords: Mapping[str, Any], schema: Sche
         ):
             refuse("returns dates", "Return their parts, or days since a constant date.")
     columns, checks = tuple(result.nodes.values()), tuple(trace.checks)
-    return _TracedTable(tuple(result.nodes), columns, checks, trace.conditions, form)
+    narrow = frozenset(node for node in columns if trace.kind_of(node) == "narrow")
+    return _TracedTable(tuple(result.nodes), columns, checks, trace.conditions, form, narrow)
 
 
 _WORDS = {"narrow": "of bools or narrow ints", "nullable": "of a nullable type"}
@@ -482,12 +489,18 @@ class _Judge:
                 texts = form.classes.data[values[node][:, 0]].tolist()
                 what = None if list(want) == texts else f"it returns {want[:3]}, not {texts[:3]}"
             elif node in values:
-                what = _compare_numbers(want.to_numpy(), values[node][:, 0], find_slack(node))
+                wide = want.astype(np.int64) if _is_narrowed(want, node, self.traced) else want
+                what = _compare_numbers(wide.to_numpy(), values[node][:, 0], find_slack(node))
             else:
                 what = _compare_moved(list(want), _moved_values(node, given, values))
             if what:
                 return f"in column {name!r} {what}"
         return None
+
+
+def _is_narrowed(want: Any, node: Node, traced: _TracedTable) -> bool:
+    """Tell whether a column is of narrow ints, as its trace says."""
+    return node in traced.narrow and str(want.dtype) in NARROW
 
 
 def _columns_of(table: Table) -> list[npt.NDArray[Any]]:
@@ -522,7 +535,9 @@ def _moved_values(node: Node, given: Table, values: Mapping[Node, npt.NDArray[An
             )]  # fmt: skip
         pairs = zip(first, second, strict=True)
         return [None if _is_missing(a) or _is_missing(b) else a + b for a, b in pairs]
-    if isinstance(node, FillObjects | EditText) and isinstance(node.x, JoinText):
+    if isinstance(node, NumberText):
+        return [repr(number) for number in values[node.x][:, 0].tolist()]
+    if isinstance(node, FillObjects | EditText) and isinstance(node.x, JoinText | NumberText):
         return [edited_text(node, value) for value in _moved_values(node.x, given, values)]
     column = EditedColumn.of(node)
     if column is None:

@@ -31,13 +31,16 @@ from hbconv.containers import (
     TextEdit,
     TextNumber,
 )
+from hbconv.containers.text_edits import TESTS_OF_ASCII
 from hbconv.parse.common.edited_texts import text_codes
 from hbconv.parse.tracing.frames import TracedFrame, TracedSeries, series_of
 from hbconv.parse.tracing.functions import apply_ufunc
 from hbconv.parse.tracing.kinds import SERIES
+from hbconv.parse.tracing.known_categories import KnownCategories
 from hbconv.parse.tracing.labels import is_text
 from hbconv.parse.tracing.look_ups import codes_among, look_up
 from hbconv.parse.tracing.made_texts import choose_texts, text_node
+from hbconv.parse.tracing.number_texts import TEXTS, is_of_number, require_edits
 from hbconv.parse.tracing.patterns import require_pattern
 from hbconv.parse.tracing.trace import current_trace, refuse
 
@@ -54,6 +57,7 @@ class TracedTexts(TracedSeries):
     """A column of texts."""
 
     def _edited(self, *edits: TextEdit) -> TracedSeries:
+        require_edits(self.node, edits)
         return self.like(EditText(self.node, edits))
 
     def _ended(self, end: TextEdit) -> Node:
@@ -71,7 +75,8 @@ class TracedTexts(TracedSeries):
         nothing = ConstantRows(current_trace().x, Array([np.nan]))
         number = Cast(codes, "float64")
         found = Affine.of(number, sub=less) if less else number
-        return self.like(Choose(Compare.of(codes, "ge", 0), found, nothing))
+        chosen = Choose(Compare.of(codes, "ge", 0), found, nothing)
+        return self.like(current_trace().made_whole(chosen))
 
     def _bool(self, end: TextEdit, na: Any) -> TracedSeries:
         codes = self._ended(end)
@@ -81,6 +86,11 @@ class TracedTexts(TracedSeries):
             current_trace().checks.append((Compare.of(codes, "lt", 0), _IS_MISSING))
         # A missing text has -1.
         return self.like(Compare.of(codes, "ne" if na else "ge", 0 if na else 1))
+
+    @property
+    def places(self) -> _TextPlaces:
+        """Functions of texts, where missing ones are looked after."""
+        return _TextPlaces(self)
 
     @property
     def str(self) -> _TextPlaces:
@@ -141,9 +151,15 @@ class TracedTexts(TracedSeries):
 
     def astype(self, dtype: Any, **keywords: Any) -> TracedSeries:
         """Read numbers, as Python does."""
-        name = None if dtype in ("str", "string", "object", "category") else np.dtype(dtype).name
-        if keywords or dtype is str or name not in ("float64", "int64"):
-            refuse(f"converts texts to {dtype}", "Convert them to float or int.")
+        if isinstance(dtype, KnownCategories):
+            return super().astype(dtype)
+        if not keywords and dtype in TEXTS:
+            current_trace().checks.append((self.isna().node, "A missing text is made one."))
+            return self
+        name = None if dtype in ("object", "category") else np.dtype(dtype).name
+        if keywords or name not in ("float64", "int64"):
+            way = "Convert them to float, int, str or pd.CategoricalDtype([...])."
+            refuse(f"converts texts to {dtype}", way)
         checks = current_trace().checks
         readable = self._ended(TextEdit("is_float" if name == "float64" else "is_int"))
         checks.append((Compare.of(readable, "eq", 0), "A text that is no number is read as one."))
@@ -162,6 +178,7 @@ class TracedTexts(TracedSeries):
         if ufunc is np.add and len(inputs) == 2 and all(map(is_text, inputs)):
             series = [x for x in inputs if isinstance(x, TracedSeries)]
             if len(series) == 2:
+                _require_joinable(series)
                 names = {x.name for x in series}
                 joined = JoinText(*map(text_node, inputs))
                 return series_of(joined, names.pop() if len(names) == 1 else None)
@@ -183,11 +200,21 @@ class TracedTexts(TracedSeries):
     clip = abs = between = _refuse_method
 
 
+def _require_joinable(series: list[Any]) -> None:
+    """Refuse rows that miss a text beside one of a number: pandas joins none among objects."""
+    of_numbers = [is_of_number(x.node) for x in series]
+    for x, is_number in zip(series, of_numbers, strict=True):
+        if any(of_numbers) and not is_number and not isinstance(x.node, JoinText):
+            why = "A missing text is joined with the text of a number."
+            current_trace().checks.append((x.isna().node, why))
+
+
 def _loses(node: Node) -> bool:
     """Tell whether an edit makes missing texts of some that are there."""
     edits = node.edits if isinstance(node, EditText) else ()
     return any(
-        edit.name == "extract" or (edit.name == "pick" and edit.arguments[1] not in (0, -1))
+        edit.name in ("extract", "pick_between")
+        or (edit.name in ("pick", "pick_from_end") and edit.arguments[1] not in (0, -1))
         for edit in edits
     )
 
@@ -249,16 +276,20 @@ class _TextPlaces:
 
     def split(
         self, pat: str | None = None, *, n: int = -1, expand: bool = False, regex: Any = None
-    ) -> _TextParts:
+    ) -> Any:
         """Split, for one of the parts."""
-        if expand:
-            refuse(
-                "splits texts into as many columns as the rows need", "Use .str.split(...).str[0]."
-            )
         # pandas reads a longer text as a pattern, unless it is told.
         if pat is not None and (len(pat) != 1 or regex):
             _require_plain(pat, regex=regex is not False)
-        return _TextParts(self._series, pat or None, n or -1)
+        parts = _TextParts(self._series, pat or None, n or -1)
+        return PartColumns(parts) if expand else parts
+
+    def rsplit(self, pat: str | None = None, *, n: int = -1, expand: bool = False) -> Any:
+        """Split from the end, for one of the parts."""
+        if pat is not None:
+            _require_plain(pat, regex=False)
+        parts = _TextParts(self._series, pat or None, n or -1, pick="pick_from_end")
+        return PartColumns(parts) if expand else parts
 
     def len(self) -> TracedSeries:
         """Count the characters."""
@@ -345,10 +376,52 @@ def _require_plain(text: Any, *, regex: bool) -> None:
         refuse("looks for a pattern", "Give a plain text, and regex=False.")
 
 
+class PartColumns:
+    """Parts of texts as columns: pandas makes as many as the rows need.
+
+    Rows of fewer parts than are asked for are refused: pandas has no column where all lack it.
+    """
+
+    def __init__(self, parts: _TextParts) -> None:
+        self._parts = parts
+
+    def __getitem__(self, place: Any) -> TracedSeries:
+        if type(place) is not int or place < 0:
+            refuse("takes several columns of parts", _ONE_PART)
+        part = self._parts[place]
+        if place:
+            current_trace().checks.append((part.isna().node, _HAS_NO_PART))
+        return part.rename(place)
+
+    def columns_for(self, count: int) -> list[TracedSeries]:
+        """Return the columns that so many names are given."""
+        n_parts = self._parts.len()
+        other = Compare.of(n_parts.node, "ne", float(count))
+        current_trace().checks.append((other, "A text has other parts than names are given."))
+        return [self[place] for place in range(count)]
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__") or not hasattr(sys.modules["pandas"].DataFrame, name):
+            raise AttributeError(f"'DataFrame' object has no attribute {name!r}")
+        self.refuse()
+
+    def refuse(self, *_: object) -> NoReturn:
+        """Refuse whatever else is done with them."""
+        refuse("splits texts into as many columns as the rows need", _ONE_PART)
+
+    __setitem__ = __iter__ = __contains__ = __len__ = __array__ = __bool__ = refuse
+
+
+_ONE_PART = "Take one: .str.split('-').str[0]; or name them all: df[['a', 'b']] = ..."
+
+
 class _TextParts:
     """Parts of texts, between separators."""
 
-    def __init__(self, series: TracedTexts, separator: str | None, most: int) -> None:
+    def __init__(
+        self, series: TracedTexts, separator: str | None, most: int, pick: str = "pick"
+    ) -> None:
+        self._pick = pick
         self._series = series
         self._separator = separator
         self._most = most
@@ -356,7 +429,7 @@ class _TextParts:
     def __getitem__(self, place: Any) -> TracedSeries:
         if type(place) is not int:
             refuse("takes several parts of a text", "Take one: .str.split('-').str[0].")
-        return self._series._edited(TextEdit("pick", (self._separator, place, self._most)))
+        return self._series._edited(TextEdit(self._pick, (self._separator, place, self._most)))
 
     def get(self, i: int) -> TracedSeries:
         """Return one of the parts."""
@@ -387,6 +460,17 @@ def _method(name: str, n_arguments: int, *, cased: bool = False) -> Callable[...
 
 for _name in ("lower", "upper", "title", "capitalize"):
     setattr(_TextPlaces, _name, _method(_name, 0, cased=True))
+
+
+def _test(name: str) -> Callable[..., TracedSeries]:
+    def method(self: _TextPlaces) -> TracedSeries:
+        return self._series._bool(TextEdit(name), None)
+
+    return method
+
+
+for _name in TESTS_OF_ASCII:
+    setattr(_TextPlaces, _name, _test(_name))
 for _name in ("strip", "lstrip", "rstrip", "removeprefix", "removesuffix", "zfill"):
     setattr(_TextPlaces, _name, _method(_name, 1))
 

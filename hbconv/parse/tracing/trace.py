@@ -29,8 +29,8 @@ __all__ = [
     "tracing",
 ]
 
-Kind = Literal["number", "date", "span", "text"]
-"""What a column holds."""
+Kind = Literal["number", "date", "span", "text", "narrow"]
+"""What a column holds; narrow ints are numbers that pandas keeps in fewer bits."""
 
 ALONE = "A model answers each row alone."
 
@@ -85,6 +85,10 @@ class Trace:
         What the run finds out of columns.
     given : mapping of int to str
         What columns hold in the rows that the user gave.
+    categories : dict
+        Columns whose categories are known, by node: see ``known_categories``.
+    whole : set of Node
+        Floats that pandas keeps as ints where no row misses one.
     """
 
     x: Node
@@ -98,6 +102,8 @@ class Trace:
     kinds: dict[Node, Kind] = field(default_factory=dict)
     learnt: dict[int, Kind] = field(default_factory=dict)
     given: Mapping[int, str] = field(default_factory=dict)
+    categories: dict[Node, Any] = field(default_factory=dict)
+    whole: set[Node] = field(default_factory=set)
 
     @property
     def conditions(self) -> Conditions:
@@ -113,7 +119,12 @@ class Trace:
     def made(self, node: Node, kind: Kind) -> Node:
         """Return a node whose kind is kept."""
         if self.kinds.setdefault(node, kind) != kind:
-            refuse("computes a date that is a span too")
+            refuse(f"makes a {kind} of what is none elsewhere")
+        return node
+
+    def made_whole(self, node: Node) -> Node:
+        """Return a node of which it is kept that pandas may have ints."""
+        self.whole.add(node)
         return node
 
     def learn(self, nodes: Sequence[Node], kind: Kind) -> NoReturn:

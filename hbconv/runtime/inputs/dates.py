@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
@@ -9,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.containers.vocabulary import NO_DATE, PARTS, DatePart, DateReading
+from hbconv.containers.vocabulary import ISO, NO_DATE, PARTS, DatePart, DateReading
 from hbconv.errors import InputError, MissingPackageError, shown
 from hbconv.runtime.text.categories import Categories, Text
 
@@ -180,6 +181,34 @@ def _dates_of_objects(values: list[Any]) -> Dates:
     return np.array(dates)
 
 
+_ISO_FORMS = {
+    f"%Y-%m-%d{between}{time}": re.compile(f"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}{between}{digits}")
+    for between, time, digits in (
+        ("", "", ""),
+        *((between, "%H:%M", "[0-9]{2}:[0-9]{2}") for between in " T"),
+        *((between, "%H:%M:%S", "[0-9]{2}:[0-9]{2}:[0-9]{2}") for between in " T"),
+    )
+}
+"""Formats that pandas guesses of such texts."""
+
+
+def _find_iso_form(values: list[Any], where: str) -> str:
+    """Return the format of texts, which are ISO dates of one form."""
+    present = [v for v in values if v is not None and v == v and type(v).__name__ != "NAType"]
+    texts = [v if isinstance(v, str) else repr(v) for v in present]
+    first = texts[0] if texts else "1970-01-01"
+    form = next((f for f, looks in _ISO_FORMS.items() if looks.fullmatch(first)), None)
+    odd = first if form is None else None
+    odd = next((t for t in texts if not _ISO_FORMS[form].fullmatch(t)), None) if form else odd
+    if form is None or odd is not None:
+        raise InputError(
+            f"{where} holds {shown(odd)}, where the model reads ISO dates of one form, such as "
+            "2024-01-31 or 2024-01-31 10:30:00. Of others pandas guesses the form of all rows "
+            "from the first: give dates, or a format= in the function."
+        )
+    return form
+
+
 def _parse_texts(values: npt.NDArray[np.object_], reading: DateReading, where: str) -> Dates:
     """Parse texts and objects by pandas, as the source does: what does not fit is missing."""
     try:
@@ -189,17 +218,18 @@ def _parse_texts(values: npt.NDArray[np.object_], reading: DateReading, where: s
         raise MissingPackageError(sentence) from error
     nulls = frozenset(reading.nulls)
     kept = [None if isinstance(v, str) and v in nulls else v for v in values.tolist()]
-    utc = reading.format is None or "%z" in reading.format
+    format_ = _find_iso_form(kept, where) if reading.format == ISO else reading.format
+    utc = format_ is None or "%z" in format_
     series = pd.Series(kept, dtype=object)
     errors: Literal["raise", "coerce"] = "raise" if reading.raises else "coerce"
     try:
-        dates = pd.to_datetime(series, format=reading.format, errors=errors, utc=utc)
+        dates = pd.to_datetime(series, format=format_, errors=errors, utc=utc)
     except ValueError as error:
-        dates = pd.to_datetime(series, format=reading.format, errors="coerce", utc=utc)
+        dates = pd.to_datetime(series, format=format_, errors="coerce", utc=utc)
         odd = series[dates.isna() & series.notna()].tolist()
         raise InputError(
             f"{where} holds {shown(odd[0])}, which is no date of the format "
-            f"{reading.format!r} that the model reads."
+            f"{format_!r} that the model reads."
         ) from error
     if not pd.api.types.is_datetime64_any_dtype(dates):
         sentence = f"{where} mixes dates of several time zones, which the source model refuses"

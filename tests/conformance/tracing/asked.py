@@ -21,6 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OrdinalEncoder
 from tracing import (
     columns,
+    competitions,
     dates,
     elementwise,
     models,
@@ -57,7 +58,16 @@ class Asked:
 def all_asked() -> list[Asked]:
     """Return all subjects."""
     found = []
-    for module in (elementwise, columns, tables, dates, texts, notebooks, targets):
+    for module in (
+        elementwise,
+        columns,
+        tables,
+        dates,
+        texts,
+        notebooks,
+        competitions,
+        targets,
+    ):
         theme = module.__name__.rpartition(".")[2]
         found += [Asked(theme, name, f) for name, f in module.ROWS.items()]
     for theme, subjects in (("arrays", other_rows.ARRAYS), ("tables", other_rows.TABLES)):
@@ -67,7 +77,7 @@ def all_asked() -> list[Asked]:
         theme = module.__name__.rpartition(".")[2]
         found += [Asked(theme, c.__name__, c) for c in module.ARRAYS]
         found += [Asked(theme, c.__name__, c, is_own=False) for c in module.OTHER_ROWS]
-    classes = (*transformers.TABLES, *notebooks.CLASSES)
+    classes = (*transformers.TABLES, *notebooks.CLASSES, *competitions.CLASSES)
     found += [Asked("own_tables", c.__name__, c) for c in classes]
     return found
 
@@ -158,7 +168,14 @@ def fit(asked: Asked) -> tuple[Any, Any, Any]:
     labels = (rng.random(200) < 0.4).astype(int)
     if asked.theme in ("elementwise", "columns", "other_rows_arrays"):
         return FunctionTransformer(asked.subject).fit(rows), rows, fresh
-    if asked.theme in ("tables", "dates", "texts", "notebooks", "other_rows_tables"):
+    if asked.theme in (
+        "tables",
+        "dates",
+        "texts",
+        "notebooks",
+        "competitions",
+        "other_rows_tables",
+    ):
         return _function_with_encoder(asked.subject, table).fit(table), table, fresh_table
     if asked.theme == "own_tables":
         transformer = asked.subject()

@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import time
 from datetime import datetime
 
@@ -177,6 +178,50 @@ def dummies(df):
     return pd.get_dummies(df[["city"]])
 
 
+def dummies_kept(df):
+    return pd.get_dummies(df["city"])[["Oslo"]]
+
+
+def dummies_not_filled(df):
+    return pd.get_dummies(df["city"]).reindex(columns=["Oslo", "Paris"])
+
+
+def dummies_without_the_first(df):
+    columns = ["city_Oslo", "city_Rome"]
+    return pd.get_dummies(df[["city"]], drop_first=True).reindex(columns=columns, fill_value=0)
+
+
+def parts_as_they_come(df):
+    return df["name"].str.split(" ", expand=True).isna()
+
+
+def vectorized_chance(df):
+    return pd.DataFrame(
+        {"a": np.vectorize(lambda v: v + random.random(), otypes=[float])(df["age"])}
+    )
+
+
+COUNTED = [0]
+
+
+def counts(v):
+    COUNTED[0] += 1
+    return COUNTED[0]
+
+
+def vectorized_counter(df):
+    return pd.DataFrame({"a": np.vectorize(counts)(df["age"])})
+
+
+def decided_by_the_first_row(df):
+    return pd.DataFrame({"a": np.vectorize(lambda v: 0 if v > 50 else v / 2)(df["age"])})
+
+
+def numbered_matches(df):
+    found = df["code"].map(lambda s: re.sub("[AB]", lambda _: str(counts(0)), s))
+    return found.str.len().to_frame()
+
+
 def factorized(df):
     return pd.DataFrame({"city": pd.factorize(df["city"])[0]})
 
@@ -202,7 +247,7 @@ def since_first(df):
 
 
 def guessed_dates(df):
-    return pd.to_datetime(df["seen"]).dt.year.to_frame()
+    return pd.to_datetime(df["joined"].dt.strftime("%d/%m/%Y")).dt.year.to_frame()
 
 
 def carried(df):
@@ -230,6 +275,8 @@ TABLES = {
     f.__name__: f
     for f in (
         mean_filled, z_score, by_city, frequency, ranked, previous, rolling, quantiles, dummies,
+        dummies_kept, dummies_not_filled, dummies_without_the_first, parts_as_they_come,
+        vectorized_chance, vectorized_counter, decided_by_the_first_row, numbered_matches,
         factorized, codes, equal_bins, until_now, until_today, since_first, guessed_dates, carried,
         without_missing, indexed, sampled, wrote,
     )

@@ -30,6 +30,7 @@ from hbconv.containers import (
     Minimum,
     Node,
     Output,
+    Raise,
     Remainder,
     RoundDecimals,
     RowStatistic,
@@ -123,6 +124,7 @@ FUNCTIONS: dict[str, Function] = {
     "fmin": of_two(Fmin, np.fmin),
     "minimum": extreme(Minimum, np.minimum),
     "hypot": of_two(Hypot, np.hypot, 2.0, FLOATS),
+    "power": of_two(Raise, np.power, OPERATOR, FLOATS),
     "arctan2": of_two(Arctan2, np.arctan2, OPERATOR, FLOATS),
     **{f"round to {decimals}": rounded(decimals) for decimals in (0, 1, 2, 7, 23, 40, -1, -2)},
     **{

@@ -371,7 +371,9 @@ REFUSED: list[tuple[Function, str]] = [
     (lambda x: x * math.exp(x), "math.exp with rows"),
     (lambda x: x * (str(x) == ""), "values of the rows"),
     (lambda x: x.tolist(), "tolist"),
-    (lambda x: np.vectorize(abs)(x), "vectorize"),  # noqa: PLW0108
+    (np.vectorize(lambda v: max(0, v)), "the first row decides"),
+    (np.vectorize(lambda v: v, otypes=["int8"]), "vectorizes into such types"),
+    (np.vectorize(sum, signature="(n)->()"), "vectorizes by a signature"),
     (lambda x: np.linalg.inv(x), "numpy.linalg"),  # noqa: PLW0108
     (lambda x: [x], "returns list"),
     (lambda x: x[:, 0], r"shape \(n,\)"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -99,7 +101,46 @@ def of_rows(df):
     )
 
 
-RIGHT: list[Callable[[Any], Any]] = [of_numbers, of_texts, of_dates, of_rows]
+COMMA = re.compile(r"([A-Za-z-]+), (Mrs?|MISS)", re.IGNORECASE)
+
+
+def titled(name):
+    found = COMMA.match(name)
+    return found.group(2) + "!" if found else "none"
+
+
+def capitals(name):
+    return len(re.findall(r"[A-Z]", name)) if re.findall(r"[A-Z]r", name) else -1
+
+
+def of_patterns(df):
+    return pd.DataFrame(
+        {
+            "title": df["name"].map(titled).map({"Mr!": 1, "Mrs!": 2, "Miss!": 3, "none": 4}),
+            "capitals": df["name"].apply(capitals),
+            "plain": df["name"].apply(lambda s: re.sub(r"[^a-z]+", "", s, count=1)).str.len(),
+            "ends": df["name"].map(lambda s: bool(re.search(r"[A-Z]$", s))),
+            "whole": df["name"].map(lambda s: 1 if re.fullmatch(r"\w+, \w+. \w+", s) else 0),
+            "part": df["name"].map(lambda s: re.split(r"[,.] *", s)[1]) == "Mrs",
+            "alone": df["name"].map(lambda s: s[:2].isalpha() and not s.isupper()),
+        }
+    )
+
+
+def logarithm(x):
+    if math.isnan(x):
+        return -1.0
+    return math.log(x) + math.sqrt(math.fabs(x)) if x > 0 else math.exp(x) + math.sin(x)
+
+
+def of_mathematics(df):
+    return pd.DataFrame({"log": df["x"].apply(logarithm), "age": df["age"].map(logarithm)})
+
+
+RIGHT: list[Callable[[Any], Any]] = [
+    *(of_numbers, of_texts, of_dates, of_rows),
+    *(of_patterns, of_mathematics),
+]
 
 
 @pytest.mark.parametrize("function", RIGHT, ids=lambda f: f.__name__)
@@ -127,6 +168,20 @@ def test_rows_at_which_python_raises_are_refused() -> None:
             share(rows)
 
 
+def test_rows_at_which_patterns_and_mathematics_raise_are_refused() -> None:
+    def group(df):
+        found = df["name"].map(lambda s: m.group(1) if (m := re.search("(A)|B", s)) else "-")
+        return pd.DataFrame({"log": df["x"].map(lambda x: 2 * math.log(x)), "a": found == "A"})
+
+    model = hbconv.convert(FunctionTransformer(group).fit(TABLE.assign(x=1.0)), "reference")
+    rows = TABLE[:1].assign(x=2.0, name="AB")
+    np.testing.assert_array_equal(model.transform(rows), group(rows))
+    with pytest.raises(InputError, match="takes no part in a match"):
+        model.transform(rows.assign(name="BA"))
+    with pytest.raises(InputError, match=r"math\.log raises"):
+        model.transform(rows.assign(x=0.0))
+
+
 def many_ways(row):
     return sum(1 if row["x"] > bound / 8 else 0 for bound in range(8))
 
@@ -140,6 +195,11 @@ REFUSED: list[tuple[Callable[[Any], Any], str]] = [
     (one(lambda x: "old" if x > 3 else 0), "returns texts for some values"),
     (one(lambda x: round(x, 1)), "rounds as Python does"),
     (one(int), "calls|needs the values"),
+    (one(lambda s: re.sub("(a)", r"\1b", s), "name"), "replaces by what is matched"),
+    (one(lambda s: 1 if re.search("^a", s, re.MULTILINE) else 0, "name"), "with such flags"),
+    (one(lambda s: re.findall("a", s)[0], "name"), "takes one of all matches"),
+    (one(lambda s: re.search("a", s).start() if "a" in s else 0, "name"), "start of a match|None"),
+    (one(lambda s: re.split("(a)", s)[0], "name"), "splits by a pattern with groups"),
     (one(lambda x: {1: 2}.get(x, 0)), "needs the values"),
     (one(lambda x: f"{x} years"), "needs the values"),
     (one(lambda name: 5 if name is None else 1, "name"), "compares by 'is'"),

@@ -163,6 +163,28 @@ def test_texts_that_are_no_dates_are_missing_where_asked() -> None:
         strict.transform(rows)
 
 
+def guessed(df):
+    made = pd.to_datetime(df["t"])
+    return pd.DataFrame({"year": made.dt.year, "hour": made.dt.hour, "late": made > FIRST})
+
+
+@pytest.mark.parametrize("form", ["%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M:%S"])
+def test_iso_dates_in_texts_need_no_format(form: str) -> None:
+    rows = TABLE.assign(t=TABLE["d"].dt.strftime(form))
+    source = FunctionTransformer(guessed).fit(rows)
+    model = hbconv.convert(source, "reference", sample=rows[:5])
+    present = rows[rows["t"].notna()]
+    for asked in (present, present[:1], present[::-1]):
+        np.testing.assert_array_equal(model.transform(asked), guessed(asked).astype(float))
+    for odd in ("2020-1-5", "05.01.2020", "2020-01-05Z", "", "2020-01-05 10:00:00.5", "20200105"):
+        with pytest.raises(InputError, match="ISO dates of one form"):
+            model.transform(present.assign(t=[odd, *present["t"][1:]]))
+        with pytest.raises(InputError, match="ISO dates of one form"):
+            model.transform(present.assign(t=[*present["t"][1:], odd]))
+    with pytest.raises(InputError, match="no date of the format"):
+        model.transform(present[:1].assign(t="2020-02-30"))
+
+
 def test_rows_that_pandas_answers_by_their_zone_or_unit_are_refused() -> None:
     model = hbconv.convert(FunctionTransformer(since).fit(TABLE), "reference")
     with pytest.raises(InputError, match="has the time zone UTC"):

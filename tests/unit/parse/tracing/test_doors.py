@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -95,6 +96,16 @@ def months(df):
     return df["joined"].dt.month_name().to_frame("month").assign(code=df["code"])
 
 
+def dummies(df):
+    known = pd.get_dummies(df[["city", "code"]], columns=["city", "code"])
+    return known.reindex(columns=["city_Oslo", "code_A-2", "none"], fill_value=0)
+
+
+def patterns(df):
+    number = df["code"].map(lambda s: m.group(1) if (m := re.search("([0-9])$", s)) else "")
+    return df[["income"]].assign(number=pd.to_numeric(number, errors="coerce"))
+
+
 def days(df):
     since = (df["joined"] - pd.Timestamp("2019-01-01")).dt.days
     return pd.DataFrame({"days": since, "weekend": df["joined"].dt.dayofweek >= 5})
@@ -123,6 +134,7 @@ CODES = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
 NUMBERS = ColumnTransformer([("numbers", StandardScaler(), ["income", "debt"])])
 SOURCES = {
     **{f.__name__: FunctionTransformer(f) for f in (ratios, filled, cells, looked_up)},
+    **{f.__name__: FunctionTransformer(f) for f in (dummies, patterns)},
     **{f.__name__: FunctionTransformer(f) for f in (numbers, days)},
     **{f.__name__: make_pipeline(FunctionTransformer(f), CODES) for f in (bands, grouped)},
     **{f.__name__: make_pipeline(FunctionTransformer(f), CODES) for f in (joined, months)},

@@ -16,6 +16,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEnc
 
 import hbconv
 from hbconv.containers import TextEdit
+from hbconv.containers.text_edits import TESTS_OF_ASCII
 from hbconv.errors import InputError, UnsupportedError
 
 # A part that no text has is a column of NaN, which pandas fills with a text and a warning.
@@ -177,6 +178,62 @@ def test_case_is_that_of_arrow_wherever_it_is_taken() -> None:
             assert taken > 900
 
 
+NUMBERS = ["1", "-1.5e3", " 7", "1_0", "007", "1.", ".5", "+3", "1\n", "3.5x", "0x10", "-", "1e"]
+
+
+def numeric(df):
+    return pd.DataFrame({"number": pd.to_numeric(df["name"], errors="coerce")})
+
+
+def test_numbers_in_texts_are_those_of_pandas() -> None:
+    model = hbconv.convert(FunctionTransformer(numeric).fit(TABLE), "reference", sample=TABLE)
+    digits = RNG.integers(0, 10**15, 2_000)
+    places = RNG.integers(-22, 23, 2_000)
+    texts = [*NUMBERS, *(f"{d}e{p}" for d, p in zip(digits, places, strict=True))]
+    texts += [f"{d % 10**9 / 10**5}" for d in digits[:500]]
+    rows = pd.DataFrame({"name": texts}).reindex(columns=list(TABLE))
+    np.testing.assert_array_equal(model.transform(rows), numeric(rows))
+    for text in ("nan", "Inf", "1234567890123456", "1e400", "0.1234567890123456", "1e-23"):
+        with pytest.raises(InputError, match="may read otherwise"):
+            model.transform(rows[:1].assign(name=text))
+
+
+def test_tests_of_characters_are_those_of_arrow() -> None:
+    pa = pytest.importorskip("pyarrow")
+    compute = pytest.importorskip("pyarrow.compute")
+    characters = [chr(place) for place in range(128)]
+    texts = ["", *characters, *(a + b for a in characters for b in "aA1 .")]
+    for name in TESTS_OF_ASCII:
+        # pandas asks Arrow for the digits of isdecimal, too.
+        arrow = getattr(compute, f"utf8_is_{name.removeprefix('is')}")(pa.array(texts)).to_pylist()
+        for text, other in zip(texts, arrow, strict=True):
+            try:
+                got = TextEdit(name).apply(text)
+            except InputError:
+                continue
+            assert got == other == getattr(text, name)(), (name, text)
+        with pytest.raises(InputError, match="beyond ASCII"):
+            TextEdit(name).apply("é")
+
+
+def columns(df):
+    df = df[["code", "x"]].copy()
+    df[["letter", "number"]] = df["code"].str.split("-", n=1, expand=True)
+    parts = df["code"].str.rsplit("-", n=1, expand=True)
+    return pd.DataFrame(
+        {"n": parts[1].astype(int), "a": df["letter"] == "A", "x": df["number"] == "1"}
+    )
+
+
+def test_parts_become_columns_where_each_text_has_them() -> None:
+    whole = TABLE[TABLE["code"].str.contains("-", na=False)]
+    model = hbconv.convert(FunctionTransformer(columns).fit(whole), "reference", sample=whole)
+    np.testing.assert_array_equal(model.transform(whole), columns(whole).astype(float))
+    for code in ("c", None):
+        with pytest.raises(InputError, match="part"):
+            model.transform(TABLE[:1].assign(code=code))
+
+
 REFUSED: list[tuple[Callable[[Any], Any], str]] = [
     (lambda df: pd.DataFrame({"a": df.name.str.extract("a+", expand=False)}), "without groups"),
     (lambda df: pd.DataFrame({"a": df.name.str.count("a*")}), "matches no characters"),
@@ -188,7 +245,8 @@ REFUSED: list[tuple[Callable[[Any], Any], str]] = [
     (lambda df: df.assign(a=df.name.str.lower()), "Answers are numbers or labels"),
     (lambda df: pd.DataFrame({"a": df.x.str.len(), "b": df.x * 2}), "multiply of texts"),
     (lambda df: pd.DataFrame({"a": df.name.str.lower() > "a"}), "computes greater of a text"),
-    (lambda df: pd.DataFrame({"a": pd.to_numeric(df.price)}), "calls pandas.to_numeric"),
+    (lambda df: pd.DataFrame({"a": pd.to_numeric(df.price, downcast="float")}), "such options"),
+    (lambda df: df.name.str.split("-", expand=True)[1:], "several columns of parts"),
     (lambda df: pd.DataFrame({"a": df.name.str.strip().clip("a")}), "method of a column of texts"),
     (lambda df: pd.DataFrame({"a": df.name.str.zfill("3") == "a"}), "arguments of other types"),
 ]
