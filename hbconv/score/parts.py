@@ -15,10 +15,10 @@ from typing import Any
 
 from hbconv.engines.scorer import Scorer
 from hbconv.errors import HbconvError, InputError
-from hbconv.files import scratch
 from hbconv.score.job import ScoreJob, job_of
 from hbconv.score.resumable import Folder
 from hbconv.score.shards import Shard
+from hbconv.system.files import scratch
 
 __all__ = ["FilePart", "ReturnedPart", "SharedWork", "run_packed"]
 
