@@ -10,7 +10,7 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.trees.forest import CategoryTables, Forest, Slopes
 
-__all__ = ["ForestError", "check_forest"]
+__all__ = ["ForestError", "check_forest", "follow_links"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -95,10 +95,10 @@ def _check_trees(forest: Forest) -> None:
     reached = np.bincount(children[children >= 0], minlength=forest.n_tests)
     # Reached once each, and no cycle: that makes trees.
     _require(bool((reached == 1).all()), "a test is reached more than once, or never")
-    _follow(_parents(left, right))
+    follow_links(_parents(left, right))
 
-    first = ~_follow(left)
-    last = ~_follow(right)
+    first = ~follow_links(left)
+    last = ~follow_links(right)
     leaf_after_left = _leaves(left, last) + 1
     _require(
         np.array_equal(leaf_after_left, _leaves(right, first)),
@@ -123,7 +123,7 @@ def _parents(left: Ints, right: Ints) -> Ints:
     return parents
 
 
-def _follow(links: Ints) -> Ints:
+def follow_links(links: Ints) -> Ints:
     """Follow each test's link to the negative number that it ends at.
 
     Links grow twice as long each turn, so that a cycle shows after a few turns.

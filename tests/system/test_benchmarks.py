@@ -54,3 +54,22 @@ def test_peers_of_workloads_are_known(imported):
         *peers.PEERS
     }
     assert {*typical.SHORT} <= typical.WORKLOADS.keys()
+
+
+def test_costs_that_grow_are_told_by_axis(imported, tmp_path):
+    page = imported("growth_page")
+    costs = {
+        "convert_s": 0.5, "peak_mib": 20.0, "file_mb": 0.25, "row_us": 3.5, "batch_ns": 1234.0,
+        "source_ns": 5678.0,
+    }  # fmt: skip
+    figures = [{"axis": "trees", "size": size, **costs} for size in (1000, 10)]
+    stored = {"figures": figures, "machine": {"processor": "Zen"}}
+    for folder in ("figures", "performance"):
+        (tmp_path / folder).mkdir()
+    page.write(tmp_path, stored, {"depth": "levels", "trees": "trees of 31 leaves"})
+    told = (tmp_path / "performance" / "growth.md").read_text().splitlines()
+    assert "## Depth" not in told
+    sizes = [line.split(" | ")[0] for line in told if line.startswith("| 1")]
+    assert sizes == ["| 10", "| 1,000"]
+    assert "| 10 | 0.50 s | 20 MiB | 0.25 MB | 3.5 us | 1,234 ns | 5,678 ns |" in told
+    assert (tmp_path / "figures" / "growth.svg").stat().st_size > 0

@@ -118,5 +118,12 @@ def _build_loop(program: TensorProgram, schedule: Schedule, machine: Machine) ->
         written = write_function(program, schedule, machine)
     function, library = build(written.functions, machine)
     return make_loop(
-        LoopCode(function, written.tables, written.scratch, library, written.takes_columns)
+        LoopCode(
+            function,
+            written.tables,
+            written.scratch,
+            library,
+            written.takes_columns,
+            written.constants,
+        )
     )

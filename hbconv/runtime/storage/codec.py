@@ -26,6 +26,15 @@ from hbconv.cost_model.tuning_record import Tuning, TuningRecord
 from hbconv.errors import StoreError
 from hbconv.lower import CodesFeed, EntriesFeed, Feed, Padding
 from hbconv.runtime.program import HostSide
+from hbconv.runtime.storage.narrow import (
+    MOST_ROW_BYTES,
+    narrow_fields,
+    narrow_ints,
+    narrow_rows,
+    wide_fields,
+    wide_ints,
+    wide_rows,
+)
 from hbconv.target import Target
 from hbconv.tensor import ProgramTypes, TensorType
 from hbconv.trees.covered_forest import CoveredForest
@@ -114,7 +123,7 @@ class _Encoder:
         self.shared: list[Any] = []
         self.arrays: Arrays = {}
         self._places: dict[Any, int] = {}
-        self._names: dict[Array, str] = {}
+        self._written: dict[Array, dict[str, Any]] = {}
 
     def value(self, value: Any) -> Any:
         """Write any value."""
@@ -173,13 +182,13 @@ class _Encoder:
         self.shared.append(written)
 
     def _fields(self, value: Any) -> dict[str, Any]:
-        name, names = type(value).__name__, [f.name for f in dataclasses.fields(value)]
+        name = type(value).__name__
         # A class of another module may have the name of a registered one.
         if _known(name) is not type(value):
             raise StoreError(
                 f"{name} cannot be saved: it is neither a registered container nor part of one."
             )
-        return {"is": name, **{n: self.value(getattr(value, n)) for n in names}}
+        return {"is": name, **{n: self.value(v) for n, v in narrow_fields(value).items()}}
 
     def _array(self, array: Array) -> dict[str, Any]:
         if array.data.dtype.kind not in "biuf":
@@ -189,10 +198,21 @@ class _Encoder:
                 "shape": list(array.shape),
             }
         # Equal arrays are written once, whatever holds them.
-        if array not in self._names:
-            self._names[array] = f"a{len(self._names)}"
-            self.arrays[self._names[array]] = np.ascontiguousarray(array.data).reshape(array.shape)
-        return {"array": self._names[array]}
+        if array not in self._written:
+            self._written[array] = self._numbers(array.data)
+        return self._written[array]
+
+    def _numbers(self, array: npt.NDArray[Any]) -> dict[str, Any]:
+        if (rows := narrow_rows(array)) is not None:
+            return {"rows": [self._name(part) for part in rows]}
+        if (steps := narrow_ints(array)) is not None:
+            return {"steps": self._name(steps)}
+        return {"array": self._name(array)}
+
+    def _name(self, array: npt.NDArray[Any]) -> str:
+        name = f"a{len(self.arrays)}"
+        self.arrays[name] = np.ascontiguousarray(array).reshape(array.shape)
+        return name
 
 
 class Decoder:
@@ -201,6 +221,9 @@ class Decoder:
     def __init__(self, arrays: Arrays) -> None:
         self.arrays = {name: Array(data) for name, data in arrays.items()}
         self.shared: list[Any] = []
+        self._links: dict[Array, dict[str, Array]] = {}
+        self._wide: dict[tuple[str, ...], Array] = {}
+        self._room = MOST_ROW_BYTES * sum(data.nbytes for data in arrays.values())
 
     def read(self, document: Mapping[str, Any]) -> Any:
         """Rebuild the value of the next document."""
@@ -258,6 +281,8 @@ class Decoder:
             return self.shared[content]
         if kind == "array":
             return self.arrays[content]
+        if kind in ("rows", "steps"):
+            return self._wide_array(kind, content)
         raise StoreError(
             f"The model file holds a value of kind {kind!r:.50}, which this hbconv does not know."
         )
@@ -270,7 +295,8 @@ class Decoder:
                 f"The model file holds a {name!r}, which this hbconv does not know. Upgrade it, or "
                 "install the package that adds that."
             )
-        value = cls(**{key: self.value(v) for key, v in fields.items()})
+        read = {key: self.value(v) for key, v in fields.items()}
+        value = cls(**wide_fields(cls, read, self._links))
         for field, hint in fields_of(cls).items():
             # A file may hold anything, and an annotation alone keeps nothing out.
             if not fits(item := getattr(value, field), hint):
@@ -279,6 +305,24 @@ class Decoder:
                     "holds what it may not."
                 )
         return check_forest(value) if isinstance(value, Forest) else value
+
+    def _wide_array(self, kind: str, content: Any) -> Array:
+        # Equal arrays were written once, and are one again.
+        key = (kind, *content)
+        if key not in self._wide:
+            if kind == "rows":
+                numbers, distinct = (self.arrays[name] for name in content)
+                self._take(len(numbers) * distinct.data[:1].nbytes)
+                self._wide[key] = wide_rows(numbers, distinct)
+            else:
+                self._wide[key] = wide_ints(self.arrays[content])
+        return self._wide[key]
+
+    def _take(self, size: int) -> None:
+        """Refuse rows that take far more memory than the file: many may share their numbers."""
+        self._room -= size
+        if self._room < 0:
+            raise StoreError("The model file holds rows that take far more memory than it.")
 
     def _columns(self, fields: dict[str, Any]) -> tuple[Column, ...]:
         hints = fields_of(Column)

@@ -27,6 +27,7 @@ from hbconv.model_formats import REFUSED, ModelFormat, find_format
 from hbconv.names import ARGUMENT_METHODS, INVERSE, METHODS
 from hbconv.runtime.options import compiling_target
 from hbconv.runtime.program import HostSide, Key, StoredProgram
+from hbconv.runtime.storage.byte_planes import deflate_members, inflate_members
 from hbconv.runtime.storage.codec import Decoder, encode_all, fields_of, fits
 from hbconv.system.files import appearing, read_json
 from hbconv.target import Target
@@ -95,23 +96,25 @@ def pack(stored: Stored) -> bytes:
                 "files": names,
             }
         )
+    written, lengths = deflate_members(members)
     manifest = {
         "format": FORMAT,
         "versions": _versions(),
         "model": document,
         "programs": programs,
         "hosts": host_document,
-        "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in members.items()},
+        "lengths": lengths,
+        "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in written.items()},
     }
-    written = json.dumps(manifest, allow_nan=False)
+    text = json.dumps(manifest, allow_nan=False)
     try:
         # Half a character in a name would make a file that nobody can read.
-        read_json(written)
+        read_json(text)
     except ValueError as error:
         raise StoreError(
             f"The model cannot be saved: {error}. Rename it before fitting."
         ) from error
-    return _zip({_MANIFEST: written.encode(), **members})
+    return _zip({_MANIFEST: text.encode(), **written})
 
 
 def unpack(data: bytes, *, trusted: bool = False) -> Stored:
@@ -138,7 +141,9 @@ def unpack(data: bytes, *, trusted: bool = False) -> Stored:
                 "differs). Save the model again."
             )
     try:
-        return _stored(manifest, members, trusted=trusted)
+        read = members if trusted else {_ARRAYS: members[_ARRAYS]}
+        lengths = {name: n for name, n in manifest.get("lengths", {}).items() if name in read}
+        return _stored(manifest, inflate_members(read, lengths, len(data)), trusted=trusted)
     except StoreError:
         raise
     except Exception as error:
@@ -307,7 +312,7 @@ def _versions(packages: Iterable[str] = _PACKAGES) -> dict[str, str]:
     return versions
 
 
-FORMAT = 6
+FORMAT = 7
 """Number of the format written; files of a larger number are refused.
 
 Format 2 (after 0.1.0) gives an ``Output`` one form in place of eleven fields, and some classes
@@ -319,6 +324,7 @@ features, and which outputs exports hold on demand alone.
 Format 5 holds the columns of a schema field by field. Graphs have other digests since, so programs
 of older files are compiled again.
 Format 6 holds the names of the features that contributions are of.
+Format 7 holds arrays and tables as deflated byte planes (``byte_planes``).
 """
 GRAPHS = 2
 """Format since which graphs are written as today."""

@@ -44,7 +44,14 @@ __all__ = [
 Matrices = Sequence[npt.NDArray[Any]]
 Arguments = Sequence[npt.NDArray[Any] | ColumnAddresses]
 TABLES = "tables.safetensors"
+CONSTANT = "constant.safetensors"
 FACTS = "loop.json"
+LEAST_BYTES_APART = 1 << 16
+"""Bytes from which a constant has a file of its own.
+
+Loops of one model share large ones, and a saved model holds equal files once: nodes of a forest
+stood in it for many rows, and again for few.
+"""
 ALIGNMENT = 64
 """Bytes that addresses of tables and scratch are multiples of, as aligned vector loads need."""
 Task = Callable[[], None]
@@ -65,6 +72,9 @@ class LoopCode:
         The function as a shared library, None if none could be linked.
     takes_columns : bool
         An input may be given column by column.
+    constants : sequence of sequences of int
+        Entries of each constant of each table, in their order; more entries may follow. A table
+        without any is one constant.
     """
 
     function: KernelFunction
@@ -72,6 +82,7 @@ class LoopCode:
     scratch: dict[str, int]
     library: bytes | None
     takes_columns: bool = False
+    constants: Sequence[Sequence[int]] = ()
 
 
 def scratch_bytes(scratch: Mapping[str, int]) -> int:
@@ -176,15 +187,27 @@ def pack_loop(loop: CompiledLoop) -> dict[str, bytes]:
     """Return the files of a loop, none if it has no library; equal loops give equal bytes."""
     from safetensors.numpy import save
 
-    if loop.code.library is None:
+    code = loop.code
+    if code.library is None:
         return {}
+    sizes = code.constants or [()] * len(loop.tables)
+    # Names are numbers: safetensors orders tensors by itself, and the kernel needs their order.
+    parts = {
+        f"{i}.{j}": part
+        for i, (table, widths) in enumerate(zip(loop.tables, sizes, strict=True))
+        for j, part in enumerate(np.split(table, np.cumsum(widths, dtype=np.int64)))
+    }
+    apart = {name for name, part in parts.items() if part.nbytes >= LEAST_BYTES_APART}
+    facts = {
+        "scratch": code.scratch,
+        "takes_columns": code.takes_columns,
+        "constants": [list(widths) for widths in sizes],
+    }
     return {
-        LIBRARY: loop.code.library,
-        # Names are numbers: safetensors orders tensors by itself, and the kernel needs their order.
-        TABLES: save({f"{i}": table for i, table in enumerate(loop.tables)}),
-        FACTS: json.dumps(
-            {"scratch": loop.code.scratch, "takes_columns": loop.code.takes_columns}
-        ).encode(),
+        LIBRARY: code.library,
+        TABLES: save({name: part for name, part in parts.items() if name not in apart}),
+        **{f"{name}.{CONSTANT}": save({CONSTANT: parts[name]}) for name in sorted(apart)},
+        FACTS: json.dumps(facts).encode(),
     }
 
 
@@ -192,14 +215,24 @@ def unpack_loop(files: Mapping[str, bytes]) -> LoopCode:
     """Read the code of a loop back."""
     from safetensors.numpy import load
 
-    tables = load(files[TABLES])
+    parts = load(files[TABLES])
     facts = json.loads(files[FACTS])
+    parts |= {
+        name.removesuffix(f".{CONSTANT}"): load(data)[CONSTANT]
+        for name, data in files.items()
+        if name.endswith(f".{CONSTANT}")
+    }
+    tables = [
+        np.concatenate([parts[f"{i}.{j}"] for j in range(len(widths) + 1)])
+        for i, widths in enumerate(facts["constants"])
+    ]
     return LoopCode(
         load_library(files[LIBRARY]),
-        [tables[f"{i}"] for i in range(len(tables))],
+        tables,
         facts["scratch"],
         files[LIBRARY],
         facts["takes_columns"],
+        facts["constants"],
     )
 
 

@@ -90,7 +90,7 @@ def write_row_loop(program: TensorProgram, machine: Machine, symbol: str = SYMBO
                 _Row(k, program, row, inputs, outputs).write()
         entry.end()
     scratch = {dtype: k.scratch[dtype].size for dtype in SCRATCH}
-    return TileFunction({symbol: builder.get()}, tables_of(k), scratch)
+    return TileFunction({symbol: builder.get()}, *tables_of(k), scratch)
 
 
 class _Row(RowProgramWriter):

@@ -52,6 +52,8 @@ class TileFunction:
     functions : dict of str to PrimFunc
         By name; the first is the entry.
     tables : tuple of arrays
+    constants : tuple of tuples of int
+        Entries of each constant of each table, in their order; more entries may follow.
     scratch : dict of str to int
         Entries of each dtype.
     takes_columns : bool
@@ -60,6 +62,7 @@ class TileFunction:
 
     functions: dict[str, Any]
     tables: tuple[npt.NDArray[Any], ...]
+    constants: tuple[tuple[int, ...], ...]
     scratch: dict[str, int]
     takes_columns: bool = False
 
@@ -78,7 +81,8 @@ def write_function(
     }
     scratch = {dtype: kernel.scratch[dtype].size * kernel.tile for dtype in SCRATCH}
     functions = {symbol: builder.get(), **subroutines}
-    return TileFunction(functions, tables_of(kernel), scratch, takes_columns=flat is None)
+    tables, constants = tables_of(kernel)
+    return TileFunction(functions, tables, constants, scratch, takes_columns=flat is None)
 
 
 def _write_main(k: Kernel, program: TensorProgram, flat: FlatProgram | None) -> None:
@@ -104,15 +108,20 @@ def _write_main(k: Kernel, program: TensorProgram, flat: FlatProgram | None) -> 
         entry.end()
 
 
-def tables_of(k: Kernel) -> tuple[npt.NDArray[Any], ...]:
+def tables_of(
+    k: Kernel,
+) -> tuple[tuple[npt.NDArray[Any], ...], tuple[tuple[int, ...], ...]]:
     """Return the tables of constants, and that of the runtime parameters; none is empty.
+
+    Beside them are the entries of each constant of each table.
 
     Positions of constants are taken first: that may add constants to the tables.
     """
     parameters = [n if isinstance(n, int) else k.tables.offset(n) for n in k.numbers]
     # One number more, since a buffer of no entries is no argument of a kernel.
     numbers = np.array([*parameters, 0], np.int32)
-    return (*(k.tables.pack(dtype) for dtype in TABLES), numbers)
+    tables = (*(k.tables.pack(dtype) for dtype in TABLES), numbers)
+    return tables, (*(k.tables.sizes(dtype) for dtype in TABLES), ())
 
 
 def _write_tiles(

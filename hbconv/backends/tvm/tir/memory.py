@@ -226,6 +226,10 @@ class ConstantTables:
             parts.append(np.concatenate([flat, gap]))
         return self._offset[key]
 
+    def sizes(self, dtype: str) -> tuple[int, ...]:
+        """Return how many entries of the table of one dtype each constant has, with its gap."""
+        return tuple(len(part) for part in self._parts.get(dtype, []))
+
     def pack(self, dtype: str) -> npt.NDArray[Any]:
         """Return the table of one dtype; never empty, since an argument of a kernel may not be."""
         return np.concatenate([*self._parts.get(dtype, []), np.zeros(1, dtype)])

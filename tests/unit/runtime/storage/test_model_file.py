@@ -15,6 +15,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from fitted import NAMES, available_backends, fit, matrix, rows
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import Ridge
 from sources import dense
 
@@ -362,3 +363,21 @@ def test_an_untrusted_file_answers_as_its_graph_says(tmp_path):
     path.write_bytes(store.pack(replace(stored, programs=forged)))
     same_answers(hbconv.load(path), honest, matrix())
     same_answers(hbconv.load(path, trusted=True), other, matrix())
+
+
+def test_loops_and_methods_of_a_forest_share_its_nodes(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((3000, 6))
+    y = x[:, 0] * x[:, 1] + rng.standard_normal(3000) > 0
+    forest = RandomForestClassifier(8, random_state=0).fit(x, y)
+    model = hbconv.convert(forest, "tvm", sample=x[:2])
+    model.save(tmp_path / "m.hbc")
+    with zipfile.ZipFile(tmp_path / "m.hbc") as archive:
+        apart = [name for name in archive.namelist() if "constant" in name]
+    # Those that sums number by their values, and those of ``apply``; each for many rows and few.
+    assert len(apart) == 2
+    read = hbconv.load(tmp_path / "m.hbc", trusted=True)
+    for n in (1, 3, 100):
+        same_answers(model, read, x[:n])
+        np.testing.assert_array_equal(read.predict_proba(x[:n]), forest.predict_proba(x[:n]))
+        np.testing.assert_array_equal(read.apply(x[:n]), forest.apply(x[:n]))

@@ -1,7 +1,7 @@
-"""Files of format 1, each with answers of another form, load and answer as when they were written.
+"""Files of older formats load and answer as when they were written for the reference backend.
 
-Written by hbconv 0.1.0 for the reference backend; ``answers.json`` holds what each method answered
-then.
+Files of format 1, by hbconv 0.1.0, each have answers of another form. The forest of format 6 has
+links and shares as arrays. ``answers.json`` holds what each method answered then.
 """
 
 from __future__ import annotations
@@ -17,8 +17,13 @@ import scipy.sparse
 
 import hbconv
 
-FOLDER = Path(__file__).parent / "files" / "format_1"
-ANSWERS = json.loads((FOLDER / "answers.json").read_text())
+FOLDERS = [Path(__file__).parent / "files" / f"format_{n}" for n in (1, 6)]
+FILES = {path.stem: path for folder in FOLDERS for path in folder.glob("*.hbc")}
+ANSWERS = {
+    name: answers
+    for folder in FOLDERS
+    for name, answers in json.loads((folder / "answers.json").read_text()).items()
+}
 X = np.array([[0.5, -1.0, 2.0, 0.0], [-0.25, 1.5, 0.0, 3.0], [0.0, 0.75, -1.0, 0.5]])
 FRAME = pd.DataFrame(
     {
@@ -35,6 +40,8 @@ TEXTS = ["a red boat", "no", "blue car car"]
 def rows(name):
     if name == "categories":
         return [CATEGORIES]
+    if name == "grown_forest":
+        return [X[:, :3]]
     if name == "text":
         return [TEXTS]
     if name == "sparse_always":
@@ -73,13 +80,13 @@ def answered(model, x):
 
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 @pytest.mark.parametrize("name", sorted(ANSWERS))
-def test_a_file_of_format_1_answers_as_when_it_was_written(name):
-    model = hbconv.load(FOLDER / f"{name}.hbc")
+def test_an_old_file_answers_as_when_it_was_written(name):
+    model = hbconv.load(FILES[name])
     assert [answered(model, x) for x in rows(name)] == ANSWERS[name]
 
 
 def test_an_old_file_is_saved_in_todays_format(tmp_path):
-    for name in ANSWERS:
-        hbconv.load(FOLDER / f"{name}.hbc").save(tmp_path / name)
+    for name, answers in ANSWERS.items():
+        hbconv.load(FILES[name]).save(tmp_path / name)
         model = hbconv.load(tmp_path / name)
-        assert [answered(model, x) for x in rows(name)] == ANSWERS[name]
+        assert [answered(model, x) for x in rows(name)] == answers

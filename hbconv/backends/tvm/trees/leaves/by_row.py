@@ -1,7 +1,7 @@
 """Leaves by the row: a kernel finds those of one row in a group of trees, then in the next group.
 
-Such a kernel hands over ``(group, row, leaves)``: the number of the leaf in each tree of the group,
-counted over the forest. A place of a group without a tree gives the number after the last.
+Such a kernel hands over ``(group, row, leaves)``: the number of the leaf in each tree of the group.
+A place of a group without a tree gives the number after the last.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.tir.kernel import Kernel
 from hbconv.backends.tvm.tir.memory import Place
+from hbconv.backends.tvm.trees.leaves.tables import lay_out_values
 from hbconv.backends.tvm.trees.tree_order import Trees
 from hbconv.trees.forest import Forest
 
@@ -30,7 +31,7 @@ def adding(k: Kernel, out: Place, forest: Forest, trees: Trees) -> Iterator[RowL
     target = k.constant(trees.targets(forest))
     # Where a place has no tree, -0.0 is added: it changes no sum.
     no_leaf = np.full(width, -0.0, forest.accumulate)
-    values = k.constant(np.append(forest.values.data.reshape(-1), no_leaf))
+    values = k.constant(np.append(lay_out_values(forest, trees).reshape(-1), no_leaf))
     k.map_vectors(out, (k.constant(forest.start.data),), lambda value: value)
 
     def add(group: Any, row: Any, leaves: list[Any]) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
+import numpy as np
+import numpy.typing as npt
 from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
@@ -14,17 +16,18 @@ from hbconv.backends.tvm.tir.memory import Place
 from hbconv.backends.tvm.trees.bins.emit import decide_sets
 from hbconv.backends.tvm.trees.leaves import by_row
 from hbconv.backends.tvm.trees.leaves.by_row import RowLeaves
+from hbconv.backends.tvm.trees.leaves.tables import number_leaves
 from hbconv.backends.tvm.trees.single_row.tables import (
     RowWalkTables,
     SingleRowTables,
     make_single_row_tables,
 )
-from hbconv.backends.tvm.trees.single_row.top_tables import TreeTops
+from hbconv.backends.tvm.trees.single_row.top_tables import MAX_SPLITS_WHOLE_TREE, TreeTops
 from hbconv.backends.tvm.trees.single_row.tree_tops import ExitFinder, finding_exits
 from hbconv.backends.tvm.trees.tree_kernel import LeafForm, TreeKernel, TreeTask
-from hbconv.backends.tvm.trees.tree_order import Trees
+from hbconv.backends.tvm.trees.tree_order import Trees, largest_tree
 from hbconv.backends.tvm.trees.walk.emit import UNSIGNED, key_of, node_word, step
-from hbconv.backends.tvm.trees.walk.tables import PackedNodes
+from hbconv.backends.tvm.trees.walk.tables import ROWS_WALKING, PackedNodes
 from hbconv.trees.category_sets import CategorySets
 
 __all__ = ["MAX_STEPS_AT_ONCE", "SingleRow"]
@@ -59,6 +62,13 @@ class SingleRow(TreeKernel):
     def group(self, task: TreeTask) -> int:  # noqa: ARG002
         """Return how many trees a row walks down at once."""
         return TREES_SIDE_BY_SIDE
+
+    def numbers_added(self, task: TreeTask) -> npt.NDArray[np.int64]:
+        """Give leaves the numbers of ``Walk``; in whole trees their own, as exits are leaves."""
+        may_be_whole = largest_tree(task.forest) <= MAX_SPLITS_WHOLE_TREE + 1
+        if may_be_whole or task.level_splits is not None:
+            return self.numbers(task)
+        return number_leaves(task.forest)
 
     def tables(self, task: TreeTask, trees: Trees) -> SingleRowTables:
         """Return the tops of the trees, and what is below them."""
@@ -199,13 +209,18 @@ class _Walker:
         at = [self.k.variable("int64", start) for start in starts]
         with T.serial(steps):
             for position in at:
-                step(self.k, position, self.nodes, self.keys, self.packed, 0)
+                step(self.k, position, self.nodes, self.keys, self.packed, _place)
         return at
 
     def _leaf(self, position: Any) -> Any:
         """Return the number of a leaf."""
         word = node_word(self.k, self.nodes, self.packed, position, 0)
         return self.k.bind(tirx.Cast("int64", word))
+
+
+def _place(column: Any) -> Any:
+    """Return where the key of a column is: nodes name it as if rows stood side by side."""
+    return column // ROWS_WALKING
 
 
 def _write_keys(

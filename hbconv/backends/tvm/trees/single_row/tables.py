@@ -92,14 +92,16 @@ def make_single_row_tables(
     if not machine.shuffles or bins.columns > MAX_COLUMNS_SHUFFLED:
         # A place without a tree starts on the leaf of no tree.
         roots = np.append(forest.roots.data, ~forest.n_leaves)[trees.order]
-        return SingleRowTables(places, columns, None, _walk_from(forest, dtype, roots, places))
+        whole = _walk_from(forest, dtype, trees, roots)
+        return SingleRowTables(places, columns, None, whole)
     tops = make_tree_tops(forest, columns, trees.order, level_splits, machine)
-    walk = None if tops.are_whole else _walk_from(forest, dtype, tops.exits, places)
+    walk = None if tops.are_whole else _walk_from(forest, dtype, trees, tops.exits)
     return SingleRowTables(places, columns, tops, walk)
 
 
-def _walk_from(forest: Forest, dtype: str, children: Ints, places: int) -> RowWalkTables:
+def _walk_from(forest: Forest, dtype: str, trees: Trees, children: Ints) -> RowWalkTables:
     """Pack the trees to be walked down from some splits and leaves."""
-    packed = pack_nodes(forest, dtype, np.arange(forest.n_leaves))
+    packed = pack_nodes(forest, dtype, trees.numbers)
+    starts = packed.positions(children)
     steps = forest.depth_below(children)
-    return RowWalkTables(packed, find_sets(forest), packed.positions(children), steps, places)
+    return RowWalkTables(packed, find_sets(forest), starts, steps, len(trees.order))

@@ -6,7 +6,7 @@ row looks a category table up as it reaches the split.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
@@ -21,7 +21,7 @@ from hbconv.backends.tvm.trees.bins.emit import decide_sets
 from hbconv.backends.tvm.trees.leaves import by_row, by_tile
 from hbconv.backends.tvm.trees.leaves.by_row import RowLeaves
 from hbconv.backends.tvm.trees.leaves.by_tile import TileLeaves
-from hbconv.backends.tvm.trees.leaves.tables import number_values
+from hbconv.backends.tvm.trees.leaves.tables import number_leaves
 from hbconv.backends.tvm.trees.tree_kernel import (
     MOST_TABLES,
     SETS_PER_TREE,
@@ -31,6 +31,7 @@ from hbconv.backends.tvm.trees.tree_kernel import (
 )
 from hbconv.backends.tvm.trees.tree_order import Trees
 from hbconv.backends.tvm.trees.walk.tables import (
+    ROWS_WALKING,
     CategoryLookUps,
     CategoryWalkTables,
     PackedNodes,
@@ -40,13 +41,8 @@ from hbconv.backends.tvm.trees.walk.tables import (
 )
 from hbconv.trees.category_sets import find_sets
 
-__all__ = ["ROWS_WALKING", "UNSIGNED", "CategoryWalk", "Walk", "key_of", "node_word", "step"]
+__all__ = ["UNSIGNED", "CategoryWalk", "Walk", "key_of", "node_word", "step"]
 
-ROWS_WALKING = 16
-"""Rows that walk at once, so that one waits for memory while others step.
-
-Their keys of a column fill a cache line.
-"""
 STEPS_PER_ROUND = 3
 """Steps of a round, for rows whose paths are longer than usual."""
 # 100 trees of 7,625 leaves: 500 rows took 14.3 us each without, 8.2 with up to 32 lines, 8.9 with
@@ -57,10 +53,6 @@ MAX_LINES_AHEAD = 32
 
 They are its upper part where the rows are few, for it lies level by level.
 """
-# 12,644 leaves of single rows: 4.3 us a row with one number for the leaves of a training row, and
-# 5.1 with one for each leaf; 7,625 pure leaves: 2.8 and 4.7 (100 trees, Zen 3).
-TREES_OF_VALUES = 2
-"""Trees that have as many leaves as there may be distinct values, for them to be numbered."""
 UNSIGNED = {"int32": "uint32", "int64": "uint64"}
 ROWS_LOOKING_UP = 8
 """Rows that walk at once, so that one waits for memory while others step."""
@@ -89,15 +81,11 @@ class Walk(TreeKernel):
 
     def numbers_added(self, task: TreeTask) -> npt.NDArray[np.int64]:
         """Give leaves of equal values one number, where these tables stay in the caches."""
-        forest = task.forest
-        numbers = number_values(forest.values.data)
-        distinct = int(numbers.max(initial=0)) + 1
-        few = distinct * forest.n_trees <= TREES_OF_VALUES * forest.n_leaves
-        return numbers if few else self.numbers(task)
+        return number_leaves(task.forest)
 
     def tables(self, task: TreeTask, trees: Trees) -> WalkTables:
         """Return the packed nodes."""
-        return make_walk_tables(task.forest, task.dtype, ROWS_WALKING, trees, task.machine)
+        return make_walk_tables(task.forest, task.dtype, trees, task.machine)
 
     def find_leaves(self, k: Kernel, x: Place, tables: WalkTables, hand_over: TileLeaves) -> None:
         """Write the keys of a tile, then walk down tree by tree."""
@@ -173,7 +161,7 @@ class _Walker:
         """Take some steps with rows side by side."""
         with T.serial(steps):
             for position, first_key in zip(at, first_keys, strict=True):
-                step(self.k, position, self.nodes, self.keys, self.packed, first_key)
+                step(self.k, position, self.nodes, self.keys, self.packed, first_key.__add__)
 
     def _write_leaves(self, rows: list[Any], at: list[Any], numbers: Place, i: Any) -> None:
         """Write the leaves of rows, and list those that have to continue."""
@@ -289,13 +277,23 @@ def _write_sets(k: Kernel, keys: Place, x: Place, tables: WalkTables) -> None:
         decide_sets(k, x, row, tables.sets, (0, 1), store)
 
 
-def step(k: Kernel, at: Any, nodes: Place, keys: Place, packed: PackedNodes, first_key: Any) -> Any:
-    """Step to a child; a leaf stays. Returns 0 where the row was on a leaf."""
+def step(
+    k: Kernel,
+    at: Any,
+    nodes: Place,
+    keys: Place,
+    packed: PackedNodes,
+    place: Callable[[Any], Any],
+) -> Any:
+    """Step to a child; a leaf stays. Returns 0 where the row was on a leaf.
+
+    ``place`` says where the row's key is, of a column named as nodes name it.
+    """
     unsigned = UNSIGNED[packed.word]
     position = k.bind(at.get())
     threshold, fields = (k.bind(node_word(k, nodes, packed, position, i)) for i in range(2))
     column = k.bind(tirx.Cast("int64", fields & tirx.IntImm(unsigned, (1 << packed.shift) - 1)))
-    key = tirx.reinterpret(unsigned, k.load(keys, (0,), column + first_key))
+    key = tirx.reinterpret(unsigned, k.load(keys, (0,), place(column)))
     far = k.bind(tirx.Cast("int64", tirx.shift_right(fields, tirx.IntImm(unsigned, packed.shift))))
     # The compare is added to the step, so no branch depends on the row.
     at.set(position + far + tirx.Cast("int64", key > threshold))

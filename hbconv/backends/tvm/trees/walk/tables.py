@@ -20,6 +20,7 @@ from hbconv.trees.category_sets import CategorySets, find_sets
 from hbconv.trees.forest import CategoryTables, Forest
 
 __all__ = [
+    "ROWS_WALKING",
     "CategoryLookUps",
     "CategoryWalkTables",
     "PackedNodes",
@@ -31,6 +32,11 @@ __all__ = [
 
 NODES_PER_LINE = 8
 """Each tree has a multiple of so many nodes, so that its top is in one cache line of 64 bytes."""
+ROWS_WALKING = 16
+"""Rows that walk at once, so that one waits for memory while others step.
+
+Their keys of a column fill a cache line.
+"""
 MAX_WORD_BITS = 32
 KEY_DTYPES = {"float32": "int32", "float64": "int64"}
 """Dtype in which the key of a float is stored."""
@@ -52,9 +58,10 @@ class PackedNodes:
     Parameters
     ----------
     nodes : int32 or int64 (n, 2)
-        The two words, to be read as unsigned.
+        The two words, to be read as unsigned. A column is named by the position of its first key
+        where keys of ``ROWS_WALKING`` rows stand side by side.
     roots : int64 (n_trees + 1,)
-        Position of each tree's root. The last is a leaf of no tree, whose number is ``n_leaves``.
+        Position of each tree's root. The last is a leaf of no tree, numbered after all others.
     depths : int64 (n_trees + 1,)
         Steps within which each tree's leaf is reached.
     shift : int
@@ -89,19 +96,18 @@ class PackedNodes:
         return _positions(children, self.split_position, self.leaf_position)
 
 
-def pack_nodes(forest: Forest, dtype: str, numbers: Ints, stride: int = 1) -> PackedNodes:
+def pack_nodes(forest: Forest, dtype: str, numbers: Ints) -> PackedNodes:
     """Lay the trees out for values of the given dtype, with leaves named by the given numbers.
 
     1. Each tree is laid out breadth-first from its second position on, so that pairs of children
        share a cache line.
-    2. A column is named by the position of its first key, where keys of ``stride`` rows stand side
-       by side.
+    2. The loops for many rows and for few name columns alike, so a file holds one table for both.
     3. Words are of 64 bits where the steps and columns do not fit in 32.
     """
     layout = _lay_out(forest)  # 1
     pairs, columns, n_columns = _find_columns(forest)  # 2
-    columns = columns * stride
-    last = n_columns * stride
+    columns = columns * ROWS_WALKING
+    last = n_columns * ROWS_WALKING
     children = _positions(forest.left.data, layout.split_position, layout.leaf_position)
     step = children - layout.split_position
     shift = last.bit_length()
@@ -113,7 +119,7 @@ def pack_nodes(forest: Forest, dtype: str, numbers: Ints, stride: int = 1) -> Pa
     nodes = np.zeros((layout.size + NODES_PER_LINE, 2), np.uint64)
     nodes[layout.split_position] = np.stack([keys, fields], axis=1)
     nodes[layout.leaf_position] = leaves
-    nodes[layout.size] = forest.n_leaves, last
+    nodes[layout.size] = numbers.max(initial=-1) + 1, last
     word = "int64" if wide else KEY_DTYPES[dtype]
     return PackedNodes(
         nodes=nodes.astype(f"u{word}").view(word),
@@ -247,11 +253,9 @@ class WalkTables:
         return len(self.packed.feature) + self.sets.count + 1
 
 
-def make_walk_tables(
-    forest: Forest, dtype: str, stride: int, trees: Trees, machine: Machine
-) -> WalkTables:
-    """Pack the nodes for keys of ``stride`` rows side by side."""
-    packed = pack_nodes(forest, dtype, trees.numbers, stride)
+def make_walk_tables(forest: Forest, dtype: str, trees: Trees, machine: Machine) -> WalkTables:
+    """Pack the nodes, and find what comes to the cache ahead of each tree."""
+    packed = pack_nodes(forest, dtype, trees.numbers)
     depths = packed.depths[trees.order]
     usual = _mean_depths(forest)[trees.order]
     # One step more for some rows is less work than a list of them.

@@ -18,7 +18,6 @@ from hbconv.backends.tvm.trees.bytewise.tables import make_byte_tables
 from hbconv.backends.tvm.trees.single_row.emit import MAX_STEPS_AT_ONCE
 from hbconv.backends.tvm.trees.tree_order import Trees
 from hbconv.backends.tvm.trees.tree_work import single_row_limit
-from hbconv.backends.tvm.trees.walk.emit import ROWS_WALKING
 from hbconv.backends.tvm.trees.walk.tables import pack_nodes
 from hbconv.target import Target
 from hbconv.tensor import Builder
@@ -153,7 +152,7 @@ def test_leaf_numbers_take_the_bytes_they_need(depth, bits):
 
 def test_nodes_of_wide_forests_take_longer_words():
     forest = perfect_tree(15, 30_000)
-    assert pack_nodes(forest, "float32", np.arange(forest.n_leaves), ROWS_WALKING).word == "int64"
+    assert pack_nodes(forest, "float32", np.arange(forest.n_leaves)).word == "int64"
     check(forest, "float32", rows=(20,), strategies=("tree_traversal",))
 
 

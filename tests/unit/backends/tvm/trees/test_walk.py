@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 from forests import hostile_rows, random_forest
 
-from hbconv.array import Array
+from hbconv import array
+from hbconv.array import Array, number_rows
 from hbconv.backends.tvm.binary.code_generation import compile_functions
 from hbconv.backends.tvm.compile import compile_program
 from hbconv.backends.tvm.emit.tile_function import write_function
 from hbconv.backends.tvm.machine.machine import Machine
 from hbconv.backends.tvm.machine.schedule import Schedule
-from hbconv.backends.tvm.trees.leaves import tables as leaf_tables
-from hbconv.backends.tvm.trees.leaves.tables import lay_out_values, number_values
+from hbconv.backends.tvm.trees.leaves.tables import lay_out_values
 from hbconv.backends.tvm.trees.tree_kernel import TreeTask
 from hbconv.backends.tvm.trees.tree_order import Trees
-from hbconv.backends.tvm.trees.walk.emit import ROWS_WALKING, Walk
-from hbconv.backends.tvm.trees.walk.tables import make_walk_tables
+from hbconv.backends.tvm.trees.walk.emit import Walk
+from hbconv.backends.tvm.trees.walk.tables import ROWS_WALKING, make_walk_tables
 from hbconv.target import Target
 from hbconv.tensor import Builder
 
@@ -82,14 +82,14 @@ def test_lines_ahead_are_those_of_the_next_tree(features):
     trees = Trees.by_output(forest, 1, np.arange(forest.n_leaves))
     machine = replace(Machine.host(), level2=NO_CACHE)
     for dtype in ("float32", "float64"):
-        tables = make_walk_tables(forest, dtype, ROWS_WALKING, trees, machine)
+        tables = make_walk_tables(forest, dtype, trees, machine)
         node_bytes = 2 * tables.packed.nodes.itemsize
         first, lines = tables.ahead.T * 64 // node_bytes
         # The line of a root holds no node of the tree before.
         np.testing.assert_array_equal(first, np.roll(tables.roots, -1) - 1)
         assert lines.sum() + 8 == len(tables.packed.nodes)
         kept = replace(machine, level2=tables.packed.nodes.nbytes)
-        assert not make_walk_tables(forest, dtype, ROWS_WALKING, trees, kept).ahead[:, 1].any()
+        assert not make_walk_tables(forest, dtype, trees, kept).ahead[:, 1].any()
 
 
 def test_the_next_tree_is_fetched():
@@ -103,7 +103,7 @@ def test_the_next_tree_is_fetched():
 def test_equal_values_share_a_number(dtype):
     forest = deep_forest(distinct=5, vector=True)
     forest = replace(forest, values=Array(forest.values.data.astype(dtype)))
-    numbers = number_values(forest.values.data)
+    numbers = number_rows(forest.values.data)
     assert len(np.unique(numbers)) == 5, "0.0 and -0.0 are two"
     trees = Trees.by_output(forest, 1, numbers)
     table = lay_out_values(forest, trees)
@@ -112,8 +112,8 @@ def test_equal_values_share_a_number(dtype):
 
 
 def test_rows_of_one_key_that_differ_share_no_number(monkeypatch):
-    monkeypatch.setattr(leaf_tables, "FNV_PRIME", np.uint64(0))
-    np.testing.assert_array_equal(number_values(np.array([[1.0], [2.0], [1.0]])), [0, 1, 2])
+    monkeypatch.setattr(array, "FNV_PRIME", np.uint64(0))
+    np.testing.assert_array_equal(number_rows(np.array([[1.0], [2.0], [1.0]])), [0, 1, 2])
 
 
 def test_values_are_numbered_only_where_they_are_few():

@@ -1,0 +1,159 @@
+"""Fields and arrays as files hold them where that is shorter, and back.
+
+Children of trees in preorder are a bit for each node, and rows of few distinct values are numbers.
+Ints that ascend are differences.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.array import Array, number_rows
+from hbconv.errors import StoreError
+from hbconv.trees.covered_forest import CoveredForest
+from hbconv.trees.forest import Forest
+from hbconv.trees.preorder import LINKS, find_preorder, links_of_preorder
+
+__all__ = [
+    "MOST_ROW_BYTES",
+    "narrow_fields",
+    "narrow_ints",
+    "narrow_rows",
+    "wide_fields",
+    "wide_ints",
+    "wide_rows",
+]
+
+Fields = dict[str, Any]
+Numbers = npt.NDArray[Any]
+LEAST_ROWS = 1 << 12
+"""Rows, ints and tests from which a shorter form is looked for: fewer would save little."""
+LEAST_BITS = 1.0
+"""Bits of each int that differences must save."""
+MOST_ROW_BYTES = 16
+"""Bytes of a row that may be numbered: a pair of float64.
+
+So numbered rows are at most as many times as long as their numbers, also in files of strangers.
+"""
+ROWS_OF_VALUE = 4
+"""Rows for each distinct one from which they are numbered."""
+SHARE_OF_SAMPLE = 0.75
+"""Share of the rows of a sample that may be distinct where those of all are few."""
+SAMPLE = 1 << 10
+"""Rows that are asked first: most arrays of floats are all distinct, and asking all takes time."""
+
+
+def narrow_fields(value: Any) -> Fields:
+    """Return the fields of a dataclass by name, those of forests shorter where they may be.
+
+    The shares of a split are one array of pairs, as the same pairs return.
+    """
+    fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    if not isinstance(value, Forest | CoveredForest) or len(value.feature) < LEAST_ROWS:
+        return fields
+    if isinstance(value, Forest) and (bits := find_preorder(value)) is not None:
+        kept = {name: item for name, item in fields.items() if name not in LINKS}
+        return {**kept, "preorder": Array(np.packbits(bits))}
+    if isinstance(value, CoveredForest):
+        left, right = (fields.pop(f"{side}_share").data for side in ("left", "right"))
+        return {**fields, "shares": Array(np.stack([left, right], axis=1))}
+    return fields
+
+
+def wide_fields(cls: type, fields: Fields, known: dict[Array, dict[str, Array]]) -> Fields:
+    """Return the fields that ``narrow_fields`` was given.
+
+    Links are added to the known ones, since forests of several methods have the same.
+    """
+    if cls is Forest and "preorder" in fields:
+        kept = {**fields}
+        bits = kept.pop("preorder")
+        if bits not in known:
+            known[bits] = _links(bits.data, len(kept["feature"]) + len(kept["leaf_id"]))
+        return {**kept, **known[bits]}
+    if cls is CoveredForest and "shares" in fields:
+        kept = {**fields}
+        left, right = kept.pop("shares").data.T
+        return {**kept, "left_share": Array(left), "right_share": Array(right)}
+    return fields
+
+
+def _links(bits: Numbers, n_nodes: int) -> dict[str, Array]:
+    if len(bits) != -(-n_nodes // 8):
+        raise StoreError(f"The model file holds {len(bits)} bytes of bits for {n_nodes} nodes.")
+    return links_of_preorder(np.unpackbits(bits, count=n_nodes).view(np.bool_))
+
+
+def narrow_rows(rows: Numbers) -> tuple[Numbers, Numbers] | None:
+    """Return the number of each row, and the distinct rows; None where they are not few.
+
+    Rows are distinct where a bit of them is: zeros of two signs are.
+    """
+    if rows.dtype.kind != "f" or rows.itemsize < 4 or rows.ndim not in (1, 2):
+        return None
+    if not 0 < rows.size // max(1, len(rows)) * rows.itemsize <= MOST_ROW_BYTES:
+        return None
+    if len(rows) < LEAST_ROWS:
+        return None
+    table = np.ascontiguousarray(rows.reshape(len(rows), -1))
+    step = -(-len(table) // SAMPLE)
+    sample = table[::step]
+    if _count(number_rows(sample)) > SHARE_OF_SAMPLE * len(sample):
+        return None
+    numbers = number_rows(table)
+    count = _count(numbers)
+    if count * ROWS_OF_VALUE > len(rows):
+        return None
+    distinct = np.empty((count, *rows.shape[1:]), rows.dtype)
+    distinct[numbers] = rows
+    return numbers.astype(np.min_scalar_type(count - 1)), distinct
+
+
+def _count(numbers: npt.NDArray[np.int64]) -> int:
+    return int(numbers.max(initial=-1)) + 1
+
+
+def wide_rows(numbers: Array, distinct: Array) -> Array:
+    """Return the rows that ``narrow_rows`` was given.
+
+    Raises
+    ------
+    StoreError
+        The numbers are none of the distinct rows.
+    """
+    places = numbers.data
+    if places.dtype.kind != "u" or not numbers.are_places(len(distinct)):
+        raise StoreError("The model file numbers rows that it does not hold.")
+    return Array(distinct.data[places])
+
+
+def narrow_ints(ints: Numbers) -> Numbers | None:
+    """Return the differences from the int before; None where they are not much smaller."""
+    if ints.dtype.kind != "i" or ints.ndim != 1 or len(ints) < LEAST_ROWS:
+        return None
+    steps = np.diff(ints, prepend=np.zeros(1, ints.dtype))
+    return steps if _bits(steps) + LEAST_BITS < _bits(ints) else None
+
+
+def wide_ints(steps: Array) -> Array:
+    """Return the ints that ``narrow_ints`` was given.
+
+    Raises
+    ------
+    StoreError
+        They are not a vector of ints.
+    """
+    narrow = steps.data
+    if narrow.dtype.kind != "i" or narrow.ndim != 1:
+        raise StoreError("The model file holds differences that are not a vector of ints.")
+    # Sums and differences wrap around alike, so all ints come back.
+    return Array(np.cumsum(narrow, dtype=narrow.dtype))
+
+
+def _bits(ints: Numbers) -> float:
+    sample = ints[:: -(-len(ints) // SAMPLE)].astype(np.float64)
+    return float(np.log2(1 + np.abs(sample)).mean())
