@@ -20,6 +20,7 @@ from hbconv.containers import Graph
 from hbconv.cost_model.tuning_record import BUCKETS, Bucket, Tuning
 from hbconv.errors import BackendError, HbconvError, MissingPackageError, log_slower
 from hbconv.lower import DENSE, TIED, Lowered, Padding
+from hbconv.optimize.program_cost import SLOWER
 from hbconv.runtime.batching import bytes_given, rows_in_time, rows_per_chunk
 from hbconv.runtime.checks import Checker
 from hbconv.runtime.inputs.table import Table
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CompiledProgram", "Programs"]
 
-SLOWER = 1.25
-"""A predicted slowdown from which users are told: predictions are off by as much."""
 WIDE = 256
 """Columns from which a sparse matrix is worth programs of its own."""
 

@@ -12,7 +12,7 @@ from hbconv.array import Array
 from hbconv.trees.covered_forest import CoveredForest
 from hbconv.trees.forest import Forest, keep_trees
 
-__all__ = ["find_level_splits", "sum_as_leaves"]
+__all__ = ["find_level_splits", "find_levels", "sum_as_leaves"]
 
 MAX_DECISIONS = 1 << 22
 """Tests times leaves of the trees whose contributions are computed at once."""
@@ -41,6 +41,19 @@ def find_level_splits(forest: Forest) -> Ints | None:
     # A level that lacks a split has a leaf above it, and the tree is not symmetric.
     full = (counts == 2 ** (levels % forest.depth)).all()
     return first if alike and full else None
+
+
+def find_levels(forest: Forest) -> Ints | None:
+    """Return a split of each level of each tree: (depth, n_trees), -1 below the last level.
+
+    None where a tree is not symmetric.
+    """
+    first = find_level_splits(forest)
+    if first is None:
+        return None
+    levels = np.full((forest.depth, forest.n_trees), -1)
+    levels[forest.depth_of_tests[first], forest.tree_of_tests[first]] = first
+    return levels
 
 
 @lru_cache(maxsize=2)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.trees.symmetric_forest import find_level_splits
+from hbconv.trees.symmetric_forest import find_level_splits, find_levels
 
 if TYPE_CHECKING:
     from hbconv.backends.onnx.writer import GraphWriter, Tensor
@@ -73,12 +73,10 @@ def _levels(forest: Forest) -> tuple[_Array, _Array]:
 
     Trees that are less deep ask their first split again.
     """
-    first = find_level_splits(forest)
-    assert first is not None  # noqa: S101
-    tree, depth = forest.tree_of_tests[first], forest.depth_of_tests[first]
-    tests = np.zeros((forest.depth, forest.n_trees), np.int64)
-    tests[:] = first[depth == 0]
-    tests[depth, tree] = first
+    tests = find_levels(forest)
+    assert tests is not None  # noqa: S101
+    first = tests[tests >= 0]
+    tests = np.where(tests < 0, tests[0], tests)
     kinds = np.rec.fromarrays(
         [forest.feature.data, forest.default_left.data, forest.threshold.data]
     )

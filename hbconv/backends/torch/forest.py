@@ -14,6 +14,12 @@ import torch
 from torch import Tensor, nn
 
 from hbconv.backends.torch.nearest import add_in_turn, adds_on_cpu
+from hbconv.backends.torch.symmetric_trees import (
+    SymmetricManyRows,
+    SymmetricOneRow,
+    find_answers,
+    find_code_type,
+)
 from hbconv.backends.torch.tree_decisions import SEGMENT_SPLITS
 from hbconv.backends.torch.tree_select import SelectManyRows, SelectOneRow
 from hbconv.backends.torch.tree_traversal import TOP_LEVELS, TraverseManyRows, TraverseOneRow
@@ -189,8 +195,7 @@ class ForestModule(nn.Module):
         threshold: npt.NDArray[Any],
     ) -> None:
         super().__init__()
-        # The others read the splits of a first level, which single leaves lack.
-        one, many = NATIVE[strategy if forest.n_tests else "select"]
+        one, many = _find_modules(forest, strategy)
         make_output = partial(ScoreSums, forest) if scores else LeafNumbers
         trees = many(forest, column, threshold, make_output)
         self.one = OneRow(columns, one(forest, column, threshold, make_output))
@@ -223,6 +228,16 @@ class ForestModule(nn.Module):
         return torch.zeros(2, self.width, dtype=self.dtype, device=next(self.buffers()).device)
 
 
+def _find_modules(forest: Forest, strategy: str) -> tuple[Any, Any]:
+    """Return what makes the module for one row, and for many."""
+    # The others read the splits of a first level, which single leaves lack.
+    strategy = strategy if forest.n_tests else "select"
+    levels = find_answers(forest) if strategy == "select" else None
+    if levels is None:
+        return NATIVE[strategy]
+    return partial(SymmetricOneRow, levels), partial(SymmetricManyRows, levels)
+
+
 WORD_BYTES = 4
 PLACE_BYTES = 8
 """Bytes of a position that torch reads at."""
@@ -238,6 +253,8 @@ def count_tree_work(strategy: str, forest: Forest, dtype: str, rows: int) -> Wor
     """
     if not forest.n_tests:
         return Work(operators=4, sums=forest.n_trees)
+    if strategy == "select" and find_answers(forest) is not None:
+        return _answer_one(forest, dtype) if rows == 1 else _answer_many(forest, dtype)
     if strategy == "select":
         return _select_one(forest, dtype) if rows == 1 else _select_many(forest, dtype)
     if strategy == "tree_traversal":
@@ -282,6 +299,32 @@ def _select_many(forest: Forest, dtype: str) -> Work:
         takes=code * (forest.n_tests + forest.depth * largest),
         tables=8 * forest.n_leaves,
         temporaries=5 * decided + 5 * widest * code + 16 * forest.n_trees,
+        columns=forest.n_features * _words(dtype),
+        sums=_sums(forest),
+    )
+
+
+def _answer_one(forest: Forest, dtype: str) -> Work:
+    """Decide the distinct splits, and read the answers of all levels at once."""
+    return Work(
+        operators=16,
+        elementwise=_count_decided(forest, dtype) * _words(dtype),
+        visits=forest.n_trees * forest.depth,
+        tables=PLACE_BYTES * (forest.n_trees << forest.depth),
+        sums=_sums(forest),
+    )
+
+
+def _answer_many(forest: Forest, dtype: str) -> Work:
+    """Decide the distinct splits, and add an answer a level to the places of the leaves."""
+    code = find_code_type(forest.depth).itemsize
+    decided = _count_decided(forest, dtype)
+    return Work(
+        operators=30 + 2 * forest.depth,
+        elementwise=decided * _words(dtype),
+        takes=2 * code * forest.n_trees * forest.depth,
+        tables=PLACE_BYTES * (forest.n_trees << forest.depth),
+        temporaries=5 * decided + (2 * code + 12) * forest.n_trees,
         columns=forest.n_features * _words(dtype),
         sums=_sums(forest),
     )

@@ -208,9 +208,23 @@ def _fake_kernel(
     return [shape.new_empty((inputs[0].shape[0], *shape.shape[1:])) for shape in shapes]
 
 
+def _map_kernel(
+    info: Any, in_dims: Any, number: Tensor, inputs: Sequence[Tensor], shapes: Sequence[Tensor]
+) -> tuple[list[Tensor], list[int]]:
+    """Compute the outputs of tables that ``torch.vmap`` stacks: as one table of all their rows."""
+    stacked = [
+        x.expand(info.batch_size, *x.shape) if dim is None else x.movedim(dim, 0)
+        for x, dim in zip(inputs, in_dims[1], strict=True)
+    ]
+    rows = stacked[0].shape[1]
+    results = torch.ops.hbconv.run_kernel(number, [x.flatten(0, 1) for x in stacked], shapes)
+    return [x.unflatten(0, (info.batch_size, rows)) for x in results], [0] * len(results)
+
+
 # Of the process: torch forgets operators of a library that is gone.
 _LIBRARY = torch.library.Library("hbconv", "FRAGMENT")  # type: ignore[no-untyped-call]
 # ``torch.library.custom_op`` takes 12 us more a call.
 _LIBRARY.define("run_kernel(Tensor number, Tensor[] inputs, Tensor[] shapes) -> Tensor[]")  # type: ignore[no-untyped-call]
 _LIBRARY.impl("run_kernel", _run_kernel, "CPU")  # type: ignore[no-untyped-call]
 torch.library.register_fake("hbconv::run_kernel", _fake_kernel, lib=_LIBRARY)
+torch.library.register_vmap("hbconv::run_kernel", _map_kernel, lib=_LIBRARY)

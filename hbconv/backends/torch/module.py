@@ -284,7 +284,9 @@ class _FxWriter:
         return (*operands[:-1], *(self.buffer(f"{name}_{k}", part) for k, part in enumerate(parts)))
 
     def buffer(self, name: str, array: npt.NDArray[Any]) -> fx.Node:
-        self.root.register_buffer(name, torch.tensor(array, dtype=DTYPES[array.dtype.name]))
+        # On the CPU, what is prepared keeps its order in memory.
+        copied = array.copy(order="K" if self.device == "cpu" else "C")
+        self.root.register_buffer(name, torch.from_numpy(copied).to(DTYPES[array.dtype.name]))
         return self.graph.get_attr(name)
 
     def output(self, index: int) -> fx.Node:

@@ -22,6 +22,7 @@ from hbconv.trees.forest import Forest
 
 __all__ = [
     "MAX_RANK",
+    "ComparedDecisions",
     "Decisions",
     "DistinctSplits",
     "MakeOutput",
@@ -247,6 +248,32 @@ class Decisions(DistinctSplits):
         """Return 1 or 0 of x's dtype for each decision: a vector for a single row (columns,)."""
         values = x.index_select(0, self.column).unsqueeze(1)
         return at_most(values, self.threshold).flatten()
+
+
+class ComparedDecisions(Decisions):
+    """The distinct splits of many rows, compared with their thresholds.
+
+    Attributes
+    ----------
+    count : int
+        Decisions in all, padding included.
+    bytes_per_row : int
+        Bytes of temporaries for a row.
+    """
+
+    def lay_out(
+        self, column: npt.NDArray[np.int32], threshold: npt.NDArray[Any]
+    ) -> npt.NDArray[np.int64]:
+        """Keep segments of one column each."""
+        place = super().lay_out(column, threshold)
+        self.count = self.threshold.numel()
+        self.bytes_per_row = threshold.dtype.itemsize * (len(self.column) + self.count) + self.count
+        return place
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return 1 or 0 for each decision: int8 (decisions, n_rows) for x (columns, n_rows)."""
+        values = x.index_select(0, self.column).unsqueeze(1)
+        return at_most(values, self.threshold.unsqueeze(2)).flatten(0, 1).to(torch.int8)
 
 
 class RankedDecisions(DistinctSplits):

@@ -13,6 +13,7 @@ from hbconv.containers import show
 from hbconv.cost_model import show_prices
 from hbconv.errors import BackendError
 from hbconv.optimize.plan import Plan, RowPlan
+from hbconv.optimize.program_cost import SLOWER
 from hbconv.optimize.search import Optimized
 from hbconv.optimize.trace import Applied, trace
 from hbconv.pipeline import Compilation, Planned
@@ -20,34 +21,44 @@ from hbconv.runtime.batching import bytes_per_row
 from hbconv.runtime.report.derivations import show_applied, show_others, to_dict
 from hbconv.runtime.report.page import MethodKernel, Told, draw_graph, embed, write_page
 from hbconv.target import Target
-from hbconv.tensor import Constant, TensorProgram
+from hbconv.tensor import Constant
 
 __all__ = ["Explanation", "ProgramSize"]
 
 
 @dataclass(frozen=True)
 class ProgramSize:
-    """Size of one method's program, for the column dtypes that ``explain`` shows."""
+    """Size of one method's program, for the column dtypes that ``explain`` shows.
+
+    ``slowdown`` is the predicted time over that of the source model.
+    """
 
     method: str
     instructions: int
     constant_bytes: int
     bytes_per_row: int
+    slowdown: float = 1.0
 
     @staticmethod
-    def of(method: str, program: TensorProgram, device: str) -> ProgramSize:
-        """Measure a program for a device."""
+    def of(method: str, stages: Compilation) -> ProgramSize:
+        """Measure the program of a method for its target."""
+        program = stages.lowered.program
         constants = sum(
             i.value.data.nbytes for i in program.instructions if isinstance(i, Constant)
         )
-        a_row = bytes_per_row(program, device)
-        return ProgramSize(method, len(program.instructions), constants, a_row)
+        a_row = bytes_per_row(program, stages.target.device)
+        return ProgramSize(
+            method, len(program.instructions), constants, a_row, round(stages.slowdown, 2)
+        )
 
     def __str__(self) -> str:
-        return (
+        size = (
             f"{self.method}: {self.instructions} instructions, {self.constant_bytes:,} bytes of "
             f"constants, {self.bytes_per_row:,} bytes a row at most"
         )
+        if self.slowdown < SLOWER:
+            return size
+        return f"{size}, predicted to take {self.slowdown:.1f} times as long as the source"
 
 
 @dataclass(frozen=True)
@@ -87,10 +98,7 @@ class Explanation:
             show(graph),
             trace(planned.typed, planned.target, planned.optimization),
             planned.optimization,
-            tuple(
-                ProgramSize.of(name, m.lowered.program, planned.target.device)
-                for name, m in methods.items()
-            ),
+            tuple(ProgramSize.of(name, stages) for name, stages in methods.items()),
             methods,
             planned.row_plans,
             _show_tuning(planned),

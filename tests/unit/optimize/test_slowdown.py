@@ -46,6 +46,20 @@ def test_the_slow_are_told_once_with_a_way_out(estimator, backend, caplog):
     assert all("times as long" in text and "backend='tvm'" in text for text in found)
 
 
+def test_an_explanation_names_the_factor(caplog):
+    estimator = CatBoostRegressor(iterations=50, depth=6, verbose=0, allow_writing_files=False)
+    estimator.fit(X, Y)
+    slow = hbconv.convert(estimator, backend="onnx")
+    (text,) = told(caplog, slow)
+    (size,) = (size for size in slow.explain().programs if size.method == "predict")
+    assert f"take {size.slowdown:.1f} times as long" in text
+    assert f"predict: {size.instructions} instructions" in str(slow.explain())
+    assert str(size).endswith(f"predicted to take {size.slowdown:.1f} times as long as the source")
+    fast = hbconv.convert(LinearRegression().fit(X, Y), backend="onnx").explain()
+    assert fast.programs[0].slowdown == 1
+    assert "times as long" not in str(fast)
+
+
 @pytest.mark.parametrize("backend", FAST + SLOW)
 def test_what_is_as_fast_is_not_told(backend, caplog):
     for estimator in (

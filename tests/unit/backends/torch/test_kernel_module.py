@@ -69,6 +69,33 @@ def answers(module: Any, *inputs: torch.Tensor) -> list[torch.Tensor]:
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_vmap_stacks_rows_and_tables(name):
+    x = torch.tensor(X[:6])
+    rows = torch.vmap(lambda row: module(name)(row[None]))
+    want = answers(module(name), x)
+    for call, stacked in (
+        (torch.vmap(module(name)), x.view(3, 2, 5)),
+        (torch.vmap(module(name), in_dims=1), x.view(3, 2, 5).transpose(0, 1)),
+        (rows, x),
+        (torch.vmap(rows), x.view(3, 2, 5)),
+    ):
+        for got, expected in zip(answers(call, stacked), want, strict=True):
+            torch.testing.assert_close(got.reshape(expected.shape), expected, rtol=0, atol=0)
+    none = answers(torch.vmap(module(name)), x[:0].view(3, 0, 5))
+    assert [y.shape for y in none] == [(3, 0, *y.shape[1:]) for y in want]
+
+
+def test_vmap_takes_what_all_tables_share():
+    model = hbconv.convert(source("texts"), backend="torch")
+    inputs = [y.repeat(4, 1) for y in model.module.example()]
+    stacked = inputs[0].view(4, 2, -1)
+    shared = inputs[1][:2]
+    got = answers(torch.vmap(model.module, in_dims=(0, None)), stacked, shared)
+    for y, want in zip(got, answers(model.module, *inputs), strict=True):
+        torch.testing.assert_close(y.reshape(want.shape), want, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_it_gives_the_answers_of_the_kernel(name):
     model = hbconv.convert(source(name), backend="torch")
     tvm = hbconv.convert(source(name), backend="tvm")

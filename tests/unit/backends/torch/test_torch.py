@@ -151,6 +151,21 @@ def test_dtypes_are_kept(convert: Any) -> None:
     check_answers(module(*tensors(7)), 7)
 
 
+def test_points_lie_column_by_column_on_the_cpu() -> None:
+    b = Builder()
+    x = b.input("x", "float64", 3)
+    points = b.constant(np.arange(15.0).reshape(5, 3))
+    program = b.program({"y": b.op("pairwise", x, points, kind="square", p=2.0)})
+    for device, strides in (("cpu", (1, 5)), ("cuda", (3, 1))):
+        module = TensorModule(program, device)
+        (held,) = module.buffers()
+        assert held.stride() == strides
+        given = np.ones((2, 3))
+        np.testing.assert_array_equal(
+            module(torch.tensor(given)), evaluate(program, {"x": given})["y"]
+        )
+
+
 def test_all_constants_move() -> None:
     """On the meta device, an operator that still meets a constant of the CPU raises."""
     module = TensorModule(pipeline()).to("meta")

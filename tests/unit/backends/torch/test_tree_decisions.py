@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from hbconv.backends.torch.tree_decisions import MAX_RANK, RankedDecisions
+from hbconv.backends.torch.tree_decisions import MAX_RANK, ComparedDecisions, RankedDecisions
 from hbconv.backends.torch.tree_walk import COLUMN_BITS, NodeSplits
 
 
@@ -16,11 +16,12 @@ def hurtful_rows(thresholds, dtype):
     return np.concatenate([t, *beside, special])
 
 
+@pytest.mark.parametrize("kind", [ComparedDecisions, RankedDecisions])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
     "counts", [(1, 1), (1, 2, 0, 7), (2, 9, 3), (MAX_RANK, MAX_RANK + 1, 600, 1)]
 )
-def test_decisions_are_those_of_compares(dtype, counts):
+def test_decisions_are_those_of_compares(kind, dtype, counts):
     rng = np.random.default_rng(0)
     special = [0.0, -0.0, np.inf, -np.inf, np.nan]
     column = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
@@ -31,7 +32,7 @@ def test_decisions_are_those_of_compares(dtype, counts):
     x = hurtful_rows(threshold[~np.isnan(threshold)], dtype)
     x = np.stack([rng.permutation(x) for _ in counts])
 
-    decisions = RankedDecisions(column, threshold)
+    decisions = kind(column, threshold)
     found = decisions(torch.from_numpy(x)).numpy()[decisions.of_split]
 
     assert found.dtype == np.int8
