@@ -9,14 +9,14 @@ from hbconv.backends.base import Artifact, Backend
 from hbconv.errors import MissingPackageError
 from hbconv.names import unknown
 
-__all__ = ["Artifact", "Backend", "backend_names", "find_backend", "find_installed"]
+__all__ = ["EXPORTS", "Artifact", "Backend", "backend_names", "find_backend", "find_installed"]
 
 FASTEST_FIRST = ("tvm", "torch", "reference")
 """Backends that serve where none is named."""
 SHARED = ("base", "cuda", "interface")
 """What backends share: their protocol, CUDA kernels, and the interface of files."""
 EXPORTS = ("sql",)
-"""Backends for files alone: they run to be judged, and no table compares them with the others."""
+"""Backends for files: they run to be judged, and no benchmark compares them with the others."""
 
 
 @cache
@@ -41,8 +41,9 @@ def find_backend(name: str) -> Backend:
     MissingPackageError
         It needs a package that is not installed.
     """
-    if name not in (*backend_names(), *EXPORTS):
-        raise unknown("backend", name, backend_names())
+    known = (*backend_names(), *EXPORTS)
+    if name not in known:
+        raise unknown("backend", name, known)
     try:
         backend: Backend = importlib.import_module(f"{__name__}.{name}").BACKEND
     except ModuleNotFoundError as error:

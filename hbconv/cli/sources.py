@@ -121,7 +121,9 @@ def model_arguments(command: argparse.ArgumentParser, nargs: str | None = None) 
         help="load pickles and joblib files, which can run any code: only from people you trust",
     )
     command.add_argument(
-        "--backend", help="reference, torch, torchscript, onnx or tvm (default: the best installed)"
+        "--backend",
+        help="reference, torch, torchscript, onnx, tvm, or sql to try a query in DuckDB (default: "
+        "the best installed)",
     )
     command.add_argument("--device", help="cpu (default) or cuda")
     command.add_argument(

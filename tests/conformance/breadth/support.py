@@ -82,12 +82,13 @@ def _model(case: Case, backend: str) -> Model:
 def _with_kernel(case: Case, backend: str) -> Model:
     """Take the strategy that most backends have a kernel for, where it may be used.
 
-    Which strategy is the cheapest follows from prices, and is no matter of support.
+    Which strategy is the cheapest follows from prices, and is no matter of support. A backend that
+    cannot run the model is asked all the same.
     """
     try:
         return hbconv.convert(fitted(case), backend=backend, strategy="select")
     except BackendError:
-        return _model(case, backend)
+        return _model(case, "reference").for_target(backend=backend)
 
 
 def _status(model: Model, method: str) -> str:

@@ -24,6 +24,7 @@ from matrix.estimators import CaseName, first_names
 from sources import compared, methods
 
 import hbconv
+from hbconv.backends import EXPORTS
 from hbconv.errors import BackendError, InputError, UnsupportedError
 from hbconv.model import Model
 from hbconv.parse.registry import find_parser
@@ -278,7 +279,7 @@ def answers(model: Model, x: Any) -> dict[str, Any]:
     """
     together = (
         model.parsed.tensors
-        if model.backend not in QUICK and isinstance(x, np.ndarray) and x.ndim == 2
+        if model.backend not in (*QUICK, *EXPORTS) and isinstance(x, np.ndarray) and x.ndim == 2
         else ()
     )
     found = {}

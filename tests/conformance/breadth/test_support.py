@@ -11,7 +11,7 @@ from breadth.support import estimators, refusals, right, statuses
 from fitted import available_backends
 from matrix.estimators import CaseName, first_names
 
-from hbconv.backends import Backend
+from hbconv.backends import EXPORTS, Backend
 from hbconv.cli import main
 from hbconv.cli.support import BACKENDS, count, support_data, support_page
 from hbconv.target import Target
@@ -60,7 +60,7 @@ def test_the_page_is_of_the_data():
 
 
 def test_all_backends_are_columns():
-    assert set(available_backends()) == set(BACKENDS)
+    assert {*available_backends(), *EXPORTS} == set(BACKENDS)
 
 
 class Poor(Backend):

@@ -1,4 +1,6 @@
-"""Every estimator as a query that DuckDB answers, against the fitted estimator, or refused by name."""
+"""Every estimator as a query that DuckDB answers, against the fitted estimator, or refused by name,
+as the table of support has it.
+"""
 
 from __future__ import annotations
 
@@ -8,29 +10,8 @@ from matrix.compare import compare
 from matrix.estimators import first_names
 
 import hbconv
+from hbconv.cli.support import right_of, support_data
 from hbconv.errors import BackendError
-
-REFUSED = frozenset(
-    {
-        "interpret.glassbox.ExplainableBoostingClassifier",
-        "sklearn.decomposition.DictionaryLearning",
-        "sklearn.decomposition.LatentDirichletAllocation",
-        "sklearn.decomposition.NMF",
-        "sklearn.decomposition.SparseCoder",
-        "sklearn.ensemble.AdaBoostRegressor",
-        "sklearn.impute.KNNImputer",
-        "sklearn.manifold.Isomap",
-        "sklearn.manifold.LocallyLinearEmbedding",
-        "sklearn.neighbors.KNeighborsClassifier",
-        "sklearn.neighbors.KNeighborsRegressor",
-        "sklearn.neighbors.KNeighborsTransformer",
-        "sklearn.neighbors.LocalOutlierFactor",
-        "sklearn.neighbors.NearestNeighbors",
-        "sklearn.svm.SVC",
-        "skrub.StringEncoder",
-    }
-)
-"""Estimators that need loops, the nearest of many, or an order."""
 
 ROWS = (40, 0)
 FIRST = [name for name in first_names() if not name.same_as]
@@ -40,7 +21,7 @@ FIRST = [name for name in first_names() if not name.same_as]
 @pytest.mark.share("case")
 def test_answers_as_the_source(case: Case) -> None:
     """The same values within tolerance, labels exactly, in both dtypes."""
-    if case.estimator in REFUSED:
+    if "sql" not in right_of(support_data()[case.estimator]):
         with pytest.raises(BackendError, match=r"cannot run|longer than"):
             hbconv.convert(fitted(case), "sql").compile(case.rows(7))
         return
