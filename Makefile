@@ -48,7 +48,7 @@ export PYTHONDONTWRITEBYTECODE =
 SUITE := PYTHONPATH=tests:tests/system:tests/support:tests/conformance:strategies:datasets
 
 # What scores on Ray and Spark, which only make engines installs.
-ENGINES := hbconv/engines tests/unit/engines
+ENGINES := hbconv/engines hbconv/score/clusters.py hbconv/score/cluster_job.py hbconv/score/parts.py tests/unit/engines tests/unit/score/test_clusters.py
 
 .PHONY: demo test cold quick lint check changed-engines battery attack fuzz hunt record replay memory processes kills soak matrix exports emulate doors traced foreign memcheck engines with-engines night gpu support versions aarch64 resolve bench site packages env
 
@@ -137,7 +137,7 @@ foreign: env
 	$(BIN)/python -m pytest tests/conformance/foreign --foreign 1 --whole -n 2 --junitxml foreign.xml
 
 engines: with-engines
-	$(BIN)/python -m pytest hbconv/engines tests/unit/engines tests/unit/test_mlflow.py tests/docs/test_examples.py --whole -rs
+	$(BIN)/python -m pytest hbconv/engines tests/unit/engines tests/unit/score/test_clusters.py tests/unit/test_mlflow.py tests/docs/test_examples.py --whole -rs
 	$(SUITE) $(BIN)/python -m suite.rooms engines $(ENGINES) --passed
 
 night: with-engines

@@ -11,12 +11,13 @@ from __future__ import annotations
 import argparse
 import codecs
 import os
+import pickle
 import shutil
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,6 @@ from hbconv.cli.score_folder import (
     describe_run,
     join_rejects,
     replaces_rejects,
-    score_shard,
-    text_file,
 )
 from hbconv.cli.sources import load_model, methods_argument, model_arguments, split_names
 from hbconv.cli.waiting import LOG_SECONDS, waiting
@@ -35,10 +34,13 @@ from hbconv.engines.scorer import Scorer
 from hbconv.errors import HbconvError, InputError, OptionError
 from hbconv.files import scratch, sweep
 from hbconv.score.answers import FIRST, needed_of, require_columns_of_their_own
+from hbconv.score.cluster_job import ClusterJob
+from hbconv.score.clusters import open_cluster, parse_cluster
 from hbconv.score.concurrency import parse_devices
 from hbconv.score.formats import SUFFIXES, WRITTEN_SUFFIX, kind_of
 from hbconv.score.job import ScoreJob, answering_for
-from hbconv.score.outputs import open_new_output, open_output
+from hbconv.score.outputs import open_new_output, open_output, text_file
+from hbconv.score.parts import SharedWork
 from hbconv.score.resumable import Folder
 from hbconv.score.run_log import log_run
 from hbconv.score.shards import UTF8, Shard, as_path, find_shards, is_url, look_at, open_file_system
@@ -58,6 +60,7 @@ examples:
   hbconv score model.hbc - --input-format csv -o - --output-format csv
   hbconv score model.hbc rows.csv -o answers.csv --rename spend=SPEND --separator ';'
   hbconv score model.hbc rows.parquet -o answers.parquet --model new=other.hbc
+  hbconv score model.hbc s3://bucket/in/ -o s3://bucket/out/ --on dask:tcp://10.0.0.5:8786
 """
 
 
@@ -131,6 +134,12 @@ def arguments(command: argparse.ArgumentParser) -> None:
         metavar="NAMES",
         help="devices that share the batches, a process each: cuda:0,cuda:1 for example",
     )
+    command.add_argument(
+        "--on",
+        metavar="ENGINE[:ADDRESS]",
+        help="score on a cluster that is there: ray, spark or dask, with its address or master "
+        "(default: the one that the engine finds by itself)",
+    )
     command.add_argument("--resume", action="store_true", help="continue the run of a folder")
     command.add_argument(
         "--checksum",
@@ -169,6 +178,9 @@ def _score(options: argparse.Namespace, facts: dict[str, Any]) -> int:
             answering = stack.enter_context(answering_for(options, load_scorers, scorers, table))
             job = ScoreJob(scorers, table, options.batch_rows, lambda _: None, answering)
             _ = job.schema  # what is compiled belongs to the start
+        if options.on:
+            with waiting(f"Connecting to {options.on}", quiet=options.quiet):
+                job = stack.enter_context(on_cluster(job, options))
         job = replace(job, advance=stack.enter_context(progress(shards, quiet=options.quiet)))
         if into_folder:
             return _score_folder(job, options, began, facts)
@@ -177,6 +189,16 @@ def _score(options: argparse.Namespace, facts: dict[str, Any]) -> int:
     seconds = time.perf_counter() - started
     _answer(options, job, rows, rejected, started - began, seconds, facts)
     return 0
+
+
+@contextmanager
+def on_cluster(job: ScoreJob, options: argparse.Namespace) -> Iterator[ClusterJob]:
+    """Give the same job on the cluster of ``--on``."""
+    work = SharedWork(job.scorers, job.table.schema, job.batch_rows, bool(options.rejects))
+    threads = max(scorer.model.target.threads for scorer in job.scorers.values())
+    with open_cluster(options.on, pickle.dumps(work), threads) as cluster:
+        same = {field.name: getattr(job, field.name) for field in fields(job)}
+        yield ClusterJob(**same, cluster=cluster)
 
 
 def load_scorers(options: argparse.Namespace) -> dict[str, Scorer]:
@@ -296,8 +318,8 @@ def _score_folder(
         todo = [shard for shard in job.table.shards if folder.output(shard, kind) not in done]
         started = time.perf_counter()
         try:
-            for shard in todo:
-                records.append(score_shard(job, folder, shard, kind, options))
+            for record in job.write_files(folder, todo, kind, set_aside=bool(options.rejects)):
+                records.append(record)
             if options.rejects:
                 join_rejects(
                     folder, asked, (open_output if replaces else open_new_output)(options.rejects)
@@ -379,6 +401,8 @@ def require_options(options: argparse.Namespace, *, into_folder: bool) -> None:
         require_encoding(options.encoding)
     if options.checksum and not into_folder:
         raise OptionError("--checksum is for folders of answers. Give -o folder/.")
+    if options.on:
+        _require_cluster_options(options)
     if options.devices:
         if options.device:
             raise OptionError("--devices names all devices. Leave --device out.")
@@ -396,6 +420,22 @@ def require_options(options: argparse.Namespace, *, into_folder: bool) -> None:
             raise OptionError(f"{what}: {max(names, key=names.count)} is named twice.")
     for model in (options.model, *(path for _, path in options.models)):
         require_file(model)
+
+
+def _require_cluster_options(options: argparse.Namespace) -> None:
+    """Refuse what does not go with a cluster.
+
+    Raises
+    ------
+    OptionError
+    """
+    parse_cluster(options.on)
+    if options.devices:
+        raise OptionError("--devices shares the batches on this machine. Leave it or --on out.")
+    if options.device not in (None, "cpu"):
+        raise OptionError(f"--device {options.device}: --on computes on CPUs. Leave one out.")
+    if "-" in options.input:
+        raise OptionError("--on reads files that all workers see, and not standard input.")
 
 
 def _require_one_file(options: argparse.Namespace) -> None:

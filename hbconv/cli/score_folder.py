@@ -1,4 +1,4 @@
-"""Score one file of a folder after another; each is done when its record is on the disk.
+"""What a run in a folder of answers was asked, and the file of all rows set aside.
 
 Refuse outputs that would take the place of what must stay, before any work is done.
 """
@@ -10,7 +10,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 
@@ -19,7 +19,6 @@ from hbconv.cli.sources import convert_options
 from hbconv.errors import OptionError
 from hbconv.score.formats import reading
 from hbconv.score.job import ScoreJob
-from hbconv.score.outputs import open_output_in
 from hbconv.score.resumable import Folder, file_hash, require_names
 from hbconv.score.shards import Shard, is_url, open_file_system
 
@@ -29,29 +28,7 @@ __all__ = [
     "describe_run",
     "join_rejects",
     "replaces_rejects",
-    "score_shard",
-    "text_file",
 ]
-
-
-def score_shard(
-    job: ScoreJob, folder: Folder, shard: Shard, kind: str, options: argparse.Namespace
-) -> dict[str, Any]:
-    """Score a file into a file, whose record appears when both are on the disk."""
-    name = folder.output(shard, kind)
-    folder.make_folder(os.path.dirname(name))
-    with ExitStack() as stack:
-        rejects = None
-        if options.rejects:
-            folder.make_folder(os.path.dirname(folder.rejects(name)))
-            rejects = text_file(stack, open_output_in(*folder.at(folder.rejects(name))))
-        path = stack.enter_context(open_output_in(*folder.at(name)))
-        rows, rejected = job.write([shard], path, kind, rejects)
-        # While the file is still temporary: once placed, others may replace it.
-        size, checksum = path.stat().st_size, file_hash(path)
-    return folder.record(
-        name, input=shard.name, rows=rows, rejected=rejected, bytes=size, sha256=checksum
-    )
 
 
 def describe_run(
@@ -99,12 +76,6 @@ def join_rejects(
             system, part = folder.at(folder.rejects(name))
             with system.open_input_stream(part) as file:
                 shutil.copyfileobj(file, whole)
-
-
-def text_file(stack: ExitStack, place: AbstractContextManager[Path]) -> Any:
-    """Return a file to write text to that appears with the stack's end."""
-    path = stack.enter_context(place)
-    return stack.enter_context(path.open("w", encoding="utf-8"))
 
 
 def check_outputs(

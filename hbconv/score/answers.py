@@ -11,13 +11,12 @@ from functools import cached_property
 from itertools import chain
 from typing import Any
 
+from hbconv.engines.refusals import FAULTS, REFUSALS
 from hbconv.engines.scorer import Scorer
-from hbconv.errors import BackendError, InputError, OptionError, StoreError
+from hbconv.errors import InputError, OptionError
 
 __all__ = [
-    "FAULTS",
     "FIRST",
-    "REFUSALS",
     "BatchAnswers",
     "JointAnswers",
     "RefusedBatch",
@@ -27,10 +26,6 @@ __all__ = [
 
 FIRST = ""
 """The name of the model whose columns have no name in front."""
-FAULTS = (BackendError, OptionError, StoreError)
-"""What is wrong with a run as a whole, whatever its rows; each is a ValueError too."""
-REFUSALS = (ValueError, TypeError)
-"""What a model raises for rows that it refuses, but for the faults."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from hbconv.errors import InputError
@@ -154,11 +155,11 @@ def _parquet_blocks(shard: Any, schema: Any, rows: int) -> Iterator[Any]:
             )
 
 
-def split_row_groups(shard: Any, rows: int) -> tuple[tuple[int, ...], ...]:
-    """Return neighbouring row groups of a parquet file that hold at least so many rows together.
+def split_row_groups(shard: Any, rows: int) -> tuple[Any, ...]:
+    """Return a parquet file as parts of neighbouring row groups, of at least so many rows each.
 
-    () where one holds more than ``WHOLE_BATCHES`` times as many: it is more than a process should
-    hold at once.
+    () where a row group holds more than ``WHOLE_BATCHES`` times as many: it is more than a process
+    should hold at once.
     """
     from pyarrow.parquet import ParquetFile
 
@@ -167,14 +168,15 @@ def split_row_groups(shard: Any, rows: int) -> tuple[tuple[int, ...], ...]:
     # A process returns the outputs of its row groups at once, so it must hold them all.
     if max(counts, default=0) > WHOLE_BATCHES * rows:
         return ()
-    groups = []
-    first = held = 0
+    parts = []
+    first = start = held = 0
     for number, count in enumerate(counts, 1):
         held += count
         if held >= rows or number == len(counts):
-            groups.append(tuple(range(first, number)))
-            first, held = number, 0
-    return tuple(groups)
+            groups = tuple(range(first, number))
+            parts.append(replace(shard, row_groups=groups, start=start, rows=held))
+            first, start, held = number, start + held, 0
+    return tuple(parts)
 
 
 def _ipc_blocks(shard: Any, schema: Any, rows: int) -> Iterator[Any]:

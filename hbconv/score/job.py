@@ -7,24 +7,27 @@ model refuses, the refused rows are found, and the others are scored.
 from __future__ import annotations
 
 import argparse
+import posixpath
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from hbconv.engines.refusals import answered_parts
 from hbconv.engines.scorer import Scorer
 from hbconv.errors import InputError
-from hbconv.score.answers import FAULTS, REFUSALS, BatchAnswers, JointAnswers, RefusedBatch
+from hbconv.score.answers import BatchAnswers, JointAnswers, RefusedBatch
 from hbconv.score.concurrency import DevicePool, parse_devices, read_ahead, write_behind
 from hbconv.score.formats import split_row_groups
-from hbconv.score.outputs import json_line, table_writer
+from hbconv.score.outputs import json_line, open_output_in, table_writer, text_file
+from hbconv.score.resumable import Folder, file_hash
 from hbconv.score.shards import Shard
 from hbconv.score.tables import ShardTable
 
-__all__ = ["ScoreJob", "answering_for"]
+__all__ = ["ScoreJob", "answering_for", "job_of"]
 
 
 @dataclass(frozen=True)
@@ -62,10 +65,67 @@ class ScoreJob:
         """Names and types of the output's columns; to find them compiles the model."""
         return self._answer(_empty(self.table.schema)).schema
 
+    def first_schema(self, shards: Sequence[Shard], rejects: Any = None) -> Any:
+        """Return names and types of the output's columns, as the first rows have them."""
+        planned = self.schema
+        bad_rows = [BadRows(shard.name, rejects) for shard in shards]
+        with closing(self._all_parts(shards, bad_rows)) as parts:
+            return next((part.schema for part in parts), planned)
+
+    def write_files(
+        self, folder: Folder, shards: Sequence[Shard], kind: str, *, set_aside: bool
+    ) -> Iterator[dict[str, Any]]:
+        """Write the answers to each file into a file of a folder, and yield the records.
+
+        A record appears when the answers and the rows that are set aside are on the disk.
+
+        Raises
+        ------
+        InputError
+            As for ``write``.
+        """
+        for shard in shards:
+            yield self.write_file(folder, shard, kind, set_aside=set_aside)
+
+    def write_file(
+        self, folder: Folder, shard: Shard, kind: str, *, set_aside: bool
+    ) -> dict[str, Any]:
+        """Write the answers to a file into a file of a folder, and return its record."""
+        name = folder.output(shard, kind)
+        folder.make_folder(posixpath.dirname(name))
+        with ExitStack() as stack:
+            rejects = None
+            if set_aside:
+                folder.make_folder(posixpath.dirname(folder.rejects(name)))
+                rejects = text_file(stack, open_output_in(*folder.at(folder.rejects(name))))
+            path = stack.enter_context(open_output_in(*folder.at(name)))
+            rows, rejected = self.write([shard], path, kind, rejects)
+            # While the file is still temporary: once placed, others may replace it.
+            size, checksum = path.stat().st_size, file_hash(path)
+        return folder.record(
+            name, input=shard.name, rows=rows, rejected=rejected, bytes=size, sha256=checksum
+        )
+
     def write(
-        self, shards: Sequence[Shard], path: Path, kind: str, rejects: Any = None
+        self,
+        shards: Sequence[Shard],
+        path: Path,
+        kind: str,
+        rejects: Any = None,
+        schema: Any = None,
     ) -> tuple[int, int]:
         """Write the answers to some files into one, and return the rows scored and rejected.
+
+        Parameters
+        ----------
+        shards : sequence of Shard
+        path : Path
+        kind : str
+            Format of the output.
+        rejects : file of text, optional
+            Where rows go that cannot be scored.
+        schema : pyarrow.Schema, optional
+            Names and types of the output's columns; by default as the first rows have them.
 
         Raises
         ------
@@ -79,7 +139,8 @@ class ScoreJob:
         rows = 0
         with closing(self._all_parts(shards, bad_rows)) as parts:
             first = next(parts, None)
-            schema = planned if first is None else first.schema
+            if schema is None:
+                schema = planned if first is None else first.schema
             with table_writer(path, kind, schema) as write, write_behind(write) as hand_on:
                 # A writer needs the schema first, and only the first rows have it for certain.
                 for part in chain([] if first is None else [first], parts):
@@ -93,7 +154,7 @@ class ScoreJob:
 
     def _parts(self, shard: Shard, bad: BadRows) -> Iterator[Any]:
         before = shard.info()
-        position = 0
+        position = shard.start
         unfit = bad.unfit if bad.sink is not None and shard.kind == "csv" else None
         with self.answering.read(self.table, shard, self.batch_rows, unfit) as answers:
             for scored in answers:
@@ -179,9 +240,8 @@ class OnDevices:
     ) -> Iterator[Iterator[Any]]:
         """Give the answers to a file, in the order of its rows."""
         # A process is sent numbers of row groups; their rows would have to be pickled.
-        groups = split_row_groups(shard, rows) if shard.kind == "parquet" else ()
-        if groups:
-            pieces = (replace(shard, row_groups=numbers) for numbers in groups)
+        pieces = split_row_groups(shard, rows) if shard.kind == "parquet" else ()
+        if pieces:
             yield chain.from_iterable(self.pool.answers(pieces))
             return
         with read_ahead(table.batches(shard, rows, unfit)) as batches:
@@ -227,6 +287,12 @@ def for_device(
     """Load the models in the process of a device."""
     scorers = load(argparse.Namespace(**(vars(options) | {"device": device})))
     return DeviceAnswers(_join(scorers, table), table, options.batch_rows)
+
+
+def job_of(scorers: Mapping[str, Scorer], schema: Any, batch_rows: int) -> ScoreJob:
+    """Return a job in this process, of files whose columns have the types of a schema."""
+    table = ShardTable((), schema)
+    return ScoreJob(scorers, table, batch_rows, lambda _: None, InProcess(_join(scorers, table)))
 
 
 def _join(scorers: Mapping[str, Scorer], table: ShardTable) -> JointAnswers:
@@ -293,8 +359,7 @@ def find_parts(
 ) -> Iterator[Any]:
     r"""Yield the outputs for the rows of a batch that are not refused, part by part.
 
-    The batch begins at ``position`` among the rows that were read. Halves of a refused batch are
-    scored by themselves, down to the single row.
+    The batch begins at ``position`` among the rows that were read.
 
     >>> import pyarrow as pa
     >>> import io
@@ -309,17 +374,8 @@ def find_parts(
     >>> bad.sink.getvalue()
     '{"file": "t.csv", "row": 3, "reason": "a is missing.", "values": {"a": null}}\n'
     """
-    try:
-        yield score(batch)
-    except FAULTS:
-        raise
-    except REFUSALS as error:
-        if batch.num_rows == 0:
-            raise
-        if batch.num_rows == 1:
-            bad.add(bad.number(position), str(error), batch.to_pylist()[0])
-            return
-        # Halving finds one bad row of n by about 2 log2(n) calls, where one by one takes n.
-        half = batch.num_rows // 2
-        yield from find_parts(score, batch.slice(0, half), position, bad)
-        yield from find_parts(score, batch.slice(half), position + half, bad)
+    for place, found, error in answered_parts(score, batch, position):
+        if error is None:
+            yield found
+        else:
+            bad.add(bad.number(place), str(error), found.to_pylist()[0])

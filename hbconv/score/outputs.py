@@ -11,7 +11,7 @@ import posixpath
 import secrets
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -20,7 +20,14 @@ from hbconv.errors import InputError, OptionError
 from hbconv.files import appearing, appearing_new, scratch
 from hbconv.score.shards import open_file_system
 
-__all__ = ["json_line", "open_new_output", "open_output", "open_output_in", "table_writer"]
+__all__ = [
+    "json_line",
+    "open_new_output",
+    "open_output",
+    "open_output_in",
+    "table_writer",
+    "text_file",
+]
 
 
 def open_output(place: str) -> AbstractContextManager[Path]:
@@ -93,6 +100,12 @@ def _move_new(system: Any, half: str, path: str) -> None:
     if system.get_file_info(path).type != fs.FileType.NotFound:
         raise FileExistsError(path)
     system.move(half, path)
+
+
+def text_file(stack: ExitStack, place: AbstractContextManager[Path]) -> Any:
+    """Return a file to write text to that appears with the stack's end."""
+    path = stack.enter_context(place)
+    return stack.enter_context(path.open("w", encoding="utf-8"))
 
 
 @contextmanager

@@ -151,7 +151,7 @@ class Folder:
         if self._read(JOB) is None:
             self._require_none_but([])
         if is_url(self.place):
-            self._sweep()
+            self.sweep()
             yield
             return
         self.make_folder("_hbconv")
@@ -162,7 +162,7 @@ class Folder:
             # files cannot be locked, the user keeps runs apart.
             if lock_file(file.fileno()) is False:
                 raise OptionError(f"-o {self.place}: another run is at work there.")
-            self._sweep()
+            self.sweep()
             yield
 
     def _require_no_links(self) -> None:
@@ -205,14 +205,20 @@ class Folder:
         records += [self._read(f"_hbconv/done/{name}") for name in self._list("_hbconv/done")]
         return {record["output"]: record for record in records if _is_record(record)}
 
-    def _is_whole(self, record: dict[str, Any]) -> bool:
-        """Compare size and checksum; of another file system, the size alone."""
-        # A checksum there would download each file again.
+    def holds(self, record: dict[str, Any]) -> bool:
+        """Say whether a file of answers is there, with the size of its record."""
         system, path = self.at(record["output"])
         info = system.get_file_info(path)
-        if not info.is_file or info.size != record["bytes"]:
+        return bool(info.is_file and info.size == record["bytes"])
+
+    def _is_whole(self, record: dict[str, Any]) -> bool:
+        """Compare size and checksum; of another file system, the size alone."""
+        if not self.holds(record):
             return False
-        return is_url(self.place) or file_hash(Path(path)) == record["sha256"]
+        # A checksum there would download each file again.
+        return (
+            is_url(self.place) or file_hash(Path(self.at(record["output"])[1])) == record["sha256"]
+        )
 
     def _has_rejects(self, record: dict[str, Any]) -> bool:
         system, path = self.at(self.rejects(record["output"]))
@@ -252,7 +258,7 @@ class Folder:
         with contextlib.suppress(FileNotFoundError):
             system.delete_dir(path)
 
-    def _sweep(self) -> None:
+    def sweep(self) -> None:
         """Remove what killed runs left half-written."""
         system, root = self.at("")
         if not is_url(self.place):

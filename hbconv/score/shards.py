@@ -61,6 +61,8 @@ class Shard:
         How many it holds, where its head has them.
     row_groups : tuple of int, optional
         Row groups that are read of a parquet file, where not all of them are.
+    start : int
+        Rows of the file before the first one that is read.
     """
 
     name: str
@@ -74,6 +76,7 @@ class Shard:
     keys: dict[str, Any] = field(default_factory=dict)
     rows: int | None = None
     row_groups: tuple[int, ...] | None = None
+    start: int = 0
 
     @property
     def is_local(self) -> bool:

@@ -1,0 +1,360 @@
+"""Clusters that are there: each calls a function of bytes for many parts, on Ray, Spark or Dask.
+
+A thread waits for each call. So the three differ in one call alone, and the cluster's own rules say
+what happens to the calls of a lost worker: it makes them again on another one.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import re
+import signal
+import sys
+import threading
+import warnings
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from hbconv import __version__
+from hbconv.errors import BackendError, HbconvError, InputError, MissingPackageError, OptionError
+
+__all__ = ["ENGINES", "ComputeCluster", "open_cluster", "parse_cluster"]
+
+PARTS_A_SLOT = 2
+"""Parts that a slot has at once: one that it scores, and one that waits."""
+MOST_RETURNED = 64
+"""Parts whose answers may wait in this process for those before them."""
+
+Call = Callable[[bytes, bytes], bytes]
+
+
+class ComputeCluster(ABC):
+    """A cluster, and the work that its workers were given.
+
+    Parameters
+    ----------
+    slots : int
+        Parts that it runs at the same time.
+    """
+
+    slots: int
+
+    def __init__(self) -> None:
+        self._asked: set[Any] = set()
+        self._lock = threading.Lock()
+
+    @abstractmethod
+    def call(self, part: bytes) -> bytes:
+        """Run a part on a worker, and wait for its outcome."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """End the calls that run; they raise."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Leave the cluster."""
+
+    def as_they_end(self, parts: Sequence[bytes]) -> Generator[Any]:
+        """Yield what each part returned, whichever ends first.
+
+        Raises
+        ------
+        InputError
+            A part cannot be answered.
+        BackendError
+            The cluster gave a part up.
+        """
+        with self._threads(PARTS_A_SLOT * self.slots) as submit:
+            for future in as_completed([submit(part) for part in parts]):
+                yield future.result()
+
+    def in_order(self, parts: Iterable[bytes]) -> Generator[Any]:
+        """Yield what each part returned, in the order of the parts; raise as ``as_they_end``."""
+        most = min(PARTS_A_SLOT * self.slots, MOST_RETURNED)
+        asked: deque[Future[Any]] = deque()
+        with self._threads(most) as submit:
+            for part in parts:
+                if len(asked) == most:
+                    yield asked.popleft().result()
+                asked.append(submit(part))
+            while asked:
+                yield asked.popleft().result()
+
+    @contextmanager
+    def _running(self, asked: Any) -> Iterator[Any]:
+        """Keep what a cluster was asked for among all that runs, until the block ends."""
+        with self._lock:
+            self._asked.add(asked)
+        try:
+            yield asked
+        finally:
+            with self._lock:
+                self._asked.discard(asked)
+
+    def _all_running(self) -> list[Any]:
+        with self._lock:
+            return list(self._asked)
+
+    @contextmanager
+    def _threads(self, count: int) -> Iterator[Callable[[bytes], Future[Any]]]:
+        """Give what submits a part; when the block ends, no call is left."""
+        pool = ThreadPoolExecutor(count, "hbconv-part")
+        try:
+            yield lambda part: pool.submit(self._outcome, part)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            with suppress(Exception):  # what ended the block counts
+                self.stop()
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _outcome(self, part: bytes) -> Any:
+        try:
+            packed = self.call(part)
+        except Exception as error:
+            raise BackendError(
+                f"The cluster gave a part up: {_reason(error)}. Its logs say more."
+            ) from error
+        wrong, returned = pickle.loads(packed)  # noqa: S301 - the workers are the user's own
+        if wrong is not None:
+            raise InputError(wrong)
+        return returned
+
+
+def travelling_call() -> Call:
+    """Return what a worker runs.
+
+    A function in a function is sent as its code, so a Python without hbconv can say so itself.
+    """
+    wanted = __version__
+
+    def call(work: bytes, part: bytes) -> bytes:
+        import pickle
+        import socket
+        import sys
+
+        python = f"{sys.executable} on {socket.gethostname()}"
+        way_out = f"Install 'hbconv[score]=={wanted}' there; PYSPARK_PYTHON names Spark's Python."
+        try:
+            import hbconv
+            from hbconv.score.parts import run_packed
+        except ImportError as error:
+            return pickle.dumps((f"{python} does not import hbconv: {error}. {way_out}", None))
+        if hbconv.__version__ != wanted:
+            return pickle.dumps((f"{python} has hbconv {hbconv.__version__}. {way_out}", None))
+        return run_packed(work, part)
+
+    return call
+
+
+class RayCluster(ComputeCluster):
+    """Remote tasks of Ray, which runs those of a lost worker again."""
+
+    def __init__(self, address: str | None, work: bytes, threads: int) -> None:
+        import ray
+
+        super().__init__()
+        self._ray = ray
+        ray.init(address, logging_level="ERROR", log_to_driver=False)
+        cpus = [node["Resources"].get("CPU", 0) for node in ray.nodes() if node["Alive"]]
+        most = max(cpus, default=0)
+        if threads > most:
+            raise OptionError(
+                f"--threads {threads}: no node of the cluster has more than {most:g} CPUs, so Ray "
+                "would wait for ever. Give fewer."
+            )
+        self.slots = max(1, sum(int(count // threads) for count in cpus))
+        self._work = ray.put(work)
+        self._task = ray.remote(num_cpus=threads)(travelling_call())
+
+    def call(self, part: bytes) -> bytes:
+        """Run a task."""
+        with self._running(self._task.remote(self._work, part)) as asked:
+            return bytes(self._ray.get(asked))
+
+    def stop(self) -> None:
+        """Cancel the tasks; each removes what it has half-written."""
+        for asked in self._all_running():
+            self._ray.cancel(asked)
+
+    def close(self) -> None:
+        """Leave the cluster; one that was started here ends."""
+        self._ray.shutdown()
+
+
+class DaskCluster(ComputeCluster):
+    """Futures of Dask, which computes those of a lost worker again."""
+
+    def __init__(self, address: str | None, work: bytes, threads: int) -> None:  # noqa: ARG002
+        import distributed
+
+        super().__init__()
+        # Without an address it is the scheduler that Dask's configuration names, else a new one.
+        make: Any = distributed.Client
+        self._client = make(address) if address else make(dashboard_address=None)
+        self.slots = max(1, sum(self._client.nthreads().values()))
+        # Scattered data is lost with its workers; what is computed, Dask computes again.
+        self._work = self._client.submit(bytes, work, pure=False)
+        self._function = travelling_call()
+
+    def call(self, part: bytes) -> bytes:
+        """Compute a future."""
+        future = self._client.submit(self._function, self._work, part, pure=False)
+        with self._running(future) as asked:
+            return bytes(asked.result())
+
+    def stop(self) -> None:
+        """Cancel the futures."""
+        self._client.cancel(self._all_running())
+
+    def close(self) -> None:
+        """Leave the cluster; one that was started here ends."""
+        self._client.close()
+
+
+class SparkCluster(ComputeCluster):
+    """Jobs of Spark, of one task each, by its DataFrame interface, which Spark Connect has too."""
+
+    def __init__(self, master: str | None, work: bytes, threads: int) -> None:  # noqa: ARG002
+        from pyspark.sql import SparkSession
+        from pyspark.sql.functions import spark_partition_id
+
+        super().__init__()
+        builder = SparkSession.builder.appName("hbconv score")
+        if master and master.startswith("sc://"):
+            builder = builder.remote(master)
+        elif master:
+            builder = builder.master(master).config("spark.ui.showConsoleProgress", False)
+        if master and master.startswith("local"):
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        self._session = builder.getOrCreate()
+        # A range has a partition for each slot. Spark Connect tells of them in no other way.
+        numbered = self._session.range(1 << 12).select(spark_partition_id())
+        self.slots = len(set(numbered.collect()))
+        self._work = work
+        self._call = travelling_call()
+
+    def call(self, part: bytes) -> bytes:
+        """Run a job of one row."""
+        call, work = self._call, self._work
+
+        def answer(batches: Iterable[Any]) -> Iterator[Any]:
+            import pyarrow as pa
+
+            for _ in batches:
+                yield pa.record_batch([pa.array([call(work, part)], pa.binary())], ["outcome"])
+
+        one = self._session.range(0, 1, 1, 1)
+        return bytes(one.mapInArrow(answer, "outcome binary").collect()[0][0])
+
+    def stop(self) -> None:
+        """Interrupt the jobs of the session."""
+        self._session.interruptAll()
+
+    def close(self) -> None:
+        """End the session."""
+        self._session.stop()
+
+
+ENGINES: dict[str, Callable[[str | None, bytes, int], ComputeCluster]] = {
+    "ray": RayCluster,
+    "spark": SparkCluster,
+    "dask": DaskCluster,
+}
+"""Clusters by the name of their engine, which is also its extra."""
+
+
+def parse_cluster(text: str) -> tuple[str, str | None]:
+    """Return the engine and the address that an option names.
+
+    Raises
+    ------
+    OptionError
+        There is no such engine.
+
+    Examples
+    --------
+    >>> parse_cluster("ray"), parse_cluster("spark:local[2]")
+    (('ray', None), ('spark', 'local[2]'))
+    >>> parse_cluster("dask:tcp://10.0.0.5:8786")
+    ('dask', 'tcp://10.0.0.5:8786')
+    """
+    engine, _, address = text.partition(":")
+    if engine not in ENGINES:
+        raise OptionError(f"--on {text}: {engine!r} is no engine. Known: {', '.join(ENGINES)}.")
+    return engine, address or None
+
+
+@contextmanager
+def open_cluster(text: str, work: bytes, threads: int) -> Iterator[ComputeCluster]:
+    """Connect to the cluster that an option names, until the block ends.
+
+    Parameters
+    ----------
+    text : str
+        As for ``parse_cluster``.
+    work : bytes
+        What workers are given, together with each part.
+    threads : int
+        Threads that a part takes.
+
+    Raises
+    ------
+    OptionError
+        The cluster does not answer.
+    MissingPackageError
+        The engine is not installed.
+    """
+    engine, address = parse_cluster(text)
+    try:
+        # The engines warn of one another, and Dask of models of many megabytes.
+        with warnings.catch_warnings(), _own_signals():
+            warnings.simplefilter("ignore")
+            cluster = ENGINES[engine](address, work, threads)
+    except ImportError as error:
+        raise MissingPackageError(
+            f"--on {text} needs a package that is not installed: {error}. "
+            f"Install with: pip install 'hbconv[{engine}]'"
+        ) from error
+    except HbconvError:
+        raise
+    except Exception as error:
+        raise OptionError(f"--on {text}: the cluster does not answer: {_reason(error)}") from error
+    try:
+        yield cluster
+    finally:
+        with suppress(Exception):
+            cluster.close()
+
+
+@contextmanager
+def _own_signals() -> Iterator[None]:
+    """Keep what this process does at a signal: Ray and Spark set other handlers as they start."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+_RAISED = re.compile(r"^[\w.]*(?:Error|Exception)\b.*", re.MULTILINE)
+"""Lines of a traceback that say what was raised."""
+
+
+def _reason(error: Exception) -> str:
+    """Return what an engine says in one line: the last one that was raised on its worker."""
+    text = str(error)
+    lines = _RAISED.findall(text) or [line for line in text.splitlines() if line.strip()]
+    said = lines[-1].strip().rstrip(".") if lines else "it gives no reason"
+    return f"{type(error).__name__}: {said}"[:400]
