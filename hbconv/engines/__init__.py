@@ -21,9 +21,12 @@ def scorer_of(
     model: Model | Scorer | str | os.PathLike[str],
     methods: str | Sequence[str] | None = None,
     keep: Sequence[str] = (),
+    reasons: str | None = None,
 ) -> Scorer:
     """Return a scorer as it is, and one of a model or of the file of one."""
-    return model if isinstance(model, Scorer) else Scorer(model, methods, keep)
+    if isinstance(model, Scorer):
+        return model
+    return Scorer(model, methods, keep, reasons=reasons)
 
 
 def as_read(column: Any, field: Any) -> Any:

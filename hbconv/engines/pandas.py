@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from hbconv.engines import scorer_of
 from hbconv.engines.scorer import rows_for
+from hbconv.errors import OptionError
 
 if TYPE_CHECKING:
     from hbconv.engines.scorer import Scorer
@@ -33,7 +34,18 @@ def score_frame(frame: pd.DataFrame, score: Scorer) -> pd.DataFrame:
 
 
 def answer_frame(frame: pd.DataFrame, score: Scorer, rows: Any) -> pd.DataFrame:
-    """Answer the rows of a frame, which come in a form that the model takes."""
+    """Answer the rows of a frame, which come in a form that the model takes.
+
+    Raises
+    ------
+    OptionError
+        The scorer has a column of reasons.
+    """
+    if score.reasons is not None:
+        raise OptionError(
+            f"reasons={score.reasons!r}: columns of pandas and Dask change their types where an "
+            "answer is missing. Score Arrow tables by the Scorer itself."
+        )
     names = score.names
     answers = score.answers(rows, len(frame))
     columns = pa.table(dict(zip(names, answers, strict=True))).to_pandas().set_axis(frame.index)

@@ -44,6 +44,7 @@ def score_dataset(
     num_cpus: float | None = None,
     num_gpus: float | None = None,
     batch_rows: int = 65_536,
+    reasons: str | None = None,
 ) -> Any:
     """Answer a dataset's rows lazily: columns that are kept, then those of the answers.
 
@@ -69,6 +70,8 @@ def score_dataset(
         GPUs for an actor: for a model that was converted or loaded with ``device="cuda"``.
     batch_rows : int
         Rows of a batch, at most.
+    reasons : str, optional
+        As for ``hbconv.Scorer``: a column that tells why a row is refused.
 
     Returns
     -------
@@ -81,7 +84,7 @@ def score_dataset(
     """
     import ray
 
-    score = scorer_of(model, methods, keep)
+    score = scorer_of(model, methods, keep, reasons)
     _check_device(score.model, num_gpus)
     cpus = _cpus(score.model, num_cpus, num_gpus)
     size = actors or _actors(ray.cluster_resources(), cpus, num_gpus)

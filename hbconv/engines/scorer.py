@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hbconv.array import Array
+from hbconv.engines.refusals import answered_parts
 from hbconv.errors import InputError, OptionError
 
 if TYPE_CHECKING:
@@ -49,6 +50,9 @@ class Scorer:
         Columns to copy in front of the answers.
     trusted : bool
         Run the compiled programs of the file, as ``hbconv.load`` does; its author is trusted.
+    reasons : str, optional
+        A column behind the answers that says why a row is refused, and is null elsewhere. The
+        answers to such a row are null. By default a refused row raises.
 
     Raises
     ------
@@ -76,14 +80,17 @@ class Scorer:
         keep: Sequence[str] = (),
         *,
         trusted: bool = False,
+        reasons: str | None = None,
     ) -> None:
         self.source: Model | str | os.PathLike[str] | bytes = model
         self.wanted = (methods,) if isinstance(methods, str) else methods
         self.keep = tuple(dict.fromkeys(keep))
         self.trusted = trusted
+        self.reasons = reasons
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {name: vars(self)[name] for name in ("source", "wanted", "keep", "trusted")}
+        given = ("source", "wanted", "keep", "trusted", "reasons")
+        state = {name: vars(self)[name] for name in given}
         if not isinstance(self.source, (str, os.PathLike, bytes)):
             state["source"] = pickle.dumps(self.source)
         return state
@@ -135,14 +142,36 @@ class Scorer:
         Raises
         ------
         InputError
-            Columns are missing, or the model refuses a row.
+            Columns are missing, or the model refuses a row and there is no column of reasons.
         """
+        if self.reasons is None:
+            return self._answer(batch)
+        return self._answer_or_tell(batch, self.reasons)
+
+    def _answer(self, batch: Any) -> Any:
         import pyarrow as pa
 
         columns = self.answers(self.rows(batch), batch.num_rows)
         kept = [batch.column(name) for name in self.keep]
         kind = pa.RecordBatch if isinstance(batch, pa.RecordBatch) else pa.Table
         return kind.from_arrays([*kept, *columns], names=[*self.keep, *self.names])
+
+    def _answer_or_tell(self, batch: Any, reasons: str) -> Any:
+        """Answer the rows that the model does not refuse, and tell of each other one why."""
+        import pyarrow as pa
+
+        if reasons in (*self.keep, *self.names):
+            raise OptionError(f"reasons={reasons!r}: the answers have a column of that name.")
+        # Without rows: a column that is missing raises, and all columns have their types.
+        parts = [_with_reasons(self._answer(batch.slice(0, 0)), reasons, None)]
+        for _, found, error in answered_parts(self._answer, batch):
+            answers = found if error is None else found.select(self.keep)
+            parts.append(_with_reasons(answers, reasons, None if error is None else str(error)))
+        table = pa.concat_tables(parts, promote_options="default")
+        if not isinstance(batch, pa.RecordBatch):
+            return table
+        columns = [column.combine_chunks() for column in table.columns]
+        return pa.RecordBatch.from_arrays(columns, schema=table.schema)
 
     def rows(self, batch: Any) -> Any:
         """Return a pyarrow RecordBatch or Table as the model takes it.
@@ -195,6 +224,14 @@ class Scorer:
         types = dict(zip(self.model.schema.names, self.model.dtypes, strict=True))
         names = read_names(self.model) or types
         return pa.schema([(n, pa.string() if types[n] == "string" else types[n]) for n in names])
+
+
+def _with_reasons(answers: Any, name: str, reason: str | None) -> Any:
+    """Return answers as a table, behind which a column tells one reason."""
+    import pyarrow as pa
+
+    told = pa.array([reason] * answers.num_rows, pa.string())
+    return pa.Table.from_arrays([*answers.columns, told], names=[*answers.schema.names, name])
 
 
 def _load_once(path: str, *, trusted: bool) -> Model:

@@ -21,6 +21,7 @@ def score_rows(
     model: Model | Scorer | str | os.PathLike[str],
     methods: str | Sequence[str] | None = None,
     keep: Sequence[str] = (),
+    reasons: str | None = None,
 ) -> Any:
     """Answer a frame's rows lazily: columns that are kept, then those of the answers.
 
@@ -32,6 +33,8 @@ def score_rows(
     methods : str or sequence of str, optional
         As for ``hbconv.Scorer``.
     keep : sequence of str
+    reasons : str, optional
+        As for ``hbconv.Scorer``: a column that tells why a row is refused.
 
     Returns
     -------
@@ -40,11 +43,11 @@ def score_rows(
     Raises
     ------
     OptionError
-        The model lacks a method. A refused row ends the job when it runs.
+        The model lacks a method. A refused row ends the job when it runs, without ``reasons``.
     """
     from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-    score = scorer_of(model, methods, keep)
+    score = scorer_of(model, methods, keep, reasons)
     answers = from_arrow_schema(score.schema(to_arrow_schema(frame.schema)))
     return frame.mapInArrow(partial(score_batches, score), answers)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ import hbconv
 import hbconv.engines.pandas
 from hbconv.cli import main
 from hbconv.engines.spark import score_batches
-from hbconv.errors import InputError
+from hbconv.errors import InputError, OptionError
 from hbconv.serve.signature import ModelSignature
 
 ROWS = pd.DataFrame(
@@ -120,3 +121,54 @@ def test_texts_that_are_numbers_are_read_in_their_own_columns(source, model, tmp
     assert line["reason"] == "Column 'x' must be numbers, and holds the text 'word'."
     kept = np.delete(source.predict(ROWS), 1)
     assert pd.read_csv("o.csv").predict.tolist() == kept.tolist()
+
+
+class TestReasons:
+    TABLE = pa.table(
+        {"id": range(6), "x": [1.0, None, 3.0, 4.0, 5.0, None], "plan": list("pqpqpq"),
+         "on": [True] * 6, "who": [1.0] * 6}
+    )  # fmt: skip
+
+    @pytest.mark.parametrize("rows", [range(6), [1], [0, 2], [], [5, 1]], ids=str)
+    @pytest.mark.parametrize("kind", [pa.Table, pa.RecordBatch])
+    def test_tell_of_each_refused_row_once(self, source, rows, kind):
+        score = hbconv.Scorer(
+            hbconv.convert(source, backend="reference"),
+            ["predict", "predict_proba"],
+            ["id"],
+            reasons="why",
+        )
+        table = self.TABLE.take(pa.array(list(rows), pa.int64()))
+        asked = table if kind is pa.Table else table.combine_chunks().to_batches()
+        asked = asked if kind is pa.Table else (asked or [_no_rows(table.schema)])[0]
+        found = pickle.loads(pickle.dumps(score))(asked)
+        assert isinstance(found, kind)
+        assert found.schema == score.schema(table.schema)
+        assert found["id"].to_pylist() == list(rows)
+        for row in found.to_pylist():
+            refused = row["id"] in (1, 5)
+            assert (row["predict"] is None, row["predict_proba_1"] is None) == (refused, refused)
+            assert ("NaN" in row["why"]) if refused else row["why"] is None
+        good = [row for row in rows if row not in (1, 5)]
+        if good:
+            expected = source.predict(table.to_pandas().query("x == x"))
+            assert found["predict"].drop_null().to_pylist() == expected.tolist()
+
+    def test_are_not_of_tables_that_lack_a_column(self, source):
+        score = hbconv.Scorer(hbconv.convert(source, backend="reference"), reasons="why")
+        with pytest.raises(InputError, match="have no columns x"):
+            score(self.TABLE.drop_columns("x"))
+
+    def test_have_a_name_of_their_own(self, source):
+        score = hbconv.Scorer(hbconv.convert(source, backend="reference"), reasons="predict")
+        with pytest.raises(OptionError, match="have a column of that name"):
+            score(self.TABLE)
+
+    def test_are_refused_in_frames(self, source):
+        score = hbconv.Scorer(hbconv.convert(source, backend="reference"), reasons="why")
+        with pytest.raises(OptionError, match="change their types"):
+            ROWS.hbconv.score(score)
+
+
+def _no_rows(schema):
+    return pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in schema], schema=schema)
