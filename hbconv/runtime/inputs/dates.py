@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
@@ -143,8 +144,8 @@ def _instants(column: Data | Zoned, reading: DateReading, where: str) -> Dates:
     if values.dtype.kind not in "OUT":
         sentence = f"{where} holds numbers (dtype {values.dtype}), where the model reads dates"
         raise InputError(f"{sentence}. Give datetime64, or texts as in fitting.")
-    if reading.naive and all(map(_is_date_or_none, values.tolist())):
-        return _dates_of_objects(values.tolist())
+    if reading.naive and not reading.parses:
+        return np.array([_naive_date(value, where) for value in values.tolist()])
     if not reading.parses:
         sentence = f"{where} holds objects, where the model reads dates"
         raise InputError(f"{sentence}. Give datetime64: pandas.to_datetime(rows[...]).")
@@ -165,20 +166,25 @@ def _holds_none(values: npt.NDArray[Any]) -> bool:
     )
 
 
-def _is_date_or_none(value: Any) -> bool:
-    """Whether an object of a record is a date and time, or a missing one."""
-    is_date = isinstance(value, datetime) and value.tzinfo is None
-    return is_date or value is None or (isinstance(value, float) and value != value)
+_ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?)?", re.ASCII)
+"""Texts that mean one date: JSON has no others."""
 
 
-def _dates_of_objects(values: list[Any]) -> Dates:
-    """Return dates that records hold; pandas' own have nanoseconds, and NaT among them."""
-    dates: list[Any] = []
-    for value in values:
+def _naive_date(value: Any, where: str) -> np.datetime64:
+    """Return a date that a record holds, as such or as a text; pandas' own have nanoseconds."""
+    if value is None or type(value).__name__ == "NAType" or value != value:
+        return np.datetime64("NaT", "us")
+    if isinstance(value, datetime) and value.tzinfo is None:
         to_numpy = getattr(value, "to_datetime64", None)
-        is_date = isinstance(value, datetime)
-        dates.append(to_numpy() if to_numpy else np.datetime64(value if is_date else "NaT", "us"))
-    return np.array(dates)
+        date: np.datetime64 = to_numpy() if to_numpy else np.datetime64(value, "us")
+        return date
+    if isinstance(value, str) and _ISO_DATE.fullmatch(value):
+        with suppress(ValueError):  # as of 30 February
+            return np.datetime64(value, "us")
+    raise InputError(
+        f"{where} holds {shown(value)}, where the model reads dates. Give datetime64: "
+        "pandas.to_datetime(rows[...]), or ISO texts without a time zone: '2024-01-31T10:30:00'."
+    )
 
 
 _ISO_FORMS = {

@@ -185,6 +185,24 @@ def test_iso_dates_in_texts_need_no_format(form: str) -> None:
         model.transform(present[:1].assign(t="2020-02-30"))
 
 
+@pytest.mark.parametrize("form", ["%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M"])
+def test_iso_texts_are_dates_in_json_and_through_every_other_door(form: str) -> None:
+    """JSON has no dates; pandas writes them so."""
+    rows = TABLE[["d", "x"]].assign(d=TABLE["d"].dt.floor("min"), x=TABLE["x"].round(3))
+    model = hbconv.convert(FunctionTransformer(cyclic).fit(rows), "reference")
+    wanted = model.transform(rows)
+    texts = rows.assign(d=rows["d"].dt.strftime(form).astype(object).where(rows["d"].notna(), None))
+    for asked in (texts, texts.to_dict("records"), texts.to_json(orient="records")):
+        np.testing.assert_array_equal(model.transform(asked), wanted)
+    written = rows.to_json(orient="records", date_format="iso")
+    np.testing.assert_array_equal(model.transform(written), wanted)
+    one = texts[1:2].to_dict("records")[0]
+    np.testing.assert_array_equal(model.transform(one), wanted[1:2])
+    for odd in ("2020-02-30", "2020-01-05Z", "2020-1-5", "05.01.2020", "", "NaT", 5, True):
+        with pytest.raises(InputError, match="where the model reads dates"):
+            model.transform({**one, "d": odd})
+
+
 def test_rows_that_pandas_answers_by_their_zone_or_unit_are_refused() -> None:
     model = hbconv.convert(FunctionTransformer(since).fit(TABLE), "reference")
     with pytest.raises(InputError, match="has the time zone UTC"):
