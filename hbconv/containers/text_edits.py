@@ -119,7 +119,7 @@ def _is_int(text: str) -> int:
 
 _DIGITS = re.compile(r"[ \t\n\r]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?[ \t\n\r]*")
 """Numbers as Python and pandas read them, but for their last bits."""
-_NAMED = re.compile(r"[\s+-]*(nan|inf)", re.IGNORECASE)
+_INFINITE = re.compile(r"\s*[+-]?inf(inity)?\s*", re.IGNORECASE)
 _MOST_DIGITS = 15
 _MOST_POWER = 22
 
@@ -133,7 +133,7 @@ def _is_numeric(text: str) -> int:
         pandas rounds the number otherwise, or has a name for it.
     """
     found = _DIGITS.fullmatch(text)
-    if found is None and not _NAMED.match(text) and "\0" not in text:
+    if found is None and not _INFINITE.fullmatch(text) and "\0" not in text:
         return False
     digits = re.sub("[^0-9]", "", found.group(1)).lstrip("0") if found else "?" * 99
     fraction = len(found.group(1).partition(".")[2]) if found else 0

@@ -191,9 +191,10 @@ def test_numbers_in_texts_are_those_of_pandas() -> None:
     places = RNG.integers(-22, 23, 2_000)
     texts = [*NUMBERS, *(f"{d}e{p}" for d, p in zip(digits, places, strict=True))]
     texts += [f"{d % 10**9 / 10**5}" for d in digits[:500]]
+    texts += ["nan", "-nan", "nano", "information", "infx", "--inf"]
     rows = pd.DataFrame({"name": texts}).reindex(columns=list(TABLE))
     np.testing.assert_array_equal(model.transform(rows), numeric(rows))
-    for text in ("nan", "Inf", "1234567890123456", "1e400", "0.1234567890123456", "1e-23"):
+    for text in ("Inf", " -infinity", "1234567890123456", "1e400", "0.1234567890123456", "1e-23"):
         with pytest.raises(InputError, match="may read otherwise"):
             model.transform(rows[:1].assign(name=text))
 
