@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -98,22 +99,30 @@ def _merge(
     group: Sequence[Trees], names: dict[Trees, tuple[Hashable, ...]]
 ) -> Iterator[Derivation | Declined]:
     """Propose one forest for a group, but for those that must stay apart."""
-    merged = [node for node in group if _refuse(node) is None]
+    merged: list[Trees] = []
     for node in group:
-        if (reason := _refuse(node)) is not None:
+        if (reason := _refuse(node, merged)) is not None:
             yield Declined("merge_forests", node, reason)
+        else:
+            merged.append(node)
     if len(merged) > 1:
         yield Derivation("merge_forests", _replacements(merged, names), _proof(merged))
 
 
-def _refuse(node: Trees) -> str | None:
+def _refuse(node: Trees, others: Sequence[Trees]) -> str | None:
     if isinstance(node, TreeLeaves):
-        return None
+        # As apply and decision_path, which nobody asks for together.
+        return "its trees are another's" if any(map(partial(_same_trees, node), others)) else None
     if node.forest.slopes is not None:
         return "its leaves are linear models"
     if _has_vectors(node) and node.forest.n_trees != 1:
         return f"its leaves are vectors, and it has {node.forest.n_trees} trees"
     return None
+
+
+def _same_trees(one: Trees, other: Trees) -> bool:
+    """Tell whether two forests send each row to the same places, and number them otherwise."""
+    return one.x is other.x and one.forest == replace(other.forest, leaf_id=one.forest.leaf_id)
 
 
 def _replacements(

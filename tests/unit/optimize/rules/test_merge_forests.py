@@ -246,3 +246,13 @@ def test_wrapped_models_merge_with_the_same_bits(name):
     rows = np.where(np.isfinite(rows), rows, 0.5)
     rows = np.clip(rows, -1e30, 1e30)
     assert_same_bits(graph, after, rows)
+
+
+def test_forests_that_number_the_same_leaves_otherwise_stay_apart():
+    """As apply and decision_path: merged they would hold each tree twice."""
+    rows, target = make_classification(random_state=0)
+    graph = parse(RandomForestRegressor(3, max_depth=3, random_state=0).fit(rows, target))
+    leaves = [node for node in graph.nodes() if isinstance(node, TreeLeaves)]
+    assert len(leaves) == 2
+    (declined,) = [found for found in merge_forests(graph) if isinstance(found, Declined)]
+    assert declined.reason == "its trees are another's"
