@@ -49,8 +49,8 @@ def links_of_preorder(is_test: npt.NDArray[np.bool_]) -> dict[str, Array]:
 
     Examples
     --------
-    >>> links_of_preorder(np.array([True, False, True, False, False]))["right"]
-    array([ 1, -3], dtype=int32)
+    >>> links_of_preorder(np.array([True, False, True, False, False]))["right"].data.tolist()
+    [1, -3]
     """
     if not _are_trees(is_test):
         raise ValueError("the nodes of a forest end within a tree")
