@@ -159,11 +159,11 @@ def iterate(w: GraphWriter, state: Tensor, given: Tensor, body: TensorProgram, s
         [
             helper.make_tensor_value_info(step, DTYPES["int64"], []),
             helper.make_tensor_value_info(go_on, DTYPES["bool"], []),
-            helper.make_tensor_value_info(before, DTYPES[state.dtype], ["n", *state.shape]),
+            helper.make_tensor_value_info(before, DTYPES[state.dtype], [None, *state.shape]),
         ],
         [
             helper.make_tensor_value_info(results[0], DTYPES["bool"], []),
-            helper.make_tensor_value_info(results[1], DTYPES[state.dtype], ["n", *state.shape]),
+            helper.make_tensor_value_info(results[1], DTYPES[state.dtype], [None, *state.shape]),
         ],
     )
     return w.named_node(

@@ -201,12 +201,16 @@ class GraphWriter:
         otherwise: tuple[GraphWriter, str],
         kind: TensorType,
     ) -> str:
-        """Append If, which runs one of two inner graphs; each is given with its result's name."""
+        """Append If, which runs one of two inner graphs; each is given with its result's name.
+
+        The number of rows has no name: it may be another than that of the model's rows, and ONNX
+        Runtime takes all memory of "n" rows to be of one size.
+        """
         branches = [
             inner.graph(
                 self.fresh("branch"),
                 [],
-                [helper.make_tensor_value_info(result, DTYPES[kind.dtype], ["n", *kind.shape])],
+                [helper.make_tensor_value_info(result, DTYPES[kind.dtype], [None, *kind.shape])],
             )
             for inner, result in (then, otherwise)
         ]

@@ -16,7 +16,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.neighbors import NearestNeighbors
+from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
@@ -228,6 +228,17 @@ def test_checks_of_one_message_are_nodes_of_their_own():
         Exception, match=r"Name:'Input X contains infinity .* for RandomForestClassifier"
     ):
         session.run(None, {"X": np.full_like(x, np.inf)})
+
+
+def test_graphs_inside_a_graph_name_no_number_of_rows() -> None:
+    """ONNX Runtime gives all of "n" rows memory of one size; a branch had a row more (hunt)."""
+    rows = np.random.default_rng(0).normal(size=(200, 4))
+    graph = graph_of(KNeighborsClassifier().fit(rows, np.arange(200) % 2), "float32")
+    model = onnx.load_from_string(export_onnx(graph, TARGET))
+    inner = [a.g for node in model.graph.node for a in node.attribute if a.HasField("g")]
+    values = [value for graph in inner for value in (*graph.input, *graph.output)]
+    assert len(values) >= 2
+    assert not any(d.dim_param for v in values for d in v.type.tensor_type.shape.dim)
 
 
 def test_names_of_nodes_are_unique_whatever_they_are_given():
