@@ -111,7 +111,7 @@ def _merge(
 
 def _refuse(node: Trees, others: Sequence[Trees]) -> str | None:
     if isinstance(node, TreeLeaves):
-        # As apply and decision_path, which nobody asks for together.
+        # As apply and decision_path: merged they would hold each tree twice.
         return "its trees are another's" if any(map(partial(_same_trees, node), others)) else None
     if node.forest.slopes is not None:
         return "its leaves are linear models"

@@ -145,7 +145,7 @@ def _instants(column: Data | Zoned, reading: DateReading, where: str) -> Dates:
         sentence = f"{where} holds numbers (dtype {values.dtype}), where the model reads dates"
         raise InputError(f"{sentence}. Give datetime64, or texts as in fitting.")
     if reading.naive and not reading.parses:
-        return np.array([_naive_date(value, where) for value in values.tolist()])
+        return _in_one_unit([_naive_date(value, where) for value in values.tolist()], where)
     if not reading.parses:
         sentence = f"{where} holds objects, where the model reads dates"
         raise InputError(f"{sentence}. Give datetime64: pandas.to_datetime(rows[...]).")
@@ -177,7 +177,9 @@ def _naive_date(value: Any, where: str) -> np.datetime64:
     if isinstance(value, datetime) and value.tzinfo is None:
         to_numpy = getattr(value, "to_datetime64", None)
         date: np.datetime64 = to_numpy() if to_numpy else np.datetime64(value, "us")
-        return date
+        # Microseconds hold most dates that pandas counts in nanoseconds, and far ones beside them.
+        is_whole = np.datetime_data(date.dtype)[0] == "ns" and not getattr(value, "nanosecond", 0)
+        return date.astype("datetime64[us]") if is_whole else date
     if isinstance(value, str) and _ISO_DATE.fullmatch(value):
         with suppress(ValueError):  # as of 30 February
             return np.datetime64(value, "us")
@@ -185,6 +187,15 @@ def _naive_date(value: Any, where: str) -> np.datetime64:
         f"{where} holds {shown(value)}, where the model reads dates. Give datetime64: "
         "pandas.to_datetime(rows[...]), or ISO texts without a time zone: '2024-01-31T10:30:00'."
     )
+
+
+def _in_one_unit(dates: list[np.datetime64], where: str) -> Dates:
+    """Return dates as an array; numpy alone would wrap around those beyond the finest unit."""
+    units = {np.datetime_data(date.dtype)[0] for date in dates}
+    if len(units) == 1:
+        return np.array(dates)
+    finest = max(units, key=PER_SECOND.__getitem__)
+    return np.concatenate([_in_unit(np.array([date]), finest, where) for date in dates])
 
 
 _ISO_FORMS = {

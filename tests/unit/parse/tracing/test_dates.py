@@ -203,6 +203,17 @@ def test_iso_texts_are_dates_in_json_and_through_every_other_door(form: str) -> 
             model.transform({**one, "d": odd})
 
 
+def test_a_far_date_is_no_other_one_beside_nanoseconds() -> None:
+    """Numpy makes nanoseconds of both, in which the year 9999 is 1816."""
+    model = hbconv.convert(FunctionTransformer(cyclic).fit(TABLE[["d", "x"]]), "reference")
+    far, near = dt.datetime(9999, 12, 31), pd.Timestamp("2020-01-01").as_unit("ns")
+    alone = model.transform([{"d": far, "x": 1.0}])
+    together = model.transform([{"d": near, "x": 1.0}, {"d": far, "x": 1.0}])
+    np.testing.assert_array_equal(together[1:], alone)
+    with pytest.raises(InputError, match="beyond the dates of unit ns"):
+        model.transform([{"d": near + pd.Timedelta(1, "ns"), "x": 1.0}, {"d": far, "x": 1.0}])
+
+
 def test_rows_that_pandas_answers_by_their_zone_or_unit_are_refused() -> None:
     model = hbconv.convert(FunctionTransformer(since).fit(TABLE), "reference")
     with pytest.raises(InputError, match="has the time zone UTC"):
