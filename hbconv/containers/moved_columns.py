@@ -158,6 +158,19 @@ def _follow(x: Node, places: npt.NDArray[np.integer[Any]], columns: set[int]) ->
         first += part.type.width
 
 
+def _select_input(x: Node, indices: Sequence[int]) -> Node | None:
+    """Select columns of the input before they become float64; None where x is something else.
+
+    Columns that are dropped behind a cast would be read as numbers, and may be texts.
+    """
+    if isinstance(x, Columns):
+        return select(x, indices)
+    if not isinstance(x, Cast) or x.type.dtype != "float64":
+        return None
+    kept = _select_input(x.x, indices)
+    return kept and replace(x, x=kept)
+
+
 def of_objects(node: Node) -> Node:
     """Take what is made of an array of objects as what it is, once it is known what is text.
 
@@ -169,6 +182,8 @@ def of_objects(node: Node) -> Node:
         if isinstance(node, Select) and node.x.type.dtype == "string":
             taken = _of_array(node.x, node.indices.data.tolist())
             return rewrite((taken,), of_objects)[taken]
+        if isinstance(node, Select) and isinstance(node.x, Cast):
+            return _select_input(node.x, node.indices.data.tolist()) or node
         if isinstance(node, FromObjects):
             # numpy makes float64 of objects that are numbers, whatever their own types are.
             return node.x if node.type.dtype == "string" else Cast(node.x, "float64")

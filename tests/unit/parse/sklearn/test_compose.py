@@ -442,3 +442,26 @@ def test_says_how_to_convert_what_a_pipeline_does_not_pass_on():
 def test_refuses_what_was_not_fitted():
     with pytest.raises(NotFittedError, match="Call fit"):
         parse(ColumnTransformer([("a", StandardScaler(), [0])]))
+
+
+@pytest.mark.parametrize("library", ["default", "pandas", "polars"])
+@pytest.mark.parametrize("numbers", ["age", "fare", "class"])
+def test_a_text_that_a_later_step_drops_is_no_number(library: str, numbers: str):
+    frame = TABLE[[numbers, "old", "sex"]].assign(old="x")
+    first = ColumnTransformer([("kept", "passthrough", ["sex"])], remainder="passthrough")
+    named = library != "default"
+    sex, number = ("kept__sex", f"remainder__{numbers}") if named else (0, 1)
+    second = ColumnTransformer(
+        [("kept", "passthrough", [sex]), ("fill", SimpleImputer(), [number])]
+    )
+    if named:
+        first.set_output(transform=library)
+        second.set_output(transform=library)
+    third = ColumnTransformer(
+        [("codes", OrdinalEncoder(), ["kept__kept__sex"] if named else [0])],
+        remainder=SimpleImputer(),
+    )
+    source = make_pipeline(first, second, third).fit(frame)
+    model = hbconv.convert(source, "reference")
+    for rows in (frame, frame.assign(old=3)):
+        np.testing.assert_array_equal(model.transform(rows), source.transform(rows))
