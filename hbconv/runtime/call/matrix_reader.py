@@ -17,7 +17,7 @@ from hbconv.runtime.call.memory import Call, Memory, Scan
 from hbconv.runtime.checks import long_dot
 from hbconv.runtime.inputs.places import unnamed_rows, warn
 from hbconv.runtime.inputs.table import Reads
-from hbconv.runtime.outputs.answers import answer, decoder, row_decoder
+from hbconv.runtime.outputs.answers import answer, decoder, row_decoder, whole
 from hbconv.runtime.outputs.dataframes import returns_rows
 from hbconv.runtime.program import Program
 from hbconv.runtime.programs import Programs
@@ -124,7 +124,7 @@ class MatrixReader:
             )
             if flags and values[FLAGGED].any():
                 return None
-            return answer(self.output, values[self.method])
+            return whole(self.output, answer(self.output, values[self.method]), x)
 
         return call
 

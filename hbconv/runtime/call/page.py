@@ -79,7 +79,9 @@ class Method:
         takes_items = self._reads.schema.conventions.items
         is_silent = self._reads.schema.named or takes_items
         self._row = self._find_row_reader() if is_silent else None
-        self._columns = self._find_column_reader() if is_silent and not takes_items else None
+        # Documents are looked at one by one, in columns that no program reads as well.
+        reads_columns = is_silent and not takes_items and not self._reads.entries
+        self._columns = self._find_column_reader() if reads_columns else None
 
     def answer(self, x: Any) -> Any:
         """Answer as the source's method does, for rows in any form."""
@@ -135,9 +137,7 @@ class Method:
         if library:
             return self._answer_frame(x, table, parts, output, library)
         (outputs,) = answer_parts(parts, {self._name: output})
-        if hasattr(outputs, "tocsr"):
-            return in_form(outputs, output, x)
-        outputs = whole(output, outputs)
+        outputs = whole(output, outputs, x)
         return as_tensors(outputs, x) if hasattr(x, "detach") else outputs
 
     def _answer_frame(

@@ -161,10 +161,11 @@ def in_order(answers: Any, rows: npt.NDArray[np.integer[Any]]) -> Any:
     return answers[np.argsort(rows)]
 
 
-def whole(output: Output, outputs: Any) -> Any:
+def whole(output: Output, outputs: Any, x: Any = None) -> Any:
     """Return the answers of all parts of the rows, joined, as the source answers the whole.
 
-    That is a list of items, one row that is flat, or the source's own shape for no rows.
+    That is a list of items, one row that is flat, the source's own shape for no rows, or a sparse
+    matrix as the source makes it of rows x.
 
     Examples
     --------
@@ -173,6 +174,8 @@ def whole(output: Output, outputs: Any) -> Any:
     >>> whole(output, np.zeros((1, 3))).shape, whole(output, np.zeros((2, 3))).shape
     ((3,), (2, 3))
     """
+    if hasattr(outputs, "tocsr"):
+        return in_form(outputs, output, x)
     if isinstance(output.form, RowItems):
         return outputs.tolist()
     if isinstance(output.form, FlatRow) and len(outputs) == 1:

@@ -23,6 +23,7 @@ from hbconv.containers import (
     HashCodes,
     Hashes,
     Node,
+    Recode,
     Schema,
     Trend,
 )
@@ -271,6 +272,9 @@ class Evaluator:
         function = node.source_function()
         if function is not None:
             return function(*inputs)
+        # Keys are any ints, where a table of leaves or classes has entries for the codes alone.
+        if isinstance(node, Recode):
+            inputs = [np.clip(inputs[0], -1, [len(table) - 2 for table in node.tables])]
         if node not in self._programs:
             self._programs[node] = _program(node)
         named = {str(place): x for place, x in enumerate(inputs)}

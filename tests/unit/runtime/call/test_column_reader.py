@@ -38,6 +38,7 @@ from row_table import (
     table,
 )
 from sklearn.compose import make_column_transformer
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder, StandardScaler
@@ -250,3 +251,17 @@ def test_a_bound_call_answers_some_rows_as_its_ordinary_way_does(form, monkeypat
         monkeypatch.undo()
     with pytest.raises(hbconv.errors.InputError, match="X has 2 rows; this call was bound for 3"):
         call(rows_of(model, form, 2))
+
+
+def test_a_document_that_no_tree_reads_is_looked_at_too():
+    """A program that reads no words would take any column for them."""
+    words = make_column_transformer((TfidfVectorizer(), "t"), ("passthrough", ["n"]))
+    frame = pd.DataFrame({"n": np.arange(6.0), "t": ["a b", "cd", "cd e", "ab", "a", "ab cd"]})
+    source = make_pipeline(words, DecisionTreeClassifier()).fit(frame, [0, 0, 0, 1, 1, 1])
+    model = hbconv.convert(source, "tvm")
+    for missing in (None, np.nan):
+        for text in ("ab", "cd", missing):
+            rows = frame.assign(t=[text, *frame["t"][1:]]).astype({"t": object})
+            assert_alike(model, rows)
+        with pytest.raises(InputError, match="Column 't'"):
+            model.predict(rows)

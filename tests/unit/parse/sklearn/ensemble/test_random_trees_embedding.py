@@ -2,6 +2,10 @@ import numpy as np
 import pytest
 from scoring import assert_identical
 from sklearn.ensemble import RandomTreesEmbedding
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline, make_union
+from sklearn.preprocessing import KBinsDiscretizer, RobustScaler, StandardScaler
+from sklearn.tree import DecisionTreeRegressor
 
 import hbconv
 from hbconv.errors import InputError
@@ -43,3 +47,23 @@ def test_infinity_is_refused():
     model = RandomTreesEmbedding(3, random_state=0).fit(X)
     with pytest.raises(InputError, match="infinity"):
         hbconv.convert(model).transform(np.full((1, 4), np.inf))
+
+
+def test_leaves_are_looked_up_in_no_table_that_lacks_them():
+    bins = KBinsDiscretizer(3, encode="onehot-dense", strategy="uniform")
+    embedding = RandomTreesEmbedding(4, max_depth=3, random_state=0, sparse_output=False)
+    steps = (embedding, make_union(bins, RobustScaler()), RobustScaler())
+    source = make_pipeline(*steps, DecisionTreeRegressor(max_depth=3)).fit(X, X[:, 0])
+    found = hbconv.convert(source, "reference").predict(X)
+    np.testing.assert_array_equal(found, source.predict(X))
+
+
+@pytest.mark.parametrize("backend", ["reference", "tvm"])
+def test_a_sparse_answer_keeps_its_layout_at_later_calls(backend: str):
+    embedding = RandomTreesEmbedding(4, max_depth=3, random_state=0)
+    source = make_pipeline(StandardScaler(), embedding, SimpleImputer()).fit(X)
+    model = hbconv.convert(source, backend)
+    for rows in (X, X, X[:1], X[:1]):
+        assert model.transform(rows).format == source.transform(rows).format == "csc"
+    for rows in (1, None):
+        assert model.bind("transform", rows, "float64")(X[:1]).format == "csc"
