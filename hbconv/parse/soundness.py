@@ -298,7 +298,9 @@ def _encoder_labels(held: Attributes) -> Iterator[str]:
 def _column_counts(held: Attributes, outputs: dict[str, Output]) -> Iterator[str]:
     if "transform" in outputs and not outputs["transform"].widths:
         width = outputs["transform"].node.type.width
-        for name in ("_n_features_out", "n_output_features_", "n_features_out_"):
+        # A discriminant counts the components that it may have, of which its rank leaves fewer.
+        counts = () if "scalings_" in held else ("_n_features_out",)
+        for name in (*counts, "n_output_features_", "n_features_out_"):
             yield from _unequal(held, name, "columns of transform", width)
     fitted = held.get("n_features_in_")
     yield from _unequal(held, "_n_features", "columns, by n_features_in_", fitted)

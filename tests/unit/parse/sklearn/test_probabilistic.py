@@ -207,3 +207,13 @@ def test_a_class_far_from_all_others_takes_no_digits_from_them() -> None:
     source = QuadraticDiscriminantAnalysis(reg_param=0.1).fit(far, Y)
     want = source.decision_function(X)[:, [0, 2]]
     np.testing.assert_allclose(converted(source).decision_function(X)[:, [0, 2]], want, rtol=1e-10)
+
+
+def test_discriminants_of_a_low_rank_are_fewer_than_the_classes_allow():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 6))
+    source = LinearDiscriminantAnalysis().fit(x, np.arange(60) % 5)
+    assert source.scalings_.shape[1] < source._max_components
+    model = hbconv.convert(source, "reference")
+    for method in ("transform", "predict_proba"):
+        np.testing.assert_allclose(getattr(model, method)(x), getattr(source, method)(x))
