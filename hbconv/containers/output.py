@@ -13,7 +13,6 @@ from hbconv.containers.forms import (
     Blocks,
     CategoryColumns,
     Cube,
-    FlatRow,
     Form,
     LabelColumns,
     Labels,
@@ -91,14 +90,6 @@ class Output:
         if not isinstance(self.form, AsRows):
             return self
         return replace(self, form=self.form.sparse if sparse else self.form.dense)
-
-    @property
-    def in_parts(self) -> Output:
-        """The output of some of the rows, whose answers are joined."""
-        # A last part of one row stays a row until all parts
-        # are joined: only a whole call of one row is flat.
-        form = MATRIX if isinstance(self.form, FlatRow) else self.form
-        return replace(self, form=form, of_no_rows=None)
 
     @property
     def returns_sparse(self) -> bool | None:

@@ -6,7 +6,6 @@ the same readers as those of other methods.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from hbconv.runtime.inputs.arrays import numeric, read_matrix, reads_rows
 from hbconv.runtime.inputs.read import is_table, read_table
 from hbconv.runtime.inputs.records import is_nothing
 from hbconv.runtime.inputs.table import Table
-from hbconv.runtime.outputs.answers import answer, whole
+from hbconv.runtime.outputs.answers import answer, decoder, whole
 from hbconv.runtime.program import Program
 
 __all__ = ["bind_method"]
@@ -107,12 +106,12 @@ def _bind_matrices(reader: MatrixReader, rows: int | None, tables: Call | None) 
         return call
     values = bound.outputs[reader.method]
     fill = reader.fill(bound, rows)
-    lasting = answer(reader.output, values)
+    lasting = whole(reader.output, answer(reader.output, values))
     lasts = type(lasting) is np.ndarray and np.shares_memory(lasting, values)
     if lasts and isinstance(fill, np.ndarray):
         call = make_lasting_call(bound, fill, lasting, otherwise)
         return call
-    decode = (lambda _: lasting) if lasts else partial(answer, reader.output)
+    decode = (lambda _: lasting) if lasts else decoder(reader.output)
     compute = Buffers(bound, [0]).call(rows, values, fill, decode, Scan())
     return call
 

@@ -240,11 +240,9 @@ def answer_parts(parts: Sequence[Part], outputs: dict[str, Output]) -> list[Any]
 
 
 def _answer_part(program: Program, table: Table, outputs: dict[str, Output]) -> list[Any]:
-    in_parts = {method: output.in_parts for method, output in outputs.items()}
-
     def answer_chunk(rows: slice) -> list[Any]:
         values = program.checked(table.part(rows))
-        return [answer(output, values[method]) for method, output in in_parts.items()]
+        return [answer(output, values[method]) for method, output in outputs.items()]
 
     try:
         answers: list[Any] = join_chunks(table.rows, program.chunk, answer_chunk)

@@ -120,7 +120,7 @@ def _pass(fed: Any) -> npt.NDArray[Any]:
 
 def _reshape(values: Any, output: Output, port: OutputPort) -> Any:
     """Return the answer of a method in the shape of its port: its rows may be another axis."""
-    values = values if hasattr(values, "tocsr") else whole(output, values)
+    values = whole(output, values)
     if isinstance(values, list):
         return values
     if port.keys is not None:

@@ -56,7 +56,9 @@ __all__ = [
 
 
 def answer(output: Output, values: Any) -> Any:
-    """Return values, an array or a scipy CSR matrix, as the source's method does.
+    """Return values of some rows, an array or a scipy CSR matrix, in the source's form.
+
+    ``whole`` ends the answer, once all of its rows are joined.
 
     Tensors become tensors, but for labels that are text, and sparse matrices.
 
@@ -84,11 +86,11 @@ def answer(output: Output, values: Any) -> Any:
         return tuple(cast(part, dtype or output.dtype) for part, (_, dtype) in parts)
     if isinstance(form, Stages):
         return iter([_array(form.each, output.dtype, part) for part in _cut(output, values)])
-    return whole(output, _array(form, output.dtype, values))
+    return _array(form, output.dtype, values)
 
 
 def decoder(output: Output) -> Callable[[npt.NDArray[Any]], Any]:
-    """Return a function that gives ``answer`` of a copy of values, specialised for the output."""
+    """Return what gives the whole answer of a copy of values, specialised for the output."""
     output = output.for_rows(sparse=False)
     form = output.form
     dtype = output.dtype
@@ -104,7 +106,6 @@ def decoder(output: Output) -> Callable[[npt.NDArray[Any]], Any]:
 
 def part_decoder(output: Output) -> Callable[[Any], Any]:
     """Return ``answer`` for some of the rows, of arrays or tensors, specialised for the output."""
-    output = output.in_parts
     if type(output.form) in (Labels, Vector, Matrix):
         return partial(_array, output.form, output.dtype)
     return partial(answer, output)

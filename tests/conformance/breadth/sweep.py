@@ -29,7 +29,7 @@ from hbconv.errors import BackendError, InputError, UnsupportedError
 from hbconv.model import Model
 from hbconv.parse.registry import find_parser
 from hbconv.runtime.inputs.read import read_table
-from hbconv.runtime.outputs.answers import answer
+from hbconv.runtime.outputs.answers import answer, whole
 
 __all__ = [
     "QUICK",
@@ -288,7 +288,10 @@ def answers(model: Model, x: Any) -> dict[str, Any]:
         part = table.part(slice(0, table.rows))
         values = model.programs.program(together, table.dtypes).checked(part)
         found = {
-            method: answer(model.parsed.outputs[method], values[method]) for method in together
+            method: whole(
+                model.parsed.outputs[method], answer(model.parsed.outputs[method], values[method])
+            )
+            for method in together
         }
     return {
         method: found[method] if method in found else getattr(model, method)(x)

@@ -25,7 +25,7 @@ import hbconv
 from hbconv.containers import CategoryCodes, Graph, TreeEnsemble, TreeLeaves
 from hbconv.model import Model
 from hbconv.runtime.inputs.read import read_table
-from hbconv.runtime.outputs.answers import answer
+from hbconv.runtime.outputs.answers import answer, whole
 
 __all__ = ["BACKENDS", "FEW", "TALLY", "check", "drawn", "hostile_rows"]
 
@@ -134,7 +134,9 @@ def _answers(model: Model, x: Any) -> dict[str, Any]:
     program = model.programs.program(model.parsed.exported, table.dtypes)
     values = program.checked(table.part(slice(0, table.rows)))
     tensors = {
-        method: answer(model.parsed.outputs[method], values[method])
+        method: whole(
+            model.parsed.outputs[method], answer(model.parsed.outputs[method], values[method])
+        )
         for method in model.parsed.exported
     }
     others = [m for m in compared(model) if m not in tensors] if model.backend in FEW else []
