@@ -145,7 +145,10 @@ class Step:
             )
 
     def refuse_sparse(self, why: str = "takes no sparse matrix") -> None:
-        """Refuse a sparse matrix as input, where x would be one."""
+        """Refuse a sparse matrix as input where x would be one, and x that always is one."""
+        if self.x_sparse:
+            way_out = "Make the step before it return an array."
+            raise self.refuse(None, None, f"It is given a sparse matrix, and {why}. {way_out}")
         if self.x_sparse is None:
             self.require_dense(why)
 

@@ -40,6 +40,7 @@ from hbconv.containers.nodes.codes import (
 )
 from hbconv.containers.nodes.column_wise import Select
 from hbconv.containers.nodes.conditions import (
+    NARROW_DTYPES,
     AreBools,
     AreNarrow,
     AreNullable,
@@ -163,6 +164,7 @@ from hbconv.containers.nodes.wiring import (
 __all__ = [
     "BINARY_FORMULAS",
     "FIRST_CODE",
+    "NARROW_DTYPES",
     "Add",
     "Affine",
     "Angle",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hbconv.tensor.builder import Builder, Value
 
 __all__ = [
+    "NARROW_DTYPES",
     "AreBools",
     "AreNarrow",
     "Choose",
@@ -26,6 +27,10 @@ __all__ = [
     "OnlyNumbers",
     "Relation",
 ]
+
+
+NARROW_DTYPES = ("bool", "int8", "int16", "int32", "uint8", "uint16", "uint32", "uint64")
+"""Bools, and ints of other types than int64."""
 
 
 @container
@@ -191,9 +196,18 @@ class AreNullable(_OfDtype):
 class AreNarrow(_OfDtype):
     """Whether some columns are bools, or ints of other types than int64: the condition of a check.
 
-    numpy computes with them in their own types, which wrap around. The host finds out when it reads
-    the rows: programs take them as int64.
+    numpy computes with them in their own types, which wrap around, or in narrow floats. The host
+    finds out when it reads the rows: programs take them as int64.
+
+    Parameters
+    ----------
+    x : Node
+        Columns.
+    dtypes : tuple of str
+        Types that are refused.
     """
+
+    dtypes: tuple[str, ...] = NARROW_DTYPES
 
     @property
     def never(self) -> bool:

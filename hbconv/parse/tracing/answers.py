@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from hbconv.array import Array
-from hbconv.containers import VECTOR, Columns, Labels, Node, Output, Recode
+from hbconv.containers import VECTOR, Columns, Labels, Node, Output, Recode, sparse_form
 from hbconv.parse.step import Conditions, Step
 from hbconv.parse.tracing.arrays import TracedMatrix, TracedVector
 from hbconv.parse.tracing.labels import TracedLabels
+from hbconv.parse.tracing.sparse import TracedSparse
 from hbconv.parse.tracing.trace import refuse
 
 __all__ = ["as_output", "hand_on", "is_column", "with_classes"]
@@ -24,6 +25,8 @@ def as_output(result: Any) -> Output:
         return Output(result.node, VECTOR)
     if isinstance(result, TracedMatrix):
         return Output(result.node)
+    if isinstance(result, TracedSparse):
+        return Output(result.node, sparse_form(True, result.layout, arrays=True))
     return refuse(f"returns {type(result).__name__}", "Return an array with a row for each row.")
 
 

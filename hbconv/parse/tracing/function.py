@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 
 from hbconv.array import Array
 from hbconv.containers import (
+    NARROW_DTYPES,
     AreNarrow,
     Cast,
     Columns,
@@ -24,8 +26,9 @@ from hbconv.parse.common.members import is_frame
 from hbconv.parse.step import Conditions, Step
 from hbconv.parse.tracing.answers import as_output, hand_on
 from hbconv.parse.tracing.arrays import ColumnMemory, TracedMatrix
-from hbconv.parse.tracing.judge import find_difference, retyped
+from hbconv.parse.tracing.judge import Function, Rows, find_difference, retyped
 from hbconv.parse.tracing.rebuild import run_function
+from hbconv.parse.tracing.sparse import TracedSparse
 from hbconv.parse.tracing.tables import trace_table
 from hbconv.parse.tracing.trace import (
     FunctionRefusal,
@@ -35,7 +38,7 @@ from hbconv.parse.tracing.trace import (
     tracing,
 )
 
-__all__ = ["trace_function", "trace_method"]
+__all__ = ["refuse_narrow_rows", "trace_function", "trace_method"]
 
 
 @dataclass(frozen=True)
@@ -109,9 +112,26 @@ def _run(step: Step, func: Any, keywords: Mapping[str, Any], leaf: Columns) -> _
     """Run the function once over columns that record."""
     trace = Trace(leaf, step=replace(step.over(step.estimator, leaf), conditions=Conditions()))
     with tracing(trace):
-        result = run_function(func, TracedMatrix(ColumnMemory(leaf, is_argument=True)), keywords)
+        result = run_function(func, _rows_of(step, leaf), keywords)
         answer = as_output(result)
     return _Traced(answer, tuple(trace.checks), tuple(trace.writes), trace.conditions)
+
+
+def _rows_of(step: Step, leaf: Columns) -> TracedMatrix | TracedSparse:
+    if step.x_sparse:
+        return TracedSparse(leaf)
+    return TracedMatrix(ColumnMemory(leaf, is_argument=True))
+
+
+def _asked(step: Step, func: Any, keywords: Mapping[str, Any], answer: Output) -> Function:
+    """Return the function as one of arrays: of rows, and of what it returns, where it is sparse."""
+
+    def ask(rows: Rows) -> Any:
+        given = sys.modules["scipy.sparse"].csr_matrix(rows) if step.x_sparse else rows
+        returned = func(given, **keywords)
+        return returned.toarray() if answer.returns_sparse else returned
+
+    return ask
 
 
 _KINDS: Sequence[tuple[str, tuple[str, ...]]] = (
@@ -132,13 +152,12 @@ def _judge(
     x: Node,
 ) -> None:
     """Refuse a function that differs from its trace, and rows of dtypes in which it does."""
+    asked = _asked(step, func, keywords, traced.answer)
 
     def difference(kind: str) -> str | None:
         if kind != dtype and _narrows(traced, kind):
             return "it converts floats to ints"
-        return find_difference(
-            lambda rows: func(rows, **keywords), traced.answer, traced.refusing, kind
-        )
+        return find_difference(asked, traced.answer, traced.refusing, kind)
 
     what = difference(dtype)
     if what:
@@ -159,7 +178,36 @@ def _narrows(traced: _Traced, dtype: str) -> bool:
     return any(value and not place for value, place in zip(floats[::2], floats[1::2], strict=True))
 
 
-def _refuse_rows(step: Step, kind: str, x: Node) -> None:
+def refuse_narrow_rows(step: Step, function: np.ufunc, x: Node) -> None:
+    """Refuse rows of bools and ints of which a function of numpy is not that of their floats.
+
+    numpy computes ``exp`` of int8 in float16, and ``negative`` of uint8 wraps around.
+
+    Examples
+    --------
+    >>> [name for name in NARROW_DTYPES if _differs(np.exp, name)]
+    ['bool', 'int8', 'int16', 'uint8', 'uint16']
+    >>> [name for name in NARROW_DTYPES if _differs(np.absolute, name)]
+    []
+    """
+    dtypes = tuple(name for name in NARROW_DTYPES if _differs(function, name))
+    if dtypes:
+        _refuse_rows(step, "narrow", x, dtypes)
+
+
+def _differs(function: np.ufunc, dtype: str) -> bool:
+    """Tell whether numpy computes otherwise with numbers of a dtype than with their floats."""
+    least = 0 if dtype.startswith(("bool", "uint")) else -50
+    numbers = np.arange(least, 2 if dtype == "bool" else 50)
+    with np.errstate(all="ignore"):
+        try:
+            found = function(numbers.astype(dtype))
+        except TypeError:
+            return True
+        return not np.array_equal(found, function(numbers.astype(float)), equal_nan=True)
+
+
+def _refuse_rows(step: Step, kind: str, x: Node, dtypes: tuple[str, ...] = NARROW_DTYPES) -> None:
     """Refuse rows of a dtype that the function answers otherwise."""
     message = (
         f"The function of {step.name} ({step.place}) computes otherwise with rows of "
@@ -171,7 +219,7 @@ def _refuse_rows(step: Step, kind: str, x: Node) -> None:
     conditions = {
         "float32": IsOtherDtype(floats, "float64"),
         "int64": IsOtherDtype(x, "float"),
-        "narrow": AreNarrow(x),
+        "narrow": AreNarrow(x, dtypes),
     }
     step.check(conditions[kind], message)
 

@@ -26,9 +26,10 @@ from hbconv.errors import HbconvError
 from hbconv.names import METHODS
 from hbconv.parse.common.members import as_numbers
 from hbconv.parse.registry import base_entry, find_parser
-from hbconv.parse.tracing.arrays import Traced, TracedMatrix, TracedVector
+from hbconv.parse.tracing.arrays import TracedMatrix, TracedVector
 from hbconv.parse.tracing.frames import TracedFrame
 from hbconv.parse.tracing.labels import TracedLabels, look_up
+from hbconv.parse.tracing.sparse import TracedSparse
 from hbconv.parse.tracing.trace import current_trace, refuse
 
 __all__ = ["Inner", "ask_base", "find_called", "is_known"]
@@ -167,26 +168,13 @@ def _traced(outputs: dict[str, Output], name: str, method: str) -> Any:
     if classes is not None and classes.dtype.kind in "UO":
         return TracedLabels(output.node, classes)
     if isinstance(output.form, Sparse):
-        return _SparseRows(output.of(output.node))
+        return TracedSparse(output.node, output.form.layout)
     if not isinstance(output.form, Matrix | Vector | Labels | Blocks):
         refuse(f"asks {name} for {method}, which is no array of numbers")
     node = as_numbers(trace.step, output)
     if node.type.dtype == "string":
         refuse(f"asks {name} for {method}, which gives texts")
     return TracedVector(node) if output.is_vector else TracedMatrix(node)
-
-
-class _SparseRows(Traced):
-    """A sparse matrix, of which only the array may be made."""
-
-    def __init__(self, output: Output) -> None:
-        self._output = output
-
-    def toarray(self) -> TracedMatrix:
-        """Return the array."""
-        return TracedMatrix(self._output.node)
-
-    todense = toarray
 
 
 def find_called(cls: type, method: str) -> list[str]:

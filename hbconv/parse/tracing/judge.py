@@ -38,6 +38,8 @@ from hbconv.tensor.builder import Value
 from hbconv.tensor.program import evaluate
 
 __all__ = [
+    "Function",
+    "Rows",
     "as_answered",
     "compute",
     "draw_rows",
@@ -219,6 +221,8 @@ def find_difference(
         if conditions:
             refused = np.concatenate(compute(conditions, list(rows.T)), axis=1).any(axis=1)
             rows = rows[~refused]
+        if not len(rows):
+            return "it refuses all rows that it was asked with"
         (got,) = compute([node], list(rows.T))
     except HbconvError as error:
         return f"for {dtype}: {error}"

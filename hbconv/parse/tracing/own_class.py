@@ -62,7 +62,8 @@ def parse_own_class(step: Step) -> dict[str, Output]:
     UnsupportedError
         Of the first method, where no other is answered, or an estimator around it may ask for it.
     """
-    step.refuse_sparse("has a method of its own, which is followed for arrays and tables alone")
+    if step.x_sparse is None:
+        step.require_dense("has a method of its own, which is followed for arrays and tables alone")
     cls = type(step.estimator)
     own = find_own_methods(cls)
     inherited = [m for m in _INHERITED if m not in own and hasattr(step.estimator, m)]

@@ -43,6 +43,7 @@ from hbconv.parse.tracing.inner import Inner, is_known
 from hbconv.parse.tracing.known_categories import known_categories
 from hbconv.parse.tracing.known_names import BEYOND, BUILTINS, IMPURE, OF_NUMPY, VALUES
 from hbconv.parse.tracing.labels import ConstantTable, TracedLabels
+from hbconv.parse.tracing.sparse import TESTS, TracedSparse
 from hbconv.parse.tracing.trace import RowCount, current_trace, refuse
 from hbconv.parse.tracing.twin import (
     CHECKS,
@@ -80,6 +81,9 @@ def _is_instance(x: Any, cls: Any) -> bool:
     if isinstance(x, TracedFrame):
         real = sys.modules["pandas"].DataFrame
         return any(isinstance(c, type) and issubclass(real, c) for c in classes)
+    if isinstance(x, TracedSparse):
+        real = x.real_class
+        return any(isinstance(c, type) and issubclass(real, getattr(c, "real", c)) for c in classes)
     if isinstance(x, RowCount):
         return any(isinstance(c, type) and issubclass(int, c) for c in classes)
     return isinstance(x, cls)
@@ -91,7 +95,7 @@ def _type(x: Any, *args: Any) -> Any:
         refuse("makes a class while it runs")
     if isinstance(x, RowCount):
         return int
-    if isinstance(x, TracedFrame | TracedSeries | TracedCell):
+    if isinstance(x, TracedFrame | TracedSeries | TracedCell | TracedSparse):
         refuse("asks for the type of a table or value", "Use isinstance.")
     arrays = TracedMatrix | TracedVector | Transposed | TracedLabels | ConstantTable
     return np.ndarray if isinstance(x, arrays) else type(x)
@@ -328,6 +332,8 @@ class Rebuilder:
             return _of_pandas(function)
         if module == "sklearn.utils.validation" and function.__name__ in CHECKS:
             return CHECKS[function.__name__]
+        if top == "scipy" and function.__name__ in TESTS:
+            return TESTS[function.__name__]
         if module == "re" and function.__name__ in FUNCTIONS_OF_RE:
             return FUNCTIONS_OF_RE[function.__name__]
         if top in ("numpy", "scipy", "pandas", "sklearn", "polars"):

@@ -291,9 +291,8 @@ def _refuse_bools(reads: Reads, bools: frozenset[int]) -> None:
 
 def _refuse_narrow(reads: Reads, dtypes: Mapping[int, np.dtype[Any]]) -> None:
     """Refuse ints of other types than int64 where the source model computes in these."""
-    for columns, message in reads.narrow:
-        given = (dtypes[i] for i in columns & dtypes.keys())
-        if any(dtype.kind in "bui" and dtype != np.int64 for dtype in given):
+    for columns, refused, message in reads.narrow:
+        if any(dtypes[i].name in refused for i in columns & dtypes.keys()):
             raise InputError(message)
 
 

@@ -87,8 +87,8 @@ class Reads:
     """What reads them."""
     moved: frozenset[int] = frozenset()
     """Columns that are left out after all: they only have a part in the dtype of an array."""
-    narrow: tuple[tuple[frozenset[int], str], ...] = ()
-    """Columns in which bools and ints of other types than int64 are refused, and why."""
+    narrow: tuple[tuple[frozenset[int], tuple[str, ...], str], ...] = ()
+    """Columns in which bools or ints of some other types than int64 are refused, and why."""
     nullable: tuple[tuple[frozenset[int], str], ...] = ()
     """Columns in which nullable numbers of pandas are refused, and why."""
 
@@ -125,7 +125,11 @@ class Reads:
             graph.depends_on_form,
             graph,
             moved - numbers - text,
-            tuple((c, message) for c, message, _ in _columns_of_checks(graph, AreNarrow)),
+            tuple(
+                (_columns_behind([check.node], AreNarrow), check.node.dtypes, check.message)
+                for check in graph.checks
+                if isinstance(check.node, AreNarrow)
+            ),
             tuple((c, message) for c, message, _ in _columns_of_checks(graph, AreNullable)),
         )
 
@@ -189,7 +193,7 @@ class Reads:
 
 
 def _columns_of_checks(
-    graph: Graph, kind: type[AreBools | AreNarrow | AreNullable]
+    graph: Graph, kind: type[AreBools | AreNullable]
 ) -> Iterator[tuple[frozenset[int], str, Node]]:
     """Yield the columns behind checks of a kind, their message and what they look at."""
     for check in graph.checks:

@@ -42,8 +42,9 @@ from hbconv.parse.common.versions import takes_powers_by_scipy, widens_by_scalar
 from hbconv.parse.inverses import finite, inverts, read_inverse
 from hbconv.parse.registry import parses
 from hbconv.parse.step import Step, concat, select
-from hbconv.parse.tracing.function import trace_function
+from hbconv.parse.tracing.function import refuse_narrow_rows, trace_function
 from hbconv.parse.tracing.functions import MAPPED
+from hbconv.parse.tracing.sparse import KEEP_ZERO
 
 __all__ = ["centre_kernel"]
 
@@ -392,31 +393,6 @@ def _share_below(x: Node) -> Node:
     return Affine.of(Map(Affine.of(x, div=np.sqrt(2.0)), "erf"), add=1.0, mul=0.5)
 
 
-_SPARSE = frozenset(
-    {
-        np.absolute,
-        np.negative,
-        np.positive,
-        np.sign,
-        np.sqrt,
-        np.expm1,
-        np.log1p,
-        np.sin,
-        np.tan,
-        np.arcsin,
-        np.arctan,
-        np.sinh,
-        np.tanh,
-        np.arcsinh,
-        np.arctanh,
-        np.deg2rad,
-        np.rad2deg,
-        np.rint,
-    }
-)
-"""Functions that scipy applies to the nonzeros of a sparse matrix: they keep zero."""
-
-
 def _frames(est: Any) -> FrameFormat | str:
     """Return the rows themselves where nothing is done to them, and no columns are named."""
     is_identity = est.func is None and not est.validate and est.feature_names_out is None
@@ -454,8 +430,10 @@ def _apply_parameter(step: Step, parameter: str, keywords: str) -> Output:
     if func is None or (func is np.positive and not given):
         return Output(x, sparse_form(step.x_sparse, "kept", arrays=True))
     if isinstance(func, np.ufunc) and func in MAPPED and not given:
-        if func not in _SPARSE:
+        if func not in KEEP_ZERO:
             step.refuse_sparse(f"applies numpy.{func.__name__}, which takes no sparse matrix")
+        refuse_narrow_rows(step, func, x)
         return Output(Map(x, MAPPED[func]), sparse_form(step.x_sparse, "kept", arrays=True))
-    step.refuse_sparse("applies a function that is followed for arrays alone")
+    if step.x_sparse is None:
+        step.require_dense("applies a function that is followed for arrays alone")
     return trace_function(step, parameter, x, given)

@@ -245,7 +245,7 @@ REFUSED = [
     (Writer(), "writes self.inner_.share"),
     (Refitting(), "makes an object of StandardScaler"),
     (Sampling(), "sample of a table"),
-    (Sparse(), "returns _SparseRows"),
+    (Sparse(), "refuses all rows"),
 ]
 
 
