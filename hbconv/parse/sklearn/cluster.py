@@ -28,16 +28,12 @@ from hbconv.parse.common.distance_metrics import squared_distances
 from hbconv.parse.common.linear_scores import dense, promote
 from hbconv.parse.inverses import inverts
 from hbconv.parse.registry import parses
+from hbconv.parse.sklearn.neighbors.search import nearest_center
 from hbconv.parse.step import Step
 
 
 def _distances(x: Node, centers: npt.NDArray[Any]) -> Node:
     return Map(squared_distances(x, centers), "sqrt")
-
-
-def _nearest(x: Node, centers: npt.NDArray[Any]) -> Node:
-    """Return the position of the nearest centre, the first of equals."""
-    return ArgMax(Map(squared_distances(Cast(x, "float64"), centers), "neg"))
 
 
 def _closeness(x: Node, centers: npt.NDArray[Any]) -> Node:
@@ -123,7 +119,8 @@ def parse_birch(step: Step) -> dict[str, Output]:
     if not np.allclose((est.subcluster_centers_**2).sum(axis=1), est._subcluster_norms):
         raise step.damaged("_subcluster_norms are not those of subcluster_centers_")
     labels = LookupRows(
-        _nearest(x, est.subcluster_centers_), Array(np.asarray(est.subcluster_labels_)[:, None])
+        nearest_center(step, x, est.subcluster_centers_),
+        Array(np.asarray(est.subcluster_labels_)[:, None]),
     )
     return {
         "predict": Output(labels, VECTOR),
@@ -136,7 +133,9 @@ def parse_mean_shift(step: Step) -> dict[str, Output]:
     """Return the nearest centre."""
     return {
         "predict": Output(
-            _nearest(step.require_finite(), step.estimator.cluster_centers_), VECTOR, dtype="int64"
+            nearest_center(step, step.require_finite(), step.estimator.cluster_centers_),
+            VECTOR,
+            dtype="int64",
         )
     }
 
@@ -148,7 +147,9 @@ def parse_affinity_propagation(step: Step) -> dict[str, Output]:
     step.require("affinity", "euclidean")
     x = step.require_finite()
     centers = dense(est.cluster_centers_)
-    labels = _nearest(x, centers) if len(centers) else ConstantRows(x, Array(np.array([-1])))
+    labels = (
+        nearest_center(step, x, centers) if len(centers) else ConstantRows(x, Array(np.array([-1])))
+    )
     return {"predict": Output(labels, VECTOR, dtype="int64")}
 
 

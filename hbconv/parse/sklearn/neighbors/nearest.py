@@ -55,6 +55,7 @@ from hbconv.parse.sklearn.neighbors.search import (
     finite_rows,
     kneighbors,
     nearest,
+    nearest_center,
     within,
 )
 from hbconv.parse.step import Step, concat
@@ -482,17 +483,12 @@ def parse_nearest_centroid(step: Step) -> dict[str, Output]:
     classes = Array(est.classes_)
     metric = step.require("metric", "euclidean", "manhattan")
     if not has_priors(est):
-        nearest = Map(read_metric(step, x, est.centroids_, metric, {}).node, "neg")
-        return {"predict": Output(ArgMax(nearest), Labels(classes))}
+        return {"predict": Output(_nearest_centroid(step, x, metric), Labels(classes))}
     scores = _centroid_scores(step, x, metric)
     # With equal priors the source predicts by distance alone, by the metric of the estimator.
     has_equal_priors = np.isclose(est.class_prior_, 1 / len(classes)).all()
-    near = (
-        Map(read_metric(step, x, est.centroids_, metric, {}).node, "neg")
-        if has_equal_priors
-        else scores
-    )
-    predict = {"predict": Output(ArgMax(near), Labels(classes))}
+    label = _nearest_centroid(step, x, metric) if has_equal_priors else ArgMax(scores)
+    predict = {"predict": Output(label, Labels(classes))}
     if metric == "manhattan":
         return predict
     two = len(classes) == 2
@@ -502,6 +498,13 @@ def parse_nearest_centroid(step: Step) -> dict[str, Output]:
         **predict,
         "decision_function": Output(decision, VECTOR if two else MATRIX),
     }
+
+
+def _nearest_centroid(step: Step, x: Node, metric: str) -> Node:
+    centroids = step.estimator.centroids_
+    if metric == "euclidean":
+        return nearest_center(step, x, centroids)
+    return ArgMax(Map(read_metric(step, x, centroids, metric, {}).node, "neg"))
 
 
 def _centroid_scores(step: Step, x: Node, metric: str) -> Node:

@@ -74,6 +74,7 @@ __all__ = [
     "fitted_rows",
     "kneighbors",
     "nearest",
+    "nearest_center",
     "read_surrogate",
     "within",
 ]
@@ -262,6 +263,26 @@ def _smallest(node: Node, count: int, rule: TieRule) -> tuple[Node, Node]:
     points = Array.of(node.points, "float64")
     positions = NearestPoints(x, points, count, **rule.fields)
     return positions, SquaresAt(x, positions, points)
+
+
+def nearest_center(step: Step, x: Node, centers: npt.NDArray[Any]) -> Node:
+    """Return the position of the nearest of a few points, as ``pairwise_distances_argmin`` does.
+
+    Far from all of them the source's distances are equal, and the rounding of its products decides.
+    """
+    distances = squared_distances(Cast(x, "float64"), centers)
+    points = Array(centers)
+    dense = (
+        HeapSearch(centers.dtype.name, _threads()),
+        ProductDistances(points, None, WholeProducts(points)),
+    )
+    sparse = PartitionSearch(), SparseProducts(points, None, True, False)
+    rows = promote(x, centers)
+    positions = (
+        _smallest(distances, 1, TieRule(search, rows, formula=formula))[0]
+        for search, formula in (dense, sparse)
+    )
+    return step.by_form(*positions)
 
 
 def kneighbors(step: Step) -> Neighbors:

@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 import pytest
 from matrix.data import fit_rows, rows, with_missing
-from sklearn import cluster, impute, manifold
+from sklearn import cluster, impute, manifold, neighbors
 
 import hbconv
 from hbconv.errors import UnsupportedError
@@ -52,6 +52,31 @@ def test_exact_hits_of_centres():
     distances = model.transform(estimator.cluster_centers_)
     assert np.all(np.diag(distances) == 0)
     np.testing.assert_array_equal(model.predict(estimator.cluster_centers_), np.arange(4))
+
+
+SEARCHES = {
+    "affinity propagation": cluster.AffinityPropagation(random_state=0),
+    "birch": cluster.Birch(n_clusters=3, threshold=0.3),
+    "centroids": neighbors.NearestCentroid(),
+    "mean shift": cluster.MeanShift(bandwidth=0.9),
+    "shrunken centroids": neighbors.NearestCentroid(shrink_threshold=0.2),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(
+    ("name", "backend"),
+    list(zip(SEARCHES, ("tvm", "onnx", "torch", "reference", "torchscript"), strict=True)),
+)
+def test_far_from_all_centres_rounding_decides_as_in_the_source(name, backend, dtype):
+    """The source's squared distances are equal there, or differ by the rounding of its products."""
+    rng = np.random.default_rng(1)
+    fitted = rng.normal(size=(80, 4))
+    estimator = SEARCHES[name].fit(fitted, rng.integers(0, 5, 80))
+    far = rng.normal(size=(300, 4)) * 10.0 ** rng.integers(0, 17, (300, 4))
+    given = np.concatenate([far, np.where(far > 1, far, 1.0), fitted]).astype(dtype)
+    model = hbconv.convert(estimator, backend)
+    np.testing.assert_array_equal(model.predict(given), estimator.predict(given))
 
 
 def test_complete_rows_stay():
