@@ -120,7 +120,8 @@ class HeapSearch(WrittenSearch):
     Parameters
     ----------
     dtype : str
-        Of the fitted rows: it partitions the distances of rows of another dtype.
+        Of the fitted rows: it partitions the distances of rows of another dtype. ``"float"`` stands
+        for float32 and float64, where the source makes one dtype of both sides.
     threads : int
         If the rows of a call are few, each thread takes a part of the fitted rows, and a heap takes
         what theirs hold.
@@ -130,7 +131,7 @@ class HeapSearch(WrittenSearch):
     threads: int
 
     def for_dtype(self, dtype: str) -> NearestSearch:
-        return self if dtype == self.dtype else PartitionSearch()
+        return self if self.dtype in (dtype, "float") else PartitionSearch()
 
     def misfit(self, width: int, bounds: Sequence[int]) -> str | None:  # noqa: ARG002
         return None if self.threads > 0 else f"{self.threads} threads"

@@ -269,20 +269,15 @@ def nearest_center(step: Step, x: Node, centers: npt.NDArray[Any]) -> Node:
     """Return the position of the nearest of a few points, as ``pairwise_distances_argmin`` does.
 
     Far from all of them the source's distances are equal, and the rounding of its products decides.
+    Rows and points have a common dtype there.
     """
     distances = squared_distances(Cast(x, "float64"), centers)
-    points = Array(centers)
-    dense = (
-        HeapSearch(centers.dtype.name, _threads()),
-        ProductDistances(points, None, WholeProducts(points)),
-    )
-    sparse = PartitionSearch(), SparseProducts(points, None, True, False)
-    rows = promote(x, centers)
-    positions = (
-        _smallest(distances, 1, TieRule(search, rows, formula=formula))[0]
-        for search, formula in (dense, sparse)
-    )
-    return step.by_form(*positions)
+    rows, points = promote(x, centers), Array(centers)
+    wide = ProductDistances(Array.of(centers, np.float64), None)
+    formulas = ProductDistances(points, None, wide), SparseProducts(points, None, True, False)
+    search = HeapSearch("float", _threads())
+    rules = (TieRule(search, rows, formula=formula) for formula in formulas)
+    return step.by_form(*(_smallest(distances, 1, rule)[0] for rule in rules))
 
 
 def kneighbors(step: Step) -> Neighbors:

@@ -9,6 +9,7 @@ import warnings
 import numpy as np
 import pytest
 from matrix.data import fit_rows, rows, with_missing
+from scipy.sparse import csr_matrix
 from sklearn import cluster, impute, manifold, neighbors
 
 import hbconv
@@ -63,20 +64,39 @@ SEARCHES = {
 }
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def _far_rows():
+    """Rows far from all of 80 fitted ones, rows far away in some columns, and those."""
+    rng = np.random.default_rng(1)
+    fitted = rng.normal(size=(80, 4))
+    far = rng.normal(size=(300, 4)) * 10.0 ** rng.integers(0, 17, (300, 4))
+    return fitted, np.concatenate([far, np.where(far > 1, far, 1.0), fitted])
+
+
+@pytest.mark.parametrize(
+    ("fitted_as", "given_as"), [("float64", "float64"), ("float64", "float32"),
+                                ("float32", "float64"), ("float32", "float32")],
+)  # fmt: skip
 @pytest.mark.parametrize(
     ("name", "backend"),
     list(zip(SEARCHES, ("tvm", "onnx", "torch", "reference", "torchscript"), strict=True)),
 )
-def test_far_from_all_centres_rounding_decides_as_in_the_source(name, backend, dtype):
+def test_far_from_all_centres_rounding_decides_as_in_the_source(name, backend, fitted_as, given_as):
     """The source's squared distances are equal there, or differ by the rounding of its products."""
-    rng = np.random.default_rng(1)
-    fitted = rng.normal(size=(80, 4))
-    estimator = SEARCHES[name].fit(fitted, rng.integers(0, 5, 80))
-    far = rng.normal(size=(300, 4)) * 10.0 ** rng.integers(0, 17, (300, 4))
-    given = np.concatenate([far, np.where(far > 1, far, 1.0), fitted]).astype(dtype)
+    fitted, given = _far_rows()
+    estimator = SEARCHES[name].fit(fitted.astype(fitted_as), np.arange(80) % 5)
     model = hbconv.convert(estimator, backend)
+    given = given.astype(given_as)
     np.testing.assert_array_equal(model.predict(given), estimator.predict(given))
+
+
+@pytest.mark.parametrize("name", sorted(SEARCHES.keys() - {"mean shift"}))
+def test_sparse_rows_far_from_all_centres(name):
+    fitted, given = _far_rows()
+    estimator = SEARCHES[name].fit(fitted, np.arange(80) % 5)
+    sparse = csr_matrix(np.where(given < 0, 0.0, given))
+    np.testing.assert_array_equal(
+        hbconv.convert(estimator).predict(sparse), estimator.predict(sparse)
+    )
 
 
 def test_complete_rows_stay():
