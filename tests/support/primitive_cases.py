@@ -505,25 +505,37 @@ REDUCTIONS = [
 ]  # fmt: skip
 
 
-def pairwise(kind: str, agrees: Check = same_bits, values: Values = whole, p: float = 2.0) -> Case:
+def pairwise(
+    kind: str,
+    agrees: Check = same_bits,
+    values: Values = whole,
+    p: float = 2.0,
+    width: int = WIDTH,
+) -> Case:
     """Build the case of one kind of terms, between rows and seven points."""
-    name = (
-        f"{kind} {p:g} of {values.__name__}" if kind == "power" else f"{kind} of {values.__name__}"
-    )
+    name = f"{kind} {p:g}" if kind == "power" else kind
+    name = f"{name} of {values.__name__}"
     return Case(
         "pairwise",
-        name,
-        lambda b, x: b.op("pairwise", x, constant(b, values, x, 7, WIDTH), kind=kind, p=p),
-        (Input(values),),
+        name if width == WIDTH else f"{name} in {width}",
+        lambda b, x: b.op("pairwise", x, constant(b, values, x, 7, width), kind=kind, p=p),
+        (Input(values, width),),
         agrees,
     )
 
+
+MANY_FEATURES = 33
+"""Features beyond those that a backend writes one by one."""
 
 PAIRWISE = [
     *(pairwise(kind, equal) for kind in ("square", "absolute", "largest", "different", "canberra", "chi_square", "present")),
     *(pairwise(kind, values=uneven) for kind in ("square", "absolute", "largest", "canberra", "chi_square")),
     *(pairwise(kind, equal, ties) for kind in ("largest", "different", "canberra", "chi_square", "present")),
     pairwise("power", FUNCTION, uneven, 3.0), pairwise("power", FUNCTION, uneven, 0.5),
+    *(pairwise(kind, equal, width=MANY_FEATURES) for kind in ("absolute", "largest", "different")),
+    *(pairwise(kind, values=uneven, width=MANY_FEATURES) for kind in ("square", "canberra", "chi_square", "present")),
+    pairwise("present", equal, ties, width=MANY_FEATURES),
+    pairwise("power", FUNCTION, uneven, 3.0, MANY_FEATURES),
 ]  # fmt: skip
 
 

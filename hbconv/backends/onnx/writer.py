@@ -218,6 +218,37 @@ class GraphWriter:
             self.fresh("If"), "If", condition, then_branch=branches[0], else_branch=branches[1]
         )
 
+    def scan(
+        self,
+        body: tuple[GraphWriter, Sequence[Tensor], Tensor],
+        given: Sequence[str],
+        scan_input_axes: list[int],
+        **attributes: Any,
+    ) -> str:
+        """Append Scan, which runs an inner graph once for each entry along an axis.
+
+        The body is a writer, what it reads, and its result. ``given`` has what it reads from this
+        graph: its states first, then what is taken apart along ``scan_input_axes``.
+        """
+        inner, read, result = body
+        infos = [
+            helper.make_tensor_value_info(
+                tensor.name,
+                DTYPES[tensor.dtype],
+                [None, *tensor.shape] if tensor.type.rows else tensor.shape,
+            )
+            for tensor in (*read, result)
+        ]
+        return self.named_node(
+            self.fresh("Scan"),
+            "Scan",
+            *given,
+            body=inner.graph(self.fresh("body"), infos[:-1], infos[-1:]),
+            num_scan_inputs=len(scan_input_axes),
+            scan_input_axes=scan_input_axes,
+            **attributes,
+        )
+
     def graph(
         self,
         name: str,
