@@ -33,6 +33,7 @@ from hbconv.backends.torchscript import FILE, TorchScriptArtifact
 from hbconv.errors import BackendError, InputError, StoreError
 from hbconv.target import Target
 from hbconv.tensor import PRIMITIVES, Builder, TensorProgram
+from hbconv.tensor.primitives.products import PAIRWISE
 
 TREES = {"tree_scores", "tree_leaves"}
 EVERY_PRIMITIVE = [
@@ -333,6 +334,19 @@ def test_torchscript_file_is_loaded_again() -> None:
         for name, values in expected.items():
             np.testing.assert_array_equal(answers[name], values)
             assert answers[name].dtype == values.dtype
+
+
+@pytest.mark.parametrize("kind", sorted(PAIRWISE))
+def test_a_trace_holds_distances_as_a_loop(kind: str) -> None:
+    """A trace of 527 features had some operators for each, and took 2 s."""
+    counts = []
+    for width in (33, 500):
+        b = Builder()
+        x, points = b.input("x", "float64", width), b.constant(np.ones((3, width)))
+        program = b.program({"y": b.op("pairwise", x, points, kind=kind, p=2.0)})
+        artifact = find_backend("torchscript").compile(program, Target("torchscript"))
+        counts.append(str(artifact.module.inlined_graph).count("aten::"))
+    assert counts[0] == counts[1]
 
 
 def test_damaged_torchscript_file_is_refused() -> None:
