@@ -135,6 +135,9 @@ def count_work(program: TensorProgram, op: Op) -> Work:
     operands = [program.instructions[i].type for i in op.operands]
     if op.kind is OpKind.PRODUCT:
         return _product(op, operands)
+    if op.primitive == "topk_donors":
+        # All squares are ranked for each column.
+        return Work(operators=1, functions=(("topk", words(operands[-1])),))
     if op.kind is OpKind.TRANSCENDENTAL or op.primitive in COSTLY:
         count = max(words(op.type), words(operands[0]))
         return Work(operators=1, functions=((op.primitive, count),))

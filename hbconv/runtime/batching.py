@@ -170,7 +170,7 @@ def _work_bytes(program: TensorProgram, op: Op, device: str) -> int:
         return int(16 * forest.n_trees if device == "cpu" else forest.n_features)
     if op.body:
         return bytes_per_row(op.body, device)
-    if op.primitive not in ("pairwise", "nearest", "nearest_donors"):
+    if op.primitive not in ("pairwise", "nearest", "nearest_donors", "topk_donors"):
         return 0
-    x, points = (program.instructions[operand].type for operand in op.operands[:2])
-    return DISTANCES * np.dtype(x.dtype).itemsize * points.shape[0]
+    points = program.instructions[op.operands[-1]].type
+    return DISTANCES * np.dtype(points.dtype).itemsize * points.shape[0]

@@ -22,6 +22,7 @@ __all__ = [
     "EXACT",
     "Rule",
     "compare_small_tables",
+    "rank_donors",
     "rewrite_program",
     "shared_squares",
 ]
@@ -264,11 +265,20 @@ def shared_squares(b: Builder, x: Value, points: Value) -> Value:
 
 
 def nearest_donors(b: Builder, x: Value, points: Value, k: int) -> Value:
+    """Rank all points by their squares."""
+    return topk_donors(b, shared_squares(b, x, points), x, points, k)
+
+
+def rank_donors(b: Builder, x: Value, points: Value, k: int) -> Value:
+    """Rank all points by their squares, on a backend that has an operator for that."""
+    return b.op("topk_donors", shared_squares(b, x, points), x, points, k=k)
+
+
+def topk_donors(b: Builder, squares: Value, x: Value, points: Value, k: int) -> Value:
     """Find the smallest of the squares, column by column; NaN is added to those that do not count.
 
     A row that has the value takes position 0.
     """
-    squares = shared_squares(b, x, points)
     missing = b.op("isnan", x)
     nothing = b.constant(np.zeros(k), "int32")
     found = []
@@ -406,6 +416,7 @@ def _compare(b: Builder, table: Value, codes: Value, sizes: tuple[int, ...]) -> 
 
 DONORS: Mapping[str, Rule] = {
     "nearest_donors": nearest_donors,
+    "topk_donors": topk_donors,
     "donor_distances": donor_distances,
 }
 """Rules of what finds donors, by all distances."""

@@ -617,6 +617,18 @@ def nearest_donors(
     )
 
 
+def topk_donors(k: int, count: int, squares: Values, width: int = WIDTH) -> Case:
+    """Build the case of so many points at any squares, some of which lack each column."""
+    gaps = with_gaps(whole, 0.3)
+
+    def write(b: Builder, x: Value, of_points: Value) -> Value:
+        points = constant(b, gaps, x, count, width)
+        return b.op("topk_donors", of_points * of_points, x, points, k=k)
+
+    name = f"{k} of {count} in {width}, {squares.__name__}"
+    return Case("topk_donors", name, write, (Input(gaps, width), Input(squares, count)))
+
+
 def donor_distances(values: Values, width: int = WIDTH) -> Case:
     """Build the case of any two points for each column."""
     gaps = with_gaps(values, 0.3)
@@ -636,6 +648,8 @@ DONORS = [
     *(nearest_donors(6, 200, values) for values in (ties, uneven, positive, anything)),
     nearest_donors(3, 20, sines, 33), nearest_donors(50, 90, sines, 3),
     nearest_donors(3, 50, uneven, 2, 0.8), nearest_donors(3, 50, whole, 1),
+    *(topk_donors(3, 40, values) for values in (ties, uneven, anything)),
+    topk_donors(7, 7, whole), topk_donors(1, 20, ties, MANY_FEATURES),
     *(donor_distances(values) for values in (whole, ties, uneven, anything)),
     donor_distances(sines, 33),
 ]  # fmt: skip

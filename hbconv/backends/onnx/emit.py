@@ -16,7 +16,12 @@ from onnx import helper
 from hbconv.backends.onnx import distances, elementwise, shapes, trees
 from hbconv.backends.onnx.writer import DTYPES, GraphWriter, Tensor
 from hbconv.tensor import Builder, Constant, Input, TensorProgram, Value
-from hbconv.tensor.decompositions import DECOMPOSITIONS, Rule, compare_small_tables
+from hbconv.tensor.decompositions import (
+    DECOMPOSITIONS,
+    Rule,
+    compare_small_tables,
+    rank_donors,
+)
 
 __all__ = ["EMITS", "REWRITES", "emit_model", "emit_program"]
 
@@ -85,6 +90,7 @@ OPERATORS: Mapping[str, Emit] = {
     "matmul": shapes.matmul,
     "pairwise": distances.pairwise,
     "nearest": distances.nearest,
+    "topk_donors": distances.topk_donors,
     "take": shapes.take,
     "gather": shapes.gather,
     "lookup": shapes.lookup,
@@ -219,6 +225,7 @@ Per column and row, ``Gather`` takes 6 to 12 ns by the machine, and a compare wi
 REWRITES: dict[str, Rule] = {
     "embedding_sum": embedding_sum,
     "lookup_codes": compare_small_tables(MAX_COMPARED, of_all_entries=True),
+    "nearest_donors": rank_donors,
     "one_hot": one_hot,
 }
 """Primitives that ONNX Runtime computes faster in other forms than the decompositions of all."""

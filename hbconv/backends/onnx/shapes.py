@@ -28,6 +28,7 @@ __all__ = [
     "reshape",
     "scatter",
     "sort",
+    "sort_key",
     "take",
     "topk",
     "with_a_row",
@@ -217,17 +218,20 @@ def topk(w: GraphWriter, x: Tensor, k: int) -> str:
     NaN comes last. In float64, NaN becomes infinity, and infinity the largest finite number. No
     float32 is that number, and no distance in float64 gets so large.
     """
-    key = x
-    if x.dtype.startswith("float"):
-        below_infinity = w.node(
-            "Min", w.cast(x.name, "float64"), w.constant(np.finfo("float64").max, "float64")
-        )
-        ordered = w.node(
-            "Where", w.node("IsNaN", x.name), w.constant(np.inf, "float64"), below_infinity
-        )
-        key = replace(x, name=ordered, type=replace(x.type, dtype="float64"))
+    key = sort_key(w, x) if x.dtype.startswith("float") else x
     # TopK promises the lower index first among equals, so ties keep their order.
     return w.cast(_smallest(w, key, k, axis=0)[1], "int32")
+
+
+def sort_key(w: GraphWriter, x: Tensor) -> Tensor:
+    """Return float64 in the order of the floats, in which infinity stands for NaN alone."""
+    below_infinity = w.node(
+        "Min", w.cast(x.name, "float64"), w.constant(np.finfo("float64").max, "float64")
+    )
+    ordered = w.node(
+        "Where", w.node("IsNaN", x.name), w.constant(np.inf, "float64"), below_infinity
+    )
+    return replace(x, name=ordered, type=replace(x.type, dtype="float64"))
 
 
 def _smallest(w: GraphWriter, x: Tensor, k: int, axis: int) -> tuple[str, str]:

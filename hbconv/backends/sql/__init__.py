@@ -71,6 +71,7 @@ class Sql(Backend):
         "topk": _ORDER,
         "nearest": _ORDER,
         "nearest_donors": _ORDER,
+        "topk_donors": _ORDER,
         "donor_distances": _ORDER,
         "iterate": "a SELECT repeats no step until nothing changes",
         "shift_left": _NO_SHIFT,

@@ -27,6 +27,7 @@ from hbconv.cost_model import Work
 from hbconv.errors import BackendError
 from hbconv.target import Target
 from hbconv.tensor import ProgramTypes, TensorProgram, TensorType
+from hbconv.tensor.decompositions import Rule, rank_donors
 from hbconv.trees.forest import Forest
 from hbconv.trees.strategy import Refusal, find_strategy, strategies
 
@@ -239,6 +240,7 @@ class Torch(Backend):
     stored_with = ("torch",)
     emits = frozenset({*FUNCTIONS, "iterate", "tree_scores", "tree_leaves"})
     refuses: ClassVar[Mapping[str, str]] = SEARCHES_REFUSED
+    rewrites: ClassVar[Mapping[str, Rule]] = {"nearest_donors": rank_donors}
     devices = ("cpu", "cuda")
     plans_by_rows = True
 

@@ -19,8 +19,10 @@ from hbconv.backends.torch.nearest import (
     nearest,
     ordered_logsumexp,
     ordered_sum,
+    prepare_donors,
     prepare_points,
     topk,
+    topk_donors,
 )
 
 __all__ = ["DTYPES", "FUNCTIONS", "PREPARED"]
@@ -262,7 +264,8 @@ FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     "reduce_sum": torch.sum, "ordered_sum": ordered_sum, "reduce_prod": torch.prod,
     "reduce_max": torch.amax, "reduce_min": torch.amin, "reduce_any": torch.any,
     "argmax": torch.argmax, "logsumexp": torch.logsumexp, "ordered_logsumexp": ordered_logsumexp,
-    "cumsum": cumsum, "sort": sort, "topk": topk, "nearest": nearest, "bucketize": bucketize,
+    "cumsum": cumsum, "sort": sort, "topk": topk, "topk_donors": topk_donors, "nearest": nearest,
+    "bucketize": bucketize,
     "embedding_sum": embedding_sum, "scatter": scatter, "one_hot": one_hot,
 }  # fmt: skip
 """The function of each primitive. Attributes are keyword arguments.
@@ -275,6 +278,7 @@ PREPARED: dict[str, Callable[..., tuple[npt.NDArray[Any], ...]]] = {
     "nearest": prepare_points,
     "one_hot": prepare_sizes,
     "pairwise": prepare_columns,
+    "topk_donors": prepare_donors,
 }
 """Primitives whose constant last operand is replaced by others, computed once.
 

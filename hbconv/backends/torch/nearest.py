@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
+from torch._C._functorch import is_functorch_wrapped_tensor
 
 from hbconv.backends.torch.jit import script
 from hbconv.backends.torch.launches import pairwise_on_device, takes_launches
@@ -34,8 +35,10 @@ __all__ = [
     "nearest",
     "ordered_logsumexp",
     "ordered_sum",
+    "prepare_donors",
     "prepare_points",
     "topk",
+    "topk_donors",
 ]
 
 _Array = npt.NDArray[Any]
@@ -83,6 +86,41 @@ def topk(x: Tensor, k: int) -> Tensor:
     places = torch.arange(x.shape[1], device=x.device)  # 3
     positions = torch.topk(torch.where(chosen, places, x.shape[1]), k, dim=1, largest=False)[0]
     return _in_order(x.gather(1, positions), positions)
+
+
+def topk_donors(squares: Tensor, x: Tensor, lacks: Tensor, k: int) -> Tensor:
+    """Find the points of the k smallest squares for each column that a row misses.
+
+    ``lacks`` is what ``prepare_donors`` makes of the points. Devices would wait for the host's look
+    at the rows that miss a column, and compilers do not know how many they are.
+    """
+    if torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
+        found: Tensor = _scripted(_rank_donors)(squares, x, lacks, k, True)
+        return found
+    looks = not (torch.compiler.is_compiling() or is_functorch_wrapped_tensor(x))
+    return _rank_donors(squares, x, lacks, k, looks)
+
+
+def _rank_donors(squares: Tensor, x: Tensor, lacks: Tensor, k: int, looks: bool) -> Tensor:
+    """Rank column by column; ``looks`` leaves out the rows that have it, on the CPU."""
+    found = []
+    for column, lack in enumerate(lacks.unbind(0)):
+        missing = x[:, column].isnan()
+        if looks and x.is_cpu:
+            first = torch.zeros((x.shape[0], k), dtype=torch.int64)
+            rows = torch.nonzero(missing).view(-1)
+            if rows.shape[0] > 0:
+                counted = squares[rows].masked_fill_(lack, torch.nan)
+                first.index_copy_(0, rows, topk(counted, k))
+        else:
+            first = topk(squares.masked_fill(lack, torch.nan), k) * missing.unsqueeze(1)
+        found.append(first)
+    return torch.stack(found, 1)
+
+
+def prepare_donors(points: _Array, k: int) -> tuple[_Array]:  # noqa: ARG001
+    """Say for each column which points lack it: (columns, points)."""
+    return (np.ascontiguousarray(np.isnan(points).T),)
 
 
 def _smallest(runs: Tensor, k: int) -> Tensor:

@@ -27,10 +27,25 @@ def infer_nearest_donors(x: TensorType, points: TensorType, k: int) -> TensorTyp
 
 
 def nearest_donors(x: NumpyArray, points: NumpyArray, k: int) -> NumpyArray:
+    """Rank the points by their distances."""
+    shared = (~np.isnan(x)).astype(x.dtype) @ (~np.isnan(points)).T.astype(x.dtype)
+    squares = pairwise(x, points, "present", 2.0) / shared * x.dtype.type(x.shape[1])
+    return topk_donors(squares, x, points, k)
+
+
+def infer_topk_donors(squares: TensorType, x: TensorType, points: TensorType, k: int) -> TensorType:
+    """Type ``topk_donors(squares, x, points, k)``: what ``nearest_donors`` finds by given squares.
+
+    There is a square for each point.
+    """
+    fits = squares == infer_pairwise(x, points, "present", 2.0)
+    require(fits, f"squares {squares} of {x} and {points}")
+    return infer_nearest_donors(x, points, k)
+
+
+def topk_donors(squares: NumpyArray, x: NumpyArray, points: NumpyArray, k: int) -> NumpyArray:
     """Sort, column by column, and take the first."""
     has = ~np.isnan(points)
-    shared = (~np.isnan(x)).astype(x.dtype) @ has.T.astype(x.dtype)
-    squares = pairwise(x, points, "present", 2.0) / shared * x.dtype.type(x.shape[1])
     found = np.zeros((*x.shape, k), np.int32)
     for column, missing in enumerate(np.isnan(x).T):
         found[missing, column] = topk(np.where(has[:, column], squares[missing], np.nan), k)
@@ -63,4 +78,5 @@ def donor_distances(x: NumpyArray, positions: NumpyArray, points: NumpyArray) ->
 
 
 define("nearest_donors", infer_nearest_donors, nearest_donors, OpKind.PRODUCT)
+define("topk_donors", infer_topk_donors, topk_donors, OpKind.REDUCTION)
 define("donor_distances", infer_donor_distances, donor_distances, OpKind.READ)

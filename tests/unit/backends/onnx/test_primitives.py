@@ -4,12 +4,16 @@ it can, in the same order of sums.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
 from primitive_cases import CASES, ROWS, Case
+from sklearn.impute import KNNImputer
 
+import hbconv
 from hbconv.backends import find_backend
 from hbconv.backends.onnx.distances import MAX_UNROLLED_FEATURES
 from hbconv.backends.onnx.emit import emit_model
@@ -148,6 +152,17 @@ def test_more_features_take_no_more_nodes(kind: str) -> None:
         program = b.program({"y": b.op("pairwise", x, points, kind=kind, p=2.0)})
         counts.append(count_nodes(onnx.load_from_string(emit_model(program)).graph))
     assert counts[0] == counts[1] < 30
+
+
+def test_a_wide_imputer_takes_no_more_nodes(tmp_path: Path) -> None:
+    counts = []
+    for width in (MAX_UNROLLED_FEATURES + 1, 300):
+        rng = np.random.default_rng(width)
+        rows = np.where(rng.random((30, width)) < 0.3, np.nan, rng.standard_normal((30, width)))
+        path = tmp_path / f"{width}.onnx"
+        hbconv.convert(KNNImputer(n_neighbors=2).fit(rows), "onnx").export(path)
+        counts.append(count_nodes(onnx.load(path).graph))
+    assert counts[0] == counts[1]
 
 
 def test_stored_model_is_loaded() -> None:

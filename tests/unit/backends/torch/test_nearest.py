@@ -8,7 +8,7 @@ import torch
 
 from hbconv.backends.torch import nearest as nearest_points
 from hbconv.backends.torch.jit import trace
-from hbconv.backends.torch.nearest import nearest, prepare_points
+from hbconv.backends.torch.nearest import nearest, prepare_donors, prepare_points, topk_donors
 from hbconv.tensor.primitives import products
 
 RNG = np.random.default_rng(0)
@@ -143,3 +143,16 @@ def test_rows_that_few_boxes_do_not_settle_are_searched_in_many(monkeypatch):
 )
 def test_other_points_lie_in_no_boxes(points, operands):
     assert len(prepare_points(points, 5)) == operands
+
+
+def test_donors_of_tables_that_are_mapped_over():
+    """Under ``vmap`` no host looks at the rows that miss a column."""
+    rng = np.random.default_rng(0)
+    points, x = rng.standard_normal((9, 4)), rng.standard_normal((3, 5, 4))
+    points[rng.random(points.shape) < 0.3] = np.nan
+    x[rng.random(x.shape) < 0.4] = np.nan
+    lacks = torch.from_numpy(prepare_donors(points, 2)[0])
+    tables = torch.from_numpy(rng.random((3, 5, 9))), torch.from_numpy(x)
+    got = torch.vmap(lambda squares, rows: topk_donors(squares, rows, lacks, 2))(*tables)
+    want = [topk_donors(squares, rows, lacks, 2) for squares, rows in zip(*tables, strict=True)]
+    assert torch.equal(got, torch.stack(want))

@@ -336,14 +336,21 @@ def test_torchscript_file_is_loaded_again() -> None:
             assert answers[name].dtype == values.dtype
 
 
-@pytest.mark.parametrize("kind", sorted(PAIRWISE))
-def test_a_trace_holds_distances_as_a_loop(kind: str) -> None:
+LOOPS = [
+    *(("pairwise", {"kind": kind, "p": 2.0}) for kind in sorted(PAIRWISE)),
+    ("nearest_donors", {"k": 2}),
+]
+
+
+@pytest.mark.parametrize(("primitive", "attributes"), LOOPS)
+def test_a_trace_holds_distances_as_a_loop(primitive: str, attributes: dict[str, Any]) -> None:
     """A trace of 527 features had some operators for each, and took 2 s."""
     counts = []
     for width in (33, 500):
         b = Builder()
-        x, points = b.input("x", "float64", width), b.constant(np.ones((3, width)))
-        program = b.program({"y": b.op("pairwise", x, points, kind=kind, p=2.0)})
+        values = np.where(np.eye(3, width) > 0, np.nan, 1.0)
+        x, points = b.input("x", "float64", width), b.constant(values)
+        program = b.program({"y": b.op(primitive, x, points, **attributes)})
         artifact = find_backend("torchscript").compile(program, Target("torchscript"))
         counts.append(str(artifact.module.inlined_graph).count("aten::"))
     assert counts[0] == counts[1]
