@@ -23,8 +23,7 @@ from hbconv.parse.tracing.frames import (
 )
 from hbconv.parse.tracing.functions import apply_ufunc, constant_of
 from hbconv.parse.tracing.known_categories import as_categories, known_categories, look_up
-from hbconv.parse.tracing.made_texts import text_at
-from hbconv.parse.tracing.number_texts import to_numeric
+from hbconv.parse.tracing.made_texts import text_at, to_numeric
 from hbconv.parse.tracing.trace import current_trace, refuse
 
 __all__ = ["MAKERS_OF_FRAMES"]

@@ -47,8 +47,7 @@ from hbconv.parse.tracing.known_categories import (
     look_up,
 )
 from hbconv.parse.tracing.labels import TracedLabels
-from hbconv.parse.tracing.made_texts import text_node
-from hbconv.parse.tracing.number_texts import TEXTS, number_text
+from hbconv.parse.tracing.made_texts import TEXTS, number_text, text_node
 from hbconv.parse.tracing.trace import (
     ALONE,
     MAPS,

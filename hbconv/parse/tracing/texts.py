@@ -37,8 +37,13 @@ from hbconv.parse.tracing.frames import TracedFrame, TracedSeries, series_of
 from hbconv.parse.tracing.functions import apply_ufunc
 from hbconv.parse.tracing.known_categories import KnownCategories, codes_among, look_up
 from hbconv.parse.tracing.labels import is_text
-from hbconv.parse.tracing.made_texts import choose_texts, text_node
-from hbconv.parse.tracing.number_texts import TEXTS, is_of_number, require_edits
+from hbconv.parse.tracing.made_texts import (
+    TEXTS,
+    choose_texts,
+    is_of_number,
+    require_edits,
+    text_node,
+)
 from hbconv.parse.tracing.patterns import require_pattern
 from hbconv.parse.tracing.trace import SERIES, current_trace, refuse
 
