@@ -27,8 +27,8 @@ from hbconv.model_formats import REFUSED, ModelFormat, find_format
 from hbconv.names import ARGUMENT_METHODS, INVERSE, METHODS
 from hbconv.runtime.options import compiling_target
 from hbconv.runtime.program import HostSide, Key, StoredProgram
-from hbconv.runtime.storage.byte_planes import deflate_members, inflate_members
 from hbconv.runtime.storage.codec import Decoder, encode_all, fields_of, fits
+from hbconv.runtime.storage.narrow import deflate_members, inflate_members
 from hbconv.system.files import appearing, read_json
 from hbconv.target import Target
 from hbconv.tensor import verify_program
