@@ -13,8 +13,7 @@ from collections.abc import Callable, Sequence
 
 from hbconv.errors import OptionError, StoreError
 from hbconv.serve.model_files import Assignment, ModelFile
-from hbconv.serve.processes.event_loop import run_loop
-from hbconv.serve.processes.worker import answer_requests, read_model
+from hbconv.serve.processes.worker import answer_requests, read_model, run_loop
 from hbconv.serve.served_model import ServedModel, warm
 from hbconv.serve.settings import Settings
 

@@ -1,9 +1,12 @@
-"""A worker: it answers requests of some models until it is told to leave, and never changes."""
+"""A worker: it answers requests of some models until it is told to leave, and never changes.
+
+It answers on uvloop's loop, and on asyncio's where that is missing, as on Windows.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -15,7 +18,23 @@ from hbconv.serve.model_files import Assignment, ModelFile
 from hbconv.serve.protocol.handlers import Control, Handlers
 from hbconv.serve.served_model import ServedModel
 
-__all__ = ["answer_requests", "read_model"]
+__all__ = ["answer_requests", "read_model", "run_loop"]
+
+
+def run_loop(work: Coroutine[Any, Any, None]) -> None:
+    """Run some work to its end."""
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(work)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    new_loop: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return new_loop
+
 
 THREADS = 4
 """Batches of different models that are computed side by side."""
