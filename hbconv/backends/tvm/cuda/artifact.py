@@ -142,7 +142,7 @@ def _in_memory_of_torch(plan: DevicePlan, target: Target) -> Artifact | None:
     """Let torch manage memory, streams and graphs; None where there is no CUDA build of it."""
     if find_spec("torch") is None:
         return None
-    from hbconv.backends.torch.planned_artifact import PlannedArtifact, device_of_torch
+    from hbconv.backends.torch.launches import PlannedArtifact, device_of_torch
 
     device = device_of_torch(target.device)
     return PlannedArtifact(plan, device) if device else None
