@@ -39,7 +39,6 @@ __all__ = [
     "read_metric",
     "read_names_out",
     "read_schema",
-    "read_step_names",
     "transform_frame",
 ]
 

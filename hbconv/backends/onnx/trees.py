@@ -32,14 +32,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LEAST_ROWS",
-    "add_symmetric_trees",
     "adds_symmetric_trees",
     "count_tree_work",
     "fit_trees",
     "tree_leaves",
     "tree_remarks",
     "tree_scores",
-    "without_tables",
 ]
 
 MAX_SYMMETRIC_DEPTH = 8

@@ -21,8 +21,14 @@ from torch._C._functorch import is_functorch_wrapped_tensor
 from hbconv.backends.base import Arrays, Artifact, contiguous
 from hbconv.backends.cuda.clocks import Device
 from hbconv.backends.cuda.driver import DriverLauncher
-from hbconv.backends.cuda.launch import Launcher, PreparedLaunches, plan_pairwise
-from hbconv.backends.cuda.plan import MAX_ROWS, LaunchPlan, PlannedKernels
+from hbconv.backends.cuda.plan import (
+    MAX_ROWS,
+    Launcher,
+    LaunchPlan,
+    PlannedKernels,
+    PreparedLaunches,
+    plan_pairwise,
+)
 from hbconv.backends.torch.device_calls import Cuda, DeviceCalls, Streams
 from hbconv.tensor import TensorType
 

@@ -42,9 +42,7 @@ from hbconv.tensor.program import evaluate
 
 __all__ = [
     "arguments_of",
-    "as_answered",
     "compute",
-    "date_codes",
     "draw_dates",
     "draw_rows",
     "draw_texts",

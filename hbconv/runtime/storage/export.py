@@ -30,7 +30,6 @@ __all__ = [
     "export_bytes",
     "export_file",
     "find_writer",
-    "write_sql",
 ]
 
 

@@ -48,7 +48,7 @@ from hbconv.runtime.text.tokenize import (
     table_of_characters,
 )
 
-__all__ = ["CharacterCells", "Counted", "Counter", "Documents", "cells_of", "counter_of"]
+__all__ = ["Counted", "Counter", "Documents", "cells_of", "counter_of"]
 
 PAGE = 256
 SURROGATES = slice(0xD800, 0xE000)

@@ -38,7 +38,6 @@ __all__ = [
     "build",
     "compile_functions",
     "link_by_tools",
-    "load_in_process",
     "make_libraries",
     "make_objects",
 ]

@@ -20,8 +20,7 @@ import numpy.typing as npt
 from hbconv.backends.base import Arrays, Artifact
 from hbconv.backends.cuda.compile import compile_kernel
 from hbconv.backends.cuda.driver import DeviceMemory, DriverDevice
-from hbconv.backends.cuda.launch import launch_all
-from hbconv.backends.cuda.plan import MAX_ROWS, PlannedKernels
+from hbconv.backends.cuda.plan import MAX_ROWS, PlannedKernels, launch_all
 from hbconv.backends.tvm.cuda.plan import DevicePlan, plan_program
 from hbconv.target import Target
 from hbconv.tensor import TensorProgram
