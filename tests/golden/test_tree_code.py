@@ -14,7 +14,7 @@ from shaped_forests import grown
 
 from hbconv.array import Array
 from hbconv.backends.tvm import BACKEND
-from hbconv.backends.tvm.binary.build import compile_functions
+from hbconv.backends.tvm.binary.code_generation import compile_functions
 from hbconv.backends.tvm.emit.tile_function import write_function
 from hbconv.backends.tvm.machine.machine import Machine
 from hbconv.backends.tvm.machine.schedule import Schedule

@@ -324,7 +324,7 @@ features, and which outputs exports hold on demand alone.
 Format 5 holds the columns of a schema field by field. Graphs have other digests since, so programs
 of older files are compiled again.
 Format 6 holds the names of the features that contributions are of.
-Format 7 holds arrays and tables as deflated byte planes (``byte_planes``).
+Format 7 holds arrays and tables as deflated byte planes (``narrow``).
 """
 GRAPHS = 2
 """Format since which graphs are written as today."""

@@ -215,9 +215,9 @@ def _hunt_on(drawn: Drawn, backend: str, convert: Convert | None, log: Log) -> N
 
 def _compile_quickly() -> None:
     """Have LLVM write what TVM says without optimizing it, and keep that code apart."""
-    from hbconv.backends.tvm.binary import build
+    from hbconv.backends.tvm.binary import code_generation
 
-    build.LLVM_LEVEL = 0
+    code_generation.LLVM_LEVEL = 0
     os.environ["HBCONV_CACHE"] += "/quick"
 
 

@@ -1,8 +1,7 @@
 """Build kernels: compile each function or find it in the cache, link them, and load the library.
 
-TVM lowers functions by a short pipeline, and LLVM compiles them. The project's own linker makes
-the library, and the system's where it cannot. Where no library can be made of them, the compiled
-functions run in this process instead.
+The project's own linker makes the library, and the system's where it cannot. Where no library can
+be made of them, the compiled functions run in this process instead.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -22,94 +21,19 @@ import tvm
 import tvm_ffi
 from tvm import ir, tirx
 from tvm.script.ir_builder import IRBuilder
-from tvm.tirx import compilation_pipeline
 from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.binary.cache_key import function_key
+from hbconv.backends.tvm.binary.code_generation import compile_functions
 from hbconv.backends.tvm.binary.elf import link_objects
 from hbconv.backends.tvm.binary.library import LIBRARY, load_library
 from hbconv.backends.tvm.machine.calling_convention import SYMBOL, KernelFunction, Record
 from hbconv.backends.tvm.machine.machine import Machine
-from hbconv.errors import BackendError, OptionError
+from hbconv.errors import OptionError
 from hbconv.system.cache import Cache
 from hbconv.system.temporary import memory_file, temporary_folder
 
-__all__ = [
-    "build",
-    "compile_functions",
-    "link_by_tools",
-    "make_libraries",
-    "make_objects",
-]
-
-PIPELINE = "hbconv_tiles"
-LLVM_OPTIONS = [
-    "-unroll-threshold-aggressive:uint=20",
-    "-unroll-threshold-default:uint=20",
-    "-enable-epilogue-vectorization:bool=false",
-    "-vectorize-slp:bool=false",
-]
-"""Options that keep the code as it was written.
-
-Loops stay loops: unrolling gains nothing measurable here, and makes LLVM four times as slow.
-Straight code stays scalar: a matrix product whose sums are joined to a vector wider than any
-register is twenty times as slow.
-"""
-
-LLVM_LEVEL = 3
-"""How much LLVM optimizes, of 0 to 3. Levels 1 to 3 took the same time for programs of trees."""
-
-
-@cache
-def _pipeline() -> str:
-    """Register the pipeline, and return its name.
-
-    It has none of TVM's simplifiers, which forget NaN: ``x == x`` is not always true.
-    """
-    passes = [
-        tirx.transform.VerifyMemory(),
-        tirx.transform.AnnotateEntryFunc(),
-        tirx.transform.SplitHostDevice(),
-    ]
-
-    def pipeline() -> tuple[Any, Callable[[], Any], Callable[[], Any]]:
-        return (
-            tvm.ir.transform.Sequential(passes),
-            compilation_pipeline.finalize_host_passes,
-            compilation_pipeline.finalize_device_passes,
-        )
-
-    compilation_pipeline.register_tir_pipeline(PIPELINE, pipeline)
-    return PIPELINE
-
-
-def compile_functions(functions: Mapping[str, Any], machine: Machine) -> Any:
-    """Compile for any machine."""
-    module = tvm.IRModule(dict(functions))
-    try:
-        return tvm.compile(module, target=_target(machine), tir_pipeline=_pipeline())
-    except Exception as error:
-        raise BackendError(f"TVM could not compile the program: {error}") from error
-
-
-def _tuning(machine: Machine) -> list[str]:
-    """Have loops load entry by entry: gathers take longer on many processors (Zen 4, Downfall)."""
-    return ["+prefer-no-gather"] if machine.architecture == "x86-64" else []
-
-
-def _target(machine: Machine) -> Any:
-    """Return TVM's target; it names the system only for machines of another architecture."""
-    facts: dict[str, Any] = {
-        "kind": "llvm",
-        "mcpu": machine.processor,
-        "mattr": [*(f"+{name}" for name in sorted(machine.extras)), *_tuning(machine)],
-        "cl-opt": LLVM_OPTIONS,
-        "opt-level": LLVM_LEVEL,
-    }
-    if machine.architecture != Machine.host().architecture:
-        facts["mtriple"] = machine.triple
-    return tvm.target.Target(facts)
-
+__all__ = ["build", "link_by_tools", "make_libraries", "make_objects"]
 
 COMPILERS = ("cc", "gcc", "clang", "c++", "g++", "clang++")
 

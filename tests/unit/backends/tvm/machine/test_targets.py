@@ -13,7 +13,7 @@ import pytest
 from forests import random_forest
 
 from hbconv.backends.tvm import BACKEND
-from hbconv.backends.tvm.binary.build import compile_functions
+from hbconv.backends.tvm.binary.code_generation import compile_functions
 from hbconv.backends.tvm.emit.tile_function import write_function
 from hbconv.backends.tvm.machine.machine import LEVELS, Machine
 from hbconv.backends.tvm.machine.schedule import Schedule

@@ -12,7 +12,7 @@ from hbconv.array import Array
 from hbconv.backends.reference import evaluate
 from hbconv.backends.tvm import BACKEND
 from hbconv.backends.tvm.binary import build
-from hbconv.backends.tvm.binary.build import compile_functions
+from hbconv.backends.tvm.binary.code_generation import compile_functions
 from hbconv.target import Target
 from hbconv.tensor import Builder
 

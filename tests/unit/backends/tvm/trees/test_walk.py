@@ -10,7 +10,7 @@ from forests import hostile_rows, random_forest
 
 from hbconv import array
 from hbconv.array import Array, number_rows
-from hbconv.backends.tvm.binary.build import compile_functions
+from hbconv.backends.tvm.binary.code_generation import compile_functions
 from hbconv.backends.tvm.compile import compile_program
 from hbconv.backends.tvm.emit.tile_function import write_function
 from hbconv.backends.tvm.machine.machine import Machine
