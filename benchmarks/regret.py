@@ -33,7 +33,7 @@ from regret_forests import FITTED_TO, LEFT_OUT, Shape, train
 from hbconv.backends import find_backend
 from hbconv.backends.base import Artifact
 from hbconv.optimize.program_cost import strategy_costs
-from hbconv.runtime.batching import chunks, rows_per_chunk
+from hbconv.runtime.batching import answer_chunks, rows_per_chunk
 from hbconv.target import Target
 from hbconv.tensor import Builder, TensorProgram
 from hbconv.trees.forest import Forest
@@ -125,7 +125,7 @@ class Contenders:
 
     def _call(self, strategy: str, x: npt.NDArray[Any]) -> Call:
         artifact, size = self._artifact(strategy)
-        parts = [x[part] for part in chunks(len(x), size)]
+        parts = answer_chunks(len(x), size, x.__getitem__)
 
         def call() -> None:
             for part in parts:

@@ -106,7 +106,7 @@ class Running:
 def hbconv_server(job: Job) -> Command:
     """``hbconv serve``, of this tree and this environment."""
     options = ("--port", str(job.port), "--name", NAME, "--trusted")
-    return Command((sys.executable, "-m", "hbconv.cli", "serve", job.model, *options))
+    return Command((sys.executable, "-m", "hbconv", "serve", job.model, *options))
 
 
 def triton_server(job: Job) -> Command:

@@ -15,7 +15,6 @@ from timing import least_processor_seconds
 import hbconv
 from hbconv.model import Model
 from hbconv.pipeline import Planned
-from hbconv.runtime.batching import chunks
 from hbconv.runtime.inputs.read import read_table
 from hbconv_datasets.pipelines import Fitted, PipelineCase
 
@@ -52,7 +51,9 @@ class Variant:
         feeds = (
             getattr(program, "host", None) or program.lowered
         ).feeds  # as it was called earlier
-        parts = [table.part(rows).inputs(feeds) for rows in chunks(table.rows, program.chunk)]
+        size = program.chunk
+        slices = [slice(start, start + size) for start in range(0, table.rows, size)]
+        parts = [table.part(rows).inputs(feeds) for rows in slices]
 
         def call() -> None:
             for inputs in parts:

@@ -29,7 +29,7 @@ from hbconv.runtime.program import Key, StoredProgram
 from hbconv.runtime.program_choice import OnNewDtypes, check_on_new_dtypes
 from hbconv.runtime.programs import CompiledProgram, Programs
 from hbconv.runtime.storage import model_file as store
-from hbconv.runtime.storage.query import WritesSql
+from hbconv.runtime.storage.export import WritesSql, export_bytes, export_file
 from hbconv.sources.arguments import find_answers
 from hbconv.sources.sklearn_estimator import (
     SCORES,
@@ -471,8 +471,6 @@ class Model(SklearnEstimator, WritesSql):
             self._only(methods).export(path, format, **options)
             return
         if format is None:
-            from hbconv.runtime.storage.export import export_file
-
             export_file(self, Path(path), options)
             return
         if format != "triton":
@@ -504,8 +502,6 @@ class Model(SklearnEstimator, WritesSql):
         """
         if suffix == ".hbc":
             return self._bytes()
-        from hbconv.runtime.storage.export import export_bytes
-
         return export_bytes(self, suffix, device, compiled=compiled)
 
     def _only(self, methods: Iterable[str]) -> Model:

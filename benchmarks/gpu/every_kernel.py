@@ -16,7 +16,7 @@ from forests import hostile_rows, random_forest
 from hbconv.backends.cuda.choose import Candidate, TreeKernels
 from hbconv.backends.cuda.clocks import H100
 from hbconv.backends.cuda.driver import DeviceMemory, DriverDevice
-from hbconv.backends.cuda.launch import launch_all
+from hbconv.backends.cuda.plan import launch_all
 
 FORESTS: dict[str, dict[str, Any]] = {
     "shallow": {"n_trees": 12, "max_depth": 3},

@@ -8,16 +8,20 @@ described.
 from __future__ import annotations
 
 import argparse
+import os
+import platform
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from hbconv.backends import backend_names, find_backend
 from hbconv.cli import answer
 from hbconv.cli.sources import load_model, model_arguments
 from hbconv.cli.waiting import waiting
-from hbconv.errors import HbconvError, OptionError, UnsupportedError
+from hbconv.errors import HbconvError, MissingPackageError, OptionError, UnsupportedError
 from hbconv.model import Model
-from hbconv.runtime.report.environment import describe_environment
 from hbconv.runtime.report.noise import make_noise, without_data
+from hbconv.system.processor import find_flags, find_processor
 
 __all__: list[str] = []
 
@@ -99,3 +103,45 @@ def _verify(noise: Model) -> str:
         return f"\n{hbconv.verify(judge, noise, make_noise(noise.parsed, ROWS))}"
     except Exception as error:
         return f"{type(error).__name__}: {error}"
+
+
+PACKAGES = (
+    *("hbconv", "numpy", "scikit-learn", "lightgbm", "xgboost", "catboost", "pandas", "pyarrow"),
+    *("apache-tvm", "torch", "onnx", "onnxruntime", "safetensors"),
+)
+FEATURES = ("avx2", "fma", "avx512f", "avx512vbmi", "asimd", "sve")
+"""Of processors, those that kernels use."""
+
+
+def describe_environment() -> dict[str, str]:
+    """Return facts by their names, without paths, users or hosts."""
+    return {
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "processor": _processor(),
+        "cores": str(os.cpu_count()),
+        "Python": platform.python_version(),
+        **{name: version for name in PACKAGES if (version := _version(name))},
+        "backends": ", ".join(name for name in backend_names() if _is_ready(name)),
+        "HBCONV_MACHINE": os.environ.get("HBCONV_MACHINE", ""),
+    }
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _is_ready(name: str) -> bool:
+    try:
+        find_backend(name).require_packages()
+    except MissingPackageError:
+        return False
+    return True
+
+
+def _processor() -> str:
+    """Return the processor's name and the features that kernels use."""
+    flags = find_flags()
+    return " ".join([find_processor(), *(name for name in FEATURES if name in flags)])

@@ -22,7 +22,7 @@ from hbconv.cost_model import (
     forget_record,
     keep_record,
 )
-from hbconv.cost_model.machine import describe_versions
+from hbconv.cost_model.price_record import describe_versions
 from hbconv.errors import MissingPackageError, OptionError
 from hbconv.names import unknown
 from hbconv.runtime.timing.machine_prices import PriceTime, find_factors, measure_backend

@@ -1,4 +1,7 @@
-"""Score Arrow tables, with a column for each class or output: the step that engines run."""
+"""Score Arrow tables, with a column for each class or output: the step that engines run.
+
+Rows that the model refuses among others that it answers are found by halving.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +10,90 @@ import math
 import os
 import pickle
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hbconv.array import Array
-from hbconv.engines.refusals import answered_parts
-from hbconv.errors import InputError, OptionError
+from hbconv.errors import BackendError, InputError, OptionError, StoreError
 
 if TYPE_CHECKING:
     from hbconv.model import Model
 
-__all__ = ["Scorer", "column_names", "read_names", "rows_for", "with_unread"]
+__all__ = [
+    "FAULTS",
+    "REFUSALS",
+    "Scorer",
+    "answered_parts",
+    "column_names",
+    "read_names",
+    "rows_for",
+    "with_unread",
+]
+
+FAULTS = (BackendError, OptionError, StoreError)
+"""What is wrong with a run as a whole, whatever its rows; each is a ValueError too."""
+REFUSALS = (ValueError, TypeError)
+"""What a model raises for rows that it refuses, but for the faults."""
+
+
+def answered_parts(
+    score: Callable[[Any], Any], batch: Any, position: int = 0
+) -> Iterator[tuple[int, Any, Exception | None]]:
+    """Yield the answers to neighbouring rows of a batch, and each row that is refused.
+
+    Halves of a refused batch are scored by themselves, down to the single row.
+
+    Parameters
+    ----------
+    score : callable
+        Answers a batch, or raises.
+    batch : pyarrow.RecordBatch or Table
+    position : int
+        Of its first row.
+
+    Yields
+    ------
+    position, answers, None
+        Of the rows from that position on.
+    position, row, error
+        A batch of one row, and why it is refused.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> def halve(batch):
+    ...     if None in batch["a"].to_pylist():
+    ...         raise ValueError("a is missing.")
+    ...     return [value / 2 for value in batch["a"].to_pylist()]
+    >>> batch = pa.record_batch({"a": [2, 4, None, 6]})
+    >>> for position, found, error in answered_parts(halve, batch):
+    ...     print(position, found if error is None else error)
+    0 [1.0, 2.0]
+    2 a is missing.
+    3 [3.0]
+    """
+    try:
+        answers = score(batch)
+    # Faults are ValueErrors too, so they are let through before refusals are caught.
+    except FAULTS:
+        raise
+    except REFUSALS as error:
+        if batch.num_rows == 0:
+            raise
+        if batch.num_rows == 1:
+            yield position, batch, error
+            return
+    else:
+        yield position, answers, None
+        return
+    # Halving finds one bad row of n by about 2 log2(n) calls, where one by one takes n.
+    half = batch.num_rows // 2
+    yield from answered_parts(score, batch.slice(0, half), position)
+    yield from answered_parts(score, batch.slice(half), position + half)
+
 
 _LOADED: dict[tuple[str, bool], tuple[tuple[int, int], Model]] = {}
 """Models of this process by their real path and whether it is trusted.

@@ -21,7 +21,7 @@ from typing import Any
 from hbconv.backends.base import Backend
 from hbconv.backends.tvm.machine.machine import Machine
 from hbconv.containers import Graph, Node, TreeEnsemble, TreeLeaves
-from hbconv.cost_model.machine import describe_versions
+from hbconv.cost_model.price_record import describe_versions
 from hbconv.cost_model.tuning_record import BUCKETS, Bucket, Tuning, TuningRecord, find_bucket
 from hbconv.optimize import find_search
 from hbconv.optimize.plan import Choice, Plan, RowPlan, make_plan

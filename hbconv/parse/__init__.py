@@ -20,10 +20,15 @@ from hbconv.names import ARGUMENT_METHODS, INVERSE, METHODS
 from hbconv.parse.common.members import find_source
 from hbconv.parse.common.versions import estimator_type
 from hbconv.parse.damage import reading_estimator
-from hbconv.parse.explained import read_explained
 from hbconv.parse.inverses import inverse_columns, read_inverse
 from hbconv.parse.registry import find_parser, parser_names, parses
-from hbconv.parse.schema import read_frame_format, read_metric, read_names_out, read_schema
+from hbconv.parse.schema import (
+    read_explained,
+    read_frame_format,
+    read_metric,
+    read_names_out,
+    read_schema,
+)
 from hbconv.parse.soundness import refuse_handmade, require_sound
 from hbconv.parse.step import Conditions, Step, parse_step
 

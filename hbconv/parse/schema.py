@@ -1,12 +1,13 @@
 """The columns of an estimator: those that it reads, and those that ``transform`` returns.
 
 Columns are found by name or by position, as its parser or scikit-learn's attributes declare.
-What ``score`` computes is read here too.
+What ``score`` computes is read here too, and which columns contributions and interactions are of:
+those that the trees' estimator reads, which the steps before it name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -33,11 +34,11 @@ __all__ = [
     "named_or_matrix",
     "picked_by_name",
     "positions_by_name",
+    "read_explained",
     "read_frame_format",
     "read_metric",
     "read_names_out",
     "read_schema",
-    "read_step_names",
     "transform_frame",
 ]
 
@@ -264,3 +265,47 @@ def transform_frame(columns: Sequence[Node]) -> dict[str, Output]:
     """Return columns as what ``transform`` returns, each of its own dtype."""
     blocks = Blocks(tuple((column, None) for column in columns))
     return {"transform": Output(Beside(tuple(columns)), blocks)}
+
+
+def read_explained(
+    estimator: object, outputs: Mapping[str, Output], schema: Schema
+) -> tuple[str, ...]:
+    """Return the names of the features that contributions are of.
+
+    Empty where there are no contributions, or a step before the trees cannot name its columns.
+    """
+    contributions = outputs.get("contributions")
+    if contributions is None:
+        return ()
+    names = _names_read(estimator, schema.names)
+    if names is None or len(names) != contributions.n_explained:
+        return ()
+    return tuple(map(str, names))
+
+
+def _names_read(estimator: Any, names: Sequence[str] | None) -> Sequence[str] | None:
+    """Return the names of the columns that the trees within an estimator read.
+
+    Parameters
+    ----------
+    estimator : object
+        The trees themselves, or what holds them: a pipeline, a search, a selection.
+    names : sequence of str, optional
+        Of the columns that it reads itself; None where they have none.
+    """
+    if names is None:
+        return None
+    if hasattr(estimator, "best_estimator_"):
+        return _names_read(estimator.best_estimator_, names)
+    if hasattr(estimator, "named_steps"):
+        before, last = estimator[:-1], estimator.steps[-1][1]
+        return _names_read(last, read_step_names(before, names) if before.steps else names)
+    if hasattr(estimator, "final_estimator_"):
+        return _names_read(estimator.final_estimator_, read_step_names(estimator, names))
+    if hasattr(estimator, "get_support"):
+        return _names_read(estimator.estimator_, read_step_names(estimator, names))
+    if type(estimator).__name__ == "FrozenEstimator":
+        return _names_read(estimator.estimator, names)
+    if hasattr(estimator, "estimator_"):
+        return _names_read(estimator.estimator_, names)
+    return names

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,15 +17,16 @@ from hbconv.tensor import Op, OpKind, TensorProgram
 from hbconv.tensor.program import Instruction, last_uses
 
 __all__ = [
+    "answer_chunks",
     "bytes_alive",
     "bytes_given",
     "bytes_per_row",
-    "chunks",
     "rows_in_time",
     "rows_per_chunk",
     "run_in_chunks",
 ]
 
+T = TypeVar("T")
 RUN_SECONDS = 0.5
 """Time of one run: that until Ctrl-C is heard."""
 FULL_RUN = 256
@@ -124,12 +125,17 @@ def rows_in_time(program: TensorProgram, target: Target) -> int:
     return max(1, rows, min(FULL_RUN, int(10 * RUN_SECONDS / seconds)))
 
 
-def chunks(rows: int, size: int) -> Iterator[slice]:
-    """Slices that cover the rows; one empty slice where there are none."""
+def answer_chunks(rows: int, size: int, answer: Callable[[slice], T]) -> list[T]:
+    """Return the answer of each slice of the rows; of one empty slice where there are none.
+
+    Examples
+    --------
+    >>> answer_chunks(5, 2, lambda chunk: (chunk.start, chunk.stop))
+    [(0, 2), (2, 4), (4, 5)]
+    """
     # No rows are one empty chunk, so that a program gives outputs of the right shape.
-    yield slice(0, min(rows, size))
-    for start in range(size, rows, size):
-        yield slice(start, min(start + size, rows))
+    starts = range(0, max(rows, 1), size)
+    return [answer(slice(start, min(start + size, rows))) for start in starts]
 
 
 def run_in_chunks(
@@ -146,9 +152,9 @@ def run_in_chunks(
     # One run needs no slices, and no join.
     if rows <= size:
         return run(inputs)
-    parts = [
-        run({name: array[chunk] for name, array in inputs.items()}) for chunk in chunks(rows, size)
-    ]
+    parts = answer_chunks(
+        rows, size, lambda chunk: run({name: array[chunk] for name, array in inputs.items()})
+    )
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 

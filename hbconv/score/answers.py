@@ -11,8 +11,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Any
 
-from hbconv.engines.refusals import FAULTS, REFUSALS
-from hbconv.engines.scorer import Scorer
+from hbconv.engines.scorer import FAULTS, REFUSALS, Scorer
 from hbconv.errors import InputError, OptionError
 
 __all__ = [

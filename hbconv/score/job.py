@@ -16,8 +16,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from hbconv.engines.refusals import answered_parts
-from hbconv.engines.scorer import Scorer
+from hbconv.engines.scorer import Scorer, answered_parts
 from hbconv.errors import InputError
 from hbconv.score.answers import BatchAnswers, JointAnswers, RefusedBatch
 from hbconv.score.concurrency import DevicePool, parse_devices, read_ahead, write_behind

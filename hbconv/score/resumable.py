@@ -26,8 +26,7 @@ from hbconv.errors import OptionError
 from hbconv.score.formats import WRITTEN_SUFFIX
 from hbconv.score.outputs import open_output_in
 from hbconv.score.shards import Shard, is_url, open_file_system
-from hbconv.system.files import LEFTOVER, sweep
-from hbconv.system.locks import lock_file
+from hbconv.system.files import LEFTOVER, lock_file, sweep
 
 __all__ = ["Folder", "file_hash", "require_names"]
 

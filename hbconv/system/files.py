@@ -18,13 +18,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from hbconv.system.locks import lock_file
 from hbconv.system.temporary import folder_of_temporaries
 
 __all__ = [
     "LEFTOVER",
     "appearing",
     "appearing_new",
+    "lock_file",
     "read_json",
     "require_whole",
     "scratch",
@@ -234,3 +234,37 @@ def require_whole(text: str) -> None:
     except UnicodeEncodeError as error:
         half = text[error.start]
         raise ValueError(f"a text holds half a character, the lone surrogate {half!r}") from error
+
+
+def lock_file(descriptor: int) -> bool | None:
+    """Lock an open file until it is closed, or its process ends.
+
+    Returns True where it is locked now, False where another process has it, and None where files
+    cannot be locked: the system has no locks, or the file system has none.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        return _lock_on_windows(descriptor)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
+
+
+def _lock_on_windows(descriptor: int) -> bool | None:
+    try:
+        import msvcrt
+    except ImportError:
+        return None
+    try:
+        # One byte is locked, from where the file stands: at its beginning.
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
+    except PermissionError:
+        return False
+    except OSError:
+        return None
+    return True

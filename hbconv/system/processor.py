@@ -81,8 +81,10 @@ def find_flags() -> frozenset[str]:
     # archspec took 12 ms where this takes 1 ms, and its public list of features has no VBMI.
     if platform.system() == "Darwin":
         return frozenset(_ask_sysctl(*FLAGS_OF_MACOS).lower().split())
-    # The kernel lists wide instructions only where it saves their registers.
-    flags = (line.split(":", 1)[1].split() for line in _lines() if line.startswith("flags"))
+    # The kernel lists wide instructions only where it saves their registers. It lists those of
+    # Arm as features.
+    told = (line for line in _lines() if line.startswith(("flags", "Features")))
+    flags = (line.split(":", 1)[1].split() for line in told)
     return frozenset(next(flags, []))
 
 

@@ -12,7 +12,7 @@ EXPECTED = Path(__file__).parent / "expected"
 CODE = (
     "hbconv/backends",
     "hbconv/tensor",
-    "hbconv/cost_model/machine.py",
+    "hbconv/cost_model/price_record.py",
     "hbconv/trees",
     "strategies",
     "tests/golden",

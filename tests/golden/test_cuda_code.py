@@ -13,8 +13,7 @@ from golden.conftest import CODE
 from hbconv.backends.cuda.choose import TreeKernels
 from hbconv.backends.cuda.clocks import A100, H100
 from hbconv.backends.cuda.compile import compile_kernel, find_nvrtc, nvrtc_version
-from hbconv.backends.cuda.launch import plan_pairwise
-from hbconv.backends.cuda.plan import CudaKernel
+from hbconv.backends.cuda.plan import CudaKernel, plan_pairwise
 from hbconv.backends.tvm.cuda.plan import plan_program
 from hbconv.errors import BackendError
 from hbconv.tensor import Builder, Value

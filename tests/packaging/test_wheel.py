@@ -78,7 +78,7 @@ def test_the_command_line_lists_its_commands_without_heavy_imports():
 
 def test_support_as_json():
     done = subprocess.run(
-        [sys.executable, "-m", "hbconv.cli", "support", "--json"],
+        [sys.executable, "-m", "hbconv", "support", "--json"],
         check=True,
         capture_output=True,
         text=True,

@@ -19,8 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.cuda.compile import macros, source_of
-from hbconv.backends.cuda.launch import launch_all
-from hbconv.backends.cuda.plan import CudaKernel, Launch, PlannedKernels
+from hbconv.backends.cuda.plan import CudaKernel, Launch, PlannedKernels, launch_all
 
 __all__ = ["Emulated", "EmulatedMemory", "GuardedArray", "run_kernel"]
 

@@ -284,7 +284,7 @@ def kill(number):
             require_all(table, Path(output), suffix)
         more = ["--resume"] if output == "out/" else ["--force"] * is_there
         done = subprocess.run(
-            [sys.executable, "-m", "hbconv.cli", *command, *more], **PIPES, check=False
+            [sys.executable, "-m", "hbconv", *command, *more], **PIPES, check=False
         )
         require(done.returncode == 0, f"the next run: {done.stderr}")
         require_no_process(Path.cwd())
@@ -300,7 +300,7 @@ def killed_run(command, ending, rng):
     """Start a run and send it a signal; return its exit code."""
     os.environ["TMPDIR"] = str(Path("tmp").absolute())
     process = subprocess.Popen(
-        [sys.executable, "-m", "hbconv.cli", *command],
+        [sys.executable, "-m", "hbconv", *command],
         **PIPES,
         preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # noqa: PLW1509  (nohup ignores it)
     )

@@ -43,7 +43,7 @@ def kill_runs(kills, seed=0, devices=None):
     Path("in").mkdir()
     for number in range(FILES):
         table.iloc[number:].to_parquet(f"in/{number}.parquet", index=False)
-    command = [sys.executable, "-m", "hbconv.cli", "score", "m.hbc", "in", "-o", "out/", "--resume"]
+    command = [sys.executable, "-m", "hbconv", "score", "m.hbc", "in", "-o", "out/", "--resume"]
     command += ["--devices", devices] if devices else []
     moments = random.Random(seed)
     jobs, done = 1, {}

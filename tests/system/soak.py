@@ -74,7 +74,7 @@ def fitted(seed: int) -> Any:
 
 def start(folder: Path, *options: str) -> tuple[subprocess.Popen[bytes], int]:
     """Start a server of a folder, and return its process and port."""
-    command = [sys.executable, "-m", "hbconv.cli", "serve", str(folder), "--port", "0"]
+    command = [sys.executable, "-m", "hbconv", "serve", str(folder), "--port", "0"]
     log = folder / "log"
     with log.open("w") as said:
         process = subprocess.Popen([*command, *options], stderr=said)

@@ -45,8 +45,15 @@ from hbconv.backends.cuda.deep import (
     tabulate_deep,
 )
 from hbconv.backends.cuda.few import make_few
-from hbconv.backends.cuda.launch import MAX_PASSES
-from hbconv.backends.cuda.plan import Buffer, CudaKernel, Grid, Launch, LaunchPlan, PlannedKernels
+from hbconv.backends.cuda.plan import (
+    MAX_PASSES,
+    Buffer,
+    CudaKernel,
+    Grid,
+    Launch,
+    LaunchPlan,
+    PlannedKernels,
+)
 from hbconv.backends.cuda.tree_order import (
     NAMES,
     ColumnChunks,

@@ -15,8 +15,7 @@ import numpy.typing as npt
 
 from hbconv.backends.cuda.clocks import Device
 from hbconv.backends.cuda.compile import compile_kernel
-from hbconv.backends.cuda.launch import Launcher
-from hbconv.backends.cuda.plan import CudaKernel, Launch
+from hbconv.backends.cuda.plan import CudaKernel, Launch, Launcher
 from hbconv.errors import BackendError
 
 __all__ = ["DeviceMemory", "DriverDevice", "DriverLauncher", "call_driver", "count_devices"]

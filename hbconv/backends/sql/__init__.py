@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from hbconv.backends.base import Artifact, Backend
+from hbconv.backends.sql.artifact import EMITS
 from hbconv.backends.sql.dialects import find_dialect
-from hbconv.backends.sql.emit import EMITS
 from hbconv.backends.sql.export import export_query
 from hbconv.errors import BackendError
 from hbconv.tensor import Builder, Value

@@ -1,9 +1,11 @@
-"""SqlArtifact: a program as a query, which DuckDB answers."""
+"""A program as a SELECT, an instruction at a time, and SqlArtifact, whose query DuckDB answers."""
 
 from __future__ import annotations
 
 import math
 import threading
+from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,9 +13,21 @@ import numpy.typing as npt
 
 from hbconv.backends.base import Artifact
 from hbconv.backends.sql.dialects.base import Dialect
-from hbconv.backends.sql.emit import write_program
-from hbconv.backends.sql.writer import ANY, FINITE, MOST_BYTES, Cell, SelectWriter, fill, too_long
-from hbconv.tensor import Input, TensorProgram
+from hbconv.backends.sql.elementwise import ELEMENTWISE, Emit
+from hbconv.backends.sql.shapes import SHAPES
+from hbconv.backends.sql.trees import TREES
+from hbconv.backends.sql.writer import (
+    ANY,
+    FINITE,
+    MOST_BYTES,
+    Cell,
+    Cells,
+    Operation,
+    SelectWriter,
+    fill,
+    too_long,
+)
+from hbconv.tensor import Constant, Input, Op, TensorProgram
 from hbconv.tensor.types import FLOATS
 
 if TYPE_CHECKING:
@@ -22,7 +36,35 @@ if TYPE_CHECKING:
     from hbconv.target import Target
     from hbconv.tensor import TensorType
 
-__all__ = ["SqlArtifact", "write_query"]
+__all__ = ["EMITS", "SqlArtifact", "write_program", "write_query"]
+
+EMITS: Mapping[str, Emit] = {**ELEMENTWISE, **SHAPES, **TREES}
+"""The function that writes each primitive."""
+
+
+def write_program(
+    w: SelectWriter, program: TensorProgram, inputs: Mapping[str, Cells]
+) -> dict[str, Cells]:
+    """Write the cells of the outputs, reading those of the inputs."""
+    ops = [op for op in program.instructions if isinstance(op, Op)]
+    uses = Counter(i for op in ops for i in op.operands) + Counter(program.outputs.values())
+    values: list[Any] = []
+    for number, instruction in enumerate(program.instructions):
+        if isinstance(instruction, Input):
+            values.append(inputs[instruction.name])
+        elif isinstance(instruction, Constant):
+            values.append(w.array(instruction.value.data))
+        else:
+            operands = [values[i] for i in instruction.operands]
+            made = EMITS[instruction.primitive](w, _operation(program, instruction), *operands)
+            values.append(w.store_all(made) if uses[number] > 1 else made)
+    return {name: values[index] for name, index in program.outputs.items()}
+
+
+def _operation(program: TensorProgram, op: Op) -> Operation:
+    sources = tuple(program.instructions[i].type.dtype for i in op.operands)
+    return Operation(op.primitive, op.type.dtype, op.type.shape, sources, op.attributes)
+
 
 ROW = "row_number"
 """Column that rows are ordered by."""

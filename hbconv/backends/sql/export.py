@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hbconv.backends.interface import answer_dtype, labels, lower_with_checks, require_texts
+from hbconv.backends.sql.artifact import write_program
 from hbconv.backends.sql.elementwise import convert, in_float32
-from hbconv.backends.sql.emit import write_program
 from hbconv.backends.sql.writer import (
     ANY,
     FINITE,

@@ -14,16 +14,24 @@ import torch
 from torch import Tensor, nn
 
 from hbconv.backends.torch.nearest import add_in_turn, adds_on_cpu
-from hbconv.backends.torch.symmetric_trees import (
+from hbconv.backends.torch.tree_decisions import SEGMENT_SPLITS
+from hbconv.backends.torch.tree_select import (
+    SelectManyRows,
+    SelectOneRow,
     SymmetricManyRows,
     SymmetricOneRow,
     find_answers,
     find_code_type,
 )
-from hbconv.backends.torch.tree_decisions import SEGMENT_SPLITS
-from hbconv.backends.torch.tree_select import SelectManyRows, SelectOneRow
-from hbconv.backends.torch.tree_traversal import TOP_LEVELS, TraverseManyRows, TraverseOneRow
-from hbconv.backends.torch.tree_walk import BYTES_PER_WALK, WalkManyRows, WalkOneRow, expected_walks
+from hbconv.backends.torch.tree_traversal import (
+    BYTES_PER_WALK,
+    TOP_LEVELS,
+    TraverseManyRows,
+    TraverseOneRow,
+    WalkManyRows,
+    WalkOneRow,
+    expected_walks,
+)
 from hbconv.cost_model import Work
 from hbconv.target import Target
 from hbconv.trees.forest import Forest

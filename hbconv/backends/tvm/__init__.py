@@ -59,7 +59,7 @@ class Tvm(Backend):
         """Whether the device is one that torch sees too."""
         if target.device == "cpu" or find_spec("torch") is None:
             return False
-        from hbconv.backends.torch.planned_artifact import device_of_torch
+        from hbconv.backends.torch.launches import device_of_torch
 
         return device_of_torch(target.device) is not None
 

@@ -86,11 +86,6 @@ class EditedColumn:
         return EditedColumn(before.schema, before.column, (*before.stages, *stages))
 
     @property
-    def is_edited(self) -> bool:
-        """Whether any text is another one afterwards."""
-        return any(isinstance(stage, TextEdit) for stage in self.stages)
-
-    @property
     def edits(self) -> tuple[TextEdit, ...]:
         """What edits a text that is not missing."""
         return tuple(stage for stage in self.stages if isinstance(stage, TextEdit))

@@ -1,7 +1,9 @@
-"""Columns whose categories the function knows, and the dummies of them.
+"""Columns whose categories the function knows, the dummies of them, and their codes.
 
 ``astype(pd.CategoricalDtype([...]))``, ``pd.Categorical(s, categories=[...])`` and ``pd.cut`` with
 labels make such columns. Dummies of other texts depend on the rows, until ``reindex`` names them.
+Codes are narrow ints: they may be returned, and not computed with. pandas computes with such ints
+in their own dtype, where sums and products overflow.
 """
 
 from __future__ import annotations
@@ -13,20 +15,21 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from hbconv.containers import Compare, Node
+from hbconv.containers import Cast, Compare, Node
 from hbconv.parse.common.edited_texts import text_codes
 from hbconv.parse.tracing.frame_columns import by_name, unique_columns
 from hbconv.parse.tracing.frames import TracedFrame, TracedSeries, series_of
-from hbconv.parse.tracing.functions import constant_of, narrowed, node_of
+from hbconv.parse.tracing.functions import constant_of, convert, narrowed, node_of
 from hbconv.parse.tracing.known_categories import (
     CategoryColumn,
     KnownCategories,
     category_column,
     known_categories,
 )
-from hbconv.parse.tracing.trace import current_trace, refuse
+from hbconv.parse.tracing.trace import SERIES, current_trace, refuse
 
 __all__ = ["get_dummies", "make_categorical"]
+
 
 _WAY = (
     "Give the categories: df['a'].astype(pd.CategoricalDtype([...])), or name the columns behind "
@@ -261,3 +264,41 @@ class _CategoryPlaces:
 
 
 setattr(TracedSeries, "cat", property(_CategoryPlaces))  # noqa: B010
+
+
+_WIDEN = "Convert them first: s.astype(int)."
+_COMPARISONS = (
+    *(np.less, np.less_equal, np.greater, np.greater_equal),
+    *(np.equal, np.not_equal),
+)
+
+
+class NarrowInts(TracedSeries):
+    """A column of int8 or its like."""
+
+    def _widened(self) -> TracedSeries:
+        return TracedSeries(self.node, self.name)
+
+    def __array_ufunc__(
+        self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **keywords: Any
+    ) -> Any:
+        if ufunc not in _COMPARISONS or method != "__call__" or keywords or out is not None:
+            refuse("computes with narrow ints, which overflow", _WIDEN)
+        given: Any = [x._widened() if isinstance(x, NarrowInts) else x for x in inputs]
+        return ufunc(*given)
+
+    def astype(self, dtype: Any, **keywords: Any) -> TracedSeries:
+        """Convert to wider numbers."""
+        if keywords:
+            refuse("converts narrow ints with options", _WIDEN)
+        # A node of its own, which is of no narrow kind.
+        wide: Node = Cast(Cast(self.node, "float64"), "int64")
+        return self.like(convert(wide, dtype))
+
+    def _refuse_method(self, *_: object, **__: object) -> NoReturn:
+        refuse("computes with narrow ints, which overflow", _WIDEN)
+
+    to_numpy = fillna = clip = abs = where = mask = replace = _refuse_method
+
+
+SERIES["narrow"] = NarrowInts

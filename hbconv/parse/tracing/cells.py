@@ -18,10 +18,9 @@ from hbconv.containers.text_edits import TESTS_OF_ASCII
 from hbconv.parse.tracing.arrays import Traced
 from hbconv.parse.tracing.frames import TracedFrame, TracedSeries, series_of
 from hbconv.parse.tracing.functions import choose, constant_of, node_of, truth
-from hbconv.parse.tracing.kinds import MAPS
 from hbconv.parse.tracing.made_texts import text_node
 from hbconv.parse.tracing.texts import TracedTexts
-from hbconv.parse.tracing.trace import current_trace, refuse
+from hbconv.parse.tracing.trace import MAPS, current_trace, refuse
 
 __all__ = ["CellParts", "TracedCell", "joined_paths"]
 

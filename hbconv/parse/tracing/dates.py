@@ -39,11 +39,10 @@ from hbconv.containers import (
     UnitCount,
 )
 from hbconv.containers.vocabulary import ISO, PARTS, DateCodes, DateReading
-from hbconv.parse.tracing.date_texts import written_date
 from hbconv.parse.tracing.frames import TracedSeries, series_of
 from hbconv.parse.tracing.functions import apply_ufunc, constant_of, truth
-from hbconv.parse.tracing.kinds import SERIES
-from hbconv.parse.tracing.trace import current_trace, refuse
+from hbconv.parse.tracing.made_texts import written_date
+from hbconv.parse.tracing.trace import SERIES, current_trace, refuse
 
 __all__ = ["MOMENTS", "DatePlaces", "TracedDates", "TracedSpans", "make_moment", "to_datetime"]
 

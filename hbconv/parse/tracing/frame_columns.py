@@ -1,4 +1,4 @@
-"""What a frame that records does to all columns alike: names, values, and numbers of each row."""
+"""What a frame that records does to columns: names, places, values, and numbers of each row."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from hbconv.array import Array
 from hbconv.containers import Add, Cast, Columns, Impute, IsMissing, Node, Not, Quotient, Relation
 from hbconv.parse.tracing.arrays import Traced, TracedMatrix, TracedVector, join
 from hbconv.parse.tracing.functions import constant_of, node_of, truth
-from hbconv.parse.tracing.kinds import SERIES
-from hbconv.parse.tracing.trace import ALONE, current_trace, refuse
+from hbconv.parse.tracing.trace import ALONE, SERIES, current_trace, refuse
 
-__all__ = ["OTHER_ROWS", "FrameColumns", "by_name", "unique_columns"]
+__all__ = ["OTHER_ROWS", "ColumnPlaces", "FrameColumns", "TracedIndex", "by_name", "unique_columns"]
+
 
 OTHER_ROWS = "Its answer for a row depends on the other rows. Compute it when fitting."
 
@@ -293,3 +293,71 @@ def by_name(value: Any) -> Any:
     """Return a constant series as a dict, and others as they are."""
     is_series = type(value).__name__ == "Series" and hasattr(value, "to_dict")
     return value.to_dict() if is_series else value
+
+
+_ROWS = "takes some of the rows"
+
+
+class TracedIndex(Traced):
+    """The index of a frame, of which only another frame may be made."""
+
+    def __getattr__(self, name: str) -> Any:
+        return refuse(f"looks at DataFrame.index ({name})", ALONE)
+
+
+class ColumnPlaces:
+    """``df.loc`` or ``df.iloc`` of a frame that records.
+
+    Parameters
+    ----------
+    frame : TracedFrame
+    by_name : bool
+        Columns are found by their names, else by their positions.
+    """
+
+    def __init__(self, frame: Any, *, by_name: bool) -> None:
+        self._frame = frame
+        self._by_name = by_name
+
+    def __getitem__(self, key: Any) -> Any:
+        rows, columns = self._split(key)
+        if not _is_all(rows):
+            refuse(_ROWS, ALONE)
+        return self._frame[self._names(columns)]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        rows, columns = self._split(key)
+        found = self._names(columns)
+        for name in found if isinstance(found, list) else [found]:
+            if _is_all(rows):
+                self._frame[name] = value
+                continue
+            if not isinstance(rows, TracedVector):
+                refuse(_ROWS, ALONE)
+            if name not in self._frame.nodes:
+                self._frame[name] = np.nan
+            self._frame[name] = self._frame[name].mask(rows, value)
+
+    def _split(self, key: Any) -> tuple[Any, Any]:
+        if not isinstance(key, tuple) or len(key) != 2:
+            refuse(_ROWS, ALONE)
+        rows, columns = key
+        return rows, columns
+
+    def _names(self, columns: Any) -> Any:
+        """Return the name of a column, or those of several."""
+        names = list(self._frame.nodes)
+        if self._by_name and not isinstance(columns, slice):
+            return columns
+        if self._by_name:
+            if columns.step is not None:
+                refuse("takes every so many columns", "Name them.")
+            first = 0 if columns.start is None else names.index(columns.start)
+            last = len(names) if columns.stop is None else names.index(columns.stop) + 1
+            return names[first:last]
+        places = np.arange(len(names))[columns]
+        return [names[j] for j in places] if np.ndim(places) else names[int(places)]
+
+
+def _is_all(rows: Any) -> bool:
+    return isinstance(rows, slice) and rows == slice(None)

@@ -13,7 +13,7 @@ from hbconv.containers import Bins, Cast, Choose, Compare, ConstantRows, IsMissi
 from hbconv.parse.tracing.arrays import TracedMatrix
 from hbconv.parse.tracing.categories import get_dummies, make_categorical
 from hbconv.parse.tracing.dates import to_datetime
-from hbconv.parse.tracing.frame_places import TracedIndex
+from hbconv.parse.tracing.frame_columns import TracedIndex
 from hbconv.parse.tracing.frames import (
     TracedFrame,
     TracedSeries,
@@ -22,10 +22,8 @@ from hbconv.parse.tracing.frames import (
     unique_columns,
 )
 from hbconv.parse.tracing.functions import apply_ufunc, constant_of
-from hbconv.parse.tracing.known_categories import as_categories, known_categories
-from hbconv.parse.tracing.look_ups import look_up
-from hbconv.parse.tracing.made_texts import text_at
-from hbconv.parse.tracing.number_texts import to_numeric
+from hbconv.parse.tracing.known_categories import as_categories, known_categories, look_up
+from hbconv.parse.tracing.made_texts import text_at, to_numeric
 from hbconv.parse.tracing.trace import current_trace, refuse
 
 __all__ = ["MAKERS_OF_FRAMES"]

@@ -23,8 +23,14 @@ from hbconv.containers import (
     Not,
 )
 from hbconv.parse.tracing.arrays import Traced, TracedMatrix, TracedVector, operand_of
-from hbconv.parse.tracing.frame_columns import OTHER_ROWS, FrameColumns, by_name, unique_columns
-from hbconv.parse.tracing.frame_places import ColumnPlaces, TracedIndex
+from hbconv.parse.tracing.frame_columns import (
+    OTHER_ROWS,
+    ColumnPlaces,
+    FrameColumns,
+    TracedIndex,
+    by_name,
+    unique_columns,
+)
 from hbconv.parse.tracing.functions import (
     Operand,
     apply_ufunc,
@@ -34,13 +40,26 @@ from hbconv.parse.tracing.functions import (
     convert,
     node_of,
 )
-from hbconv.parse.tracing.kinds import MAPS, SERIES, is_iso_date, is_moment, terms_of
-from hbconv.parse.tracing.known_categories import KnownCategories, category_column
+from hbconv.parse.tracing.known_categories import (
+    KnownCategories,
+    category_column,
+    codes_among,
+    look_up,
+)
 from hbconv.parse.tracing.labels import TracedLabels
-from hbconv.parse.tracing.look_ups import codes_among, look_up
-from hbconv.parse.tracing.made_texts import text_node
-from hbconv.parse.tracing.number_texts import TEXTS, number_text
-from hbconv.parse.tracing.trace import ALONE, Kind, RowCount, current_trace, refuse
+from hbconv.parse.tracing.made_texts import TEXTS, number_text, text_node
+from hbconv.parse.tracing.trace import (
+    ALONE,
+    MAPS,
+    SERIES,
+    Kind,
+    RowCount,
+    current_trace,
+    is_iso_date,
+    is_moment,
+    refuse,
+    terms_of,
+)
 
 __all__ = ["TracedFrame", "TracedSeries", "column_of", "series_of", "unique_columns"]
 

@@ -24,7 +24,6 @@ from typing import Any, NoReturn
 import numpy as np
 
 from hbconv.parse.tracing import formulas as _formulas  # noqa: F401
-from hbconv.parse.tracing import narrow_ints as _narrow_ints  # noqa: F401
 from hbconv.parse.tracing.array_functions import MAKERS
 from hbconv.parse.tracing.arrays import (
     TracedMatrix,
@@ -33,8 +32,12 @@ from hbconv.parse.tracing.arrays import (
     call_function,
     holds_traced,
 )
-from hbconv.parse.tracing.cell_functions import FUNCTIONS_OF_MATH, vectorized
-from hbconv.parse.tracing.cell_patterns import FUNCTIONS_OF_RE, KnownPattern
+from hbconv.parse.tracing.cell_functions import (
+    FUNCTIONS_OF_MATH,
+    FUNCTIONS_OF_RE,
+    KnownPattern,
+    vectorized,
+)
 from hbconv.parse.tracing.cells import CellParts, KnownDict, KnownFrozenSet, KnownSet, TracedCell
 from hbconv.parse.tracing.dates import MOMENTS, make_moment
 from hbconv.parse.tracing.frame_functions import MAKERS_OF_FRAMES

@@ -53,10 +53,17 @@ from hbconv.parse.schema import transform_frame
 from hbconv.parse.step import Conditions, Step, select
 from hbconv.parse.tracing.answers import as_output, hand_on, is_column
 from hbconv.parse.tracing.arrays import TracedMatrix
-from hbconv.parse.tracing.drawn_columns import arguments_of, draw_dates, draw_texts
 from hbconv.parse.tracing.frames import TracedFrame
 from hbconv.parse.tracing.functions import NARROW
-from hbconv.parse.tracing.judge import compute, draw_rows, find_slack, find_special
+from hbconv.parse.tracing.judge import (
+    arguments_of,
+    compute,
+    draw_dates,
+    draw_rows,
+    draw_texts,
+    find_slack,
+    find_special,
+)
 from hbconv.parse.tracing.rebuild import run_function
 from hbconv.parse.tracing.trace import (
     FunctionRefusal,

@@ -35,14 +35,17 @@ from hbconv.containers.text_edits import TESTS_OF_ASCII
 from hbconv.parse.common.edited_texts import text_codes
 from hbconv.parse.tracing.frames import TracedFrame, TracedSeries, series_of
 from hbconv.parse.tracing.functions import apply_ufunc
-from hbconv.parse.tracing.kinds import SERIES
-from hbconv.parse.tracing.known_categories import KnownCategories
+from hbconv.parse.tracing.known_categories import KnownCategories, codes_among, look_up
 from hbconv.parse.tracing.labels import is_text
-from hbconv.parse.tracing.look_ups import codes_among, look_up
-from hbconv.parse.tracing.made_texts import choose_texts, text_node
-from hbconv.parse.tracing.number_texts import TEXTS, is_of_number, require_edits
+from hbconv.parse.tracing.made_texts import (
+    TEXTS,
+    choose_texts,
+    is_of_number,
+    require_edits,
+    text_node,
+)
 from hbconv.parse.tracing.patterns import require_pattern
-from hbconv.parse.tracing.trace import current_trace, refuse
+from hbconv.parse.tracing.trace import SERIES, current_trace, refuse
 
 __all__ = ["TracedTexts"]
 

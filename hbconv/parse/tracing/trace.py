@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import CodeType, FrameType, MethodType
 from typing import Any, Literal, NoReturn
 
-from hbconv.containers import Columns, Node, Output
+import numpy as np
+
+from hbconv.containers import Add, Columns, Map, Node, Output
 from hbconv.errors import UnsupportedError
 from hbconv.parse.registry import base_entry, say_misnamed
 from hbconv.parse.step import Conditions, Step
 
 __all__ = [
     "ALONE",
+    "MAPS",
+    "SERIES",
     "FunctionRefusal",
     "Kind",
     "Learnt",
     "RowCount",
     "Trace",
     "current_trace",
+    "is_iso_date",
+    "is_moment",
     "refuse",
     "refuse_step",
     "say_way_out",
+    "terms_of",
     "tracing",
 ]
 
@@ -216,3 +225,37 @@ class RowCount:
 
     def __hash__(self) -> int:
         return self.refuse()
+
+
+SERIES: dict[Kind, Any] = {}
+"""Class of series of each kind, which the modules of these add."""
+
+MAPS: dict[str, Callable[..., Any]] = {}
+"""What applies functions to cells and to rows, which ``cells`` adds."""
+
+_ISO_DATE = re.compile(r"\d{4}-\d{2}")
+
+
+def is_moment(value: Any) -> bool:
+    """Tell whether a constant is a date or a span."""
+    return isinstance(value, dt.datetime | dt.timedelta | np.datetime64 | np.timedelta64)
+
+
+def is_iso_date(text: str) -> bool:
+    """Tell whether a text begins as a date does."""
+    return _ISO_DATE.match(text) is not None
+
+
+def terms_of(node: Node) -> list[Node]:
+    """Return a column, or both sides of a difference of two.
+
+    Examples
+    --------
+    >>> from hbconv.containers import Columns, Schema
+    >>> x = Columns.of(Schema.table(["a"]))
+    >>> terms_of(Add((x, Map(x, "neg")))) == [x, x]
+    True
+    """
+    if isinstance(node, Add) and len(node.xs) == 2 and isinstance(node.xs[1], Map):
+        return [node.xs[0], node.xs[1].x]
+    return [node]

@@ -130,7 +130,7 @@ class Method:
         if not library and (extracted := self._extract(x)) is not None:
             return extracted
         table = read_table(x, self._reads)
-        if returns_rows(self._frames, x):
+        if returns_rows(self._frames, x, library):
             return x
         parts = find_parts(self._programs, (self._name,), table)
         output = self._output.for_rows(sparse=hasattr(table.matrix, "tocsr"))

@@ -39,7 +39,7 @@ from hbconv.containers import (
     Stages,
     Vector,
 )
-from hbconv.runtime.batching import chunks
+from hbconv.runtime.batching import answer_chunks
 from hbconv.runtime.outputs.tensors import cast, concatenate, look_up, on_host, stack
 
 __all__ = [
@@ -150,7 +150,7 @@ def join(parts: Sequence[Any]) -> Any:
 
 def join_chunks(rows: int, size: int, answer_chunk: Callable[[slice], Any]) -> Any:
     """Answer rows chunk by chunk, and return the answers as one."""
-    return join([answer_chunk(chunk) for chunk in chunks(rows, size)])
+    return join(answer_chunks(rows, size, answer_chunk))
 
 
 def in_order(answers: Any, rows: npt.NDArray[np.integer[Any]]) -> Any:

@@ -22,13 +22,6 @@ MOST_SET = 4
 """Columns up to which pandas sets them one by one, in 40 us each, sooner than it joins frames."""
 
 
-def returns_rows(frame_format: FrameFormat | None, x: Any) -> bool:
-    """Whether ``transform`` returns rows x themselves: an array or a frame, and no copy of it."""
-    if frame_format is None or frame_format.library != "rows":
-        return False
-    return type(x) is np.ndarray or bool(library_of(frame_format, x))
-
-
 def library_of(frame_format: FrameFormat | None, x: Any) -> str:
     """Return the library whose frames ``transform`` returns for rows x, or "" for arrays.
 
@@ -44,6 +37,16 @@ def library_of(frame_format: FrameFormat | None, x: Any) -> str:
         sklearn.get_config()["transform_output"] if sklearn is not None else "default"
     )
     return "" if chosen == "default" else chosen
+
+
+def returns_rows(frame_format: FrameFormat | None, x: Any, library: str = "") -> bool:
+    """Whether ``transform`` returns rows x themselves: an array or a frame, and no copy of it.
+
+    ``library`` is that of the frames that it returns for rows x.
+    """
+    if frame_format is None or frame_format.library != "rows":
+        return False
+    return type(x) is np.ndarray or bool(library)
 
 
 @dataclass(frozen=True)

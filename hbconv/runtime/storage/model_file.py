@@ -27,8 +27,8 @@ from hbconv.model_formats import REFUSED, ModelFormat, find_format
 from hbconv.names import ARGUMENT_METHODS, INVERSE, METHODS
 from hbconv.runtime.options import compiling_target
 from hbconv.runtime.program import HostSide, Key, StoredProgram
-from hbconv.runtime.storage.byte_planes import deflate_members, inflate_members
 from hbconv.runtime.storage.codec import Decoder, encode_all, fields_of, fits
+from hbconv.runtime.storage.narrow import deflate_members, inflate_members
 from hbconv.system.files import appearing, read_json
 from hbconv.target import Target
 from hbconv.tensor import verify_program
@@ -324,7 +324,7 @@ features, and which outputs exports hold on demand alone.
 Format 5 holds the columns of a schema field by field. Graphs have other digests since, so programs
 of older files are compiled again.
 Format 6 holds the names of the features that contributions are of.
-Format 7 holds arrays and tables as deflated byte planes (``byte_planes``).
+Format 7 holds arrays and tables as deflated byte planes (``narrow``).
 """
 GRAPHS = 2
 """Format since which graphs are written as today."""

@@ -28,8 +28,7 @@ from hbconv.errors import HbconvError, OptionError
 from hbconv.model import Model
 from hbconv.serve.log import begin_log
 from hbconv.serve.model_files import Assignment, ModelFile
-from hbconv.serve.processes.event_loop import run_loop
-from hbconv.serve.processes.worker import answer_requests, read_model
+from hbconv.serve.processes.worker import answer_requests, read_model, run_loop
 from hbconv.serve.served_model import ServedModel, warm
 
 __all__ = ["main", "work"]

@@ -27,7 +27,7 @@ from hbconv.errors import HbconvError, OptionError, StoreError, shown
 from hbconv.serve.log import begin_log
 from hbconv.serve.metrics import METRICS_FOLDER
 from hbconv.serve.model_files import Assignment, Fingerprint, find_models, fingerprint
-from hbconv.serve.processes.alone import serve_alone
+from hbconv.serve.processes.worker import serve_alone
 from hbconv.serve.settings import Settings
 from hbconv.system.processes import can_fork, share_port, shares_ports
 from hbconv.system.temporary import temporary_folder

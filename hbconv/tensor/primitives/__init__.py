@@ -5,7 +5,6 @@ Those of a whole forest are in ``hbconv.trees.primitives``.
 
 from hbconv.tensor.primitive import ELEMENTWISE, PRIMITIVES, OpKind, Primitive
 from hbconv.tensor.primitives import (
-    donors,
     elementwise,
     movement,
     products,
@@ -17,12 +16,8 @@ __all__ = [
     "PRIMITIVES",
     "OpKind",
     "Primitive",
-    "donors",
     "elementwise",
-    "iterate",
     "movement",
     "products",
-    "reads",
-    "reductions",
     "searches",
 ]

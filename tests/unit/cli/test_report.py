@@ -26,7 +26,7 @@ from sklearn.preprocessing import (
 )
 
 import hbconv
-from hbconv.cli import main
+from hbconv.cli import main, report
 from hbconv.runtime.report.noise import make_noise, without_data
 
 RNG = np.random.default_rng(7)
@@ -144,3 +144,11 @@ def test_the_machine_alone(capsys):
     assert machine["numpy"] == np.__version__
     assert "reference" in machine["backends"]
     assert main(["report", "-o", "x"]) == 2
+
+
+def test_the_processor_is_told_with_what_kernels_use(capsys, monkeypatch):
+    monkeypatch.setattr(report, "find_processor", lambda: "Fast 9")
+    monkeypatch.setattr(report, "find_flags", lambda: {"fpu", "avx2", "avx512vbmi"})
+    assert main(["report", "--json"]) == 0
+    machine = json.loads(capsys.readouterr().out)["machine"]
+    assert machine["processor"] == "Fast 9 avx2 avx512vbmi"

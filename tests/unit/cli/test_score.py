@@ -359,7 +359,7 @@ class TestSignals:
         """The reading end of the pipe is closed before the command prints more than a pipe
         holds.
         """
-        command = [sys.executable, "-m", "hbconv.cli", "support"]
+        command = [sys.executable, "-m", "hbconv", "support"]
         reading, writing = os.pipe()
         os.close(reading)
         finished = subprocess.run(

@@ -48,7 +48,7 @@ def work(tmp_path, monkeypatch):
 
 def command(*argv):
     asked = ["in", "--method", "predict_proba", "--quiet", *argv]
-    return [sys.executable, "-m", "hbconv.cli", "score", "m.hbc", *asked]
+    return [sys.executable, "-m", "hbconv", "score", "m.hbc", *asked]
 
 
 FULL_DISK = f"""

@@ -26,7 +26,7 @@ import hbconv
 from hbconv.cli import main
 from hbconv.errors import BackendError, OptionError
 from hbconv.score.outputs import open_output
-from hbconv.system.locks import lock_file
+from hbconv.system.files import lock_file
 
 NAMES = list("abc")
 KILLS = 2

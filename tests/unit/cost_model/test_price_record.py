@@ -5,6 +5,7 @@ import logging
 import os
 import sys
 from dataclasses import asdict, replace
+from importlib import metadata
 
 import pytest
 
@@ -18,11 +19,12 @@ from hbconv.cost_model import (
     show_prices,
 )
 from hbconv.cost_model import price_record as module
-from hbconv.cost_model.machine import describe_versions
 from hbconv.cost_model.price_record import (
     ENTRY,
     FORMAT,
     MEMBER,
+    PACKAGES,
+    describe_versions,
     forget_record,
     keep_record,
     read_record,
@@ -185,3 +187,23 @@ def test_a_record_is_forgotten(cache, record):
     assert forget_record(cache)
     assert find_record() is None
     assert not forget_record(cache)
+
+
+def test_versions_are_those_of_the_metadata():
+    found = describe_versions()
+    for package in PACKAGES:
+        try:
+            assert found[package] == metadata.version(package)
+        except metadata.PackageNotFoundError:
+            assert package not in found
+
+
+def test_the_first_of_two_installed_versions_counts(tmp_path, monkeypatch):
+    (tmp_path / "Apache.TVM-9.9+cpu.dist-info").mkdir()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert describe_versions()["apache-tvm"] == "9.9+cpu"
+
+
+def test_a_folder_that_is_missing_holds_none(monkeypatch):
+    monkeypatch.setattr("sys.path", ["/no/such/folder"])
+    assert describe_versions().keys() == {"python"}

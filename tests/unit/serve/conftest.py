@@ -51,7 +51,7 @@ class Served:
 
 def start(*arguments, log, environment=None):
     """Start a server on a free port, and wait until it is ready."""
-    command = [sys.executable, "-m", "hbconv.cli", "serve", *map(str, arguments), "--port", "0"]
+    command = [sys.executable, "-m", "hbconv", "serve", *map(str, arguments), "--port", "0"]
     with log.open("w") as said:
         process = subprocess.Popen(
             command,

@@ -58,6 +58,13 @@ def test_linux_tells_a_name_and_instructions(tmp_path, monkeypatch):
     assert find_flags() == {"fpu", "avx2", "fma"}
 
 
+def test_linux_tells_the_instructions_of_arm_as_features(tmp_path, monkeypatch):
+    (tmp_path / "cpuinfo").write_text("processor\t: 0\nFeatures\t: fp asimd sve\n")
+    monkeypatch.setattr(processor, "PROCESSOR", tmp_path / "cpuinfo")
+    monkeypatch.setattr(processor.platform, "system", lambda: "Linux")
+    assert find_flags() == {"fp", "asimd", "sve"}
+
+
 @pytest.mark.parametrize("system", ["Linux", "Windows", "Darwin"])
 def test_a_system_that_tells_nothing_has_a_name_and_no_instructions(tmp_path, monkeypatch, system):
     monkeypatch.setattr(processor, "PROCESSOR", tmp_path / "cpuinfo")

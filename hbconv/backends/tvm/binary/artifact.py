@@ -20,9 +20,14 @@ import numpy.typing as npt
 
 from hbconv.array import ColumnArrays
 from hbconv.backends.base import Artifact, Bound
-from hbconv.backends.tvm.binary.column_addresses import ColumnAddresses
 from hbconv.backends.tvm.binary.guards import make_loop
-from hbconv.backends.tvm.binary.loop import CompiledLoop, pack_loop, share, unpack_loop
+from hbconv.backends.tvm.binary.loop import (
+    ColumnAddresses,
+    CompiledLoop,
+    pack_loop,
+    share,
+    unpack_loop,
+)
 from hbconv.backends.tvm.machine.machine import LEVELS, Machine
 from hbconv.errors import BackendError, StoreError
 

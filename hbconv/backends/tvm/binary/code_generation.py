@@ -1,4 +1,7 @@
-"""Compile TIR functions by a short pipeline of TVM and by LLVM."""
+"""Compile TIR functions by a short pipeline of TVM and by LLVM.
+
+The cache finds a compiled function while this file stays as it is (``cache_key``).
+"""
 
 from __future__ import annotations
 

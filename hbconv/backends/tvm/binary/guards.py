@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.backends.tvm.binary.column_addresses import ColumnAddresses
 from hbconv.backends.tvm.binary.loop import (
     Arguments,
+    ColumnAddresses,
     CompiledLoop,
     LoopCode,
     Matrices,

@@ -1,7 +1,8 @@
 """Compiled loops: a function over rows with its tables, called from any number of threads.
 
 A loop is stored as files: a shared library, and its tables as data. ctypes loads the library, so
-reading a loop back needs neither TVM nor a compiler.
+reading a loop back needs neither TVM nor a compiler. In place of a matrix it takes the addresses of
+columns that lie apart.
 
 Calls share one pool of threads for the process, which is created at its first use, and again after
 a fork. The threads of ``concurrent.futures`` do not suit. They stop when the main thread ends,
@@ -15,7 +16,7 @@ import _thread
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
@@ -25,12 +26,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.backends.tvm.binary.column_addresses import ColumnAddresses
+from hbconv.array import ColumnArrays
 from hbconv.backends.tvm.binary.library import LIBRARY, load_library
-from hbconv.backends.tvm.machine.calling_convention import KernelFunction, Record, make_record
+from hbconv.backends.tvm.machine.calling_convention import (
+    COLUMN_DTYPES,
+    KernelFunction,
+    Record,
+    column_dtypes,
+    make_record,
+)
 
 __all__ = [
     "Arguments",
+    "ColumnAddresses",
     "CompiledLoop",
     "LoopCode",
     "Matrices",
@@ -40,6 +48,61 @@ __all__ = [
     "share",
     "unpack_loop",
 ]
+
+CODES = {np.dtype(dtype): code for code, dtype in enumerate(COLUMN_DTYPES)}
+"""The number of each dtype; that of another byte order equals none of them."""
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnAddresses:
+    """Where the columns of an input lie, each of them without gaps.
+
+    Parameters
+    ----------
+    columns : iterable of arrays of shape (n_rows,)
+        They keep the memory alive.
+    words : ndarray of int64, shape (n_columns, 2)
+        Addresses and numbers of dtypes, as ``hbconv_column`` has them.
+    """
+
+    columns: Iterable[npt.NDArray[Any]]
+    words: npt.NDArray[np.int64]
+
+    @classmethod
+    def find(cls, x: npt.NDArray[Any] | ColumnArrays) -> ColumnAddresses | None:
+        """Return the addresses of the columns of an input; None where no kernel reads them.
+
+        Examples
+        --------
+        >>> rows = np.zeros((2, 3))
+        >>> ColumnAddresses.find(rows) is None
+        True
+        >>> np.diff(ColumnAddresses.find(rows.T).words, axis=0).tolist()
+        [[24, 0]]
+        """
+        if isinstance(x, ColumnArrays):
+            return cls._of_arrays(x.columns, column_dtypes(x.dtype.name))
+        if x.ndim != 2 or x.strides[0] != x.itemsize or not x.flags.aligned:
+            return None
+        words = np.full((x.shape[1], 2), CODES[x.dtype], np.int64)
+        words[:, 0] = np.arange(x.shape[1]) * x.strides[1] + x.ctypes.data
+        return cls(x.T, words)
+
+    @classmethod
+    def _of_arrays(
+        cls, columns: Sequence[npt.NDArray[Any]], readable: tuple[str, ...]
+    ) -> ColumnAddresses | None:
+        codes = [CODES.get(column.dtype, -1) for column in columns]
+        if any(code < 0 or COLUMN_DTYPES[code] not in readable for code in codes):
+            return None
+        # A column with gaps alone is copied: those of others stay where they are.
+        columns = [
+            c if c.flags.c_contiguous and c.flags.aligned else np.require(c, None, ["C", "A"])
+            for c in columns
+        ]
+        addresses = [c.__array_interface__["data"][0] for c in columns]
+        return cls(columns, np.column_stack([addresses, codes]).astype(np.int64))
+
 
 Matrices = Sequence[npt.NDArray[Any]]
 Arguments = Sequence[npt.NDArray[Any] | ColumnAddresses]

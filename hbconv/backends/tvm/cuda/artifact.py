@@ -20,8 +20,7 @@ import numpy.typing as npt
 from hbconv.backends.base import Arrays, Artifact
 from hbconv.backends.cuda.compile import compile_kernel
 from hbconv.backends.cuda.driver import DeviceMemory, DriverDevice
-from hbconv.backends.cuda.launch import launch_all
-from hbconv.backends.cuda.plan import MAX_ROWS, PlannedKernels
+from hbconv.backends.cuda.plan import MAX_ROWS, PlannedKernels, launch_all
 from hbconv.backends.tvm.cuda.plan import DevicePlan, plan_program
 from hbconv.target import Target
 from hbconv.tensor import TensorProgram
@@ -142,7 +141,7 @@ def _in_memory_of_torch(plan: DevicePlan, target: Target) -> Artifact | None:
     """Let torch manage memory, streams and graphs; None where there is no CUDA build of it."""
     if find_spec("torch") is None:
         return None
-    from hbconv.backends.torch.planned_artifact import PlannedArtifact, device_of_torch
+    from hbconv.backends.torch.launches import PlannedArtifact, device_of_torch
 
     device = device_of_torch(target.device)
     return PlannedArtifact(plan, device) if device else None

@@ -16,8 +16,7 @@ from hbconv.backends.cuda.plan import (
     LaunchPlan,
     PlannedKernels,
 )
-from hbconv.backends.tvm.cuda.row_function import RowFunction, write_row_function
-from hbconv.backends.tvm.cuda.source import THREADS, print_kernel
+from hbconv.backends.tvm.cuda.source import THREADS, RowFunction, print_kernel, write_row_function
 from hbconv.backends.tvm.cuda.stages import Stage, cut, read_in_place, value_name
 from hbconv.backends.tvm.passes.fuse_products import fuse_products
 from hbconv.errors import BackendError

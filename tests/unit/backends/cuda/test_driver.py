@@ -16,8 +16,15 @@ from hbconv.backends.cuda import driver
 from hbconv.backends.cuda.clocks import H100
 from hbconv.backends.cuda.compile import Compiled
 from hbconv.backends.cuda.driver import DriverDevice, count_devices
-from hbconv.backends.cuda.launch import PreparedLaunches, launch_all
-from hbconv.backends.cuda.plan import Buffer, CudaKernel, Grid, Launch, LaunchPlan
+from hbconv.backends.cuda.plan import (
+    Buffer,
+    CudaKernel,
+    Grid,
+    Launch,
+    LaunchPlan,
+    PreparedLaunches,
+    launch_all,
+)
 from hbconv.errors import BackendError, OptionError
 
 KERNEL = CudaKernel("few", (("INPUT", "float"),))

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestRegressor
 
 from hbconv.array import Array
-from hbconv.backends.cuda import choose, launch, plan
+from hbconv.backends.cuda import choose, plan
 from hbconv.backends.cuda.choose import Candidate, TreeKernels, refuse
 from hbconv.backends.cuda.clocks import A100, H100, Device
 from hbconv.backends.cuda.columns import ALL, join_columns
@@ -249,7 +249,7 @@ def test_sets_of_as_many_classes_as_a_byte_tells_apart():
 
 
 def test_more_outputs_than_a_grid_has_passes(monkeypatch):
-    monkeypatch.setattr(launch, "MAX_PASSES", 2)
+    monkeypatch.setattr(plan, "MAX_PASSES", 2)
     rng = np.random.default_rng(9)
     forest = random_forest(rng, 6, 3, 3, n_outputs=5, vector=True)
     assert "vectors" in check(forest, hostile_rows(rng, forest, "float32", 20))

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from emulated_cuda import Emulated, run_kernel
 
-from hbconv.backends.cuda.launch import plan_pairwise
-from hbconv.backends.cuda.plan import PlannedKernels
+from hbconv.backends.cuda.plan import PlannedKernels, plan_pairwise
 from hbconv.tensor.primitives import products
 
 SIZES = ((1, 1, 1), (63, 65, 16), (65, 64, 17), (130, 129, 3), (7, 4096, 2))

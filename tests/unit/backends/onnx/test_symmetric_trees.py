@@ -12,8 +12,13 @@ from forests import hostile_rows, random_forest, random_symmetric_forest
 
 from hbconv.array import Array
 from hbconv.backends import find_backend
-from hbconv.backends.onnx.symmetric_trees import LEAST_ROWS, adds_symmetric_trees
-from hbconv.backends.onnx.trees import SYMMETRIC, SYMMETRIC_VISITS, count_tree_work
+from hbconv.backends.onnx.trees import (
+    LEAST_ROWS,
+    SYMMETRIC,
+    SYMMETRIC_VISITS,
+    adds_symmetric_trees,
+    count_tree_work,
+)
 from hbconv.target import Target
 from hbconv.tensor import Builder
 

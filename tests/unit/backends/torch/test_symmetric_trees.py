@@ -15,7 +15,7 @@ from hbconv.backends import find_backend
 from hbconv.backends.torch import TensorModule, export_module
 from hbconv.backends.torch.forest import ForestModule, count_tree_work
 from hbconv.backends.torch.jit import without_deprecation
-from hbconv.backends.torch.symmetric_trees import SymmetricManyRows, find_answers
+from hbconv.backends.torch.tree_select import SymmetricManyRows, find_answers
 from hbconv.target import Target
 from hbconv.tensor import Builder
 from hbconv.trees.symmetric_forest import find_levels

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from hbconv.backends.torch.tree_decisions import MAX_RANK, ComparedDecisions, RankedDecisions
-from hbconv.backends.torch.tree_walk import COLUMN_BITS, NodeSplits
+from hbconv.backends.torch.tree_traversal import COLUMN_BITS, NodeSplits
 
 
 def hurtful_rows(thresholds, dtype):

@@ -1,8 +1,9 @@
-"""Shorter forms of arrays and forests come back to the last bit; forged ones end by name."""
+"""Shorter forms of arrays, forests and members come back to the last bit; forged ones end by name."""
 
 from __future__ import annotations
 
 import json
+import zlib
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hbconv.array import Array
 from hbconv.errors import StoreError
 from hbconv.runtime.storage import narrow
 from hbconv.runtime.storage.codec import decode, encode
+from hbconv.runtime.storage.narrow import LEAST_BYTES, deflate_members, inflate_members
 from hbconv.trees.covered_forest import CoveredForest
 
 RNG = np.random.default_rng(0)
@@ -131,3 +133,49 @@ def test_numbers_shared_by_many_rows_take_little_memory():
     arrays["a"] = np.zeros(1000, np.uint8)
     with pytest.raises(StoreError, match="take far more memory"):
         decode({"shared": [], "root": document}, arrays)
+
+
+NODES = RNG.integers(0, 1000, LEAST_BYTES).astype(np.int64).tobytes()
+
+
+@pytest.mark.parametrize("length", [0, 7, LEAST_BYTES - 1, LEAST_BYTES, (2 << 20) + 13])
+def test_members_come_back(length):
+    data = (NODES * 9)[:length]
+    written, lengths = deflate_members({"a": data, "b": b"few"})
+    assert lengths == ({"a": length} if length >= LEAST_BYTES else {})
+    assert sum(map(len, written.values())) <= len(data) + 3
+    assert inflate_members(written, lengths, 1) == {"a": data, "b": b"few"}
+
+
+def test_what_is_no_shorter_is_written_as_it_is():
+    data = RNG.bytes(LEAST_BYTES)
+    assert deflate_members({"a": data}) == ({"a": data}, {})
+
+
+@pytest.mark.parametrize(
+    ("changed", "length", "says"),
+    [
+        (lambda data: data[:-9], len(NODES), "is not 524,288 bytes long"),
+        (lambda data: data + b"more", len(NODES), "is not 524,288 bytes long"),
+        (lambda data: data, len(NODES) - 1, "is not 524,287 bytes long"),
+        (lambda data: data, len(NODES) + 8, "is not 524,296 bytes long"),
+        (lambda data: b"\0" * len(data), len(NODES), "cannot be unpacked"),
+        (lambda data: data, True, "no number of bytes"),
+        (lambda data: data, -1, "no number of bytes"),
+        (lambda data: data, 1 << 40, "more than 64 times its own size"),
+    ],
+)
+def test_damage_ends_by_name(changed, length, says):
+    written, _ = deflate_members({"a": NODES})
+    with pytest.raises(StoreError, match=says):
+        inflate_members({"a": changed(written["a"])}, {"a": length}, len(written["a"]))
+
+
+def test_a_bomb_is_never_unpacked(monkeypatch):
+    monkeypatch.setattr(narrow, "MOST_ROOM", 1 << 16)
+    bomb = zlib.compress(bytes(1 << 21))
+    with pytest.raises(StoreError, match="unpacks to 2,097,152 bytes"):
+        inflate_members({"a": bomb}, {"a": 1 << 21}, len(bomb))
+    # What would look like one is written as it is.
+    members = {"a": bytes(1 << 21)}
+    assert deflate_members(members) == (members, {})

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hbconv.errors import OptionError
-from hbconv.serve.processes.alone import serve_alone
+from hbconv.serve.processes.worker import serve_alone
 from hbconv.serve.settings import Settings
 
 TAKE_AWAY = """

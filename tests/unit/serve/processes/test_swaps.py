@@ -234,7 +234,7 @@ def test_a_server_that_is_ended_while_it_starts(tmp_path):
     import sys
 
     save(tmp_path / "m.hbc", 3.0)
-    command = [sys.executable, "-m", "hbconv.cli", "serve", str(tmp_path / "m.hbc"), "--port", "0"]
+    command = [sys.executable, "-m", "hbconv", "serve", str(tmp_path / "m.hbc"), "--port", "0"]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     until(lambda: children(process.pid) != [])
     (generation,) = children(process.pid)

@@ -77,6 +77,13 @@ def test_programs_of_one_structure_share_the_code_on_disk(folder, monkeypatch):
     check(scaled([5.0, 6.0, 7.0]))
 
 
+def test_the_key_of_a_function_holds_the_code_that_compiles_it(monkeypatch):
+    digested = []
+    monkeypatch.setattr(cache_key, "_code_digest", digested.append)
+    cache_key._function_code.__wrapped__()
+    assert list(digested[0]) == ["backends/tvm/binary/code_generation.py"]
+
+
 def test_another_process_needs_no_compiler(folder):
     check(scaled(2.0))
     code = """

@@ -13,10 +13,10 @@ from forests import hostile_rows, random_forest
 
 from hbconv.backends.tvm import BACKEND
 from hbconv.backends.tvm.binary import build, elf
+from hbconv.backends.tvm.binary.build import link_by_tools, make_libraries
 from hbconv.backends.tvm.binary.elf import ElfObject, link_objects
 from hbconv.backends.tvm.binary.guards import make_loop
 from hbconv.backends.tvm.binary.library import load_library
-from hbconv.backends.tvm.binary.linker import link_by_tools, make_libraries
 from hbconv.backends.tvm.binary.loop import LoopCode
 from hbconv.backends.tvm.emit.tile_function import write_function
 from hbconv.backends.tvm.machine.machine import LEVELS, Machine

@@ -15,9 +15,8 @@ import numpy as np
 import pytest
 
 from hbconv.backends.tvm.binary import build as builder
-from hbconv.backends.tvm.binary.build import build, make_objects
+from hbconv.backends.tvm.binary.build import build, make_libraries, make_objects
 from hbconv.backends.tvm.binary.library import load_library
-from hbconv.backends.tvm.binary.linker import make_libraries
 from hbconv.backends.tvm.binary.loop import CompiledLoop, LoopCode
 from hbconv.backends.tvm.emit.tile_function import write_function
 from hbconv.backends.tvm.machine import calling_convention

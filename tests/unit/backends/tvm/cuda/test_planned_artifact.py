@@ -14,8 +14,8 @@ from forests import hostile_rows, random_forest
 from hbconv.backends.cuda.clocks import H100
 from hbconv.backends.cuda.plan import GROUP
 from hbconv.backends.reference import evaluate
-from hbconv.backends.torch import device_calls, launches, planned_artifact
-from hbconv.backends.torch.planned_artifact import PlannedArtifact
+from hbconv.backends.torch import device_calls, launches
+from hbconv.backends.torch.launches import PlannedArtifact
 from hbconv.backends.tvm import BACKEND
 from hbconv.backends.tvm.cuda.plan import plan_program
 from hbconv.target import Target
@@ -131,4 +131,4 @@ def test_threads_compute_at_the_same_time(emulated):
 
 
 def test_torch_without_cuda_has_no_device():
-    assert planned_artifact.device_of_torch("cuda:99") is None
+    assert launches.device_of_torch("cuda:99") is None
