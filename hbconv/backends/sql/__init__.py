@@ -35,25 +35,31 @@ _ORDER = "each of n entries is compared with all others, in the text of the quer
 _CONTRIBUTIONS = "it visits each tree once for each feature, and its text is too long"
 
 
-def first_one(b: Builder, x: Value, k: int) -> Value:
-    """Find the smallest entry, NaN last: the largest of the negatives."""
-    if k > 1:
+def first_two(b: Builder, x: Value, k: int) -> Value:
+    """Find the smallest entry, and the next: the largest of the negatives, NaN last."""
+    if k > 2 or (k > 1 and x.dtype not in FLOATS):
         return b.op("topk", x, k=k)
     if x.dtype not in FLOATS:
         return b.reshape(b.reduce("argmax", b.constant(-1, x.dtype) - x), 1)
-    nearness = b.where(b.op("isnan", x), b.constant(-np.inf, x.dtype), -x)
-    return b.reshape(b.reduce("argmax", nearness), 1)
+    least = b.constant(-np.inf, x.dtype)
+    nearness = b.where(b.op("isnan", x), least, -x)
+    first = b.reshape(b.reduce("argmax", nearness), 1)
+    if k == 1:
+        return first
+    is_first = b.op("eq", b.constant(np.arange(x.shape[0]), first.dtype), first)
+    others = b.where(is_first, least, nearness)
+    return b.concat([first, b.reshape(b.reduce("argmax", others), 1)])
 
 
-def nearest_one(b: Builder, x: Value, points: Value, k: int) -> Value:
-    """Find the point of the smallest squared distance."""
-    if k > 1:
+def nearest_two(b: Builder, x: Value, points: Value, k: int) -> Value:
+    """Find the point of the smallest squared distance, and the next."""
+    if k > 2:
         return b.op("nearest", x, points, k=k)
-    return first_one(b, b.op("pairwise", x, points, kind="square", p=2.0), 1)
+    return first_two(b, b.op("pairwise", x, points, kind="square", p=2.0), k)
 
 
-FIRST_ONE: Mapping[str, Rule] = {"topk": first_one, "nearest": nearest_one}
-"""Searches for one entry, which need no order of all."""
+FIRST_TWO: Mapping[str, Rule] = {"topk": first_two, "nearest": nearest_two}
+"""Searches for one entry, which need no order of all; the next one tells of ties."""
 
 
 class Sql(Backend):
@@ -85,7 +91,7 @@ class Sql(Backend):
         return frozenset(strategies())
 
     def _rewritten(self, program: TensorProgram, target: Target) -> TensorProgram:
-        return super()._rewritten(rewrite_program(program, FIRST_ONE), target)
+        return super()._rewritten(rewrite_program(program, FIRST_TWO), target)
 
     def emit(self, program: TensorProgram, target: Target) -> Artifact:
         """Write the query, for DuckDB."""

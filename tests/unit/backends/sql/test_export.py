@@ -11,10 +11,11 @@ import pytest
 from fitted import fit, table
 from lightgbm import LGBMClassifier
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.cluster import Birch
 from sklearn.compose import make_column_transformer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler, TargetEncoder
 from sql_engines import ENGINES, ask
@@ -182,6 +183,20 @@ def test_what_no_query_says_is_refused_by_name() -> None:
     near = KNeighborsClassifier(5).fit(x, x[:, 0] > 0)
     with pytest.raises(BackendError, match="compared with all others"):
         hbconv.convert(near, "reference").to_sql()
+
+
+@pytest.mark.parametrize(
+    "searching",
+    [Birch(n_clusters=2, threshold=0.5), NearestCentroid(), KNeighborsClassifier(1)],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_the_nearest_one_is_found_without_an_order(searching) -> None:
+    rng = np.random.default_rng(0)
+    source = searching.fit(rng.normal(size=(60, 3)), np.arange(60) % 3)
+    rows = rng.normal(size=(200, 3)) * 10.0 ** rng.integers(0, 17, (200, 3))
+    model = hbconv.convert(source, "sql")
+    np.testing.assert_array_equal(model.predict(rows), source.predict(rows))
+    assert "ORDER BY" not in model.to_sql()
 
 
 def test_long_queries_are_warned_of_and_longer_ones_refused(monkeypatch) -> None:
