@@ -43,7 +43,7 @@ KEEP_ZERO = frozenset(
 _METHODS = {
     ufunc.__name__: ufunc for ufunc in (*(KEEP_ZERO & MAPPED.keys()), np.floor, np.ceil, np.trunc)
 }
-"""Those that scipy has as methods, by name; numpy has no ``positive`` of a sparse matrix."""
+"""Those that scipy has as methods, by name."""
 
 _PARTS = ("data", "indices", "indptr")
 _WAYS = "Make an array of it first: X.toarray()."
@@ -114,7 +114,7 @@ class TracedSparse(Traced):
         return self._like(self._array.astype(dtype))
 
     def multiply(self, other: Any) -> TracedSparse:
-        """Multiply entries by a number, or columns by numbers."""
+        """Multiply entries by a number."""
         # scipy makes coo of a product with an array.
         if isinstance(other, Traced) or np.ndim(other):
             refuse("multiplies a sparse matrix by other than a number", _WAYS)
