@@ -53,7 +53,8 @@ def test_primitive(case: Case, dtype: str, backend: Backend) -> None:
     program = verify_program(case.program(dtype))
     target = Target(backend.name)
     if refused := program.primitives & set(backend.refuses):
-        with pytest.raises(BackendError, match="|".join(refused)):
+        # A query may have no room for the two nearest of many points, which it finds otherwise.
+        with pytest.raises(BackendError, match="|".join((*refused, "columns at most"))):
             backend.compile(program, target)
         return
     artifact = backend.compile(program, target)

@@ -1,0 +1,7 @@
+"""``python -m hbconv.cli``."""
+
+import sys
+
+from hbconv.cli import main
+
+sys.exit(main())
