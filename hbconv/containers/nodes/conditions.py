@@ -194,7 +194,7 @@ class AreNullable(_OfDtype):
 
 @container
 class AreNarrow(_OfDtype):
-    """Whether some columns are bools, or ints of other types than int64: the condition of a check.
+    """Whether an array of columns is of bools, or of other ints than int64: a check's condition.
 
     numpy computes with them in their own types, which wrap around, or in narrow floats. The host
     finds out when it reads the rows: programs take them as int64.
@@ -202,7 +202,7 @@ class AreNarrow(_OfDtype):
     Parameters
     ----------
     x : Node
-        Columns.
+        Columns, of which numpy makes one array in their common dtype.
     dtypes : tuple of str
         Types that are refused.
     """

@@ -69,27 +69,30 @@ def _is_plain(value: object) -> bool:
 
 
 def _is_instance(x: Any, cls: Any) -> bool:
-    """``isinstance``: what records is an array of numpy."""
+    """``isinstance``: what records is an instance of the class that it stands for."""
     classes = cls if isinstance(cls, tuple) else (cls,)
     if isinstance(x, TracedCell):
         return x.is_instance(classes)
+    real = _real_class(x)
+    if real is None:
+        return isinstance(x, cls)
+    # Doubles of classes answer for those that they stand for.
+    return any(isinstance(c, type) and issubclass(real, c) for c in classes)
+
+
+def _real_class(x: Any) -> Any:
+    """Return the class that a value which records stands for; None for any other."""
     if isinstance(x, TracedSeries):
-        real = sys.modules["pandas"].Series
-        return any(isinstance(c, type) and issubclass(real, c) for c in classes)
-    if isinstance(x, TracedMatrix | TracedVector | Transposed | TracedLabels):
-        return any(isinstance(c, type) and issubclass(np.ndarray, c) for c in classes)
-    if isinstance(x, Inner | Twin):
-        real = type(real_object(x))
-        return any(isinstance(c, type) and issubclass(real, getattr(c, "real", c)) for c in classes)
+        return sys.modules["pandas"].Series
     if isinstance(x, TracedFrame):
-        real = sys.modules["pandas"].DataFrame
-        return any(isinstance(c, type) and issubclass(real, c) for c in classes)
+        return sys.modules["pandas"].DataFrame
+    if isinstance(x, TracedMatrix | TracedVector | Transposed | TracedLabels):
+        return np.ndarray
     if isinstance(x, TracedSparse):
-        real = x.real_class
-        return any(isinstance(c, type) and issubclass(real, getattr(c, "real", c)) for c in classes)
-    if isinstance(x, RowCount):
-        return any(isinstance(c, type) and issubclass(int, c) for c in classes)
-    return isinstance(x, cls)
+        return x.real_class
+    if isinstance(x, Inner | Twin):
+        return type(real_object(x))
+    return int if isinstance(x, RowCount) else None
 
 
 def _type(x: Any, *args: Any) -> Any:

@@ -290,9 +290,14 @@ def _refuse_bools(reads: Reads, bools: frozenset[int]) -> None:
 
 
 def _refuse_narrow(reads: Reads, dtypes: Mapping[int, np.dtype[Any]]) -> None:
-    """Refuse ints of other types than int64 where the source model computes in these."""
+    """Refuse ints of other types than int64 where the source model computes in these.
+
+    It makes one array of the columns of a check, so their common dtype counts.
+    """
     for columns, refused, message in reads.narrow:
-        if any(dtypes[i].name in refused for i in columns & dtypes.keys()):
+        given = {dtypes[i] for i in columns & dtypes.keys()}
+        are_numbers = all(dtype.kind in "biuf" for dtype in given)
+        if given and are_numbers and np.result_type(*given).name in refused:
             raise InputError(message)
 
 

@@ -88,7 +88,7 @@ class Reads:
     moved: frozenset[int] = frozenset()
     """Columns that are left out after all: they only have a part in the dtype of an array."""
     narrow: tuple[tuple[frozenset[int], tuple[str, ...], str], ...] = ()
-    """Columns in which bools or ints of some other types than int64 are refused, and why."""
+    """Columns whose common dtype may be none of some: bools, or other ints than int64; and why."""
     nullable: tuple[tuple[frozenset[int], str], ...] = ()
     """Columns in which nullable numbers of pandas are refused, and why."""
 

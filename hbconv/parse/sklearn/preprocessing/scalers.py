@@ -38,6 +38,7 @@ from hbconv.containers import (
     YeoJohnson,
     sparse_form,
 )
+from hbconv.parse.common.members import is_frame
 from hbconv.parse.common.versions import takes_powers_by_scipy, widens_by_scalars
 from hbconv.parse.inverses import finite, inverts, read_inverse
 from hbconv.parse.registry import parses
@@ -432,7 +433,10 @@ def _apply_parameter(step: Step, parameter: str, keywords: str) -> Output:
     if isinstance(func, np.ufunc) and func in MAPPED and not given:
         if func not in KEEP_ZERO:
             step.refuse_sparse(f"applies numpy.{func.__name__}, which takes no sparse matrix")
-        refuse_narrow_rows(step, func, x)
+        # pandas applies it to each column, and an array has one dtype.
+        alone = is_frame(x) and not est.validate
+        for columns in (select(x, [j]) for j in range(x.type.width)) if alone else (x,):
+            refuse_narrow_rows(step, func, columns)
         return Output(Map(x, MAPPED[func]), sparse_form(step.x_sparse, "kept", arrays=True))
     if step.x_sparse is None:
         step.require_dense("applies a function that is followed for arrays alone")

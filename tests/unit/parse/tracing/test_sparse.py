@@ -45,7 +45,14 @@ def to_array_of_a_matrix(x):
     return x.toarray() if isinstance(x, sp.spmatrix) else x
 
 
-DENSE = (to_array, to_dense, to_array_if_sparse, to_array_if_it_can, to_array_of_a_matrix)
+def to_array_unless_one(x):
+    return x if isinstance(x, (int, np.ndarray)) else x.toarray()
+
+
+DENSE = (
+    to_array, to_dense, to_array_if_sparse, to_array_if_it_can, to_array_of_a_matrix,
+    to_array_unless_one,
+)  # fmt: skip
 
 SPARSE = {
     "doubled": lambda x: x * 2,
