@@ -269,7 +269,8 @@ def nearest_center(step: Step, x: Node, centers: npt.NDArray[Any]) -> Node:
     """Return the position of the nearest of a few points, as ``pairwise_distances_argmin`` does.
 
     Far from all of them the source's distances are equal, and the rounding of its products decides.
-    Rows and points have a common dtype there.
+    Rows and points have a common dtype there. Rows in Fortran order it rounds otherwise, and hbconv
+    answers them as those in C order.
     """
     distances = squared_distances(Cast(x, "float64"), centers)
     rows, points = promote(x, centers), Array(centers)
