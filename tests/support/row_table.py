@@ -224,7 +224,8 @@ FRAMES: dict[str, Callable[[pd.DataFrame], Any]] = {
     "Arrow batch": lambda f: pa.RecordBatch.from_pandas(f, preserve_index=False),
     "dict": lambda f: {name: f[name].to_numpy() for name in f},
     "dict of lists": lambda f: {name: f[name].tolist() for name in f},
-    "records": lambda f: f.to_records(index=False),
+    "structured": lambda f: f.to_records(index=False),
+    "records": lambda f: f.to_dict("records"),
 }  # fmt: skip
 """Forms of a table, made of a frame of pandas."""
 

@@ -1,4 +1,4 @@
-"""Column reader: the columns of a frame of some rows go straight to the inputs of a program.
+"""Column reader: columns of a frame or of records go straight to the inputs of a program.
 
 The first frame of a kind is read as all tables are. Frames of one kind have the same columns,
 stored alike, so the positions of columns, dtypes and conversions are settled then. What is left is
@@ -36,10 +36,11 @@ __all__ = ["ColumnCells", "ColumnPlan", "ColumnReader"]
 
 SOME = range(2, 1025)
 """Rows that take less time to answer than a table does to be read."""
+MAPPINGS = frozenset(("records", "columns"))
 MOST_EXACT_SQUARE = float(MOST_EXACT_INT) ** 2
 
-ColumnsKind = tuple[tuple[Any, ...], tuple[Form, ...], int]
-"""Names of the columns, how each is stored, and the number of rows."""
+ColumnsKind = tuple[str, tuple[Any, ...], tuple[Form, ...], int]
+"""The library, names of the columns, how each is stored, and the number of rows."""
 Matrix = npt.NDArray[Any]
 Columns = tuple[Any, ...]
 Write = Callable[[Columns], None]
@@ -50,11 +51,12 @@ Look = Callable[[Columns], object]
 
 
 class ColumnCells(NamedTuple):
-    """The columns of a frame of some rows.
+    """The columns of a frame, or of records, of some rows.
 
     Parameters
     ----------
     library : str
+        Or "records" and "columns", which are mappings.
     names : tuple
     forms : tuple of Form
         How the frame stores each column: all that the ordinary reading asks of it but its values.
@@ -76,18 +78,18 @@ class ColumnCells(NamedTuple):
 
     @property
     def ordered(self) -> bool:
-        """Columns of a frame have an order."""
-        return True
+        """Columns of a frame have an order; those of a mapping have none."""
+        return self.library not in MAPPINGS
 
     @property
     def kind(self) -> ColumnsKind:
         """What frames have in common that are answered by one call."""
-        return self.names, self.forms, self.rows
+        return self.library, self.names, self.forms, self.rows
 
     @property
     def layout(self) -> Any:
         """What frames of any number of rows have in common that are read alike."""
-        return self.names, self.forms
+        return self.library, self.names, self.forms
 
     @property
     def unread(self) -> Any:
@@ -230,7 +232,7 @@ class ColumnReader:
         if data.dtype.kind == "O":
             # What a text or None among objects means takes a look at each of them.
             odd = column in self._reads.objects | self._reads.textless
-            return None if odd or not cells.none_is_value else _write_objects(read, place)
+            return None if odd else _write_objects(read, place)
         if data.dtype not in PLAIN or (data.dtype == np.uint64 and dtype == "int64"):
             return None
         is_large = data.dtype.kind in "iu" and data.dtype.itemsize == 8 and dtype != "int64"

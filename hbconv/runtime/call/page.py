@@ -30,6 +30,7 @@ from hbconv.runtime.call.memory import UNUSUAL, Call, Memory, remember
 from hbconv.runtime.call.row_reader import CellPlan, CellReader, RowCells
 from hbconv.runtime.call.tensor_reader import TensorReader, as_given, is_tensor, read_tensor
 from hbconv.runtime.inputs.read import read_entries, read_table
+from hbconv.runtime.inputs.records import parse_json
 from hbconv.runtime.inputs.table import Groups, Reads, Table
 from hbconv.runtime.outputs.answers import answer, in_form, in_order, join, join_chunks, whole
 from hbconv.runtime.outputs.dataframes import library_of, returns_rows, to_frame
@@ -78,6 +79,8 @@ class Method:
         # A model fitted without names warns of the names of each table.
         takes_items = self._reads.schema.conventions.items
         is_silent = self._reads.schema.named or takes_items
+        # Text is JSON, but for a model that reads texts as rows.
+        self._open: Call = parse_json if self._reads.schema.named and not takes_items else _itself
         self._row = self._find_row_reader() if is_silent else None
         # Documents are looked at one by one, in columns that no program reads as well.
         reads_columns = is_silent and not takes_items and not self._reads.entries
@@ -91,7 +94,7 @@ class Method:
         if type(x) is np.ndarray:
             kind = x.dtype, x.shape
         else:
-            x = x if self._row is None else self._row.open(x)
+            x = self._open(x)
             given = self._read(x)
             if given is not None:
                 kind, cells = given.kind, given.values
@@ -252,6 +255,10 @@ def _answer_part(program: Program, table: Table, outputs: dict[str, Output]) -> 
             "that does not help, please report this as a defect of hbconv."
         ) from error
     return answers
+
+
+def _itself(x: Any) -> Any:
+    return x
 
 
 def _layout(given: Any) -> Any:

@@ -27,7 +27,6 @@ from hbconv.lower import AnyFeed, CodesFeed, EntriesFeed, Feed
 from hbconv.runtime.call.memory import Call, Memory, Scan, remember, writes_bits_of
 from hbconv.runtime.inputs.dataframes import pandas_names
 from hbconv.runtime.inputs.places import find_places, finds_silently
-from hbconv.runtime.inputs.records import parse_json
 from hbconv.runtime.inputs.table import Reads, Table
 from hbconv.runtime.outputs.answers import row_decoder
 from hbconv.runtime.program import Program
@@ -131,16 +130,10 @@ class CellReader:
     reads : Reads
     method : str
     output : Output
-
-    Attributes
-    ----------
-    open : callable
-        Returns what JSON text holds, for a model that does not read texts as rows.
     """
 
     def __init__(self, reads: Reads, method: str, output: Output) -> None:
         takes_items = reads.schema.conventions.items
-        self.open: Call = (lambda x: x) if takes_items else parse_json
         self._read = read_text if takes_items else read_cells
         self._reads = reads
         self._method = method

@@ -181,11 +181,14 @@ def plain_column(name: Any, values: Any) -> npt.NDArray[Any]:
     Raises
     ------
     InputError
-        It has not one dimension.
+        It has not one dimension, or numpy cannot read it.
     """
     starts_with_text = isinstance(values, list) and bool(values) and isinstance(values[0], str)
-    # numpy would pad all texts to the longest, and write numbers among them as text.
-    array = np.array(values, dtype=object) if starts_with_text else np.asarray(values)
+    try:
+        # numpy would pad all texts to the longest, and write numbers among them as text.
+        array = np.array(values, dtype=object) if starts_with_text else np.asarray(values)
+    except (RuntimeError, TypeError, ValueError) as error:  # torch's of gradients, or of numpy
+        raise InputError(f"Column {name!r} cannot be read as an array: {error}") from error
     if array.dtype.kind in "US" and not isinstance(values, np.ndarray):
         array = np.array(values, dtype=object)
     if array.ndim != 1:

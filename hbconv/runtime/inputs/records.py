@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,10 @@ import numpy.typing as npt
 from hbconv.errors import InputError, shown
 from hbconv.runtime.inputs.dataframes import Frame, plain_column, read_sequence
 
-__all__ = ["is_nothing", "parse_json", "read_items", "read_records"]
+__all__ = ["are_scalars", "is_nothing", "parse_json", "read_items", "read_records"]
 
 Record = Mapping[Any, Any]
+CELL_TYPES = frozenset((str, int, float, bool, NoneType))
 
 
 def parse_json(x: Any) -> Any:
@@ -94,7 +96,14 @@ def _is_record(x: Record) -> bool:
 
 
 def _is_scalar(value: Any) -> bool:
-    return isinstance(value, str | bytes) or not hasattr(value, "__len__")
+    """Whether a value is one cell: an array or a tensor without dimensions is, as numpy has it."""
+    is_single = isinstance(value, str | bytes) or not hasattr(value, "__len__")
+    return is_single or getattr(value, "ndim", None) == 0
+
+
+def are_scalars(values: list[Any]) -> bool:
+    """Whether all values are cells; most are of few types, each of which is asked once."""
+    return CELL_TYPES.issuperset(map(type, values)) or all(map(_is_scalar, values))
 
 
 def _is_row(x: Any) -> bool:
@@ -122,8 +131,8 @@ def _frame(records: Sequence[Record]) -> Frame:
 
 def _column(records: Sequence[Record], name: Any) -> npt.NDArray[Any]:
     values = [record.get(name) for record in records]
-    odd = next((value for value in values if not _is_scalar(value)), None)
-    if odd is not None:
+    if not are_scalars(values):
+        odd = next(value for value in values if not _is_scalar(value))
         raise InputError(
             f"Column {shown(name)} holds {shown(odd)} of type {type(odd).__name__}. "
             "A record holds one value for each name."

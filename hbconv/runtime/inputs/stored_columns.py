@@ -1,16 +1,19 @@
 """Stored columns: the columns of a frame as its library holds them, and how each kind is read.
 
 ``read_frame`` finds out anew what a column is each time. Here the form of a column says it: columns
-of one form are read by one function, which is chosen once. No library of tables is imported here.
+of one form are read by one function, which is chosen once. Records and lists are arrays first, as
+they are there. No library of tables is imported here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from hbconv.errors import InputError
 from hbconv.runtime.inputs.arrow_columns import (
     ARROW_NUMBERS,
     Data,
@@ -22,8 +25,10 @@ from hbconv.runtime.inputs.dataframes import (
     pandas_categories,
     pandas_names,
     pandas_text,
+    plain_column,
     polars_categories,
 )
+from hbconv.runtime.inputs.records import are_scalars
 from hbconv.runtime.text.categories import Text
 
 __all__ = ["Form", "Read", "StoredColumns", "find_reader", "stored_columns"]
@@ -46,6 +51,7 @@ class StoredColumns(NamedTuple):
     Parameters
     ----------
     library : str
+        Or "records" for a list of them, and "columns" for a dict of lists or arrays.
     names : tuple
     forms : tuple of Form
         Of columns of one form the ordinary reading makes the same, but for their values.
@@ -112,7 +118,54 @@ def _of_arrow(x: Any, rows: range) -> StoredColumns | None:
     return StoredColumns("pyarrow", tuple(schema.names), forms, x.num_rows, columns)
 
 
-_LIBRARIES = {"pandas": _of_pandas, "polars": _of_polars, "pyarrow": _of_arrow}
+def _of_builtins(x: Any, rows: range) -> StoredColumns | None:
+    """Read a list of records of the same names, or a dict of columns.
+
+    Each value is looked at once, by numpy: 64 records of 20 numbers take 0.1 ms so. One by one, in
+    search of what is no scalar, they take 0.8 ms.
+    """
+    if type(x) is list and len(x) in rows:
+        return _of_records(x)
+    is_columns = type(x) is dict and bool(x) and set(map(type, x.values())) <= {list, np.ndarray}
+    return _of_arrays("columns", tuple(x), x.values(), rows) if is_columns else None
+
+
+def _of_records(x: list[Any]) -> StoredColumns | None:
+    if set(map(type, x)) != {dict}:
+        return None
+    names = tuple(x[0])
+    if len(names) < 2 or set(map(len, x)) != {len(names)}:  # of one name, itemgetter gives no tuple
+        return None
+    try:
+        columns = zip(*map(itemgetter(*names), x), strict=True)
+    except KeyError:  # a record that lacks a name has null there
+        return None
+    stored = _of_arrays("records", names, map(list, columns), range(len(x), len(x) + 1))
+    objects = () if stored is None else (c for c in stored.columns if c.dtype.kind == "O")
+    return stored if all(are_scalars(column.tolist()) for column in objects) else None
+
+
+def _of_arrays(
+    library: str, names: tuple[Any, ...], columns: Iterable[Any], rows: range
+) -> StoredColumns | None:
+    """Return columns as arrays, whose dtypes are their forms; None where lengths differ."""
+    try:
+        arrays = tuple([plain_column(n, c) for n, c in zip(names, columns, strict=True)])
+    except InputError:  # the ordinary reading says what is wrong
+        return None
+    if len(set(map(len, arrays))) != 1 or len(arrays[0]) not in rows:
+        return None
+    return StoredColumns(
+        library, names, tuple([array.dtype for array in arrays]), len(arrays[0]), arrays
+    )
+
+
+_LIBRARIES = {
+    "pandas": _of_pandas,
+    "polars": _of_polars,
+    "pyarrow": _of_arrow,
+    "builtins": _of_builtins,
+}
 
 
 def find_reader(library: str, form: Form) -> Read | None:
@@ -156,4 +209,10 @@ def _arrow_reader(form: Any) -> Read | None:
 
 
 _DICTIONARIES = ("dictionary<values=string,", "dictionary<values=large_string,")
-_READERS = {"pandas": _pandas_reader, "polars": _polars_reader, "pyarrow": _arrow_reader}
+_READERS: dict[str, Callable[[Any], Read | None]] = {
+    "pandas": _pandas_reader,
+    "polars": _polars_reader,
+    "pyarrow": _arrow_reader,
+    "records": lambda _: _itself,
+    "columns": lambda _: _itself,
+}

@@ -1,9 +1,10 @@
-"""Some rows of a frame are answered bit for bit as the ordinary reading answers them, or refused
-alike: frames of a kind that is known, of one that is new, and of one that cannot be known.
+"""Some rows of a frame, or records, are answered bit for bit as the ordinary reading answers them,
+or refused alike: those of a kind that is known, of one that is new, and of one that cannot be known.
 """
 
 from __future__ import annotations
 
+import json
 import warnings
 from functools import cache
 
@@ -35,6 +36,7 @@ from row_table import (
     covered_columns,
     may_fit,
     people,
+    records,
     table,
 )
 from sklearn.compose import make_column_transformer
@@ -107,6 +109,10 @@ FORMS = {
     "Arrow categories": lambda frame: pa.Table.from_pandas(
         with_categories(frame), preserve_index=False
     ),
+    "records": lambda frame: frame.to_dict("records"),
+    "JSON records": lambda frame: json.dumps(frame.to_dict("records")),
+    "columns": lambda frame: frame.to_dict("list"),
+    "arrays": lambda frame: {name: frame[name].to_numpy() for name in frame},
 }
 FAST = {
     "pandas": [one_hot, strict, missing_texts, encoder, numbers, stump, catboost],
@@ -117,6 +123,10 @@ FAST = {
     "Arrow": [one_hot, strict, missing_texts, numbers, catboost],
     "Arrow batch": [one_hot, strict],
     "Arrow categories": [one_hot, strict],
+    "records": [one_hot, strict, encoder, numbers, catboost],
+    "JSON records": [one_hot, strict, encoder, numbers, catboost],
+    "columns": [one_hot, strict, encoder, numbers, catboost],
+    "arrays": [one_hot, strict, encoder, numbers, catboost],
 }
 """Forms of frames that are read fast, and by which models."""
 
@@ -171,14 +181,22 @@ def test_every_cell_beside_an_ordinary_one_is_answered_as_the_ordinary_way_does(
     names = list(model.schema.names)
     for name in ("sex", "age", "sibsp"):
         for cell in CELLS if name in names else ():
-            records = [RECORD, {**RECORD, name: cell}]
+            rows = [RECORD, {**RECORD, name: cell}]
             try:
-                x = FORMS[form](
-                    pd.DataFrame([[r[n] for n in names] for r in records], columns=names)
-                )
+                x = FORMS[form](pd.DataFrame([[r[n] for n in names] for r in rows], columns=names))
             except Exception:  # The library of the form refuses it.
                 continue
             assert_alike(model, x)
+
+
+@pytest.mark.parametrize(("build", "backend"), ASKED, ids=lambda one: getattr(one, "__name__", one))
+def test_records_of_any_names_and_cells_are_answered_as_the_ordinary_way_does(build, backend):
+    model = converted(build, backend)
+    for record in records([*TEXTS, "age", "sibsp"]):
+        for rows in ([RECORD, record], [record, RECORD, record]):
+            assert_alike(model, rows)
+        if record.keys() == RECORD.keys():
+            assert_alike(model, {name: [RECORD[name], record[name]] for name in RECORD})
 
 
 @pytest.mark.parametrize(
@@ -203,7 +221,7 @@ def test_any_number_of_rows_has_one_answer(rows):
         np.testing.assert_array_equal(model.predict(frame)[:80], np.concatenate(alone))
 
 
-@pytest.mark.parametrize("form", ["pandas", "Arrow", "polars"])
+@pytest.mark.parametrize("form", ["pandas", "Arrow", "polars", "records", "arrays"])
 def test_large_ints_among_small_ones_are_told(form):
     frame = people()[NUMBERS].fillna(3.0)
     model = converted(numbers)
