@@ -88,16 +88,14 @@ class Method:
 
     def answer(self, x: Any) -> Any:
         """Answer as the source's method does, for rows in any form."""
-        kind: Any = None
-        cells: Any = x
-        given: Any = x
+        given: Any
         if type(x) is np.ndarray:
-            kind = x.dtype, x.shape
+            given = cells = x
+            kind: Any = (x.dtype, x.shape)
         else:
             x = self._open(x)
             given = self._read(x)
-            if given is not None:
-                kind, cells = given.kind, given.values
+            kind, cells = (None, x) if given is None else (given.kind, given.values)
         library = "" if self._frames is None else library_of(self._frames, x)
         # Frames are made on the host, and many rows of a table have no kind.
         if library or kind is None:

@@ -218,27 +218,30 @@ def _of_arrays(names: tuple[Any, ...], columns: tuple[Any, ...]) -> RowCells | N
 
 
 def _of_pandas(x: Any) -> RowCells | None:
-    """Read a frame block by block: 20 columns of one block take 3 us so, and 29 one by one.
-
-    pandas has no public way that is as fast.
-    """
-    blocks = getattr(getattr(x, "_mgr", None), "blocks", None)
-    if blocks is None or len(x) != 1:
+    """Read a frame by its blocks: pandas has no public way that is as fast."""
+    manager = getattr(x, "_mgr", None)
+    if manager is None or not hasattr(manager, "blknos") or len(x) != 1:
         return None
-    names = pandas_names(x)
-    forms: list[Any] = [None] * len(names)
-    values: list[Any] = [None] * len(names)
-    for block in blocks:
-        held = block.values
-        if type(held) is np.ndarray:
-            block_forms, cells = [held.dtype] * len(held), list(held[:, 0])
-        else:
-            # Arrays of times have two dimensions, other arrays of pandas are one column.
-            arrays = list(held) if held.ndim == 2 else [held]
-            block_forms, cells = [_form(array) for array in arrays], [_first(a) for a in arrays]
-        for place, form, cell in zip(block.mgr_locs, block_forms, cells, strict=True):
-            forms[place], values[place] = form, cell
-    return RowCells(names, tuple(forms), tuple(values), ordered=True)
+    forms, cells = zip(*[_read_block(block.values) for block in manager.blocks], strict=True)
+    places = list(zip(manager.blknos.tolist(), manager.blklocs.tolist(), strict=True))
+    return RowCells(
+        pandas_names(x),
+        tuple([forms[block][i] for block, i in places]),
+        tuple([cells[block][i] for block, i in places]),
+        ordered=True,
+    )
+
+
+def _read_block(held: Any) -> tuple[Sequence[Form], Sequence[Any]]:
+    """Return the forms and the cells of the columns of a block of one row."""
+    if type(held) is np.ndarray:
+        # Python's floats are those of float64, and made in half the time.
+        column = held[:, 0]
+        cells = column.tolist() if held.dtype.char == "d" else list(column)
+        return [held.dtype] * len(cells), cells
+    # Arrays of times have two dimensions, other arrays of pandas are one column.
+    arrays = list(held) if held.ndim == 2 else [held]
+    return [_form(array) for array in arrays], [_first(array) for array in arrays]
 
 
 def _first(array: Any) -> Any:
