@@ -60,7 +60,8 @@ def convert(
     device : str
         ``"cpu"`` or ``"cuda"``.
     precision : {"exact", "fast"}
-        ``"exact"`` computes in the dtypes of the source model; ``"fast"`` in float32 throughout.
+        ``"exact"`` computes in the dtypes of the source model; ``"fast"`` in float32,
+        but for sums of weights that cancel.
     strategy : str, optional
         Forces a tree strategy by name; None lets the cost model choose.
     tree_ops : {"native", "core"}

@@ -28,7 +28,8 @@ class Target:
     device : str
         ``"cpu"`` or ``"cuda"``, ``"cuda:1"``...
     precision : {"exact", "fast"}
-        ``"exact"`` computes in the dtypes of the source model; ``"fast"`` in float32 throughout.
+        ``"exact"`` computes in the dtypes of the source model; ``"fast"`` in float32,
+        but for sums of weights that cancel.
     strategy : str or None
         Forces one tree strategy by name; None lets the cost model choose.
     tree_ops : {"native", "core"}

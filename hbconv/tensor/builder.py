@@ -179,6 +179,13 @@ class Builder:
         """Multiply by a constant matrix."""
         return self.op("matmul", x, w)
 
+    def matmul_wide(self, x: Value, w: Array) -> Value:
+        """Multiply by a constant matrix and add up in float64, in every precision."""
+        kind = TensorType("float64", w.shape, rows=False)
+        weights = self._append(Constant(Array.of(w, "float64"), kind), ("wide", w))
+        wide = x if x.dtype == "float64" else self.op("cast", x, dtype="float64")
+        return self.op("matmul", wide, weights)
+
     def take(self, x: Value, indices: npt.ArrayLike, axis: int = 0) -> Value:
         """Take fixed positions of a static axis; nothing where they are all of it in order."""
         positions = np.asarray(indices, dtype=np.int32)

@@ -6,7 +6,7 @@ The functions at the end write small vectors of each row, for containers that re
 from __future__ import annotations
 
 from functools import reduce
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,10 @@ __all__ = [
     "square",
     "total",
 ]
+
+
+_MOST_GROWTH = 8.0
+"""How many times their end sums of weights may reach in float32; those of random signs reach 2."""
 
 
 @container_base
@@ -96,6 +100,8 @@ class Linear(_Weighted):
         return x.within(x.bound * weight * max(1, self.weights.shape[0]) + bias)
 
     def lower(self, b: Builder, *inputs: Value) -> Value:
+        if b.precision == "fast" and _fall_back(self.weights.data):
+            return self._with_bias(b, b.matmul_wide(inputs[0], self.weights))
         return self._with_bias(b, b.matmul(*b.promote(inputs[0], b.constant(self.weights))))
 
     def lower_sparse(self, b: Builder, *inputs: SparseRows) -> Value:  # type: ignore[override]
@@ -118,6 +124,19 @@ class Linear(_Weighted):
             if not np.any(self.bias.data)
             else product + b.constant(self.bias, self.type.dtype)
         )
+
+
+def _fall_back(weights: npt.NDArray[Any]) -> bool:
+    """Whether sums grow far beyond their end, where float32 loses digits of all that is left.
+
+    The weights of an SVC are sorted by class and add up to 0. Its scores of 2,240 vectors lost
+    1.6e-3 so, and lose 6e-6 in a sum of float64, which takes a quarter more time.
+    """
+    sums = np.cumsum(weights, axis=0, dtype=np.float64)
+    if not len(sums):
+        return False
+    ends = np.maximum(np.abs(sums[-1]), np.linalg.norm(weights, axis=0))
+    return bool((np.abs(sums).max(axis=0) > _MOST_GROWTH * ends).any())
 
 
 @container

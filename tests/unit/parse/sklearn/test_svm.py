@@ -171,3 +171,15 @@ def test_probabilities_of_too_many_classes_are_refused() -> None:
     y = np.repeat(np.arange(33), 5)
     with pytest.raises(UnsupportedError, match=r"probability=True.*CalibratedClassifierCV"):
         converted(svm.SVC(probability=True).fit(RNG.normal(size=(len(y), 2)), y))
+
+
+@pytest.mark.parametrize("backend", ["reference", "tvm", "onnx"])
+def test_float32_keeps_the_scores_of_many_vectors_that_cancel(backend: str) -> None:
+    """Vectors are sorted by class, so that sums grow far beyond the score before they fall."""
+    rows = RNG.normal(size=(1500, 8))
+    source = svm.SVC(C=3.0).fit(rows, RNG.integers(0, 2, 1500))
+    model = hbconv.convert(source, backend=backend, precision="fast")
+    asked = rows[:200] + 0.1
+    np.testing.assert_allclose(
+        model.decision_function(asked), source.decision_function(asked), atol=1e-5
+    )
