@@ -25,7 +25,7 @@ from hbconv.containers.vocabulary import DateCodes
 from hbconv.errors import InputError
 from hbconv.lower import AnyFeed, CodesFeed, EntriesFeed, Feed
 from hbconv.runtime.call.memory import Call, Memory, Scan, remember, writes_bits_of
-from hbconv.runtime.inputs.dataframes import pandas_names
+from hbconv.runtime.inputs.dataframes import arrays_of_block, pandas_blocks, pandas_names
 from hbconv.runtime.inputs.places import find_places, finds_silently
 from hbconv.runtime.inputs.table import Reads, Table
 from hbconv.runtime.outputs.answers import row_decoder
@@ -218,30 +218,21 @@ def _of_arrays(names: tuple[Any, ...], columns: tuple[Any, ...]) -> RowCells | N
 
 
 def _of_pandas(x: Any) -> RowCells | None:
-    """Read a frame by its blocks: pandas has no public way that is as fast."""
-    manager = getattr(x, "_mgr", None)
-    if manager is None or not hasattr(manager, "blknos") or len(x) != 1:
+    cells = pandas_blocks(x, _read_block) if hasattr(x, "columns") and len(x) == 1 else None
+    if not cells:
         return None
-    forms, cells = zip(*[_read_block(block.values) for block in manager.blocks], strict=True)
-    places = list(zip(manager.blknos.tolist(), manager.blklocs.tolist(), strict=True))
-    return RowCells(
-        pandas_names(x),
-        tuple([forms[block][i] for block, i in places]),
-        tuple([cells[block][i] for block, i in places]),
-        ordered=True,
-    )
+    forms, values = zip(*cells, strict=True)
+    return RowCells(pandas_names(x), forms, values, ordered=True)
 
 
-def _read_block(held: Any) -> tuple[Sequence[Form], Sequence[Any]]:
-    """Return the forms and the cells of the columns of a block of one row."""
-    if type(held) is np.ndarray:
-        # Python's floats are those of float64, and made in half the time.
-        column = held[:, 0]
-        cells = column.tolist() if held.dtype.char == "d" else list(column)
-        return [held.dtype] * len(cells), cells
-    # Arrays of times have two dimensions, other arrays of pandas are one column.
-    arrays = list(held) if held.ndim == 2 else [held]
-    return [_form(array) for array in arrays], [_first(array) for array in arrays]
+def _read_block(held: Any) -> list[tuple[Form, Any]]:
+    """Return the form and the cell of each column of a block of one row."""
+    if type(held) is not np.ndarray:
+        return [(_form(array), _first(array)) for array in arrays_of_block(held)]
+    # Python's floats are those of float64, and made in half the time.
+    column = held[:, 0]
+    cells = column.tolist() if held.dtype.char == "d" else list(column)
+    return [(held.dtype, cell) for cell in cells]
 
 
 def _first(array: Any) -> Any:

@@ -22,6 +22,8 @@ from hbconv.runtime.inputs.arrow_columns import (
     read_arrow,
 )
 from hbconv.runtime.inputs.dataframes import (
+    arrays_of_block,
+    pandas_blocks,
     pandas_categories,
     pandas_names,
     pandas_text,
@@ -74,13 +76,13 @@ def stored_columns(x: Any, rows: range) -> StoredColumns | None:
 
 
 def _of_pandas(x: Any, rows: range) -> StoredColumns | None:
-    """Read the arrays of a frame, one a column: pandas has no public way that is as fast."""
-    column_at = getattr(x, "_get_column_array", None)
-    if column_at is None or len(x) not in rows:
+    if not hasattr(x, "columns") or len(x) not in rows:
         return None
-    names = pandas_names(x)
-    columns = tuple([column_at(i) for i in range(len(names))])
-    return StoredColumns("pandas", names, tuple(map(_pandas_form, columns)), len(x), columns)
+    columns = pandas_blocks(x, arrays_of_block)
+    if columns is None:
+        return None
+    forms = tuple(map(_pandas_form, columns))
+    return StoredColumns("pandas", pandas_names(x), forms, len(x), tuple(columns))
 
 
 def _pandas_form(array: Any) -> Form:
