@@ -14,6 +14,7 @@ import numpy.typing as npt
 from onnx import helper
 
 from hbconv.backends.onnx import distances, elementwise, shapes, trees
+from hbconv.backends.onnx.summed_squares import find_summed_squares, summed_squares
 from hbconv.backends.onnx.writer import DTYPES, GraphWriter, Tensor
 from hbconv.tensor import Builder, Constant, Input, TensorProgram, Value
 from hbconv.tensor.decompositions import (
@@ -127,7 +128,8 @@ def emit_program(
 ) -> dict[str, Tensor]:
     """Append the program's nodes, reading the named values as its inputs; return its outputs."""
     values: list[Tensor] = []
-    for instruction in program.instructions:
+    summed = find_summed_squares(program)
+    for position, instruction in enumerate(program.instructions):
         if isinstance(instruction, Input):
             values.append(Tensor(inputs[instruction.name], instruction.type))
         elif isinstance(instruction, Constant):
@@ -137,7 +139,8 @@ def emit_program(
         else:
             w.source = instruction.source
             operands = (values[i] for i in instruction.operands)
-            name = EMITS[instruction.primitive](w, *operands, **instruction.attributes)
+            emit: Emit = summed_squares if position in summed else EMITS[instruction.primitive]
+            name = emit(w, *operands, **instruction.attributes)
             values.append(Tensor(name, instruction.type))
     w.source = ""
     return {name: values[index] for name, index in program.outputs.items()}
