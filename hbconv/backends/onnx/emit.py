@@ -15,7 +15,7 @@ from onnx import helper
 
 from hbconv.backends.onnx import distances, elementwise, shapes, trees
 from hbconv.backends.onnx.row_blocks import emit_blocks
-from hbconv.backends.onnx.summed_squares import find_summed_squares, summed_squares
+from hbconv.backends.onnx.summed_squares import summed_squares
 from hbconv.backends.onnx.writer import DTYPES, GraphWriter, Tensor
 from hbconv.tensor import Builder, Constant, Input, TensorProgram, Value
 from hbconv.tensor.decompositions import (
@@ -24,6 +24,7 @@ from hbconv.tensor.decompositions import (
     compare_small_tables,
     rank_donors,
 )
+from hbconv.tensor.summed_squares import find_summed_squares
 
 __all__ = ["EMITS", "REWRITES", "emit_model", "emit_program", "emit_rows"]
 

@@ -1,7 +1,6 @@
 """Squared distances that are only added up, by two products of parts that do not round.
 
-A kernel over points sums a smooth function of each squared distance, and no comparison reads one.
-So another form may take the place of the sum of squares, if it errs no more. Coordinates are cut
+Another form may take the place of their sums of squares, if it errs no more. Coordinates are cut
 into heads, multiples of a grid, and rests. The heads have so few digits that their products and
 sums are exact, in whatever order (K. Ozaki, T. Ogita, S. Oishi, S. Rump, "Error-free
 transformations of matrix multiplication", 2012). What is left is small, and so is its rounding.
@@ -19,23 +18,14 @@ import numpy.typing as npt
 from hbconv.backends.onnx.distances import measure_others, pairwise
 from hbconv.backends.onnx.shapes import write_expand
 from hbconv.backends.onnx.writer import Tensor
-from hbconv.tensor import Op, TensorType
+from hbconv.tensor import TensorType
 
 if TYPE_CHECKING:
     from hbconv.backends.onnx.writer import GraphWriter
-    from hbconv.tensor import TensorProgram
 
-__all__ = ["find_summed_squares", "summed_squares"]
+__all__ = ["summed_squares"]
 
 _Array = npt.NDArray[Any]
-
-SMOOTH = frozenset({
-    "add", "sub", "mul", "div", "neg", "abs", "sqrt", "exp", "log", "pow", "tanh", "sin", "cos",
-    "maximum", "minimum", "relu", "isnan", "isinf", "where", "expand", "reshape", "reduce_max",
-})  # fmt: skip
-"""Primitives whose result moves as little as what they read, if it does not overflow."""
-
-SUMS = frozenset({"matmul", "reduce_sum", "ordered_sum"})
 
 MIN_FEATURES = 3
 """Features from which on products win.
@@ -82,23 +72,6 @@ class SplitPoints:
     heads: _Array
     rests: _Array
     least: float
-
-
-def find_summed_squares(program: TensorProgram) -> frozenset[int]:
-    """Return the positions of squared distances that reach sums, and nothing else, smoothly."""
-    summed: dict[int, bool] = dict.fromkeys(program.outputs.values(), False)
-    found = set()
-    for position in reversed(range(len(program.instructions))):
-        op = program.instructions[position]
-        if not isinstance(op, Op):
-            continue
-        is_summed = summed.get(position, True)
-        if op.primitive == "pairwise" and op.attributes["kind"] == "square" and is_summed:
-            found.add(position)
-        passes = op.primitive in SUMS or (op.primitive in SMOOTH and is_summed)
-        for operand in op.operands:
-            summed[operand] = summed.get(operand, True) and passes
-    return frozenset(found)
 
 
 def split_points(points: _Array) -> SplitPoints | None:

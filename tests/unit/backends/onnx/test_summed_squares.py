@@ -15,9 +15,10 @@ from sklearn.neighbors import KernelDensity
 import hbconv
 from hbconv.backends import find_backend
 from hbconv.backends.onnx.emit import emit_model
-from hbconv.backends.onnx.summed_squares import find_summed_squares, split_points
+from hbconv.backends.onnx.summed_squares import split_points
 from hbconv.target import Target
 from hbconv.tensor import Builder, TensorProgram
+from hbconv.tensor.summed_squares import find_summed_squares
 
 Floats = npt.NDArray[np.float64]
 RNG = np.random.default_rng(0)
