@@ -18,6 +18,7 @@ from hbconv.lower import lower
 from hbconv.target import Target
 from hbconv.tensor import Op, OpKind, TensorProgram
 from hbconv.tensor.decompositions import rewrite_program
+from hbconv.tensor.summed_squares import find_summed_squares
 from hbconv.trees.forest import Forest
 from hbconv.trees.strategy import Refusal, find_strategy, strategies
 
@@ -183,13 +184,48 @@ of torch and ONNX were measured without AVX-512, and are scaled by the source's 
 take 1.5 to 2 and 1.5 to 2.8 times as long, with 10 to 60 columns of 300 to 2,000 fitted rows.
 """
 
+KERNEL = (1e-8, 3.3e-10)
+"""Seconds that scikit-learn takes for a distance that a kernel adds up, and for each coordinate."""
+DENSITY = 6e-8
+"""Seconds that it takes for a distance of a kernel density, whose tree it walks."""
+OWN_KERNEL: Mapping[str, tuple[float, float]] = {
+    "tvm": (8e-10, 1e-10),
+    "torch": (4e-9, 3.2e-9),
+    "torchscript": (4e-9, 3.2e-9),
+    "onnx": (1.1e-8, 3.5e-10),
+}
+"""Seconds that backends take for these.
+
+Measured for 10,000 rows of Gaussian processes, on a virtual EPYC with AVX2 under a load of 8 on 2
+cores, 2026-11-29. In ns a distance of 100 points, with 4, 8 and 30 coordinates: scikit-learn 11,
+13 and 20, ONNX 13, 17 and 21, torch 19, 35 and 127. Of 1,000 points with 8, ONNX took 15 and
+scikit-learn 21, torch 25 to 32 and scikit-learn 14 to 17. Densities of 100 points with 4 and 8 took
+scikit-learn 70 and 60, ONNX 26 and 33, torch 27 and 28. Kernels by products (SVR, KernelRidge)
+are not predicted: ONNX took 0.26 to 0.83 of their time, torch 0.28 to 1.2.
+"""
+
+TERM = 6e-11
+"""Seconds that anyone takes for a term of a product between layers."""
+UNIT = 5e-9
+"""Seconds that scikit-learn takes for a unit of a layer, where it adds and activates in place."""
+OWN_UNIT: Mapping[str, float] = {"tvm": 1e-9, "torch": 8e-9, "torchscript": 8e-9, "onnx": 3e-9}
+"""Seconds that backends take for a unit, with ReLU.
+
+Measured as above for MLPRegressor, ns a row of 28 columns, scikit-learn, ONNX and torch: 100 units
+892, 646 and 1,310, 100 and 100 units 1,790, 1,080 and 2,760, 300 and 300 units 8,160, 7,030 and
+9,380. Linear models are not predicted: on 6 to 500 columns ONNX took 0.7 to 2.4 times as long as
+scikit-learn and torch 0.8 to 2, in 15 to 60 ns a row, within what the load moved.
+"""
+CALL, OWN_CALL = 1.5e-4, 5e-5
+"""Seconds that a call of a network takes, whatever its rows, of scikit-learn and of backends."""
+
 
 SLOWER = 1.25
 """A predicted slowdown from which users are told: predictions are off by as much."""
 
 
 def predict_slowdown(program: TensorProgram, library: str, target: Target) -> float:
-    """Return the predicted seconds of trees and distances over those of the source model.
+    """Return the predicted seconds of trees, distances and layers over those of the source model.
 
     It is 1 where there are none, and where nobody expects speed of the backend, which is
     ``reference``, or knows that of the source, which is on devices.
@@ -223,16 +259,63 @@ def predict_slowdown(program: TensorProgram, library: str, target: Target) -> fl
 
 def _seconds(program: TensorProgram, library: str, target: Target) -> Iterator[tuple[float, float]]:
     """Yield the seconds of each operator that decides, and those of the source."""
-    for op in program.instructions:
+    kernels = find_summed_squares(program)
+    yield from _of_layers(program, target)
+    for position, op in enumerate(program.instructions):
         if not isinstance(op, Op):
             continue
         if op.kind is OpKind.TREES:
             yield _of_trees(program, op, library, target)
+        elif position in kernels:
+            yield _of_kernel(program, op, target)
         elif op.primitive in ("nearest", "pairwise", "nearest_donors"):
             nearest, others, donors = OWN[target.backend]
             count = target.rows * math.prod(program.instructions[op.operands[1]].type.shape)
             prices = {"nearest": nearest, "nearest_donors": donors}
             yield count * prices.get(op.primitive, others), count * _of_points(op)
+
+
+def _of_kernel(program: TensorProgram, op: Op, target: Target) -> tuple[float, float]:
+    points, width = program.instructions[op.operands[1]].type.shape
+    own, source = (each[0] + width * each[1] for each in (OWN_KERNEL[target.backend], KERNEL))
+    is_density = not program.primitives.isdisjoint(("logsumexp", "ordered_logsumexp"))
+    count = target.rows * points
+    return count * own, count * (DENSITY if is_density else source)
+
+
+def _of_layers(program: TensorProgram, target: Target) -> Iterator[tuple[float, float]]:
+    """Yield the seconds of a network: of all its products, and of the units that they read."""
+    read = _units_read(program)
+    if not read:
+        return
+    products = [
+        op for op in program.instructions if isinstance(op, Op) and op.primitive == "matmul"
+    ]
+    terms = sum(math.prod(program.instructions[op.operands[1]].type.shape) for op in products)
+    units = sum(math.prod(program.instructions[position].type.shape) for position in read)
+    own, source = (terms * TERM + units * unit for unit in (OWN_UNIT[target.backend], UNIT))
+    yield OWN_CALL + target.rows * own, CALL + target.rows * source
+
+
+def _units_read(program: TensorProgram) -> set[int]:
+    """Return the positions of units that products read: what ReLU makes of products.
+
+    Other activations take as long as all else, on either side.
+    """
+    sums: set[int] = set()
+    units: set[int] = set()
+    read: set[int] = set()
+    for position, op in enumerate(program.instructions):
+        if not isinstance(op, Op):
+            continue
+        if op.primitive == "matmul":
+            sums.add(position)
+            read.update(units.intersection(op.operands))
+        elif op.primitive == "add" and sums.intersection(op.operands):
+            sums.add(position)
+        elif op.primitive == "relu" and sums.intersection(op.operands):
+            units.add(position)
+    return read
 
 
 def _of_trees(program: TensorProgram, op: Op, library: str, target: Target) -> tuple[float, float]:

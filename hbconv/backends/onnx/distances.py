@@ -28,7 +28,7 @@ from hbconv.tensor.distance_bounds import LARGEST, MARGIN, DistanceBounds, find_
 if TYPE_CHECKING:
     from hbconv.backends.onnx.writer import GraphWriter
 
-__all__ = ["nearest", "pairwise", "topk_donors"]
+__all__ = ["measure_others", "nearest", "pairwise", "topk_donors"]
 
 _Term = Callable[["GraphWriter", str, str, str], str]
 
@@ -89,7 +89,12 @@ def nearest(w: GraphWriter, x: Tensor, points: Tensor, k: int) -> str:
     # Zeros behind the rows: some versions of ONNX Runtime take no operator over no rows.
     rows = Tensor(with_a_row(w, x), x.type)
     found, settled = _search_candidates(w, rows, points, bounds, k)
-    return without_last_row(w, _search_others(w, rows, points, found, settled, k))
+
+    def search(inner: GraphWriter, others: Tensor) -> str:
+        return _search_all(inner, others, points, k)
+
+    of_candidates = Tensor(found, TensorType("int32", (k,)))
+    return without_last_row(w, measure_others(w, rows, settled, of_candidates, search))
 
 
 def topk_donors(w: GraphWriter, squares: Tensor, x: Tensor, points: Tensor, k: int) -> str:
@@ -162,20 +167,25 @@ def _search_candidates(
     return found, w.node("And", is_below, all_inside)
 
 
-def _search_others(
-    w: GraphWriter, x: Tensor, points: Tensor, found: str, settled: str, k: int
+def measure_others(
+    w: GraphWriter,
+    x: Tensor,
+    settled: str,
+    found: Tensor,
+    measure: Callable[[GraphWriter, Tensor], str],
 ) -> str:
-    """Compare the rows that are not settled with every point, if there are any."""
+    """Replace what was found for rows that are not settled, if there are any."""
     others = w.node("Reshape", w.node("Not", settled), w.constant([-1], "int64"))
     some = w.inner()
     rows = Tensor(some.node("Compress", x.name, others, axis=0), x.type)
     at = some.node("Transpose", some.node("NonZero", others), perm=[1, 0])
-    replaced = some.node("ScatterND", found, at, _search_all(some, rows, points, k))
+    replaced = some.node("ScatterND", found.name, at, measure(some, rows))
     none = w.inner()
-    kept = none.node("Identity", found)
-    any_other = w.node("ReduceMax", w.cast(others, "int32"), keepdims=0)
-    kind = TensorType("int32", (k,))
-    return w.choice(w.cast(any_other, "bool"), (some, replaced), (none, kept), kind)
+    kept = none.node("Identity", found.name)
+    # A last zero, since there may be no rows.
+    flags = w.node("Concat", w.cast(others, "int32"), w.constant([0], "int32"), axis=0)
+    any_other = w.node("ReduceMax", flags, keepdims=0)
+    return w.choice(w.cast(any_other, "bool"), (some, replaced), (none, kept), found.type)
 
 
 def _difference(w: GraphWriter, x: str, y: str, power: str) -> str:  # noqa: ARG001

@@ -10,7 +10,7 @@ import onnx
 
 from hbconv import __version__
 from hbconv.backends.interface import labels, text_codes
-from hbconv.backends.onnx.emit import emit_program
+from hbconv.backends.onnx.emit import emit_program, emit_rows
 from hbconv.backends.onnx.writer import GraphWriter, Tensor
 from hbconv.containers import Cube
 from hbconv.errors import BackendError
@@ -44,7 +44,7 @@ def export_model(graph: Graph, target: Target, backend: Backend) -> bytes:
 
     w = GraphWriter([*names, *graph.outputs])
     _declare_inputs(w, schema, [] if matrix else columns)
-    values = emit_program(
+    values = emit_rows(
         w, backend.prepare(lowered.program, target), _inputs(w, lowered, schema, matrix=matrix)
     )
     refused = (

@@ -78,6 +78,7 @@ class GraphWriter:
         self._constants: dict[str, onnx.TensorProto] = {}
         self._inputs: list[onnx.ValueInfoProto] = []
         self._outputs: list[onnx.ValueInfoProto] = []
+        self._is_inner = False
 
     def node(self, operator: str, *inputs: str, **attributes: Any) -> str:
         """Append a core operator and return its result's name."""
@@ -119,22 +120,18 @@ class GraphWriter:
         """Append an operator of ``ai.onnx.ml`` and return its result's name."""
         return self.named_node(self.fresh(operator), operator, *inputs, domain=ML, **attributes)
 
+    def several(
+        self, outputs: Sequence[str], operator: str, *inputs: str, **attributes: Any
+    ) -> None:
+        """Append an operator of several results, whose names are given."""
+        name = self._node_name(outputs[0])
+        self._append(helper.make_node(operator, inputs, outputs, name, self.source, **attributes))
+
     def topk(self, name: str, k: int, axis: int) -> tuple[str, str]:
         """Append TopK; return the names of the smallest values, ascending, and their positions."""
         names = self.fresh("smallest"), self.fresh("positions")
-        inputs = [name, self.constant([k], "int64")]
-        self._append(
-            helper.make_node(
-                "TopK",
-                inputs,
-                names,
-                self._node_name(names[0]),
-                self.source,
-                axis=axis,
-                largest=0,
-                sorted=1,
-            )
-        )
+        count = self.constant([k], "int64")
+        self.several(names, "TopK", name, count, axis=axis, largest=0, sorted=1)
         return names
 
     def constant(self, value: npt.ArrayLike, dtype: str | None = None) -> str:
@@ -185,12 +182,15 @@ class GraphWriter:
     def inner(self) -> GraphWriter:
         """Return a writer of a graph inside this one.
 
-        It may read names of this graph, and does not define them again.
+        It may read names of this graph, and does not define them again. Its constants are those of
+        the whole graph, where equal ones are written once.
         """
         inner = GraphWriter()
         inner._names = self._names
         inner._node_names = self._node_names
         inner._read = self._read
+        inner._constants = self._constants
+        inner._is_inner = True
         inner.source = self.source
         return inner
 
@@ -206,17 +206,32 @@ class GraphWriter:
         The number of rows has no name: it may be another than that of the model's rows, and ONNX
         Runtime takes all memory of "n" rows to be of one size.
         """
+        (of_then, if_so), (of_other, if_not) = then, otherwise
+        (name,) = self.choices(condition, (of_then, [if_so]), (of_other, [if_not]), [kind])
+        return name
+
+    def choices(
+        self,
+        condition: str,
+        then: tuple[GraphWriter, Sequence[str]],
+        otherwise: tuple[GraphWriter, Sequence[str]],
+        kinds: Sequence[TensorType],
+    ) -> list[str]:
+        """Append If, as ``choice`` does, of inner graphs of several results."""
         branches = [
             inner.graph(
                 self.fresh("branch"),
                 [],
-                [helper.make_tensor_value_info(result, DTYPES[kind.dtype], [None, *kind.shape])],
+                [
+                    helper.make_tensor_value_info(result, DTYPES[kind.dtype], [None, *kind.shape])
+                    for result, kind in zip(results, kinds, strict=True)
+                ],
             )
-            for inner, result in (then, otherwise)
+            for inner, results in (then, otherwise)
         ]
-        return self.named_node(
-            self.fresh("If"), "If", condition, then_branch=branches[0], else_branch=branches[1]
-        )
+        names = [self.fresh("If") for _ in kinds]
+        self.several(names, "If", condition, then_branch=branches[0], else_branch=branches[1])
+        return names
 
     def scan(
         self,
@@ -231,23 +246,37 @@ class GraphWriter:
         graph: its states first, then what is taken apart along ``scan_input_axes``.
         """
         inner, read, result = body
+        (name,) = self.scans((inner, read, [result]), given, scan_input_axes, **attributes)
+        return name
+
+    def scans(
+        self,
+        body: tuple[GraphWriter, Sequence[Tensor], Sequence[Tensor]],
+        given: Sequence[str],
+        scan_input_axes: list[int],
+        **attributes: Any,
+    ) -> list[str]:
+        """Append Scan, as ``scan`` does, with a body of several results."""
+        inner, read, results = body
         infos = [
             helper.make_tensor_value_info(
                 tensor.name,
                 DTYPES[tensor.dtype],
                 [None, *tensor.shape] if tensor.type.rows else tensor.shape,
             )
-            for tensor in (*read, result)
+            for tensor in (*read, *results)
         ]
-        return self.named_node(
-            self.fresh("Scan"),
+        names = [self.fresh("Scan") for _ in results]
+        self.several(
+            names,
             "Scan",
             *given,
-            body=inner.graph(self.fresh("body"), infos[:-1], infos[-1:]),
+            body=inner.graph(self.fresh("body"), infos[: len(read)], infos[len(read) :]),
             num_scan_inputs=len(scan_input_axes),
             scan_input_axes=scan_input_axes,
             **attributes,
         )
+        return names
 
     def graph(
         self,
@@ -258,7 +287,9 @@ class GraphWriter:
     ) -> onnx.GraphProto:
         """Close the graph, without constants that no node reads: a runtime would warn of each."""
         constants = [
-            constant for constant in self._constants.values() if constant.name in self._read
+            constant
+            for constant in self._constants.values()
+            if constant.name in self._read and not self._is_inner
         ]
         return helper.make_graph(self._nodes, name, inputs, outputs, constants, doc)
 

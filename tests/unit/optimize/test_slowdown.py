@@ -8,12 +8,20 @@ import numpy as np
 import pytest
 from catboost import CatBoostRegressor
 from sklearn.ensemble import HistGradientBoostingRegressor, StackingRegressor
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, Matern
 from sklearn.impute import KNNImputer
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression
-from sklearn.neighbors import KNeighborsRegressor
+from sklearn.neighbors import KernelDensity, KNeighborsRegressor
+from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVR
 
 import hbconv
+from hbconv.optimize.program_cost import SLOWER, predict_slowdown
+from hbconv.target import Target
+from hbconv.tensor import Builder
 
 X = np.random.default_rng(0).normal(size=(300, 6))
 Y = X[:, 0] + X[:, 1] * X[:, 2]
@@ -68,6 +76,52 @@ def test_what_is_as_fast_is_not_told(backend, caplog):
         KNeighborsRegressor(),
     ):
         assert told(caplog, hbconv.convert(estimator.fit(X, Y), backend=backend)) == []
+
+
+def factor(estimator, backend, rows=10_000, **options):
+    model = hbconv.convert(estimator.fit(X, Y), backend=backend, rows=rows, **options)
+    return model.explain().programs[0].slowdown
+
+
+@pytest.mark.parametrize(
+    ("estimator", "slow", "fast"),
+    [
+        (GaussianProcessRegressor(RBF(), optimizer=None), ["torch"], ["tvm", "onnx"]),
+        (GaussianProcessRegressor(Matern(nu=1.5), optimizer=None), ["torch"], ["tvm", "onnx"]),
+        (KernelDensity(), [], ["tvm", "onnx", "torch"]),
+        (MLPRegressor(hidden_layer_sizes=(100,), tol=10.0), ["torch"], ["tvm", "onnx"]),
+        (MLPRegressor(hidden_layer_sizes=(100, 100), tol=10.0), ["torch"], ["tvm", "onnx"]),
+        (KernelRidge(kernel="rbf"), [], ["tvm", "onnx", "torch"]),
+        (SVR(), [], ["tvm", "onnx", "torch"]),
+    ],
+    ids=["gaussian", "matern", "density", "a layer", "layers", "ridge", "vectors"],
+)
+def test_kernels_and_networks_are_told_where_they_are_slower(estimator, slow, fast):
+    for backend in (*slow, *fast):
+        options = {"native": False} if backend == "torch" else {}
+        found = factor(estimator, backend, **options)
+        assert (found >= SLOWER) == (backend in slow), (backend, found)
+
+
+def test_more_coordinates_are_slower_by_more():
+    few, many = (
+        predict_slowdown(kernel_of(width), "sklearn", Target("torch")) for width in (2, 30)
+    )
+    assert 0.8 < few < many / 3
+
+
+def kernel_of(width):
+    b = Builder()
+    x, points = b.input("x", "float64", width), b.constant(np.ones((100, width)))
+    squares = b.op("pairwise", x, points, kind="square", p=2.0)
+    return b.program({"y": b.matmul(b.op("exp", squares), b.constant(np.ones((100, 1))))})
+
+
+def test_a_call_of_few_rows_of_a_network_is_no_slower():
+    assert (
+        factor(MLPRegressor(hidden_layer_sizes=(100,), tol=10.0), "torch", rows=64, native=False)
+        < 1
+    )
 
 
 def test_a_stored_program_tells_when_it_is_loaded(caplog, tmp_path, monkeypatch):

@@ -12,13 +12,8 @@ from forests import hostile_rows, random_forest, random_symmetric_forest
 
 from hbconv.array import Array
 from hbconv.backends import find_backend
-from hbconv.backends.onnx.trees import (
-    LEAST_ROWS,
-    SYMMETRIC,
-    SYMMETRIC_VISITS,
-    adds_symmetric_trees,
-    count_tree_work,
-)
+from hbconv.backends.onnx.tree_bits import LEAST_ROWS, SYMMETRIC_VISITS, find_tree_bits
+from hbconv.backends.onnx.trees import BITS, VECTORS, count_tree_work
 from hbconv.target import Target
 from hbconv.tensor import Builder
 
@@ -77,6 +72,30 @@ def test_sums_of_float32_are_added_in_float32():
     assert not branches(require_exact(forest, "float64"))
 
 
+@pytest.mark.parametrize("n_outputs", [2, 5])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_several_sums_are_those_of_the_forest(n_outputs, dtype):
+    forest = drawn(DEPTHS["mixed"], n_outputs=n_outputs)
+    assert len(branches(require_exact(forest, dtype))) == 2
+
+
+def test_sums_of_no_tree_are_their_start():
+    forest = drawn(DEPTHS["mixed"], n_outputs=3)
+    target = np.where(forest.target.data == 1, 2, forest.target.data)
+    assert branches(require_exact(replace(forest, target=Array(target)), "float64"))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_vectors_are_looked_up_at_once(dtype):
+    forest = drawn(DEPTHS["mixed"], n_outputs=3, vector=True)
+    graph = onnx.load_from_string(require_exact(forest, dtype).files()["model.onnx"]).graph
+    assert "TreeEnsemble" not in {node.op_type for node in graph.node}
+    assert VECTORS not in BACKEND.remarks(forest, TARGET)
+    few = drawn([6] * 15, n_outputs=3, vector=True)
+    assert VECTORS in BACKEND.remarks(few, TARGET)
+    require_exact(few, dtype)
+
+
 def test_splits_on_categories_are_columns_first():
     assert branches(require_exact(drawn([4] * 20, n_categorical=2), "float64"))
 
@@ -87,15 +106,13 @@ def test_splits_on_categories_are_columns_first():
         drawn([6] * 15),
         drawn([9] * 16),
         drawn([3] * 20 + [0]),
-        drawn([3] * 20, n_outputs=2),
-        drawn([3] * 20, n_outputs=2, vector=True),
         random_forest(np.random.default_rng(0), 20),
         replace(drawn([3] * 20), strict=True, threshold=Array(np.full(140, -np.inf))),
     ],
-    ids=["few", "deep", "a leaf", "two sums", "vectors", "others", "never"],
+    ids=["few", "deep", "a leaf", "others", "never"],
 )
 def test_other_forests_are_one_operator(forest):
-    assert not adds_symmetric_trees(forest, "float64")
+    assert find_tree_bits(forest, "float64") is None
     assert not branches(require_exact(forest, "float64"))
 
 
@@ -104,5 +121,5 @@ def test_answers_cost_less_than_visits():
     assert count_tree_work(forest, "float32").visits == pytest.approx(120 * SYMMETRIC_VISITS)
     few = count_tree_work(drawn([6] * 15), "float32").visits
     assert few >= 90
-    assert SYMMETRIC in BACKEND.remarks(forest, TARGET)
-    assert SYMMETRIC not in BACKEND.remarks(drawn([6] * 15), TARGET)
+    assert BITS in BACKEND.remarks(forest, TARGET)
+    assert BITS not in BACKEND.remarks(drawn([6] * 15), TARGET)
