@@ -26,10 +26,10 @@ from tvm.tirx.script import builder as T  # noqa: N812
 from hbconv.backends.tvm.binary.cache_key import function_key
 from hbconv.backends.tvm.binary.code_generation import compile_functions
 from hbconv.backends.tvm.binary.elf import link_objects
-from hbconv.backends.tvm.binary.library import LIBRARY, load_library
+from hbconv.backends.tvm.binary.library import LIBRARY, load_library, load_library_of
 from hbconv.backends.tvm.machine.calling_convention import SYMBOL, KernelFunction, Record
 from hbconv.backends.tvm.machine.machine import Machine
-from hbconv.errors import OptionError
+from hbconv.errors import BackendError, OptionError
 from hbconv.system.cache import Cache
 from hbconv.system.temporary import memory_file, temporary_folder
 
@@ -109,13 +109,23 @@ VALUE = 15
 
 
 def build(functions: Mapping[str, Any], machine: Machine) -> tuple[KernelFunction, bytes | None]:
-    """Compile for this machine; return the kernel, and its shared library.
+    """Compile for a machine; return the kernel, and its shared library.
 
     The library is None where none can be made: no linker knows the objects, or there is no place
     to write them. Programs of one structure, whose tables differ in content only, share both.
     Programs with common subroutines share the code of these.
+
+    Raises
+    ------
+    BackendError
+        No library can be made for a machine that this one does not run.
     """
-    return _build(_structures(functions), machine)
+    if Machine.host().runs(machine):
+        return _build(_structures(functions), machine)
+    library = next(make_libraries(make_objects(functions, machine)), None)
+    if library is None:
+        raise BackendError(f"This system cannot link a library for {machine.level}.")
+    return load_library_of(machine, library), library
 
 
 def make_objects(functions: Mapping[str, Any], machine: Machine) -> dict[str, bytes]:

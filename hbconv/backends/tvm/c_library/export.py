@@ -29,10 +29,9 @@ from hbconv.backends.tvm.c_library.source import (
     signature,
     texts,
 )
-from hbconv.backends.tvm.machine.machine import LEVELS, Machine
+from hbconv.backends.tvm.machine.machine import Machine
 from hbconv.containers import Graph
 from hbconv.errors import BackendError, MissingPackageError
-from hbconv.names import unknown
 from hbconv.system.temporary import temporary_folder
 from hbconv.target import Target
 
@@ -146,12 +145,7 @@ def export_library(
 
 def machine_of(level: str | None) -> Machine:
     """Return the machine of a level, by default this one, or raise OptionError."""
-    if level is None:
-        return Machine.host()
-    levels = [name for name in LEVELS if Machine(name).architecture in TRIPLES]
-    if level not in levels:
-        raise unknown("target", level, levels)
-    return Machine(level)
+    return Machine.host() if level is None else Machine.named(level, "target")
 
 
 def library_files(functions: list[CFunction], prefix: str, machine: Machine) -> dict[str, bytes]:
