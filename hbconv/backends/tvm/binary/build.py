@@ -33,7 +33,7 @@ from hbconv.errors import BackendError, OptionError
 from hbconv.system.cache import Cache
 from hbconv.system.temporary import memory_file, temporary_folder
 
-__all__ = ["build", "link_by_tools", "make_libraries", "make_objects"]
+__all__ = ["build", "compile_text", "link_by_tools", "make_libraries", "make_objects"]
 
 COMPILERS = ("cc", "gcc", "clang", "c++", "g++", "clang++")
 
@@ -176,8 +176,26 @@ def _object(name: str, structure: Any, machine: Machine) -> bytes:
 
 
 def _compile(name: str, structure: Any, machine: Machine) -> bytes:
-    """Compile one function, and have LLVM write its object to memory, else to a folder."""
-    module = compile_functions({name: structure.key}, machine).mod
+    """Compile one function."""
+    return _emit(compile_functions({name: structure.key}, machine).mod)
+
+
+def compile_text(text: str) -> bytes:
+    """Return the object of a module that is written in the language of LLVM, as it stands.
+
+    Raises
+    ------
+    OptionError
+        There is no memory and no folder to write it to.
+    """
+    with temporary_folder() as folder:
+        path = folder / "module.ll"
+        path.write_text(text)
+        return _emit(tvm_ffi.load_module(str(path)))
+
+
+def _emit(module: Any) -> bytes:
+    """Have LLVM write an object to memory, else to a folder."""
     with suppress(OSError), memory_file(OBJECT) as file:
         return _written(module, file.path, os.ftruncate)
     with temporary_folder() as folder:
