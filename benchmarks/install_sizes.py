@@ -2,7 +2,7 @@
 
 Each set is installed to a folder of its own by pip, with the versions of ``constraints.txt``.
 
-    python benchmarks/install_sizes.py              # light, torch, tvm, all
+    python benchmarks/install_sizes.py              # every set
     python benchmarks/install_sizes.py light tvm
 """
 
@@ -15,7 +15,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).parents[1]
-SETS = {"light": "", "torch": "[torch]", "tvm": "[tvm]", "torch,tvm": "[torch,tvm]", "all": "[all]"}
+EXTRAS = (
+    *("tvm", "onnx", "serve", "score", "tvm,serve", "tvm,sklearn", "sklearn", "lightgbm"),
+    *("xgboost", "catboost", "torch", "torch,tvm", "all"),
+)
+SETS = {"light": "", **{extras: f"[{extras}]" for extras in EXTRAS}}
 
 
 def main() -> None:

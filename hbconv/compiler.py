@@ -17,7 +17,7 @@ from hbconv.names import unknown
 from hbconv.parse import parse
 from hbconv.parse.onnx.graph import is_onnx_model, parse_onnx
 from hbconv.runtime.inputs.read import category_columns, column_kinds, count_columns, read_table
-from hbconv.runtime.options import check_options
+from hbconv.runtime.options import check_options, read_machines, require_machines
 from hbconv.runtime.program_choice import OnNewDtypes
 from hbconv.runtime.timing.tune import read_tune, tune_programs
 from hbconv.sources.model_files import open_model
@@ -41,6 +41,7 @@ def convert(
     threads: int = 1,
     without: Sequence[str] = (),
     native: bool = True,
+    machines: Sequence[str] = (),
     tune: Any = None,
     on_new_dtypes: OnNewDtypes = "compile",
     **others: Never,
@@ -85,6 +86,10 @@ def convert(
         torch on the CPU only: the kernel that backend ``"tvm"`` compiles computes, as one operator
         of torch, where TVM is installed or the model was saved compiled. False takes plain
         operators of torch, which are slower.
+    machines : sequence of str, optional
+        Machines whose kernels ``save`` writes, instead of those of this one: ``"x86-64"``,
+        ``"x86-64-v3"``, ``"x86-64-v4"`` and ``"aarch64"``, on Linux. A machine that loads the file
+        takes the best of those that it runs.
     tune : bool, float, table or array, optional
         Time the few ways to compile that are nearest in prediction, and take the fastest. True
         spends about a second on it, a number so many seconds; rows are timed with instead of made
@@ -111,20 +116,20 @@ def convert(
     """
     for name in others:
         raise unknown("option", name, OPTIONS)
-    target = check_options(
-        Target(
-            _choose(backend, device),
-            device,
-            precision,
-            strategy,
-            tree_ops,
-            rows,
-            memory,
-            threads,
-            tuple(without),
-            native,
-        )
+    target = Target(
+        _choose(backend, device),
+        device,
+        precision,
+        strategy,
+        tree_ops,
+        rows,
+        memory,
+        threads,
+        tuple(without),
+        native,
+        read_machines(machines),
     )
+    target = require_machines(check_options(target))
     model = Model(
         _parse(estimator, sample, iterations),
         target,

@@ -45,6 +45,9 @@ class Target:
     native : bool
         torch on the CPU only: the kernel of backend ``"tvm"`` computes, where TVM is installed or
         the model was saved compiled. False takes plain operators of torch.
+    machines : tuple of str
+        Machines whose kernels a saved file holds, by their levels: ``"x86-64-v3"``. Empty means
+        that which compiles.
     """
 
     backend: str = "reference"
@@ -57,6 +60,7 @@ class Target:
     threads: int = 1
     without: tuple[str, ...] = ()
     native: bool = True
+    machines: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Name the processor once: torch numbers it, ``"cpu:0"``."""

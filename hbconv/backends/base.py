@@ -251,6 +251,10 @@ class Backend(ABC):
             "so there is no kernel to report on. Use backend='tvm'."
         )
 
+    def runs_any(self, machines: tuple[str, ...]) -> bool:  # noqa: ARG002
+        """Whether this machine runs what is stored for one of those that a target names."""
+        return False
+
     def load(
         self,
         files: Mapping[str, bytes],  # noqa: ARG002

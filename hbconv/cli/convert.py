@@ -53,6 +53,12 @@ def arguments(command: argparse.ArgumentParser) -> None:
         help="processors that a .so is for: x86-64, x86-64-v3, aarch64 (default: this machine's)",
     )
     command.add_argument(
+        "--machines",
+        metavar="NAMES",
+        help="processors that a .hbc holds programs for, by commas: x86-64-v3,aarch64 (default: "
+        "this machine's)",
+    )
+    command.add_argument(
         "--sql",
         metavar="DIALECT",
         help="database that a .sql is for: duckdb (default), postgres or sqlite",
@@ -110,6 +116,8 @@ def run(options: argparse.Namespace) -> int:
     began = time.perf_counter()
     with waiting(f"Converting {options.model}"):
         model = tune_model(load_model(options), options.tune)
+        if options.machines is not None:
+            model = model.for_target(machines=split_names([options.machines]))
         if options.sample is not None:
             compile_for(model, Path(options.sample))
     with waiting(f"Writing {options.output}"):
@@ -139,6 +147,8 @@ def run(options: argparse.Namespace) -> int:
 def _export_options(options: argparse.Namespace) -> dict[str, Any]:
     """Return the keyword arguments of ``Model.export``, and refuse impossible outputs early."""
     path = Path(options.output)
+    if options.machines is not None:
+        _check_machines(options)
     if options.format is None:
         check_folder(path)
         if path.exists() and not options.force:
@@ -154,6 +164,25 @@ def _export_options(options: argparse.Namespace) -> dict[str, Any]:
     values |= {"dialect": options.sql, "keys": split_names([options.keys or ""]) or None}
     values["methods"] = split_names(options.methods) or None
     return {name: value for name, value in values.items() if value is not None}
+
+
+def _check_machines(options: argparse.Namespace) -> None:
+    """Refuse ``--machines`` where the output would hold none of their programs."""
+    suffix = options.file if options.format else Path(options.output).suffix
+    if suffix != ".hbc":
+        raise OptionError(
+            f"--machines is for .hbc files, and the output is {suffix or '.pt'}. A .so is for one "
+            "machine, which --target names."
+        )
+    if options.methods:
+        raise OptionError(
+            "--machines compiles all methods of the model, so leave --methods out: each has a "
+            "program of its own in the file."
+        )
+    if options.sample is None:
+        raise OptionError(
+            "--machines needs --sample: the file holds programs for the dtypes of these rows."
+        )
 
 
 def _methods_in(path: Path, model: Model) -> tuple[str, ...]:

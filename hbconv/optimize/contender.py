@@ -194,8 +194,8 @@ def record_key(typed: Graph, target: Target, bucket: Bucket) -> str:
         Of its rows only the bucket counts, and its strategy does not.
     bucket : Bucket
     """
-    # Rows count by their buckets, and the strategy is what is timed.
-    options = asdict(target.replace(rows=1, strategy=None))
+    # Rows count by their buckets, the strategy is what is timed, and it is timed on this machine.
+    options = asdict(target.replace(rows=1, strategy=None, machines=()))
     facts = {
         "format": FORMAT,
         "structure": describe_structure(typed),

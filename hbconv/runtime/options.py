@@ -6,8 +6,9 @@ Substitutes: an installed backend for a loaded model, where its own is not insta
 from __future__ import annotations
 
 import os
+import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from importlib.util import find_spec
 from typing import Any, get_args
@@ -25,6 +26,8 @@ __all__ = [
     "compiling_target",
     "find_runnable",
     "find_substitute",
+    "read_machines",
+    "require_machines",
     "take_flag",
     "take_options",
 ]
@@ -41,7 +44,10 @@ def change_target(target: Target, changes: Mapping[str, Any]) -> Target:
     """
     for name in changes:
         _require_known("option", name, tuple(option.name for option in fields(Target)))
-    return check_options(target.replace(**changes))
+    if "machines" not in changes:
+        return check_options(target.replace(**changes))
+    machines = read_machines(changes["machines"])
+    return require_machines(check_options(target.replace(**{**changes, "machines": machines})))
 
 
 def check_options(target: Target) -> Target:
@@ -72,6 +78,7 @@ def check_values(target: Target) -> Target:
         find_strategy(target.strategy)
     for name in ("rows", "memory", "threads"):
         _require_positive(name, getattr(target, name))
+    read_machines(target.machines)
     for name in target.without:
         from hbconv.optimize import rule_names
 
@@ -80,11 +87,47 @@ def check_values(target: Target) -> Target:
     return target
 
 
+def read_machines(machines: str | Iterable[str]) -> tuple[str, ...]:
+    """Return the names of machines, each once.
+
+    Raises
+    ------
+    OptionError
+        No machine has one of these names.
+
+    Examples
+    --------
+    >>> read_machines(["aarch64", "x86-64-v3", "aarch64"])
+    ('aarch64', 'x86-64-v3')
+    """
+    from hbconv.backends.tvm.machine.machine import Machine
+
+    names = [machines] if isinstance(machines, str) else list(machines)
+    return tuple(dict.fromkeys(Machine.named(name, "machine").level for name in names))
+
+
+def require_machines(target: Target) -> Target:
+    """Return the target, or raise OptionError where files cannot hold the machines it names."""
+    if not target.machines:
+        return target
+    named = f"machines={[*target.machines]}"
+    if sys.platform != "linux":
+        raise OptionError(f"{named} is for Linux, and compiled there alone. Leave it out.")
+    compiled = compiling_target(target)
+    if not compiled.machines:
+        raise OptionError(
+            f"{named} is for kernels of backend 'tvm' on the CPU, and this model is compiled by "
+            f"{compiled.backend!r} for {compiled.device!r}. Leave it out, or convert with "
+            "backend='tvm'."
+        )
+    return target
+
+
 def compiling_target(target: Target, *, stored: bool = False) -> Target:
     """Return what the programs of a target are compiled for.
 
     That is the target itself; but backend ``tvm``, whose kernels torch calls as an operator, for
-    torch on the CPU.
+    torch on the CPU. What no kernels of the CPU are compiled for names no machines.
 
     Parameters
     ----------
@@ -97,6 +140,13 @@ def compiling_target(target: Target, *, stored: bool = False) -> Target:
     >>> compiling_target(Target("torch", native=False)).backend
     'torch'
     """
+    compiled = _by_kernels(target, stored)
+    on_machines = (compiled.backend, compiled.device) == ("tvm", "cpu")
+    return compiled if on_machines or not compiled.machines else compiled.replace(machines=())
+
+
+def _by_kernels(target: Target, stored: bool) -> Target:
+    """Return the target of the kernels that torch calls on the CPU; others as they are."""
     is_native = target.native and os.environ.get(OPERATORS) != "plain"
     if target.backend != "torch" or target.device != "cpu" or not is_native:
         return target

@@ -5,6 +5,7 @@ TVM itself is imported at the first compile.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -99,6 +100,13 @@ class Tvm(Backend):
         from hbconv.backends.tvm.report import report_kernel
 
         return report_kernel(*_schedule(program))
+
+    def runs_any(self, machines: tuple[str, ...]) -> bool:
+        """Whether this machine runs one of these levels of Linux."""
+        from hbconv.backends.tvm.machine.machine import Machine
+
+        levels = [Machine.named(name, "machine") for name in machines]
+        return sys.platform == "linux" and any(map(Machine.host().runs, levels))
 
     def load(
         self,

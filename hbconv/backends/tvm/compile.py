@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 
-from hbconv.backends.tvm.binary.artifact import Signature, SmallBatchLoop, TvmArtifact
+from hbconv.backends.tvm.binary.artifact import Signature, SmallBatchLoop, TvmArtifact, pack
 from hbconv.backends.tvm.binary.cache_key import compiler_versions, loop_key
 from hbconv.backends.tvm.binary.guards import make_loop
+from hbconv.backends.tvm.binary.library import load_library_of
 from hbconv.backends.tvm.binary.loop import (
     CompiledLoop,
     LoopCode,
@@ -14,6 +16,7 @@ from hbconv.backends.tvm.binary.loop import (
     scratch_bytes,
     unpack_loop,
 )
+from hbconv.backends.tvm.binary.machine_files import join_files
 from hbconv.backends.tvm.import_tvm import import_tvm
 from hbconv.backends.tvm.machine.machine import Machine
 from hbconv.backends.tvm.machine.schedule import FEW, ONE_ROW, Schedule
@@ -42,9 +45,27 @@ def compile_program(
     inputs = {i.name: (i.type.dtype, i.type.shape) for i in program.inputs}
     types = {name: program.instructions[index].type for name, index in program.outputs.items()}
     outputs = {name: (kind.dtype, kind.shape) for name, kind in types.items()}
-    batch = _compile_within(target.memory // 2, program, schedule, machine)
-    small_batch = _compile_small_batch(program, machine)
-    return TvmArtifact(batch, Signature(inputs, outputs), target.threads, small_batch)
+    return TvmArtifact(
+        _compile_within(target.memory // 2, program, schedule, machine),
+        Signature(inputs, outputs),
+        target.threads,
+        _compile_small_batch(program, machine),
+        machine,
+        partial(_compile_elsewhere, program, target) if target.machines else None,
+    )
+
+
+def _compile_elsewhere(program: TensorProgram, target: Target) -> dict[str, bytes]:
+    """Return the files of a program for all machines that its target names."""
+    machines = [Machine.named(name, "machine") for name in target.machines]
+    alone = target.replace(machines=())
+    by_machine = {
+        machine.level: pack(
+            compile_program(program, Schedule.construct(program, machine), machine, alone)
+        )
+        for machine in machines
+    }
+    return join_files(by_machine)
 
 
 def _compile_within(
@@ -99,7 +120,7 @@ def compile_loop(program: TensorProgram, schedule: Schedule, machine: Machine) -
     # Without TVM a loop of any version serves, since none could be compiled.
     if files and compiler in (b"", files.get(COMPILER)):
         with suppress(Exception):  # whatever is wrong with the files, the loop is built again
-            return make_loop(unpack_loop(files))
+            return make_loop(unpack_loop(files, partial(load_library_of, machine)))
     loop = _build_loop(program, schedule, machine)
     packed = pack_loop(loop)
     cache.write(key, packed and {**packed, COMPILER: compiler})

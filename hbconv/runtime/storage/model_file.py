@@ -238,7 +238,7 @@ def _stored(manifest: dict[str, Any], members: Mapping[str, bytes], *, trusted: 
     # Formats before 3 have programs without what the host does around them.
     if not trusted or "hosts" not in manifest:
         return stored
-    if not _can_read(manifest["versions"], compiling_target(stored.target, stored=True).backend):
+    if not _can_read(manifest["versions"], compiling_target(stored.target, stored=True)):
         return stored
     hosts = decoder.read(manifest["hosts"])
     return replace(stored, programs=_programs(manifest["programs"], hosts, members))
@@ -287,17 +287,24 @@ def _verify_lowered(graph: Graph) -> None:
     )
 
 
-def _can_read(written: Mapping[str, str], backend: str) -> bool:
+def _can_read(written: Mapping[str, str], target: Target) -> bool:
     """Whether what a backend stored is of this version and machine, as far as it depends on them.
 
     Code for another processor is left out when it is read.
     """
     try:
-        packages = find_backend(backend).stored_with
+        backend = find_backend(target.backend)
     except MissingPackageError:
         return False
-    versions = _versions(packages)
-    return all(written.get(name) == versions.get(name) for name in (*packages, *versions))
+    versions = _versions(backend.stored_with)
+    if target.machines:
+        if not backend.runs_any(target.machines):
+            return False
+        # The file names the machine that wrote it, and holds code for others.
+        del versions["machine"]
+    return all(
+        written.get(name) == versions.get(name) for name in (*backend.stored_with, *versions)
+    )
 
 
 def _versions(packages: Iterable[str] = _PACKAGES) -> dict[str, str]:

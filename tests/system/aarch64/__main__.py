@@ -3,9 +3,9 @@
     python -m aarch64 [--folder build/aarch64] [--every 40]
 
 The folder gets Python of the machine's own Debian for arm64, wheels of the constraints, and qemu.
-This machine writes a C library and a compiled file for the guest; ``aarch64.trial`` asks them there,
-beside models that are fitted, converted, saved and loaded in the guest. Then one first case in so
-many of ``versions.battery`` is judged there on tvm.
+This machine writes a C library, and a file with programs for itself and for the guest.
+``aarch64.trial`` asks them there, beside models that are fitted, converted, saved and loaded in the
+guest. Then one first case in so many of ``versions.battery`` is judged there on tvm.
 
 It needs apt, dpkg-deb and uv. Emulated code is right or wrong as on a processor, and says nothing of
 speed.
@@ -137,7 +137,7 @@ def write_foreign(folder: Path) -> None:
     """Write on this machine what the guest asks: a model, and a C library where it compiles."""
     source, rows = foreign_model()
     joblib.dump((source, source.predict_proba(rows)), folder / SOURCE)
-    model = hbconv.convert(source, "tvm", sample=rows[:2])
+    model = hbconv.convert(source, "tvm", sample=rows[:2], machines=["x86-64", "aarch64"])
     model.save(folder / Path(SOURCE).with_suffix(".hbc"))
     model.export(folder / LIBRARY, target="aarch64")
 

@@ -1,6 +1,8 @@
 """The commands, as a user runs them: exit codes, JSON, files that appear only when complete."""
 
 import json
+import sys
+import zipfile
 
 import joblib
 import numpy as np
@@ -113,6 +115,39 @@ def test_convert_compiles_for_a_sample(capsys, files, table):
     assert "predict of float32 (2 columns), string (1)" in result["compiled"]
     stored = hbconv.load(files / "m.hbc", trusted=True)
     assert len(stored.compiled) == len(stored.parsed.exported)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="machines are of Linux")
+def test_convert_compiles_for_several_machines(capsys, files, table):
+    numbers = table[["fare"]]
+    numbers.to_parquet(files / "numbers.parquet")
+    joblib.dump(StandardScaler().fit(numbers), files / "scaler.joblib")
+    command = ["convert", files / "scaler.joblib", "--allow-pickle", "--backend", "tvm", "--json"]
+    machines = ["--machines", "x86-64,aarch64", "--sample", files / "numbers.parquet"]
+    assert run(capsys, *command, *machines, "-o", files / "m.hbc")[0] == 0
+    with zipfile.ZipFile(files / "m.hbc") as archive:
+        libraries = {name.split("/")[-1] for name in archive.namelist() if name.endswith(".so")}
+    assert {"x86-64@batch.kernel.so", "aarch64@batch.kernel.so"} <= libraries
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["-o", "n.so"], "--machines is for .hbc files, and the output is .so"),
+        (["-o", "n", "--format", "triton"], "the output is .pt"),
+        (["-o", "n.hbc"], "--machines needs --sample"),
+        (
+            ["-o", "n.hbc", "--sample", "rows.parquet", "--methods", "predict"],
+            "leave --methods out",
+        ),
+        (["-o", "n.hbc", "--sample", "rows.parquet", "--machines", "vax"], "Unknown machine 'vax'"),
+    ],
+)
+def test_convert_refuses_machines_that_no_file_would_hold(capsys, files, options, message):
+    options = [files / o if o.startswith(("n", "rows")) else o for o in options]
+    command = ["convert", files / "model.joblib", "--allow-pickle", "--backend", "tvm"]
+    code, _, error = run(capsys, *command, "--machines", "aarch64", *options)
+    assert (code, message in error) == (2, True), error
 
 
 def test_convert_writes_a_triton_repository(capsys, files):

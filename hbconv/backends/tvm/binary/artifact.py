@@ -28,7 +28,8 @@ from hbconv.backends.tvm.binary.loop import (
     share,
     unpack_loop,
 )
-from hbconv.backends.tvm.machine.machine import LEVELS, Machine
+from hbconv.backends.tvm.binary.machine_files import DESCRIPTION, FORMAT, choose_files
+from hbconv.backends.tvm.machine.machine import Machine
 from hbconv.errors import BackendError, StoreError
 
 __all__ = ["Signature", "SmallBatchLoop", "TvmArtifact", "pack", "unpack"]
@@ -55,12 +56,6 @@ COPIED_BYTES = 1 << 19
 # 100 rows of 28 columns took 31 us where they lay and 23 copied.
 LEAST_ROWS = 256
 """Rows from which columns are read where they lie: fewer take less time to copy than to list."""
-FORMAT = 10
-"""Version of the calling convention, the tables' layout, and what kernels are trusted with.
-
-Libraries of another version are compiled again.
-"""
-DESCRIPTION = "kernel.json"
 NO_LIBRARY = (
     "This machine cannot make a library of the compiled kernel. "
     "The model is stored without it, and loading the model compiles it again, which needs TVM. "
@@ -126,18 +121,30 @@ class TvmArtifact(Artifact):
     threads : int
         Threads that a call may use; each takes its own rows.
     small_batch : SmallBatchLoop
+    machine : Machine
+        What the loops are compiled for.
+    files_elsewhere : callable, optional
+        Gives the files to store, where they are not those of the loops.
     """
 
     most_at = ROWS_PER_THREAD
     """Rows up to which ``run_at`` computes: they need no slices."""
 
     def __init__(
-        self, batch: CompiledLoop, signature: Signature, threads: int, small_batch: SmallBatchLoop
+        self,
+        batch: CompiledLoop,
+        signature: Signature,
+        threads: int,
+        small_batch: SmallBatchLoop,
+        machine: Machine,
+        files_elsewhere: Callable[[], Mapping[str, bytes]] | None = None,
     ) -> None:
         self.batch = batch
         self.signature = signature
         self.threads = threads
         self.small_batch = small_batch
+        self.machine = machine
+        self._files_elsewhere = files_elsewhere
         self.takes_columns = batch.code.takes_columns
         self.sizes = self._bound_sizes()
 
@@ -177,7 +184,7 @@ class TvmArtifact(Artifact):
 
     def files(self) -> dict[str, bytes]:
         """Return the files of the compiled loops; none if no library could be made of them."""
-        return pack(self)
+        return pack(self) if self._files_elsewhere is None else dict(self._files_elsewhere())
 
     def _bound_sizes(self) -> tuple[int, ...]:
         """Return the numbers of rows that a call may be bound for."""
@@ -285,13 +292,12 @@ def pack(artifact: TvmArtifact) -> dict[str, bytes]:
 
 
 def _describe(artifact: TvmArtifact) -> dict[str, Any]:
-    machine = Machine.host()
     return {
         "format": FORMAT,
         "system": sys.platform,
-        "level": machine.level,
-        "extras": sorted(machine.extras),
-        "vector": machine.vector,
+        "level": artifact.machine.level,
+        "extras": sorted(artifact.machine.extras),
+        "vector": artifact.machine.vector,
         **asdict(artifact.signature),
         "few_rows": artifact.small_batch.rows,
     }
@@ -306,13 +312,20 @@ def unpack(files: Mapping[str, bytes], threads: int) -> TvmArtifact | None:
         The files are damaged.
     """
     try:
-        facts = json.loads(files[DESCRIPTION])
-        if not _can_run(facts):
+        own = choose_files(files)
+        if own is None:
             return None
-        loops = {name: make_loop(unpack_loop(_files_of(name, files))) for name in facts["loops"]}
-        signature = Signature(_matrices(facts["inputs"]), _matrices(facts["outputs"]))
-        small_batch = SmallBatchLoop(facts["few_rows"], lambda: loops["few"])
-        return TvmArtifact(loops["batch"], signature, threads, small_batch)
+        facts = json.loads(own[DESCRIPTION])
+        loops = {name: make_loop(unpack_loop(_files_of(name, own))) for name in facts["loops"]}
+        return TvmArtifact(
+            loops["batch"],
+            Signature(_matrices(facts["inputs"]), _matrices(facts["outputs"])),
+            threads,
+            SmallBatchLoop(facts["few_rows"], lambda: loops["few"]),
+            Machine(facts["level"], frozenset(facts["extras"]), vector=facts["vector"]),
+            # What was read is stored again, with the files of other machines.
+            lambda: files,
+        )
     except Exception as error:
         # Any failure to read these files means damage, and callers handle one named error.
         raise StoreError(f"The model's compiled kernel cannot be read: {error}") from error
@@ -327,12 +340,3 @@ def _files_of(loop: str, files: Mapping[str, bytes]) -> dict[str, bytes]:
 
 def _matrices(facts: dict[str, Any]) -> dict[str, tuple[str, tuple[int, ...]]]:
     return {name: (dtype, tuple(shape)) for name, (dtype, shape) in facts.items()}
-
-
-def _can_run(facts: dict[str, Any]) -> bool:
-    """Whether this version of hbconv and this machine run the libraries."""
-    if facts["format"] != FORMAT or facts["system"] != sys.platform:
-        return False
-    # Instructions that this machine lacks would end the process, so they are compared first.
-    compiled_for = Machine(facts["level"], frozenset(facts["extras"]))
-    return facts["level"] in LEVELS and Machine.host().runs(compiled_for)

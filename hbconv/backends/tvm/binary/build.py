@@ -26,14 +26,14 @@ from tvm.tirx.script import builder as T  # noqa: N812
 from hbconv.backends.tvm.binary.cache_key import function_key
 from hbconv.backends.tvm.binary.code_generation import compile_functions
 from hbconv.backends.tvm.binary.elf import link_objects
-from hbconv.backends.tvm.binary.library import LIBRARY, load_library
+from hbconv.backends.tvm.binary.library import LIBRARY, load_library, load_library_of
 from hbconv.backends.tvm.machine.calling_convention import SYMBOL, KernelFunction, Record
 from hbconv.backends.tvm.machine.machine import Machine
-from hbconv.errors import OptionError
+from hbconv.errors import BackendError, OptionError
 from hbconv.system.cache import Cache
 from hbconv.system.temporary import memory_file, temporary_folder
 
-__all__ = ["build", "link_by_tools", "make_libraries", "make_objects"]
+__all__ = ["build", "compile_text", "link_by_tools", "make_libraries", "make_objects"]
 
 COMPILERS = ("cc", "gcc", "clang", "c++", "g++", "clang++")
 
@@ -109,13 +109,23 @@ VALUE = 15
 
 
 def build(functions: Mapping[str, Any], machine: Machine) -> tuple[KernelFunction, bytes | None]:
-    """Compile for this machine; return the kernel, and its shared library.
+    """Compile for a machine; return the kernel, and its shared library.
 
     The library is None where none can be made: no linker knows the objects, or there is no place
     to write them. Programs of one structure, whose tables differ in content only, share both.
     Programs with common subroutines share the code of these.
+
+    Raises
+    ------
+    BackendError
+        No library can be made for a machine that this one does not run.
     """
-    return _build(_structures(functions), machine)
+    if Machine.host().runs(machine):
+        return _build(_structures(functions), machine)
+    library = next(make_libraries(make_objects(functions, machine)), None)
+    if library is None:
+        raise BackendError(f"This system cannot link a library for {machine.level}.")
+    return load_library_of(machine, library), library
 
 
 def make_objects(functions: Mapping[str, Any], machine: Machine) -> dict[str, bytes]:
@@ -166,8 +176,26 @@ def _object(name: str, structure: Any, machine: Machine) -> bytes:
 
 
 def _compile(name: str, structure: Any, machine: Machine) -> bytes:
-    """Compile one function, and have LLVM write its object to memory, else to a folder."""
-    module = compile_functions({name: structure.key}, machine).mod
+    """Compile one function."""
+    return _emit(compile_functions({name: structure.key}, machine).mod)
+
+
+def compile_text(text: str) -> bytes:
+    """Return the object of a module that is written in the language of LLVM, as it stands.
+
+    Raises
+    ------
+    OptionError
+        There is no memory and no folder to write it to.
+    """
+    with temporary_folder() as folder:
+        path = folder / "module.ll"
+        path.write_text(text)
+        return _emit(tvm_ffi.load_module(str(path)))
+
+
+def _emit(module: Any) -> bytes:
+    """Have LLVM write an object to memory, else to a folder."""
     with suppress(OSError), memory_file(OBJECT) as file:
         return _written(module, file.path, os.ftruncate)
     with temporary_folder() as folder:

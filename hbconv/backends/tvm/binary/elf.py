@@ -2,20 +2,23 @@
 
 A kernel is code and constants, and calls few functions of others, so a small part of a linker
 suffices: three segments, the relocations that LLVM writes for kernels, and a slot for each function
-from outside. Anything else in an object is refused, and another linker may know it.
+from outside. Functions around kernels also have constants that are addresses, and few variables,
+which are a fourth segment. Anything else in an object is refused, and another linker may know it.
 
-The names of structures and numbers are those of the System V ABI (gABI 4.1, psABI of x86-64 1.0,
-ELF for the Arm 64-bit architecture 2023Q3).
+The names of structures and numbers are those of the System V ABI (gABI 4.1). What processors differ
+in is in ``elf_architecture.py``.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
+
+from hbconv.backends.tvm.binary.elf_architecture import ARCHITECTURES
 
 __all__ = ["link_objects"]
 
@@ -35,7 +38,7 @@ UNWIND = 0x70000001
 """What x86-64 calls a section of frames."""
 WRITE, ALLOC, EXECUTE, MERGE, STRINGS = 1, 2, 4, 16, 32
 KNOWN_FLAGS = ALLOC | EXECUTE | MERGE | STRINGS
-"""Writable and thread-local data, groups and compression are not among them."""
+"""Thread-local data, groups and compression are not among them."""
 LOCAL, GLOBAL = 0, 1
 FUNCTION = 2
 RESERVED = 0xFF00
@@ -55,13 +58,12 @@ VALUE = 8
 """Where a symbol holds its address."""
 STUB_BYTES = 16
 PROGRAM_HEADERS = 7
-LIBC = frozenset({"memcpy", "memmove", "memset"})
+ADDRESSES, VARIABLES = ".data.rel.ro", ".data"
+"""Sections that may be written: constants that the loader fills in, and what the code changes."""
+LIBC = frozenset({"aligned_alloc", "free", "memcpy", "memmove", "memset", "strcmp"})
 """Functions of the C library, which every process has; others are of the mathematics library."""
 LIBM = "libm.so.6"
 """musl takes this name for its own C library, which holds these functions."""
-
-Patch = Callable[[int, int, int], int]
-"""From a word, the address that it means and its own address to the word as it must be."""
 
 
 class Symbol(NamedTuple):
@@ -153,7 +155,8 @@ class ElfObject:
         found = [i for i, header in enumerate(self.headers) if header[2] & ALLOC]
         for i in found:
             kind, flags = self.headers[i][1:3]
-            if kind not in (PROGBITS, UNWIND) or flags & ~KNOWN_FLAGS:
+            known = WRITE | ALLOC if self.names[i] in (ADDRESSES, VARIABLES) else KNOWN_FLAGS
+            if kind not in (PROGBITS, UNWIND) or flags & ~known:
                 raise NotImplementedError(f"Section {self.names[i]}, {kind=}, {flags=}.")
         return found
 
@@ -179,8 +182,8 @@ class ElfObject:
                 yield header[7], offset, info & 0xFFFFFFFF, self.symbols[info >> 32], addend
 
 
-def link_objects(objects: Iterable[bytes]) -> bytes:
-    """Return the shared object of some objects.
+def link_objects(objects: Iterable[bytes], constants: Mapping[str, bytes] = {}) -> bytes:
+    """Return the shared object of some objects, and of constants that they name.
 
     It exports the global symbols that no other of the objects uses: the kernels, but not their
     parts. Names from outside have no versions, so any version of the C library serves.
@@ -190,13 +193,13 @@ def link_objects(objects: Iterable[bytes]) -> bytes:
     NotImplementedError
         An object holds what this linker does not know.
     """
-    return _Linker([ElfObject(data) for data in objects]).link()
+    return _Linker([ElfObject(data) for data in objects], constants).link()
 
 
 class _Linker:
     """The sections of one library, in the order in which they are loaded."""
 
-    def __init__(self, objects: Sequence[ElfObject]) -> None:
+    def __init__(self, objects: Sequence[ElfObject], constants: Mapping[str, bytes]) -> None:
         if len({o.machine for o in objects}) != 1:
             raise NotImplementedError("The objects are for several machines.")
         self.objects = objects
@@ -211,10 +214,13 @@ class _Linker:
             ElfSection(".eh_frame_hdr", PROGBITS, ALLOC),
             ElfSection(".eh_frame", PROGBITS, ALLOC),
             ElfSection(".text", PROGBITS, ALLOC | EXECUTE),
+            ElfSection(ADDRESSES, PROGBITS, ALLOC | WRITE),
             ElfSection(".got", PROGBITS, ALLOC | WRITE, entry=8),
             ElfSection(".dynamic", DYNAMIC, ALLOC | WRITE, link=".dynstr", entry=TAG.size),
+            ElfSection(VARIABLES, PROGBITS, ALLOC | WRITE),
         )
-        self.sections = {section.name: section for section in sections}
+        held = {o.names[i] for o in objects for i in o.loaded}
+        self.sections = {s.name: s for s in sections if s.name in held or not _is_optional(s)}
         self.numbers = {name: i for i, name in enumerate(self.sections, start=1)}
         self.places: dict[tuple[int, int], Position] = {}
         """Where each section of each object stands."""
@@ -224,12 +230,17 @@ class _Linker:
         for number, o in enumerate(self.objects):
             self._join(number, o)
         self._define()
+        for name, data in constants.items():
+            place = Position(".rodata", self.sections[".rodata"].append(data, LINE))
+            self.defined[name] = Symbol(name, GLOBAL << 4, 0, 0, len(data)), place
         self.exported = self._names_exported()
         self.outside = self._names_outside()
         self.stubs = self.sections[".text"].append(
             bytes(STUB_BYTES * len(self.outside)), STUB_BYTES
         )
         """Offset of the jumps to functions from outside."""
+        self.addresses: list[tuple[int, int]] = []
+        """Where a constant is an address, and which: the loader adds where it puts the library."""
 
     def link(self) -> bytes:
         """Write what has no addresses, give all an address, then write what has."""
@@ -242,7 +253,8 @@ class _Linker:
 
     def _join(self, number: int, o: ElfObject) -> None:
         for i in o.loaded:
-            name = ".eh_frame" if o.names[i] == ".eh_frame" else ".rodata"
+            kept = o.names[i] in (".eh_frame", ADDRESSES, VARIABLES)
+            name = o.names[i] if kept else ".rodata"
             name = ".text" if o.headers[i][2] & EXECUTE else name
             offset = self.sections[name].append(o.content(i), max(o.headers[i][8], 1))
             self.places[number, i] = Position(name, offset)
@@ -289,6 +301,8 @@ class _Linker:
     def _write_names(self) -> None:
         """Write the symbols and their hashes, and make room for what holds addresses."""
         texts, slots = self.sections[".dynstr"], len(self.outside)
+        kinds = [kind for o in self.objects for _, _, kind, _, _ in o.relocations()]
+        filled = slots + kinds.count(self.architecture.absolute)
         rows = [(0, 0, 0, 0, 0, 0)]
         for name in self.exported:
             symbol, place = self.defined[name]
@@ -304,7 +318,7 @@ class _Linker:
         hashes = [1, len(rows), bool(self.exported), 0, *chain, *[0] * slots]
         self.sections[".dynsym"].data += b"".join(SYMBOL.pack(*row) for row in rows)
         self.sections[".hash"].data += b"".join(map(WORD.pack, hashes))
-        self.sections[".rela.dyn"].data += bytes(RELOCATION.size * slots)
+        self.sections[".rela.dyn"].data += bytes(RELOCATION.size * filled)
         self.sections[".got"].data += bytes(8 * slots)
         self.sections[".eh_frame_hdr"].data += bytes(len(EH_FRAME_HEADER) + 4)
         self.sections[".eh_frame"].append(bytes(4), 4)  # a length of 0 ends the frames
@@ -316,12 +330,13 @@ class _Linker:
         A page of the file may be mapped in two segments: each segment stands in the file right
         behind the one before, and a page further on in memory.
         """
-        offset = HEADER.size + PROGRAM_HEADERS * PROGRAM_HEADER.size
+        headers = PROGRAM_HEADERS + (VARIABLES in self.sections)
+        offset = HEADER.size + headers * PROGRAM_HEADER.size
         shift = 0
         flags = ALLOC
         for section in self.sections.values():
             align = section.align
-            if section.flags != flags:
+            if section.flags != flags or section.name == VARIABLES:
                 flags, align = section.flags, max(LINE, align)
                 shift += self.architecture.page
             section.offset = offset + -offset % align
@@ -351,15 +366,18 @@ class _Linker:
         """Write the addresses that the objects' code and constants hold."""
         for number, o in enumerate(self.objects):
             for section, offset, kind, symbol, addend in o.relocations():
+                place = self.places[number, section]
+                start = place.offset + offset
+                target = self._address(self._target(number, symbol)) + addend
+                here = self._address(Position(place.section, start))
+                if kind == self.architecture.absolute and place.section == ADDRESSES:
+                    self.addresses.append((here, target))
+                    continue
                 patch = self.architecture.patches.get(kind)
                 if patch is None:
                     raise NotImplementedError(f"Relocation {kind} of {symbol.name!r}.")
-                place = self.places[number, section]
                 data = self.sections[place.section].data
-                start = place.offset + offset
                 (word,) = WORD.unpack_from(data, start)
-                target = self._address(self._target(number, symbol)) + addend
-                here = self._address(Position(place.section, start))
                 WORD.pack_into(data, start, patch(word, target, here))
 
     def _target(self, number: int, symbol: Symbol) -> Position:
@@ -370,7 +388,7 @@ class _Linker:
         return Position(".text", self.stubs + STUB_BYTES * self.outside.index(symbol.name))
 
     def _write_stubs(self) -> None:
-        """Write a jump through the slot of each function, and what has the loader fill the slot."""
+        """Write a jump through the slot of each function, and what the loader fills in."""
         text, slots = self.sections[".text"], self.sections[".got"]
         first = 1 + len(self.exported)
         for i in range(len(self.outside)):
@@ -378,6 +396,9 @@ class _Linker:
             stub = self.architecture.stub(slot, text.address + start)
             text.data[start : start + len(stub)] = stub
             filled = (slot, (first + i) << 32 | self.architecture.glob_dat, 0)
+            RELOCATION.pack_into(self.sections[".rela.dyn"].data, RELOCATION.size * i, *filled)
+        for i, (here, target) in enumerate(self.addresses, start=len(self.outside)):
+            filled = (here, self.architecture.relative, target)
             RELOCATION.pack_into(self.sections[".rela.dyn"].data, RELOCATION.size * i, *filled)
 
     def _write_addresses(self) -> None:
@@ -402,14 +423,15 @@ class _Linker:
         table = named[-1].offset + len(named[-1].data)
         table += -table % 8
         file = bytearray(table)
-        shape = (HEADER.size, PROGRAM_HEADER.size, PROGRAM_HEADERS, SECTION_HEADER.size)
+        segments = self._segments()
+        shape = (HEADER.size, PROGRAM_HEADER.size, len(segments), SECTION_HEADER.size)
         HEADER.pack_into(
             file,
             0,
             *(MAGIC, SHARED, self.machine, 1, 0, HEADER.size, table, 0),
             *(*shape, len(named) + 1, len(named)),
         )
-        for i, header in enumerate(self._segments()):
+        for i, header in enumerate(segments):
             PROGRAM_HEADER.pack_into(file, HEADER.size + i * PROGRAM_HEADER.size, *header)
         file += bytes(SECTION_HEADER.size)
         for section, name in zip(named, starts, strict=True):
@@ -430,14 +452,18 @@ class _Linker:
         """
         page = self.architecture.page
         frames, dynamic = self.sections[".eh_frame_hdr"], self.sections[".dynamic"]
-        slots, text = self.sections[".got"], self.sections[".text"]
+        text = self.sections[".text"]
+        slots = self.sections.get(ADDRESSES, self.sections[".got"])
         constants = self.sections[".eh_frame"].end
         slots_size = dynamic.end - slots.address
         room = slots_size + -dynamic.end % page
+        variables = self.sections.get(VARIABLES)
+        last = [(PT_LOAD, WRITABLE, *_span(variables), page)] if variables else []
         return [
             (PT_LOAD, READABLE, 0, 0, 0, constants, constants, page),
             (PT_LOAD, EXECUTABLE, *_span(text), page),
             (PT_LOAD, WRITABLE, slots.offset, *2 * (slots.address,), slots_size, room, page),
+            *last,
             (PT_DYNAMIC, WRITABLE, *_span(dynamic), 8),
             (PT_GNU_EH_FRAME, READABLE, *_span(frames), 4),
             (PT_GNU_STACK, WRITABLE, 0, 0, 0, 0, 0, 16),
@@ -445,100 +471,10 @@ class _Linker:
         ]
 
 
+def _is_optional(section: ElfSection) -> bool:
+    return section.name in (ADDRESSES, VARIABLES)
+
+
 def _span(section: ElfSection) -> tuple[int, ...]:
     """Return the offset, both addresses and both sizes of a segment that is one section."""
     return (section.offset, *2 * (section.address,), *2 * (len(section.data),))
-
-
-@dataclass(frozen=True)
-class Architecture:
-    """What objects and libraries of a processor differ in.
-
-    Parameters
-    ----------
-    page : int
-        Bytes of the largest page that its systems have.
-    glob_dat : int
-        The relocation of a slot that holds the address of a symbol.
-    calls : frozenset of int
-        Relocations of calls and jumps.
-    patches : mapping of int to callable
-        What each relocation does to a word.
-    stub : callable
-        Writes a jump to the address in a slot, from the slot's and the stub's addresses.
-    """
-
-    page: int
-    glob_dat: int
-    calls: frozenset[int]
-    patches: Mapping[int, Patch]
-    stub: Callable[[int, int], bytes]
-
-
-def _distance(target: int, place: int, bits: int) -> int:
-    distance = target - place
-    if not -(1 << (bits - 1)) <= distance < 1 << (bits - 1):
-        raise NotImplementedError(f"A distance of {distance} bytes in {bits} bits.")
-    return distance
-
-
-def _relative(word: int, target: int, place: int) -> int:  # noqa: ARG001
-    """Return the distance itself."""
-    return _distance(target, place, 32) & 0xFFFFFFFF
-
-
-def _branch(word: int, target: int, place: int) -> int:
-    """Write the distance into a ``b`` or ``bl``, in instructions."""
-    return word & 0xFC000000 | _distance(target, place, 28) >> 2 & 0x3FFFFFF
-
-
-def _page(word: int, target: int, place: int) -> int:
-    """Write the distance into an ``adrp``, in pages of 4 KB whatever pages the system has."""
-    pages = _distance(target & ~0xFFF, place & ~0xFFF, 33) >> 12
-    return word & 0x9F00001F | (pages & 3) << 29 | (pages >> 2 & 0x7FFFF) << 5
-
-
-def _within_page(shift: int, word: int, target: int, place: int) -> int:  # noqa: ARG001
-    """Write the place in a page into an ``add``, or into a load of ``1 << shift`` bytes."""
-    return word & ~(0xFFF << 10) | (target & 0xFFF) >> shift << 10
-
-
-def _jump_x86(slot: int, place: int) -> bytes:
-    """Write ``jmp *slot(%rip)``, six bytes long."""
-    return b"\xff\x25" + struct.pack("<i", _distance(slot, place + 6, 32))
-
-
-def _jump_aarch64(slot: int, place: int) -> bytes:
-    """Write ``adrp x16, slot; ldr x16, [x16, slot]; br x16``."""
-    page = _page(0x90000010, slot, place)
-    return struct.pack("<III", page, _within_page(3, 0xF9400210, slot, place), 0xD61F0200)
-
-
-ARCHITECTURES = {
-    62: Architecture(
-        page=1 << 12,
-        glob_dat=6,
-        calls=frozenset({4}),
-        patches={2: _relative, 4: _relative},  # PC32, PLT32
-        stub=_jump_x86,
-    ),
-    183: Architecture(
-        page=1 << 16,
-        glob_dat=1025,
-        calls=frozenset({282, 283}),
-        patches={
-            261: _relative,  # PREL32
-            275: _page,  # ADR_PREL_PG_HI21
-            282: _branch,  # JUMP26
-            283: _branch,  # CALL26
-            # ADD_ABS_LO12_NC, then LDST8, 16, 32, 64 and 128
-            277: partial(_within_page, 0),
-            278: partial(_within_page, 0),
-            **{284 + i: partial(_within_page, 1 + i) for i in range(3)},
-            299: partial(_within_page, 4),
-        },
-        stub=_jump_aarch64,
-    ),
-}
-"""Architectures by their numbers in ELF; 1,821 x86-64 and 104 aarch64 objects of the tests'
-programs hold no other relocations."""

@@ -12,10 +12,12 @@ import sys
 import weakref
 from contextlib import suppress
 
-from hbconv.backends.tvm.machine.calling_convention import SYMBOL, KernelFunction
+from hbconv.backends.tvm.machine.calling_convention import SYMBOL, KernelFunction, Record
+from hbconv.backends.tvm.machine.machine import Machine
+from hbconv.errors import BackendError
 from hbconv.system.temporary import memory_file, temporary_folder
 
-__all__ = ["LIBRARY", "load_library"]
+__all__ = ["LIBRARY", "load_library", "load_library_of"]
 
 LIBRARY = "kernel.so"
 
@@ -23,6 +25,15 @@ if sys.platform == "win32":
     from _ctypes import FreeLibrary as close_library  # noqa: N813
 else:
     from _ctypes import dlclose as close_library
+
+
+def load_library_of(machine: Machine, library: bytes) -> KernelFunction:
+    """Return the kernel of a library; for a machine that this one does not run, a refusal."""
+    return load_library(library) if Machine.host().runs(machine) else _refuse_to_run
+
+
+def _refuse_to_run(record: Record) -> None:  # noqa: ARG001
+    raise BackendError("This kernel was compiled for another machine, and can only be stored.")
 
 
 def load_library(library: bytes) -> KernelFunction:

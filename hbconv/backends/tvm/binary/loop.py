@@ -274,7 +274,9 @@ def pack_loop(loop: CompiledLoop) -> dict[str, bytes]:
     }
 
 
-def unpack_loop(files: Mapping[str, bytes]) -> LoopCode:
+def unpack_loop(
+    files: Mapping[str, bytes], load_kernel: Callable[[bytes], KernelFunction] = load_library
+) -> LoopCode:
     """Read the code of a loop back."""
     from safetensors.numpy import load
 
@@ -290,7 +292,7 @@ def unpack_loop(files: Mapping[str, bytes]) -> LoopCode:
         for i, widths in enumerate(facts["constants"])
     ]
     return LoopCode(
-        load_library(files[LIBRARY]),
+        load_kernel(files[LIBRARY]),
         tables,
         facts["scratch"],
         files[LIBRARY],

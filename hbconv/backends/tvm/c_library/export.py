@@ -1,7 +1,8 @@
 """Shared libraries of compiled methods: with a C function for each, or with a torch operator.
 
 The methods are compiled, C is written around them, and a C compiler links both, for this machine or
-for another one. The operator uses torch's stable ABI.
+for another one. Where there is none, LLVM compiles what else would be C (``llvm_source``). The
+operator uses torch's stable ABI.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from pathlib import Path
 
 from hbconv.backends.interface import FileInput, FileOutput, inputs_with_codes, inputs_with_text
 from hbconv.backends.tvm import BACKEND
+from hbconv.backends.tvm.binary.elf import link_objects
 from hbconv.backends.tvm.c_library.function import CFunction, compile_function
+from hbconv.backends.tvm.c_library.llvm_source import tables_symbol, write_module
 from hbconv.backends.tvm.c_library.source import (
     c_text,
     c_type,
@@ -29,10 +32,9 @@ from hbconv.backends.tvm.c_library.source import (
     signature,
     texts,
 )
-from hbconv.backends.tvm.machine.machine import LEVELS, Machine
+from hbconv.backends.tvm.machine.machine import Machine
 from hbconv.containers import Graph
 from hbconv.errors import BackendError, MissingPackageError
-from hbconv.names import unknown
 from hbconv.system.temporary import temporary_folder
 from hbconv.target import Target
 
@@ -122,18 +124,28 @@ def export_library(
     OptionError
         There is no such level.
     MissingPackageError
-        TVM, or a C compiler for the level, is not installed.
+        TVM is not installed. On other systems than Linux: nor is a C compiler for the level.
     BackendError
         C has no type for an input or answer, or the compiler fails.
     """
     BACKEND.require_packages()
     machine = machine_of(level)
-    compiler = find_compiler(machine, C)
     functions = [
         compile_function(name, graph, inputs_with_text, target, machine)
         for name, graph in graphs.items()
     ]
     header = header_text(next(iter(graphs.values())).traits.estimator, functions, prefix)
+    try:
+        compiler = find_compiler(machine, C)
+    except MissingPackageError as missing:
+        return _link_alone(functions, prefix, machine, missing), header
+    return _compile_with(compiler, functions, prefix, machine), header
+
+
+def _compile_with(
+    compiler: list[str], functions: list[CFunction], prefix: str, machine: Machine
+) -> bytes:
+    """Return the library that a C compiler makes of functions in C around the loops."""
     files = library_files(functions, prefix, machine)
     files["library.c"] += _class_arrays(functions, prefix).encode()
     # The version script also hides symbols of the object files, which LLVM leaves visible.
@@ -141,17 +153,38 @@ def export_library(
     with temporary_folder() as folder:
         sources = write_files(folder, files)
         run_compiler([*compiler, *COMPILE, *LINK, *sources, "-lm", "-o", "library.so"], folder)
-        return (folder / "library.so").read_bytes(), header
+        return (folder / "library.so").read_bytes()
+
+
+def _link_alone(
+    functions: list[CFunction], prefix: str, machine: Machine, missing: MissingPackageError
+) -> bytes:
+    """Return the library that needs no compiler: LLVM compiles the functions around the loops.
+
+    It is for Linux, whatever system makes it. Loops in another format than ELF need the compiler.
+    """
+    from hbconv.backends.tvm.binary.build import compile_text
+
+    arrays = [pair for function in functions for pair in class_arrays(function, prefix)]
+    text = write_module(functions, prefix, machine, _statuses(functions), arrays)
+    loops = [loop for function in functions for loop in function.loops]
+    objects = [data for loop in loops for data in loop.objects.values()]
+    tables = {tables_symbol(loop): loop.tables for loop in loops}
+    try:
+        return link_objects([compile_text(text), *objects], tables)
+    except NotImplementedError as error:
+        raise missing from error
+
+
+def _statuses(functions: list[CFunction]) -> dict[int, str]:
+    """Return the message of each status; those of checks count up over all functions."""
+    checks = [message for function in functions for message, _ in function.messages]
+    return {**FAILURES, **dict(enumerate(checks, start=1))}
 
 
 def machine_of(level: str | None) -> Machine:
     """Return the machine of a level, by default this one, or raise OptionError."""
-    if level is None:
-        return Machine.host()
-    levels = [name for name in LEVELS if Machine(name).architecture in TRIPLES]
-    if level not in levels:
-        raise unknown("target", level, levels)
-    return Machine(level)
+    return Machine.host() if level is None else Machine.named(level, "target")
 
 
 def library_files(functions: list[CFunction], prefix: str, machine: Machine) -> dict[str, bytes]:
@@ -171,14 +204,14 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> list[str]:
 
 
 def _source(functions: list[CFunction], prefix: str, machine: Machine) -> str:
-    """Return the C of a library. Statuses of checks count up over all functions."""
+    """Return the C of a library."""
     runtime = resources.files("hbconv.backends.tvm.c_library").joinpath("runtime.c").read_text()
     parts = [runtime, _runs_here(machine)]
-    messages: list[str] = []
+    first = 1
     for function in functions:
-        parts.append(function_source(function, prefix, len(messages) + 1))
-        messages += [message for message, _ in function.messages]
-    return "\n".join([*parts, _messages(messages, prefix)])
+        parts.append(function_source(function, prefix, first))
+        first += len(function.messages)
+    return "\n".join([*parts, _messages(_statuses(functions), prefix)])
 
 
 def _class_arrays(functions: list[CFunction], prefix: str) -> str:
@@ -193,8 +226,7 @@ def _runs_here(machine: Machine) -> str:
     return f"static inline int runs_here(void) {{ return {tests}; }}\n"
 
 
-def _messages(messages: list[str], prefix: str) -> str:
-    statuses = {**FAILURES, **dict(enumerate(messages, start=1))}
+def _messages(statuses: dict[int, str], prefix: str) -> str:
     cases = [f"        case {status}: return {c_text(text)};" for status, text in statuses.items()]
     body = "\n".join(["    switch (status) {", *cases, "        default: return NULL;", "    }"])
     return f"API const char *{prefix}_message(int32_t status) {{\n{body}\n}}\n"

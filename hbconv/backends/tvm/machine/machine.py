@@ -85,6 +85,20 @@ class Machine:
         """
         return _limit(os.environ.get(VARIABLE, ""))
 
+    @classmethod
+    def named(cls, level: str, option: str) -> Machine:
+        """Return a machine of a level that an option names; it need not be this one.
+
+        Raises
+        ------
+        OptionError
+            No level has this name; the message lists those that have.
+        """
+        levels = [name for name in LEVELS if name != "generic"]
+        if level not in levels:
+            raise unknown(option, level, levels)
+        return cls(level)
+
     @property
     def flags(self) -> frozenset[str]:
         """Instructions that kernels may use, as Linux names them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import struct
 import subprocess
 import sys
@@ -231,6 +232,54 @@ def test_what_is_unknown_is_refused(what):
     first, *others = objects_of(host()).values()
     with pytest.raises(NotImplementedError, match=message):
         link_objects([spoil(first), *others])
+
+
+STATEFUL = """
+@names = constant [2 x ptr] [ptr @first, ptr @second], align 8
+@first = internal constant [4 x i8] c"one\\00"
+@second = internal constant [4 x i8] c"two\\00"
+@counted = internal global i32 -1
+@given = external hidden constant i8
+define ptr @table() {
+  ret ptr @given
+}
+define i32 @count() {
+  %old = load i32, ptr @counted
+  %new = add i32 %old, 1
+  store i32 %new, ptr @counted
+  ret i32 %new
+}
+"""
+
+
+def stateful(machine):
+    text = f'target triple = "{machine.triple}"\n{STATEFUL}'
+    return link_objects([build.compile_text(text)], {"given": b"0123456789"})
+
+
+def test_a_library_may_have_addresses_variables_and_given_constants(tmp_path):
+    path = tmp_path / "stateful.so"
+    path.write_bytes(stateful(host()))
+    library = ctypes.CDLL(str(path))
+    names = (ctypes.c_char_p * 2).in_dll(library, "names")
+    assert names[:] == [b"one", b"two"]
+    assert [library.count() for _ in range(3)] == [0, 1, 2]
+    library.table.restype = ctypes.c_void_p
+    assert ctypes.string_at(library.table(), 10) == b"0123456789"
+    assert library.table() % elf.LINE == 0
+
+
+@pytest.mark.parametrize("level", ["x86-64", "aarch64"])
+def test_variables_have_a_segment_that_stays_writable(level):
+    library = stateful(Machine(level))
+    header = elf.HEADER.unpack_from(library)
+    segments = [elf.PROGRAM_HEADER.unpack_from(library, 64 + 56 * i) for i in range(header[10])]
+    loaded = [segment for segment in segments if segment[0] == elf.PT_LOAD]
+    assert [s[1] for s in loaded] == [elf.READABLE, elf.EXECUTABLE, *2 * [elf.WRITABLE]]
+    assert all((offset - address) % page == 0 for _, _, offset, address, *_, page in loaded)
+    (relro,) = [segment for segment in segments if segment[0] == elf.PT_GNU_RELRO]
+    page = loaded[0][-1]
+    assert relro[3] + relro[6] <= loaded[3][3] // page * page
 
 
 def test_objects_of_two_machines_are_refused():

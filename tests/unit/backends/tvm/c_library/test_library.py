@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+import os
 import re
 import shutil
 import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -24,10 +26,41 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 from sklearn.tree import DecisionTreeClassifier
 
 import hbconv
+from hbconv.backends.tvm.c_library import export as c_export
 from hbconv.backends.tvm.machine.machine import LEVELS, Machine
 from hbconv.errors import BackendError, MissingPackageError, OptionError
 
+WAYS = [
+    "compiler",
+    pytest.param(
+        "alone", marks=pytest.mark.skipif(sys.platform != "linux", reason="Linux links alone")
+    ),
+]
 NUMPY = {"double": np.float64, "float": np.float32, "int64_t": np.int64, "uint8_t": np.uint8}
+
+
+@pytest.fixture(autouse=True, params=WAYS)
+def way(request, monkeypatch):
+    """Have a C compiler make the functions around kernels, or hide all: then LLVM makes them."""
+    if request.param == "compiler":
+        return request.param
+    real = c_export.find_compiler
+
+    def find(machine, language):
+        with monkeypatch.context() as hidden:
+            hide_compilers(hidden)
+            return real(machine, language)
+
+    monkeypatch.setattr(c_export, "find_compiler", find)
+    return request.param
+
+
+def hide_compilers(monkeypatch):
+    real = c_export.importlib.util.find_spec
+    monkeypatch.setattr(c_export.shutil, "which", lambda _: None)
+    monkeypatch.setattr(
+        c_export.importlib.util, "find_spec", lambda name: None if name == "ziglang" else real(name)
+    )
 
 
 class Library:
@@ -298,10 +331,9 @@ COMPILES_AARCH64 = bool(
 )
 
 
-@pytest.mark.skipif(
-    not COMPILES_AARCH64, reason="neither aarch64-linux-gnu-gcc nor zig is installed"
-)
-def test_a_library_for_another_architecture(tmp_path):
+def test_a_library_for_another_architecture(tmp_path, way):
+    if way == "compiler" and not COMPILES_AARCH64:
+        pytest.skip("neither aarch64-linux-gnu-gcc nor zig is installed")
     export(fit("mixed"), table()[:2], tmp_path / "m.so", target="aarch64")
     assert re.search(r"Machine:\s+AArch64", inspected(tmp_path / "m.so", "-h"))
     needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", inspected(tmp_path / "m.so", "-d")))
@@ -337,8 +369,26 @@ def test_unknown_targets_and_missing_compilers(tmp_path, monkeypatch):
     rows = np.array([["a"], [None], [np.nan]], object)
     with pytest.raises(BackendError, match="has missing values"):
         hbconv.convert(OneHotEncoder().fit(rows), "reference").export(tmp_path / "m.so")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    if importlib.util.find_spec("ziglang") is None:
-        with pytest.raises(MissingPackageError, match=r"Install .*-linux-gnu-gcc, or zig"):
-            model.export(tmp_path / "m.so")
+    hide_compilers(monkeypatch)
+    # As where LLVM writes for Windows or macOS.
+    monkeypatch.setattr(c_export, "link_objects", no_elf)
+    with pytest.raises(MissingPackageError, match=r"Install .*-linux-gnu-gcc, or zig"):
+        model.export(tmp_path / "m.so")
     assert list(tmp_path.iterdir()) == []
+
+
+def no_elf(*_):
+    raise NotImplementedError("The object is no ELF of 64 bits, little endian.")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux links alone")
+def test_no_process_is_started_without_a_compiler(tmp_path, monkeypatch, way):
+    if way == "compiler":
+        pytest.skip("a compiler is a process")
+    monkeypatch.setattr(subprocess, "run", None)
+    monkeypatch.setattr(os, "fork", None)
+    x = np.ascontiguousarray(matrix())
+    library = export(fit("forest"), x[:2], tmp_path / "m.so")
+    np.testing.assert_array_equal(
+        library("predict_proba", len(x), [x], 3), fit("forest").predict_proba(x)
+    )
