@@ -24,6 +24,8 @@ class Dialect:
     name : str
     types : dict of str to str
         The type of each dtype.
+    mark : str
+        Stands around a name.
     fence : str
         Ends a stage, so that its columns are computed once however often they are read.
     same : str
@@ -52,6 +54,7 @@ class Dialect:
         "float64": "DOUBLE", "float32": "REAL", "int64": "BIGINT", "int32": "INTEGER",
         "bool": "BOOLEAN", "string": "VARCHAR",
     }  # fmt: skip
+    mark: ClassVar[str] = '"'
     fence: ClassVar[str] = ""
     same: ClassVar[str] = "="
     collation: ClassVar[str] = "C"
@@ -67,7 +70,11 @@ class Dialect:
         """Return a name of a column or table."""
         if "\0" in name or not name:
             raise BackendError(f"SQL cannot name a column {name!r}. Rename it and fit again.")
-        return '"' + name.replace('"', '""') + '"'
+        return self.mark + name.replace(self.mark, 2 * self.mark) + self.mark
+
+    def fold(self, name: str) -> str:
+        """Return what the database takes a name for: equal ones are one column."""
+        return name.lower()
 
     def text(self, value: str) -> str:
         """Return a literal of text."""
@@ -114,6 +121,10 @@ class Dialect:
     def read(self, column: str) -> str:
         """Read a column of the user's as float64, NULL as NaN."""
         return f"coalesce({self.cast(column, 'float64')},{self.float64(math.nan)})"
+
+    def is_no_number(self, column: str) -> str:  # noqa: ARG002
+        """Test for what a column of numbers should not hold; empty where the database raises."""
+        return ""
 
     def read_text(self, column: str) -> str:
         """Read a column of the user's as text, of which equal ones have the same characters."""

@@ -33,6 +33,10 @@ class PostgreSQL(Dialect):
     most_name_bytes = 63
     raises = True
 
+    def fold(self, name: str) -> str:
+        """Return what is left of a name, whose case counts."""
+        return name.encode()[: self.most_name_bytes].decode(errors="ignore")
+
     def float64(self, value: float) -> str:
         """Return a literal of float64: 0.1 and 1e-1 are decimals."""
         return f"'{float_word(value)}'::float8"

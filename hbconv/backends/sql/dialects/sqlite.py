@@ -22,6 +22,8 @@ class SQLite(Dialect):
         "float64": "REAL", "float32": "REAL", "int64": "INTEGER", "int32": "INTEGER",
         "bool": "INTEGER", "string": "TEXT",
     }  # fmt: skip
+    # A name between double quotes is a text where the table has no such column.
+    mark = "`"
     fence = " LIMIT -1 OFFSET 0"
     same = "IS"
     collation = "BINARY"
@@ -51,8 +53,15 @@ class SQLite(Dialect):
         return f"({x} IS NULL)"
 
     def read(self, column: str) -> str:
-        """Read a column of the user's as float64."""
-        return self.cast(column, "float64")
+        """Read a column as float64; the shell's ``.import`` writes empty texts for missing ones."""
+        return self.cast(f"nullif({column},'')", "float64")
+
+    def is_no_number(self, column: str) -> str:
+        """Test for a text that is no number, which ``CAST`` would read as 0, or a date as its year.
+
+        Comparing with a number makes one of the text, if the whole of it is one.
+        """
+        return f"(typeof({column})='text' AND {column}<>'' AND {column}<>CAST({column} AS NUMERIC))"
 
     def to_int(self, x: str, dtype: str) -> str:
         """Truncate a float."""
