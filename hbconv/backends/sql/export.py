@@ -6,7 +6,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hbconv.backends.interface import answer_dtype, labels, lower_with_checks, require_texts
 from hbconv.backends.sql.artifact import write_program
@@ -175,13 +175,8 @@ def _decode(w: SelectWriter, output: Output, cells: Cells, dtype: str) -> list[C
     for cell, table in zip(w.store_all(cells).flat, tables, strict=True):
         known = labels(table.data)
         kind = {"U": "string", "b": "bool", "f": "float64"}.get(known.dtype.kind, "int64")
-        entries = [_label(w, value, kind) for value in known.tolist()]
-        found.append(w.cell(w.dialect.pick(cell.text, entries, kind), cell))
+        found.append(w.cell(w.dialect.pick(cell.text, known.tolist(), kind), cell))
     return found
-
-
-def _label(w: SelectWriter, value: Any, kind: str) -> str:
-    return w.dialect.text(value) if kind == "string" else w.dialect.number(value, kind)
 
 
 def _names(method: str, suffixes: Sequence[str], width: int, dialect: Dialect) -> list[str]:

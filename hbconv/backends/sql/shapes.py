@@ -151,7 +151,7 @@ def lookup(w: SelectWriter, op: Operation, table: Cells, index: Cells) -> Cells:
 
 
 def _entry(w: SelectWriter, index: Cell, entries: list[Cell], dtype: str) -> Cell:
-    text = w.dialect.pick(index.text, [entry.text for entry in entries], dtype)
+    text = w.dialect.pick(index.text, [entry.value for entry in entries], dtype)
     return w.cell(text, index, known=min((e.known for e in entries), default=ANY))
 
 

@@ -10,7 +10,14 @@ import numpy as np
 
 from hbconv.errors import BackendError
 
-__all__ = ["LARGEST_FLOAT32", "Dialect", "choose", "float_word", "shortest_float32"]
+__all__ = [
+    "LARGEST_FLOAT32",
+    "LONG_TABLE",
+    "Dialect",
+    "choose",
+    "float_word",
+    "shortest_float32",
+]
 
 LARGEST_FLOAT32 = 3.4028235677973366e38
 """Halfway from the largest float32 to the next power of two: from here on, floats round to inf."""
@@ -201,12 +208,22 @@ class Dialect:
         """Divide ints, rounded toward zero."""
         return f"({x}//{y})"
 
-    def pick(self, index: str, entries: Sequence[str], dtype: str) -> str:
-        """Return the entry at a position from 0."""
-        if not self.array or len(entries) <= LONG_TABLE:
-            return choose(index, entries)
-        array = self.array.format(entries=",".join(entries), type=self.types[dtype])
-        return f"{array}[{index}+1]"
+    def literal(self, value: Any, dtype: str) -> str:
+        """Return a literal of a text or a number."""
+        return self.text(value) if dtype == "string" else self.number(value, dtype)
+
+    def listed(self, value: Any, dtype: str) -> str:
+        """Return a literal in a list, which converts all of its entries to one type."""
+        if dtype == "float32":
+            return self.float64(shortest_float32(value))
+        return self.literal(value, dtype)
+
+    def pick(self, index: str, values: Sequence[Any], dtype: str) -> str:
+        """Return the value at a position from 0."""
+        if not self.array or len(values) <= LONG_TABLE:
+            return choose(index, [self.literal(value, dtype) for value in values])
+        entries = ",".join(self.listed(value, dtype) for value in values)
+        return f"{self.array.format(entries=entries, type=self.types[dtype])}[{index}+1]"
 
     def entry_of_splits(self, goes_left: Sequence[str], entries: Sequence[str]) -> str | None:
         """Return a leaf of a symmetric tree by the outcomes of its levels, the first one highest.

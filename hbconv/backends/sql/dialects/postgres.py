@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from hbconv.backends.sql.dialects.base import (
     LARGEST_FLOAT32,
     Dialect,
     float_word,
+    shortest_float32,
 )
 from hbconv.errors import BackendError
 
@@ -50,6 +51,14 @@ class PostgreSQL(Dialect):
         if not math.isfinite(value):
             return self.float64(value)
         return f"({value!r})" if value < 0 else repr(value)
+
+    def listed(self, value: Any, dtype: str) -> str:
+        """Return a literal in an array: decimals are converted once, when the query is planned."""
+        if not dtype.startswith("float"):
+            return super().listed(value, dtype)
+        value = shortest_float32(value) if dtype == "float32" else value
+        is_decimal = math.isfinite(value) and (value or math.copysign(1.0, value) > 0)
+        return repr(value) if is_decimal else f"'{float_word(value)}'"
 
     def isnan(self, x: str) -> str:
         """Test for NaN, which equals itself."""

@@ -20,7 +20,7 @@ from lightgbm import LGBMClassifier
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.cluster import Birch
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import RandomForestRegressor
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
@@ -142,6 +142,24 @@ def test_thresholds_are_exact(engine: str) -> None:
     answer = ask(engine, model.to_sql(engine, keys=["id"], methods=["predict_proba"]), rows)
     got = answer.drop(columns="id").to_numpy().astype(float)
     np.testing.assert_array_equal(got, forest.predict_proba(x))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("depth", [5, None])
+def test_leaves_that_are_vectors_are_found_once(engine: str, depth: int | None) -> None:
+    """SQLite has no lists, so that holds there where few leaves differ."""
+    x = np.random.default_rng(2).normal(size=(150, 3))
+    forest = RandomForestClassifier(12, max_depth=depth, random_state=0)
+    forest.fit(x, np.digitize(x.sum(axis=1), [-2, -1, 0, 1, 2]))
+    query = hbconv.convert(forest, "reference").to_sql(
+        engine, keys=["id"], methods=["predict_proba"]
+    )
+    rows = pd.DataFrame(x, columns=["x0", "x1", "x2"]).assign(id=range(150))
+    got = ask(engine, query, rows).drop(columns="id").to_numpy().astype(float)
+    np.testing.assert_array_equal(got, forest.predict_proba(x))
+    n_tests = sum(tree.tree_.n_leaves - 1 for tree in forest.estimators_)
+    is_once = engine != "sqlite" or depth is None
+    assert (query.count("<=") + query.count(">") < n_tests + 40) == is_once
 
 
 @pytest.mark.parametrize("engine", ENGINES)
