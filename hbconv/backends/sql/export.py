@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from hbconv.backends.interface import answer_dtype, labels, lower_with_checks, require_texts
 from hbconv.backends.sql.artifact import write_program
 from hbconv.backends.sql.elementwise import convert, in_float32
+from hbconv.backends.sql.shapes import any_of
 from hbconv.backends.sql.writer import (
     ANY,
     FINITE,
@@ -81,7 +82,7 @@ def export_query(
     values = write_program(w, backend.prepare(lowered.program, target), inputs)
     checks = [cells for name, cells in values.items() if name not in graph.outputs]
     strange = _find_texts(w, lowered, graph)
-    refused = _any(w, [*strange, *(cell for cells in checks for cell in cells.flat)])
+    refused = w.store(any_of(w, [*strange, *(cell for cells in checks for cell in cells.flat)]))
     answers: dict[str, Cell] = {}
     for method, output in graph.outputs.items():
         dtype = lowered.program.types.outputs[method].dtype
@@ -149,16 +150,8 @@ def _code(w: SelectWriter, name: str, leaf: Codes, leaves: Iterable[Codes]) -> C
     return w.store(Cell(found, depth=1, known=FINITE))
 
 
-def _any(w: SelectWriter, conditions: list[Cell]) -> Cell | None:
-    """Return when any condition holds; None where none ever does."""
-    held = [cell for cell in conditions if cell.value is not False]
-    if not held:
-        return None
-    return w.store(w.join(" OR ", held, FINITE))
-
-
-def _unless(w: SelectWriter, refused: Cell | None, cell: Cell) -> Cell:
-    if refused is None:
+def _unless(w: SelectWriter, refused: Cell, cell: Cell) -> Cell:
+    if refused.value is False:
         return cell
     cell = w.shallow(cell)
     return w.cell(f"CASE WHEN {refused.text} THEN NULL ELSE {cell.text} END", refused, cell)

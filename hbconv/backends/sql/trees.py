@@ -222,11 +222,7 @@ def tree_scores(w: SelectWriter, op: Operation, x: Cells) -> Cells:
         if _is_narrow(w, forest):
             # One conversion of the whole is shorter than one of each leaf.
             written = [w.cell(w.dialect.cast(c.text, "float32"), c) for c in written]
-        terms = [total, *written]
-        if forest.accumulate == "float32" and not w.dialect.has_float32:
-            sums.append(fold(w, "+", terms, "float32"))
-        else:
-            sums.append(w.join("+", terms, terms=TREES_PER_STAGE))
+        sums.append(fold(w, "+", [total, *written], forest.accumulate, TREES_PER_STAGE))
     return fill(sums, op.shape)
 
 

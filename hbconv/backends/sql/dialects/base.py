@@ -47,6 +47,8 @@ class Dialect:
         Of a stage.
     most_name_bytes : int
         Of a name; longer ones are cut off.
+    whole_division : str
+        Operator of the quotient of ints, rounded toward zero.
     has_float32 : bool
         Floats of 32 bits have arithmetic of their own.
     has_nan : bool
@@ -69,6 +71,7 @@ class Dialect:
     reads_arrays_fast: ClassVar[bool] = True
     most_columns: ClassVar[int] = 6000
     most_name_bytes: ClassVar[int] = 1000
+    whole_division: ClassVar[str] = "//"
     has_float32: ClassVar[bool] = True
     has_nan: ClassVar[bool] = True
     raises: ClassVar[bool] = False
@@ -196,6 +199,10 @@ class Dialect:
         """Divide floats; by zero as IEEE 754 does."""
         return f"({x}/{y})"
 
+    def divide_constant(self, dividend: float, y: str) -> str:
+        """Divide a finite float that is no zero by a name of float64."""
+        return self.divide(self.float64(dividend), y, "float64")
+
     def power(self, x: str, y: str) -> str:
         """Raise floats to a power."""
         return f"pow({x},{y})"
@@ -206,7 +213,7 @@ class Dialect:
 
     def whole_quotient(self, x: str, y: str) -> str:
         """Divide ints, rounded toward zero."""
-        return f"({x}//{y})"
+        return f"({x}{self.whole_division}{y})"
 
     def literal(self, value: Any, dtype: str) -> str:
         """Return a literal of a text or a number."""

@@ -30,6 +30,7 @@ class PostgreSQL(Dialect):
     collation = '"C"'
     array = "(ARRAY[{entries}]::{type}[])"
     reads_arrays_fast = False
+    whole_division = "/"
     most_columns = 1600
     most_name_bytes = 63
     raises = True
@@ -166,6 +167,17 @@ class PostgreSQL(Dialect):
             f"THEN {x}*{self._either(is_lost, 0.0)}/{y} ELSE {x}/{y} END"
         )
 
+    def divide_constant(self, dividend: float, y: str) -> str:
+        """Divide a finite float that is no zero, so the quotient is none, by a name of float64."""
+        last = _float_below(Fraction(abs(dividend)) / _RANGES["float64"][1])
+        ends = [self.float64(end) for end in (math.inf, -math.inf)]
+        below, above = ends if dividend < 0 else ends[::-1]
+        # Only its text tells -0 from 0.
+        return (
+            f"CASE WHEN abs({y})<={self.bound(last)} THEN CASE WHEN {y}::text LIKE '-%' "
+            f"THEN {below} ELSE {above} END ELSE {self.float64(dividend)}/{y} END"
+        )
+
     def power(self, x: str, y: str) -> str:
         """Raise floats to a power; beyond the range by the logarithm of the result."""
         over, under = self.float64(MOST_EXPONENT), self.float64(LEAST_EXPONENT)
@@ -190,10 +202,6 @@ class PostgreSQL(Dialect):
             "PostgreSQL has no remainder of float8, which the model computes. "
             "Use dialect='duckdb', or a column of the remainder."
         )
-
-    def whole_quotient(self, x: str, y: str) -> str:
-        """Divide ints, rounded toward zero."""
-        return f"({x}/{y})"
 
 
 def find_range(factor: Fraction, dtype: str) -> tuple[float, float]:

@@ -29,6 +29,7 @@ class SQLite(Dialect):
     collation = "BINARY"
     array = ""
     reads_arrays_fast = False
+    whole_division = "/"
     most_columns = 2000
     has_float32 = False
     has_nan = False
@@ -116,10 +117,6 @@ class SQLite(Dialect):
     def remainder(self, x: str, y: str) -> str:
         """Return the rest of a division that is rounded toward zero."""
         return f"mod({x},{y})"
-
-    def whole_quotient(self, x: str, y: str) -> str:
-        """Divide ints, rounded toward zero."""
-        return f"({x}/{y})"
 
 
 def _quotient(value: float) -> str:

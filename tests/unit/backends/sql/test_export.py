@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -171,6 +172,13 @@ def test_rows_that_the_source_refuses_get_null(engine: str) -> None:
     answer = ask(engine, model.to_sql(engine, keys=["id"]), rows)
     assert answer["predict"].isna().tolist() == [False, True, True, False]
     assert list(answer)[2:] == ["predict_proba_high", "predict_proba_low", "predict_proba_middle"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_codes_are_not_asked_whether_they_are_finite(engine: str) -> None:
+    query = hbconv.convert(source("logistic"), "reference").to_sql(engine, keys=["id"])
+    assert re.search(r"abs\(CASE WHEN \(?v\d+=", query) is None
+    assert "ELSE 0 END+" not in query
 
 
 def test_the_file_is_the_text(tmp_path) -> None:
