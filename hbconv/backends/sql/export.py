@@ -129,7 +129,9 @@ def _find_texts(w: SelectWriter, lowered: Lowered, graph: Graph) -> list[Cell]:
     names = [w.dialect.quote(graph.schema.columns[column].name) for column in sorted(read)]
     tests = [test for name in names if (test := w.dialect.is_no_number(name))]
     parts = [tests[start : start + MOST_TERMS] for start in range(0, len(tests), MOST_TERMS)]
-    return [w.store(Cell(" OR ".join(part), depth=1, known=FINITE)) for part in parts]
+    # In a WHEN, SQLite skips what need not be asked; a bare AND took 3 times as long.
+    texts = [f"CASE WHEN {' OR '.join(part)} THEN TRUE ELSE FALSE END" for part in parts]
+    return [w.store(Cell(text, depth=1, known=FINITE)) for text in texts]
 
 
 def _code(w: SelectWriter, name: str, leaf: Codes, leaves: Iterable[Codes]) -> Cell:

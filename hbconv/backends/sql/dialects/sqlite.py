@@ -60,9 +60,10 @@ class SQLite(Dialect):
     def is_no_number(self, column: str) -> str:
         """Test for a text that is no number, which ``CAST`` would read as 0, or a date as its year.
 
-        Comparing with a number makes one of the text, if the whole of it is one.
+        1. All texts are above all numbers, where ``+`` keeps them as they are.
+        2. Comparing with a number makes one of the text, if the whole of it is one.
         """
-        return f"(typeof({column})='text' AND {column}<>'' AND {column}<>CAST({column} AS NUMERIC))"
+        return f"+{column}>9e999 AND {column}<>'' AND {column}<>CAST({column} AS NUMERIC)"
 
     def to_int(self, x: str, dtype: str) -> str:
         """Truncate a float."""
