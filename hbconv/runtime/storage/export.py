@@ -151,12 +151,12 @@ def write_sql(
     """Return a model as one SELECT, as ``Model.to_sql`` describes it."""
     from hbconv.backends.sql import export_sql
 
+    _require_file(model)
     graph = model.parsed
     chosen = [methods] if isinstance(methods, str) else [*(methods or answered_in_sql(graph))]
     for name in chosen:
         if name not in graph.exported:
             raise unknown("method", name, graph.exported)
-    _require_file(model)
     dtypes = tuple(SQL_DTYPES.get(dtype, "float64") for dtype in model.dtypes)
     # Writing needs no database, so its package may miss.
     target = model.target.replace(backend="sql", device="cpu", native=False)

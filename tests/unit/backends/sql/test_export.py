@@ -24,7 +24,7 @@ from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
-from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
+from sklearn.neighbors import KNeighborsClassifier, NearestCentroid, NearestNeighbors
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler, TargetEncoder
 from sklearn.tree import DecisionTreeClassifier
@@ -369,6 +369,8 @@ def test_what_no_query_says_is_refused_by_name() -> None:
     with pytest.raises(BackendError, match="keys and answers"):
         model.to_sql(keys=["Predict"])
     x = np.random.default_rng(0).normal(size=(60, 3))
+    with pytest.raises(BackendError, match="answers are tensors"):
+        hbconv.convert(NearestNeighbors().fit(x), "reference").to_sql(methods="kneighbors")
     near = KNeighborsClassifier(5).fit(x, x[:, 0] > 0)
     with pytest.raises(BackendError, match="compared with all others"):
         hbconv.convert(near, "reference").to_sql()
