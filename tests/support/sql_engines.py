@@ -53,7 +53,8 @@ def _duckdb(query: str, rows: pd.DataFrame) -> Answer:
 
 
 def _table(rows: pd.DataFrame, types: dict[str, str]) -> str:
-    columns = ", ".join(f'"{name}" {types[rows[name].dtype.kind]}' for name in rows)
+    quoted = {name: '"' + name.replace('"', '""') + '"' for name in rows}
+    columns = ", ".join(f"{quoted[name]} {types[rows[name].dtype.kind]}" for name in rows)
     return f"TABLE rows ({columns})"
 
 
@@ -82,7 +83,7 @@ def _postgres(query: str, rows: pd.DataFrame) -> Answer:
         f"CREATE TEMP {_table(rows, types)};",
         "COPY rows FROM STDIN;",
         *(
-            "\t".join("\\N" if value is None else str(value) for value in row)
+            "\t".join("\\N" if value is None else _escape(str(value)) for value in row)
             for row in _plain(rows)
         ),
         "\\.",
@@ -98,6 +99,13 @@ def _postgres(query: str, rows: pd.DataFrame) -> Answer:
     assert done.returncode == 0, done.stderr[:2000]
     names, *found = csv.reader(io.StringIO(done.stdout))
     return names, [tuple(_parse(text) for text in row) for row in found]
+
+
+def _escape(text: str) -> str:
+    """Return a text as ``COPY`` reads it."""
+    for given, read in {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}.items():
+        text = text.replace(given, read)
+    return text
 
 
 def _parse(text: str) -> Any:

@@ -32,7 +32,6 @@ from hbconv.tensor.types import FLOATS
 
 if TYPE_CHECKING:
     from hbconv.backends.base import Arrays
-    from hbconv.backends.sql.writer import Cells
     from hbconv.target import Target
     from hbconv.tensor import TensorType
 

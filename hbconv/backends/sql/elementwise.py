@@ -27,7 +27,7 @@ from hbconv.tensor.types import FLOATS
 if TYPE_CHECKING:
     from hbconv.backends.sql.writer import Operation
 
-__all__ = ["ELEMENTWISE", "Emit", "convert", "in_float32", "product"]
+__all__ = ["ELEMENTWISE", "Emit", "convert", "in_float32", "product", "rounded"]
 
 Emit = Callable[..., Cells]
 Write = Callable[..., Cell]
@@ -53,23 +53,23 @@ def in_float32(w: SelectWriter, x: Cell) -> Cell:
         with np.errstate(over="ignore"):
             return w.constant(float(np.float32(x.value)), "float32")
     x = w.store(x)
-    rounded = w.cell(w.dialect.round_float32(x.text), x, known=min(x.known, NUMBER))
-    return Cell(rounded.text, rounded.reads, rounded.stage, rounded.depth, rounded.known, double=x)
+    made = w.cell(w.dialect.round_float32(x.text), x, known=min(x.known, NUMBER))
+    return replace(made, double=x)
+
+
+def rounded(w: SelectWriter, x: Cell, dtype: str) -> Cell:
+    """Round what is to be float32 where the database has no floats of 32 bits."""
+    return in_float32(w, x) if dtype == "float32" and not w.dialect.has_float32 else x
 
 
 def arithmetic(symbol: str) -> Emit:
-    """Write an operator, rounded to float32 where the database has no floats of 32 bits."""
+    """Write an operator."""
 
     def write(w: SelectWriter, op: Operation, x: Cell, y: Cell) -> Cell:
         known = FINITE if op.dtype not in FLOATS else ANY
-        made = w.cell(f"({x.text}{symbol}{y.text})", x, y, known=known)
-        return in_float32(w, made) if _must_round(w, op) else made
+        return rounded(w, w.cell(f"({x.text}{symbol}{y.text})", x, y, known=known), op.dtype)
 
     return each(write)
-
-
-def _must_round(w: SelectWriter, op: Operation) -> bool:
-    return op.dtype == "float32" and not w.dialect.has_float32
 
 
 def multiply(w: SelectWriter, op: Operation, x: Cell, y: Cell) -> Cell:
@@ -77,7 +77,7 @@ def multiply(w: SelectWriter, op: Operation, x: Cell, y: Cell) -> Cell:
     if op.dtype not in FLOATS:
         return w.cell(f"({x.text}*{y.text})", x, y, known=FINITE)
     made = product(w, x, y, op.dtype)
-    return in_float32(w, made) if _must_round(w, op) else replace(made, text=f"({made.text})")
+    return rounded(w, replace(made, text=f"({made.text})"), op.dtype)
 
 
 def product(w: SelectWriter, x: Cell, y: Cell, dtype: str) -> Cell:
@@ -101,16 +101,19 @@ def divide(w: SelectWriter, op: Operation, x: Cell, y: Cell) -> Cell:
     if y.value is not None and y.value != 0:
         x = w.store(x) if w.dialect.raises else x
         made = w.cell(w.dialect.divide_by(x.text, y.value, op.dtype), x)
+        return rounded(w, made, op.dtype)
+    is_wide = w.dialect.raises and op.dtype == "float32"
+    # A quotient of float32 is within the range of float64, and rounds twice to the same.
+    x, y = (w.store(convert(w, side, "float32", "float64") if is_wide else side) for side in (x, y))
+    if x.value is not None and w.dialect.raises and LEAST_DIVIDEND <= abs(x.value) < math.inf:
+        made = w.cell(w.dialect.divide_constant(x.value, y.text), y)
     else:
-        is_wide = w.dialect.raises and op.dtype == "float32"
-        # A quotient of float32 is within the range of float64, and rounds twice to the same.
-        x, y = (
-            w.store(convert(w, side, "float32", "float64") if is_wide else side) for side in (x, y)
-        )
         made = w.cell(w.dialect.divide(x.text, y.text, op.dtype), x, y)
-        if is_wide:
-            return in_float32(w, made)
-    return in_float32(w, made) if _must_round(w, op) else made
+    return in_float32(w, made) if is_wide else rounded(w, made, op.dtype)
+
+
+LEAST_DIVIDEND = 2.0**-50
+"""Divided by any finite float, a constant of this size is not zero."""
 
 
 def negate(w: SelectWriter, op: Operation, x: Cell) -> Cell:  # noqa: ARG001
@@ -188,6 +191,8 @@ def comparison(symbol: str) -> Emit:
     """Write a comparison that is false, or of ``<>`` true, where a side is NaN."""
 
     def write(w: SelectWriter, op: Operation, x: Cell, y: Cell) -> Cell:  # noqa: ARG001
+        if symbol == "<" and y.value == np.inf and x.known >= FINITE:
+            return w.constant(True, "bool")
         test = f"{x.text}{symbol}{y.text}"
         if x.known and y.known:
             return w.cell(f"({test})", x, y, known=FINITE)
@@ -223,6 +228,8 @@ def logic(word: str, symbol: str) -> Emit:
 
 
 def negation(w: SelectWriter, op: Operation, x: Cell) -> Cell:  # noqa: ARG001
+    if x.value is not None:
+        return w.constant(not x.value, "bool")
     return w.cell(f"(NOT {x.text})", x, known=FINITE)
 
 

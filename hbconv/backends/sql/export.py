@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import re
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hbconv.backends.interface import answer_dtype, labels, lower_with_checks, require_texts
 from hbconv.backends.sql.artifact import write_program
 from hbconv.backends.sql.elementwise import convert, in_float32
+from hbconv.backends.sql.shapes import any_of
 from hbconv.backends.sql.writer import (
     ANY,
     FINITE,
     MOST_BYTES,
+    MOST_TERMS,
     Cell,
     Cells,
     SelectWriter,
     fill,
     too_long,
 )
-from hbconv.containers import Codes, Vocabulary, missing_of
+from hbconv.containers import Codes, FindCode, Vocabulary, missing_of
 from hbconv.errors import BackendError, shown
 from hbconv.lower import CodesFeed, Feed, Lowered
+from hbconv.tensor.types import FLOATS
 
 if TYPE_CHECKING:
     from hbconv.backends.base import Backend
@@ -68,13 +73,16 @@ def export_query(
         The dialect cannot hold the model, its names or its text.
     """
     lowered = lower_with_checks(graph, target)
-    parts = [dialect.quote(part) for part in table.split(".")]
+    _require_columns(lowered, graph, dialect)
+    _require_exact_categories(graph)
+    parts = split_name(table)
     kept = [dialect.quote(key) for key in keys]
-    w = SelectWriter(dialect, ".".join(parts), kept, [*keys, *table.split(".")])
+    w = SelectWriter(dialect, ".".join(map(dialect.quote, parts)), kept, [*keys, *parts])
     inputs = {feed.name: _read(w, feed, graph) for feed in _feeds(lowered)}
     values = write_program(w, backend.prepare(lowered.program, target), inputs)
     checks = [cells for name, cells in values.items() if name not in graph.outputs]
-    refused = _any(w, [cell for cells in checks for cell in cells.flat])
+    strange = _find_texts(w, lowered, graph)
+    refused = w.store(any_of(w, [*strange, *(cell for cells in checks for cell in cells.flat)]))
     answers: dict[str, Cell] = {}
     for method, output in graph.outputs.items():
         dtype = lowered.program.types.outputs[method].dtype
@@ -84,11 +92,12 @@ def export_query(
         answers |= {n: _unless(w, refused, c) for n, c in zip(found, cells, strict=True)}
     _require_distinct([*keys, *answers], dialect)
     query = w.select(answers)
-    if len(query) > MOST_BYTES:
+    size = len(query.encode())
+    if size > MOST_BYTES:
         raise too_long()
-    if len(query) > LONG_BYTES:
+    if size > LONG_BYTES:
         warnings.warn(
-            f"The query has {len(query):,} bytes, which a database plans for a second or more at "
+            f"The query has {size:,} bytes, which a database plans for a second or more at "
             "each call. Prepare it once, or score with hbconv's function in the engine.",
             UserWarning,
             stacklevel=5,
@@ -114,6 +123,17 @@ def _read(w: SelectWriter, feed: Feed | CodesFeed, graph: Graph) -> Cells:
     return fill(cells, (len(cells),))
 
 
+def _find_texts(w: SelectWriter, lowered: Lowered, graph: Graph) -> list[Cell]:
+    """Store when a column of numbers holds something else, where the database lets it."""
+    read = {column for feed in lowered.feeds if isinstance(feed, Feed) for column in feed.columns}
+    names = [w.dialect.quote(graph.schema.columns[column].name) for column in sorted(read)]
+    tests = [test for name in names if (test := w.dialect.is_no_number(name))]
+    parts = [tests[start : start + MOST_TERMS] for start in range(0, len(tests), MOST_TERMS)]
+    # In a WHEN, SQLite skips what need not be asked; a bare AND took 3 times as long.
+    texts = [f"CASE WHEN {' OR '.join(part)} THEN TRUE ELSE FALSE END" for part in parts]
+    return [w.store(Cell(text, depth=1, known=FINITE)) for text in texts]
+
+
 def _code(w: SelectWriter, name: str, leaf: Codes, leaves: Iterable[Codes]) -> Cell:
     """Return the code of a text column; NULL is the missing value that the source knows there."""
     vocabulary = require_texts(leaf.vocabulary, leaf.schema.columns[leaf.column].name)
@@ -132,16 +152,8 @@ def _code(w: SelectWriter, name: str, leaf: Codes, leaves: Iterable[Codes]) -> C
     return w.store(Cell(found, depth=1, known=FINITE))
 
 
-def _any(w: SelectWriter, conditions: list[Cell]) -> Cell | None:
-    """Return when any condition holds; None where none ever does."""
-    held = [cell for cell in conditions if cell.value is not False]
-    if not held:
-        return None
-    return w.store(w.join(" OR ", held, FINITE))
-
-
-def _unless(w: SelectWriter, refused: Cell | None, cell: Cell) -> Cell:
-    if refused is None:
+def _unless(w: SelectWriter, refused: Cell, cell: Cell) -> Cell:
+    if refused.value is False:
         return cell
     cell = w.shallow(cell)
     return w.cell(f"CASE WHEN {refused.text} THEN NULL ELSE {cell.text} END", refused, cell)
@@ -158,27 +170,72 @@ def _decode(w: SelectWriter, output: Output, cells: Cells, dtype: str) -> list[C
     for cell, table in zip(w.store_all(cells).flat, tables, strict=True):
         known = labels(table.data)
         kind = {"U": "string", "b": "bool", "f": "float64"}.get(known.dtype.kind, "int64")
-        entries = [_label(w, value, kind) for value in known.tolist()]
-        found.append(w.cell(w.dialect.pick(cell.text, entries, kind), cell))
+        found.append(w.cell(w.dialect.pick(cell.text, known.tolist(), kind), cell))
     return found
-
-
-def _label(w: SelectWriter, value: Any, kind: str) -> str:
-    return w.dialect.text(value) if kind == "string" else w.dialect.number(value, kind)
 
 
 def _names(method: str, suffixes: Sequence[str], width: int, dialect: Dialect) -> list[str]:
     """Return the names of an answer's columns; numbers where the database cannot hold names."""
     named = [f"{method}_{suffix}" for suffix in suffixes]
     fits = all(len(n.encode()) <= dialect.most_name_bytes and "\0" not in n for n in named)
-    if fits and len({name.lower() for name in named}) == width == len(named):
+    if fits and len({dialect.fold(name) for name in named}) == width == len(named):
         return named
     return [f"{method}_{i}" for i in range(width)]
 
 
+def split_name(table: str) -> list[str]:
+    """Return the parts of a table's name; a point between double quotes is part of a name.
+
+    Examples
+    --------
+    >>> split_name("shop.people"), split_name('shop."people.2026"'), split_name('"a""b"')
+    (['shop', 'people'], ['shop', 'people.2026'], ['a"b'])
+    """
+    parts = re.findall(r"""(?:^|\.)("(?:[^"]|"")+"(?=\.|$)|[^.]*)""", table)
+    return [p[1:-1].replace('""', '"') if re.fullmatch('".+"', p, re.DOTALL) else p for p in parts]
+
+
+def _require_columns(lowered: Lowered, graph: Graph, dialect: Dialect) -> None:
+    """Refuse columns that the database cannot tell apart."""
+    names = graph.schema.names
+    read = {names[column] for feed in _feeds(lowered) for column in _columns_of(feed)}
+    clashing = _find_equal(names, dialect)
+    if read.intersection(clashing):
+        raise BackendError(
+            f"{dialect.name} takes {shown(clashing)} for one column. Rename them and fit again."
+        )
+
+
+def _columns_of(feed: Feed | CodesFeed) -> Iterable[int]:
+    return feed.columns if isinstance(feed, Feed) else (leaf.column for leaf in feed.leaves)
+
+
+def _require_exact_categories(graph: Graph) -> None:
+    """Refuse whole numbers that are other categories than their neighbours, where float64 has one.
+
+    A query reads numbers as float64.
+    """
+    for node in graph.nodes():
+        if not isinstance(node, FindCode) or node.x.type.dtype not in FLOATS:
+            continue
+        for values in node.values:
+            large = [v for v in values.data.tolist() if isinstance(v, int) and abs(v) >= 2**53]
+            if large:
+                raise BackendError(
+                    f"The model knows the category {large[0]}, and a query reads numbers as "
+                    "float64, which takes its neighbours for it. Make the column text before "
+                    "fitting."
+                )
+
+
+def _find_equal(names: Sequence[str], dialect: Dialect) -> list[str]:
+    """Return the names that the database takes for others among them."""
+    folded = Counter(map(dialect.fold, names))
+    return sorted({name for name in names if folded[dialect.fold(name)] > 1})
+
+
 def _require_distinct(names: list[str], dialect: Dialect) -> None:
-    lower = [name.lower() for name in names]
-    clashing = sorted({name for name in names if lower.count(name.lower()) > 1})
+    clashing = _find_equal(names, dialect)
     if clashing:
         raise BackendError(
             f"A query names each column once, and {shown(clashing)} are keys and answers, or keys "

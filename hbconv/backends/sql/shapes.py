@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hbconv.backends.sql.dialects.base import choose
-from hbconv.backends.sql.elementwise import Emit, in_float32, product
-from hbconv.backends.sql.writer import ANY, FINITE, MODEST, Cell, Cells, SelectWriter, fill
+from hbconv.backends.sql.elementwise import Emit, product, rounded
+from hbconv.backends.sql.writer import (
+    ANY,
+    FINITE,
+    MOST_TERMS,
+    Cell,
+    Cells,
+    SelectWriter,
+    fill,
+)
 from hbconv.tensor.types import FLOATS
 
 if TYPE_CHECKING:
     from hbconv.backends.sql.writer import Operation
 
-__all__ = ["SHAPES", "fold"]
+__all__ = ["SHAPES", "any_of", "fold"]
 
 
 def take(w: SelectWriter, op: Operation, x: Cells, indices: Cells) -> Cells:
@@ -37,13 +45,15 @@ def expand(w: SelectWriter, op: Operation, x: Cells, value: Cells) -> Cells:  # 
     return value
 
 
-def fold(w: SelectWriter, symbol: str, cells: list[Cell], dtype: str) -> Cell:
-    """Join by an operator, from the first to the last, in a dtype."""
+def fold(
+    w: SelectWriter, symbol: str, cells: list[Cell], dtype: str, terms: int = MOST_TERMS
+) -> Cell:
+    """Join by an operator, from the first to the last, in a dtype; so many terms in each stage."""
     if dtype not in FLOATS:
         return w.join(symbol, cells, FINITE)
-    must_round = dtype == "float32" and not w.dialect.has_float32
-    if not must_round and (symbol == "+" or not w.dialect.raises):
-        return w.join(symbol, cells)
+    rounds = dtype == "float32" and not w.dialect.has_float32
+    if not rounds and (symbol == "+" or not w.dialect.raises):
+        return w.join(symbol, cells, terms=terms)
     total = cells[0]
     for cell in cells[1:]:
         made = (
@@ -51,8 +61,18 @@ def fold(w: SelectWriter, symbol: str, cells: list[Cell], dtype: str) -> Cell:
             if symbol == "*"
             else w.cell(f"({total.text}+{cell.text})", total, cell)
         )
-        total = in_float32(w, made) if must_round else made
+        total = rounded(w, made, dtype)
     return total
+
+
+def any_of(w: SelectWriter, conditions: Iterable[Cell]) -> Cell:
+    """Return when any condition holds."""
+    unsure = [cell for cell in conditions if cell.value is None or cell.value]
+    return w.join(" OR ", unsure, FINITE) if unsure else w.constant(False, "bool")
+
+
+def reduce_any(w: SelectWriter, op: Operation, x: Cells) -> Cells:
+    return fill([any_of(w, line) for line in _lines(x, op.attributes["axis"])], op.shape)
 
 
 def reduction(symbol: str, neutral: float) -> Emit:
@@ -106,9 +126,7 @@ def _product(w: SelectWriter, x: Cells, weights: Cells, dtype: str) -> Cells:
     out = []
     for column in weights.T:
         pairs = [(a, b) for a, b in zip(x, column, strict=True) if b.value or a.known < FINITE]
-        terms = [product(w, a, b, dtype) for a, b in pairs]
-        if dtype == "float32" and not w.dialect.has_float32:
-            terms = [in_float32(w, term) for term in terms]
+        terms = [rounded(w, product(w, a, b, dtype), dtype) for a, b in pairs]
         out.append(fold(w, "+", terms, dtype) if terms else w.constant(0.0, dtype))
     return fill(out, (len(out),))
 
@@ -151,7 +169,7 @@ def lookup(w: SelectWriter, op: Operation, table: Cells, index: Cells) -> Cells:
 
 
 def _entry(w: SelectWriter, index: Cell, entries: list[Cell], dtype: str) -> Cell:
-    text = w.dialect.pick(index.text, [entry.text for entry in entries], dtype)
+    text = w.dialect.pick(index.text, [entry.value for entry in entries], dtype)
     return w.cell(text, index, known=min((e.known for e in entries), default=ANY))
 
 
@@ -165,16 +183,6 @@ def lookup_codes(w: SelectWriter, op: Operation, table: Cells, codes: Cells) -> 
         for column in part.T:
             text = choose(code.text, [entry.text for entry in column], -1)
             found.append(w.cell(text, code, known=min(entry.known for entry in column)))
-    return fill(found, op.shape)
-
-
-def one_hot(w: SelectWriter, op: Operation, codes: Cells, sizes: Cells) -> Cells:
-    """Compare each code with all numbers that it may be."""
-    one, zero = (w.dialect.number(v, op.attributes["dtype"]) for v in (1, 0))
-    found: list[Any] = []
-    for code, size in zip(w.store_all(codes), sizes, strict=True):
-        texts = (f"CASE WHEN {code.text}={i} THEN {one} ELSE {zero} END" for i in range(size.value))
-        found += [w.cell(text, code, known=MODEST) for text in texts]
     return fill(found, op.shape)
 
 
@@ -212,11 +220,11 @@ SHAPES: Mapping[str, Emit] = {
     "ordered_sum": reduction("+", 0),
     "reduce_prod": reduction("*", 1),
     "reduce_max": reduce_max,
+    "reduce_any": reduce_any,
     "cumsum": cumsum,
     "argmax": argmax,
     "lookup": lookup,
     "lookup_codes": lookup_codes,
-    "one_hot": one_hot,
     "bucketize": bucketize,
 }
 """The emitters of the other primitives, without trees."""

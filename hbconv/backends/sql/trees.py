@@ -9,13 +9,13 @@ left, and with NaN above them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.backends.sql.dialects.base import LARGEST_FLOAT32, shortest_float32
+from hbconv.backends.sql.dialects.base import LARGEST_FLOAT32, LONG_TABLE, shortest_float32
 from hbconv.backends.sql.shapes import fold
 from hbconv.backends.sql.writer import (
     FINITE,
@@ -208,6 +208,8 @@ def tree_scores(w: SelectWriter, op: Operation, x: Cells) -> Cells:
     forest: Forest = op.attributes["forest"]
     texts = ForestText.of(w, forest, x, op.sources[0])
     splits = find_level_splits(forest)
+    if _is_wide(w, forest):
+        return fill(_sum_vectors(w, texts, splits), op.shape)
     sums = []
     for output in range(forest.n_outputs):
         is_vector = forest.values.shape[1] > 1
@@ -217,20 +219,64 @@ def tree_scores(w: SelectWriter, op: Operation, x: Cells) -> Cells:
         trees = range(forest.n_trees) if is_vector else np.flatnonzero(forest.target.data == output)
         total = w.constant(forest.start.data[output].item(), forest.accumulate)
         written = [w.cell(_tree(w, texts, splits, int(t), leaf), *reads) for t in trees]
-        terms = [total, *written]
-        if forest.accumulate == "float32" and not w.dialect.has_float32:
-            sums.append(fold(w, "+", terms, "float32"))
-        else:
-            sums.append(w.join("+", terms, terms=TREES_PER_STAGE))
+        if _is_narrow(w, forest):
+            # One conversion of the whole is shorter than one of each leaf.
+            written = [w.cell(w.dialect.cast(c.text, "float32"), c) for c in written]
+        sums.append(fold(w, "+", [total, *written], forest.accumulate, TREES_PER_STAGE))
     return fill(sums, op.shape)
 
 
-def _tree(w: SelectWriter, texts: ForestText, splits: Any, tree: int, leaf: Leaf) -> str:
+def _is_wide(w: SelectWriter, forest: Forest) -> bool:
+    """Whether numbers of leaves, and lists of their values, are shorter than a tree an output.
+
+    Trees of 64 leaves and 2 outputs take 37 % less text so, and half of DuckDB's time.
+    """
+    is_vector = forest.values.shape[1] > 1 and forest.slopes is None
+    if not is_vector or forest.n_leaves <= LONG_TABLE * forest.n_trees:
+        return False
+    if w.dialect.array:
+        return True
+    # Without lists, a value is found by one comparison after another.
+    return (
+        forest.accumulate == "float64"
+        and len(np.unique(forest.values.data, axis=0)) <= 2 * LONG_TABLE
+    )
+
+
+def _sum_vectors(w: SelectWriter, texts: ForestText, splits: Any) -> list[Cell]:
+    """Write sums of leaves that are vectors: each tree once, which gives the number of an entry."""
     forest = texts.forest
+    sums = [w.constant(start, forest.accumulate) for start in forest.start.data.tolist()]
+    for first in range(0, forest.n_trees, TREES_PER_STAGE):
+        sums = [w.store(total) for total in sums]
+        # Columns of numbers stand beside the sum that they are added to, so no stage is wide.
+        stage = max(total.stage for total in sums)
+        trees = range(first, min(first + TREES_PER_STAGE, forest.n_trees))
+        leaves = [_read_leaf(w, texts, splits, tree, stage) for tree in trees]
+        sums = [w.join("+", [t, *terms]) for t, *terms in zip(sums, *leaves, strict=True)]
+    return sums
+
+
+def _read_leaf(
+    w: SelectWriter, texts: ForestText, splits: Any, tree: int, stage: int
+) -> list[Cell]:
+    """Write what a tree adds to each output, by a number that a stage has: leaves often agree."""
+    forest = texts.forest
+    first, end = forest.first_leaf.data[tree : tree + 2].tolist()
+    rows = np.ascontiguousarray(forest.values.data[first:end])
+    bits = rows.view(np.dtype((np.void, rows.strides[0]))).ravel()
+    _, kept, numbers = np.unique(bits, return_index=True, return_inverse=True)
+    text = _tree(w, texts, splits, tree, lambda leaf: str(numbers[leaf - first]))
+    cell = w.cell(text, *texts.reads, known=FINITE)
+    number = w.store(replace(cell, stage=max(stage, cell.stage)))
+    columns = rows[kept].T.tolist()
+    picked = [w.dialect.pick(number.text, column, forest.accumulate) for column in columns]
+    return [w.cell(text, number) for text in picked]
+
+
+def _tree(w: SelectWriter, texts: ForestText, splits: Any, tree: int, leaf: Leaf) -> str:
     text = _by_levels(w, texts, splits, tree, leaf) if splits is not None else None
-    text = text or texts.tree(int(forest.roots.data[tree]), leaf)
-    # One conversion of the whole is shorter than one of each leaf.
-    return w.dialect.cast(text, "float32") if _is_narrow(w, forest) else text
+    return text or texts.tree(int(texts.forest.roots.data[tree]), leaf)
 
 
 def _is_narrow(w: SelectWriter, forest: Forest) -> bool:

@@ -51,7 +51,8 @@ class WritesSql:
         ----------
         dialect : {"duckdb", "postgres", "sqlite"}
         table : str
-            Name of the table, whose columns are named as those that the model was fitted on.
+            Name of the table, whose columns are named as those that the model was fitted on. Points
+            part it from its schema, except between double quotes.
         keys : str or iterable of str
             More columns of the table, which are passed through.
         methods : str or iterable of str, optional
@@ -71,10 +72,10 @@ class WritesSql:
         >>> import hbconv
         >>> source = LinearRegression(fit_intercept=False).fit([[1.0], [2.0]], [2.0, 4.0])
         >>> model = hbconv.convert(source, backend="reference")
-        >>> print(model.to_sql("sqlite"), end="")
-        WITH v_1 AS (SELECT CAST("x0" AS REAL) AS v0 FROM "rows" LIMIT -1 OFFSET 0),
-        v_2 AS (SELECT v0, (NOT coalesce(abs(v0)<9e999,FALSE)) AS v1 FROM v_1 LIMIT -1 OFFSET 0)
-        SELECT CASE WHEN v1 THEN NULL ELSE v0*2.0 END AS "predict" FROM v_2
+        >>> print(model.to_sql(), end="")
+        WITH v_1 AS (SELECT coalesce(CAST("x0" AS DOUBLE),CAST('NaN' AS DOUBLE)) AS v0 FROM "rows"),
+        v_2 AS (SELECT v0, (NOT (abs(v0)<CAST('Infinity' AS DOUBLE))) AS v1 FROM v_1)
+        SELECT CASE WHEN v1 THEN NULL ELSE v0*2.0e0 END AS "predict" FROM v_2
         """
         return write_sql(self, dialect, table, keys, methods)
 
@@ -150,12 +151,12 @@ def write_sql(
     """Return a model as one SELECT, as ``Model.to_sql`` describes it."""
     from hbconv.backends.sql import export_sql
 
+    _require_file(model)
     graph = model.parsed
     chosen = [methods] if isinstance(methods, str) else [*(methods or answered_in_sql(graph))]
     for name in chosen:
         if name not in graph.exported:
             raise unknown("method", name, graph.exported)
-    _require_file(model)
     dtypes = tuple(SQL_DTYPES.get(dtype, "float64") for dtype in model.dtypes)
     # Writing needs no database, so its package may miss.
     target = model.target.replace(backend="sql", device="cpu", native=False)

@@ -10,7 +10,14 @@ import numpy as np
 
 from hbconv.errors import BackendError
 
-__all__ = ["LARGEST_FLOAT32", "Dialect", "choose", "float_word", "shortest_float32"]
+__all__ = [
+    "LARGEST_FLOAT32",
+    "LONG_TABLE",
+    "Dialect",
+    "choose",
+    "float_word",
+    "shortest_float32",
+]
 
 LARGEST_FLOAT32 = 3.4028235677973366e38
 """Halfway from the largest float32 to the next power of two: from here on, floats round to inf."""
@@ -24,6 +31,8 @@ class Dialect:
     name : str
     types : dict of str to str
         The type of each dtype.
+    mark : str
+        Stands around a name.
     fence : str
         Ends a stage, so that its columns are computed once however often they are read.
     same : str
@@ -38,6 +47,8 @@ class Dialect:
         Of a stage.
     most_name_bytes : int
         Of a name; longer ones are cut off.
+    whole_division : str
+        Operator of the quotient of ints, rounded toward zero.
     has_float32 : bool
         Floats of 32 bits have arithmetic of their own.
     has_nan : bool
@@ -52,6 +63,7 @@ class Dialect:
         "float64": "DOUBLE", "float32": "REAL", "int64": "BIGINT", "int32": "INTEGER",
         "bool": "BOOLEAN", "string": "VARCHAR",
     }  # fmt: skip
+    mark: ClassVar[str] = '"'
     fence: ClassVar[str] = ""
     same: ClassVar[str] = "="
     collation: ClassVar[str] = "C"
@@ -59,6 +71,7 @@ class Dialect:
     reads_arrays_fast: ClassVar[bool] = True
     most_columns: ClassVar[int] = 6000
     most_name_bytes: ClassVar[int] = 1000
+    whole_division: ClassVar[str] = "//"
     has_float32: ClassVar[bool] = True
     has_nan: ClassVar[bool] = True
     raises: ClassVar[bool] = False
@@ -67,7 +80,11 @@ class Dialect:
         """Return a name of a column or table."""
         if "\0" in name or not name:
             raise BackendError(f"SQL cannot name a column {name!r}. Rename it and fit again.")
-        return '"' + name.replace('"', '""') + '"'
+        return self.mark + name.replace(self.mark, 2 * self.mark) + self.mark
+
+    def fold(self, name: str) -> str:
+        """Return what the database takes a name for: equal ones are one column."""
+        return name.lower()
 
     def text(self, value: str) -> str:
         """Return a literal of text."""
@@ -114,6 +131,10 @@ class Dialect:
     def read(self, column: str) -> str:
         """Read a column of the user's as float64, NULL as NaN."""
         return f"coalesce({self.cast(column, 'float64')},{self.float64(math.nan)})"
+
+    def is_no_number(self, column: str) -> str:  # noqa: ARG002
+        """Test for what a column of numbers should not hold; empty where the database raises."""
+        return ""
 
     def read_text(self, column: str) -> str:
         """Read a column of the user's as text, of which equal ones have the same characters."""
@@ -178,6 +199,10 @@ class Dialect:
         """Divide floats; by zero as IEEE 754 does."""
         return f"({x}/{y})"
 
+    def divide_constant(self, dividend: float, y: str) -> str:
+        """Divide a finite float that is no zero by a name of float64."""
+        return self.divide(self.float64(dividend), y, "float64")
+
     def power(self, x: str, y: str) -> str:
         """Raise floats to a power."""
         return f"pow({x},{y})"
@@ -188,14 +213,24 @@ class Dialect:
 
     def whole_quotient(self, x: str, y: str) -> str:
         """Divide ints, rounded toward zero."""
-        return f"({x}//{y})"
+        return f"({x}{self.whole_division}{y})"
 
-    def pick(self, index: str, entries: Sequence[str], dtype: str) -> str:
-        """Return the entry at a position from 0."""
-        if not self.array or len(entries) <= LONG_TABLE:
-            return choose(index, entries)
-        array = self.array.format(entries=",".join(entries), type=self.types[dtype])
-        return f"{array}[{index}+1]"
+    def literal(self, value: Any, dtype: str) -> str:
+        """Return a literal of a text or a number."""
+        return self.text(value) if dtype == "string" else self.number(value, dtype)
+
+    def listed(self, value: Any, dtype: str) -> str:
+        """Return a literal in a list, which converts all of its entries to one type."""
+        if dtype == "float32":
+            return self.float64(shortest_float32(value))
+        return self.literal(value, dtype)
+
+    def pick(self, index: str, values: Sequence[Any], dtype: str) -> str:
+        """Return the value at a position from 0."""
+        if not self.array or len(values) <= LONG_TABLE:
+            return choose(index, [self.literal(value, dtype) for value in values])
+        entries = ",".join(self.listed(value, dtype) for value in values)
+        return f"{self.array.format(entries=entries, type=self.types[dtype])}[{index}+1]"
 
     def entry_of_splits(self, goes_left: Sequence[str], entries: Sequence[str]) -> str | None:
         """Return a leaf of a symmetric tree by the outcomes of its levels, the first one highest.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from hbconv.backends.sql.dialects.base import (
     LARGEST_FLOAT32,
     Dialect,
     float_word,
+    shortest_float32,
 )
 from hbconv.errors import BackendError
 
@@ -29,9 +30,14 @@ class PostgreSQL(Dialect):
     collation = '"C"'
     array = "(ARRAY[{entries}]::{type}[])"
     reads_arrays_fast = False
+    whole_division = "/"
     most_columns = 1600
     most_name_bytes = 63
     raises = True
+
+    def fold(self, name: str) -> str:
+        """Return what is left of a name, whose case counts."""
+        return name.encode()[: self.most_name_bytes].decode(errors="ignore")
 
     def float64(self, value: float) -> str:
         """Return a literal of float64: 0.1 and 1e-1 are decimals."""
@@ -46,6 +52,14 @@ class PostgreSQL(Dialect):
         if not math.isfinite(value):
             return self.float64(value)
         return f"({value!r})" if value < 0 else repr(value)
+
+    def listed(self, value: Any, dtype: str) -> str:
+        """Return a literal in an array: decimals are converted once, when the query is planned."""
+        if not dtype.startswith("float"):
+            return super().listed(value, dtype)
+        value = shortest_float32(value) if dtype == "float32" else value
+        is_decimal = math.isfinite(value) and (value or math.copysign(1.0, value) > 0)
+        return repr(value) if is_decimal else f"'{float_word(value)}'"
 
     def isnan(self, x: str) -> str:
         """Test for NaN, which equals itself."""
@@ -153,6 +167,17 @@ class PostgreSQL(Dialect):
             f"THEN {x}*{self._either(is_lost, 0.0)}/{y} ELSE {x}/{y} END"
         )
 
+    def divide_constant(self, dividend: float, y: str) -> str:
+        """Divide a finite float that is no zero, so the quotient is none, by a name of float64."""
+        last = _float_below(Fraction(abs(dividend)) / _RANGES["float64"][1])
+        ends = [self.float64(end) for end in (math.inf, -math.inf)]
+        below, above = ends if dividend < 0 else ends[::-1]
+        # Only its text tells -0 from 0.
+        return (
+            f"CASE WHEN abs({y})<={self.bound(last)} THEN CASE WHEN {y}::text LIKE '-%' "
+            f"THEN {below} ELSE {above} END ELSE {self.float64(dividend)}/{y} END"
+        )
+
     def power(self, x: str, y: str) -> str:
         """Raise floats to a power; beyond the range by the logarithm of the result."""
         over, under = self.float64(MOST_EXPONENT), self.float64(LEAST_EXPONENT)
@@ -177,10 +202,6 @@ class PostgreSQL(Dialect):
             "PostgreSQL has no remainder of float8, which the model computes. "
             "Use dialect='duckdb', or a column of the remainder."
         )
-
-    def whole_quotient(self, x: str, y: str) -> str:
-        """Divide ints, rounded toward zero."""
-        return f"({x}/{y})"
 
 
 def find_range(factor: Fraction, dtype: str) -> tuple[float, float]:

@@ -22,11 +22,14 @@ class SQLite(Dialect):
         "float64": "REAL", "float32": "REAL", "int64": "INTEGER", "int32": "INTEGER",
         "bool": "INTEGER", "string": "TEXT",
     }  # fmt: skip
+    # A name between double quotes is a text where the table has no such column.
+    mark = "`"
     fence = " LIMIT -1 OFFSET 0"
     same = "IS"
     collation = "BINARY"
     array = ""
     reads_arrays_fast = False
+    whole_division = "/"
     most_columns = 2000
     has_float32 = False
     has_nan = False
@@ -51,8 +54,16 @@ class SQLite(Dialect):
         return f"({x} IS NULL)"
 
     def read(self, column: str) -> str:
-        """Read a column of the user's as float64."""
-        return self.cast(column, "float64")
+        """Read a column as float64; the shell's ``.import`` writes empty texts for missing ones."""
+        return self.cast(f"nullif({column},'')", "float64")
+
+    def is_no_number(self, column: str) -> str:
+        """Test for a text that is no number, which ``CAST`` would read as 0, or a date as its year.
+
+        1. All texts are above all numbers, where ``+`` keeps them as they are.
+        2. Comparing with a number makes one of the text, if the whole of it is one.
+        """
+        return f"+{column}>9e999 AND {column}<>'' AND {column}<>CAST({column} AS NUMERIC)"
 
     def to_int(self, x: str, dtype: str) -> str:
         """Truncate a float."""
@@ -107,10 +118,6 @@ class SQLite(Dialect):
     def remainder(self, x: str, y: str) -> str:
         """Return the rest of a division that is rounded toward zero."""
         return f"mod({x},{y})"
-
-    def whole_quotient(self, x: str, y: str) -> str:
-        """Divide ints, rounded toward zero."""
-        return f"({x}/{y})"
 
 
 def _quotient(value: float) -> str:

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import os
+import re
+import sqlite3
+import subprocess
+import sys
 from functools import cache
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,11 +21,13 @@ from lightgbm import LGBMClassifier
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.cluster import Birch
 from sklearn.compose import make_column_transformer
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.neighbors import KNeighborsClassifier, NearestCentroid, NearestNeighbors
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler, TargetEncoder
+from sklearn.tree import DecisionTreeClassifier
 from sql_engines import ENGINES, ask
 from xgboost import XGBClassifier
 
@@ -136,6 +146,24 @@ def test_thresholds_are_exact(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("depth", [5, None])
+def test_leaves_that_are_vectors_are_found_once(engine: str, depth: int | None) -> None:
+    """SQLite has no lists, so that holds there where few leaves differ."""
+    x = np.random.default_rng(2).normal(size=(150, 3))
+    forest = RandomForestClassifier(12, max_depth=depth, random_state=0)
+    forest.fit(x, np.digitize(x.sum(axis=1), [-2, -1, 0, 1, 2]))
+    query = hbconv.convert(forest, "reference").to_sql(
+        engine, keys=["id"], methods=["predict_proba"]
+    )
+    rows = pd.DataFrame(x, columns=["x0", "x1", "x2"]).assign(id=range(150))
+    got = ask(engine, query, rows).drop(columns="id").to_numpy().astype(float)
+    np.testing.assert_array_equal(got, forest.predict_proba(x))
+    n_tests = sum(tree.tree_.n_leaves - 1 for tree in forest.estimators_)
+    is_once = engine != "sqlite" or depth is None
+    assert (query.count("<=") + query.count(">") < n_tests + 40) == is_once
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_rows_that_the_source_refuses_get_null(engine: str) -> None:
     model = hbconv.convert(fit("linear"), "reference")
     x = np.zeros((4, 6))
@@ -146,13 +174,174 @@ def test_rows_that_the_source_refuses_get_null(engine: str) -> None:
     assert list(answer)[2:] == ["predict_proba_high", "predict_proba_low", "predict_proba_middle"]
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_codes_are_not_asked_whether_they_are_finite(engine: str) -> None:
+    query = hbconv.convert(source("logistic"), "reference").to_sql(engine, keys=["id"])
+    assert re.search(r"abs\(CASE WHEN \(?v\d+=", query) is None
+    assert "ELSE 0 END+" not in query
+
+
 def test_the_file_is_the_text(tmp_path) -> None:
     model = hbconv.convert(fit("regressor"), "reference")
     model.export(tmp_path / "model.sql", dialect="sqlite", table="main.flats", keys=["id", "city"])
     text = (tmp_path / "model.sql").read_text()
     assert text == model.to_sql("sqlite", "main.flats", ["id", "city"])
-    assert 'FROM "main"."flats"' in text
+    assert "FROM `main`.`flats`" in text
     assert text == model.to_sql("sqlite", "main.flats", ["id", "city"])
+
+
+WRITE = """
+import hashlib, sys
+import hbconv
+for path in sys.argv[1:]:
+    model = hbconv.load(path)
+    text = "".join(model.to_sql(name, keys=["id"]) for name in ("duckdb", "postgres", "sqlite"))
+    print(hashlib.sha256(text.encode()).hexdigest())
+"""
+"""Prints what the queries of saved models are."""
+
+
+def test_the_same_model_gives_the_same_text(tmp_path) -> None:
+    """Converted twice, and saved and loaded, whatever the order of sets."""
+    names = ("logistic", "lightgbm", "target")
+    paths, digests = [str(tmp_path / f"{name}.hbc") for name in names], []
+    for name, path in zip(names, paths, strict=True):
+        models = [hbconv.convert(source(name), "reference") for _ in range(2)]
+        models[0].save(path)
+        first, second = (
+            "".join(
+                model.to_sql(engine, keys=["id"]) for engine in ("duckdb", "postgres", "sqlite")
+            )
+            for model in models
+        )
+        assert first == second
+        digests.append(hashlib.sha256(first.encode()).hexdigest())
+    for seed in ("0", "1"):
+        done = subprocess.run(
+            [sys.executable, "-c", WRITE, *paths],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout.split() == digests
+
+
+NAMES = [
+    ['a"b', "sel ect", "select"],
+    ["Group", "x'y", "a`b"],
+    ["v0", "v1", "v_1"],
+    ["rows", "predict", "one"],
+    ["größe", "日本", "a\\b"],
+    ["a.b", "a;b--", "a\nb"],
+]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("names", NAMES, ids=lambda names: names[0])
+def test_columns_and_keys_may_have_any_name(names: list[str], engine: str) -> None:
+    x = np.random.default_rng(0).normal(size=(40, 3))
+    rows = pd.DataFrame(x, columns=names)
+    tree = RandomForestRegressor(3, max_depth=3, random_state=0).fit(rows, x[:, 0] * x[:, 1])
+    keys = ["id", *(name for name in names if name != "predict")]
+    query = hbconv.convert(tree, "reference").to_sql(engine, keys=keys)
+    answer = ask(engine, query, rows.assign(id=range(40)))
+    assert list(answer) == [*keys, "predict"]
+    np.testing.assert_array_equal(answer["predict"].to_numpy(float), tree.predict(rows))
+    np.testing.assert_array_equal(answer[keys[1:]].to_numpy(float), rows[keys[1:]])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_texts_may_hold_anything(engine: str) -> None:
+    listed = 'it\'s|a "b"|x\ny|a\\b|\t|ü|日本||  |%s{}|--|:p|$1'
+    texts = listed.split("|")
+    rows = pd.DataFrame({"text": texts * 3, "id": range(39)})
+    encoder = OneHotEncoder(sparse_output=False).fit(rows[["text"]])
+    tree = DecisionTreeClassifier().fit(encoder.transform(rows[["text"]]), rows["text"])
+    model = hbconv.convert(make_pipeline(encoder, tree), "reference")
+    answer = ask(engine, model.to_sql(engine, keys=["id"], methods="predict"), rows)
+    assert answer["predict"].tolist() == rows["text"].tolist()
+
+
+def ask_sqlite(query: str, *script: str) -> list[Any]:
+    with contextlib.closing(sqlite3.connect(":memory:")) as database:
+        database.executescript(";".join(script))
+        return [row[0] for row in database.execute(query)]
+
+
+def test_sqlite_reads_numbers_of_texts_and_refuses_rows_of_others() -> None:
+    """The shell's ``.import`` makes texts of all columns, and empty ones of what is missing."""
+    x = pd.DataFrame({"age": [1.0, 2.0, np.nan, 4.0] * 9})
+    source = make_pipeline(SimpleImputer(), LinearRegression()).fit(x, x["age"].fillna(9.0))
+    texts = ["1.5", " 7 ", "", "1e3", "9007199254740993", "abc", "2020-01-01", "1.5x"]
+    values = ",".join(f"('{text}')" for text in texts)
+    query = hbconv.convert(source, "reference").to_sql("sqlite")
+    got = ask_sqlite(query, "CREATE TABLE rows(age TEXT)", f"INSERT INTO rows VALUES {values}")
+    numbers = pd.DataFrame({"age": [1.5, 7.0, np.nan, 1e3, 9007199254740993.0]})
+    np.testing.assert_allclose(got[:5], source.predict(numbers), rtol=1e-12)
+    assert got[5:] == [None] * 3
+
+
+def test_a_column_that_misses_is_an_error_in_sqlite() -> None:
+    """A name between double quotes would be a text there, which is read as 0."""
+    model = hbconv.convert(
+        LinearRegression().fit(pd.DataFrame({"age": [1.0, 2]}), [1, 2]), "reference"
+    )
+    for keys in ([], ["key"]):
+        query = model.to_sql("sqlite", keys=keys)
+        with pytest.raises(sqlite3.OperationalError, match="no such column"):
+            ask_sqlite(query, f"CREATE TABLE rows({'age' if keys else 'ages'} REAL)")
+
+
+def test_columns_that_a_database_takes_for_one_are_refused() -> None:
+    rng = np.random.default_rng(0)
+    for names, refused in (
+        (["a", "A"], {"duckdb", "sqlite"}),
+        (["n" * 63 + "a", "n" * 63 + "b"], {"postgres"}),
+    ):
+        rows = pd.DataFrame(rng.normal(size=(9, 2)), columns=names)
+        model = hbconv.convert(LinearRegression().fit(rows, rows[names[0]]), "reference")
+        for engine in ENGINES:
+            if engine in refused:
+                with pytest.raises(BackendError, match="for one column"):
+                    model.to_sql(engine)
+            else:
+                answer = ask(engine, model.to_sql(engine, keys=["id"]), rows.assign(id=range(9)))
+                np.testing.assert_allclose(answer["predict"].to_numpy(float), rows[names[0]])
+
+
+def test_keys_and_labels_of_another_case_are_others_in_postgres() -> None:
+    rows = pd.DataFrame({"x": np.arange(8.0), "Predict": np.arange(8)})
+    source = LogisticRegression().fit(rows[["x"]], ["a", "A"] * 4)
+    model = hbconv.convert(source, "reference")
+    query = model.to_sql("postgres", keys=["Predict"])
+    assert '"predict_proba_A", ' in query
+    assert '"predict_proba_a"' in query
+    assert '"predict_proba_0"' in model.to_sql("duckdb")
+
+
+@pytest.mark.parametrize("encoder", [OneHotEncoder(), OrdinalEncoder()])
+def test_categories_that_float64_does_not_tell_apart_are_refused(encoder: Any) -> None:
+    rows = np.array([[2**53], [2**53 + 1], [7]])
+    model = hbconv.convert(make_pipeline(encoder, Ridge()).fit(rows, [1.0, 2, 3]), "reference")
+    with pytest.raises(BackendError, match="category 9007199254740992"):
+        model.to_sql()
+    small = make_pipeline(encoder, Ridge()).fit(rows % 10**9, [1.0, 2, 3])
+    assert hbconv.convert(small, "reference").to_sql()
+
+
+def test_points_between_quotes_are_part_of_a_name(tmp_path) -> None:
+    source = LinearRegression().fit([[1.0], [2.0]], [2.0, 4.0])
+    model = hbconv.convert(source, "reference")
+    path = tmp_path / "rows.2026.csv"
+    path.write_text("x0\n1.5\n")
+    with duckdb.connect() as database:
+        database.execute('CREATE SCHEMA "s.1"; CREATE TABLE "s.1"."t""x" AS SELECT 2.5 AS x0')
+        for table, want in ((f'"{path}"', 3.0), ('"s.1"."t""x"', 5.0), ('"s.1".t"x', 5.0)):
+            ((got,),) = database.execute(model.to_sql(table=table)).fetchall()
+            assert got == pytest.approx(want)
+    with pytest.raises(BackendError, match="cannot name"):
+        model.to_sql(table="shop.")
 
 
 def test_the_command_writes_it(tmp_path, capsys) -> None:
@@ -180,6 +369,8 @@ def test_what_no_query_says_is_refused_by_name() -> None:
     with pytest.raises(BackendError, match="keys and answers"):
         model.to_sql(keys=["Predict"])
     x = np.random.default_rng(0).normal(size=(60, 3))
+    with pytest.raises(BackendError, match="answers are tensors"):
+        hbconv.convert(NearestNeighbors().fit(x), "reference").to_sql(methods="kneighbors")
     near = KNeighborsClassifier(5).fit(x, x[:, 0] > 0)
     with pytest.raises(BackendError, match="compared with all others"):
         hbconv.convert(near, "reference").to_sql()

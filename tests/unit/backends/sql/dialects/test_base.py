@@ -13,6 +13,8 @@ SIZES = [0.0, 1.0, 0.5, 3.0, np.inf, 5e-324, 1e-323, 2.2e-308, 1e-200, 1e-154, 1
          1e200, 9e307, 1.7e308]  # fmt: skip
 WEIGHTS = (0.5, -0.5, 0.501, 2.0, -1e-3, 7e5, 1e-310, -1e300, 5e-324, 1.7e308)
 
+DIVIDENDS = (1.0, -1.0, 3.0, -(2.0**-50), 1.7e308)
+
 
 def pairs(engine: str) -> pd.DataFrame:
     """Pairs of hostile floats, and of any bits."""
@@ -30,13 +32,21 @@ def test_products_and_quotients_follow_ieee_754(engine: str) -> None:
     rows, dialect = pairs(engine), find_dialect(engine)
     x, y = rows["x"].to_numpy(), rows["y"].to_numpy()
     with np.errstate(all="ignore"):
-        wanted = [x * y, x * x, x / y, *(x * w for w in WEIGHTS), *(x / w for w in WEIGHTS)]
+        wanted = [
+            x * y,
+            x * x,
+            x / y,
+            *(x * w for w in WEIGHTS),
+            *(x / w for w in WEIGHTS),
+            *(c / y for c in DIVIDENDS),
+        ]
     texts = [
         dialect.multiply("x", "y"),
         dialect.multiply("x", "x"),
         dialect.divide("x", "y", "float64"),
         *(dialect.times("x", w, "float64") for w in WEIGHTS),
         *(dialect.divide_by("x", w, "float64") for w in WEIGHTS),
+        *(dialect.divide_constant(c, "y") for c in DIVIDENDS),
     ]
     listed = ", ".join(f"{text} AS v{i}" for i, text in enumerate(texts))
     answer = ask(engine, f"SELECT id, {listed} FROM rows", rows)
