@@ -27,13 +27,13 @@ class Cells:
     Parameters
     ----------
     low, scale : float
-    before : ndarray of uint16, shape (n_cells + 1,)
+    before : ndarray of int, shape (n_cells + 1,)
         Edges in lower cells. The last entry is the cell of NaN: all edges are before it.
     """
 
     low: Any
     scale: Any
-    before: npt.NDArray[np.uint16]
+    before: npt.NDArray[Any]
 
     @property
     def last(self) -> int:

@@ -10,23 +10,27 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "support"))
 from forests import hostile_rows, random_forest
+from shaped_forests import grown
 
 from hbconv.backends.reference import evaluate
 from hbconv.backends.tvm import BACKEND
 from hbconv.backends.tvm.compile import compile_program
 from hbconv.backends.tvm.machine.machine import Machine
-from hbconv.backends.tvm.machine.schedule import FEW, ONE_ROW
+from hbconv.backends.tvm.machine.schedule import FEW, ONE_ROW, Schedule
 from hbconv.target import Target
 from hbconv.tensor import Builder, Op, OpKind, TensorProgram
 
 ROWS = (*range(71), 127, 128, 129, 255, 256, 257, 511, 513)
 WIDTHS = (1, 3, 4, 8, 9, 15, 16, 17, 20, 31, 33, 64, 70)
+SMALL_CACHE = 1 << 17
+"""Bytes of a second-level cache that a few dozen trees leave."""
 DTYPES = ("float32", "float64", "int32", "int64")
 FLOATS = DTYPES[:2]
 
@@ -127,6 +131,20 @@ def trees(dtype: str, widths: Sequence[int]) -> Case:
     return b.program(outputs), x
 
 
+def large_trees(dtype: str) -> Case:
+    """Trees beyond a small cache: decided in parts, or fetched while rows walk down others."""
+    b, rng, outputs, x = Builder(), np.random.default_rng(7), {}, {}
+    for strategy, n_trees, leaves in (("select", 90, 31), ("tree_traversal", 20, 500)):
+        forest = grown(rng, n_trees, leaves, "random", n_features=3, n_thresholds=10**6)
+        value = b.input(strategy, dtype, 3)
+        x[strategy] = hostile_rows(rng, forest, dtype, max(ROWS))
+        outputs |= {
+            f"{op} {strategy}": b.op(op, value, forest=forest, strategy=strategy)
+            for op in ("tree_scores", "tree_leaves")
+        }
+    return b.program(outputs), x
+
+
 def near(dtype: str, widths: Sequence[int]) -> Case:
     """Nearest points, by a screen and by trying all; for rows that are far or no numbers too."""
     b, rng = Builder(), np.random.default_rng(3)
@@ -207,16 +225,18 @@ def cases(dtypes: Sequence[str], widths: Sequence[int]) -> Iterator[tuple[str, C
         yield f"lying {width}", lying("float32", [width])
 
 
-def check(name: str, program: TensorProgram, inputs: dict[str, np.ndarray]) -> None:
+def check(
+    name: str, program: TensorProgram, inputs: dict[str, np.ndarray], machine: Machine
+) -> None:
     """Compare the loops, for batches, for few rows and along one row, with the reference."""
     prepared, target = BACKEND.prepare(program, Target("tvm")), Target("tvm")
     loops = {
-        "batch": BACKEND.emit(prepared, target),
-        "few": compile_program(prepared, FEW, Machine.host(), target),
+        "batch": compile_program(prepared, Schedule.construct(prepared, machine), machine, target),
+        "few": compile_program(prepared, FEW, machine, target),
     }
     operators = (i for i in program.instructions if isinstance(i, Op))
     if all(op.kind is not OpKind.TREES for op in operators):
-        loops["along"] = compile_program(prepared, ONE_ROW, Machine.host(), target)
+        loops["along"] = compile_program(prepared, ONE_ROW, machine, target)
     with np.errstate(all="ignore"):
         wanted = evaluate(program, inputs)
     for rows in ROWS:
@@ -232,4 +252,7 @@ if __name__ == "__main__":
     wanted_dtypes = [word for word in sys.argv[1:] if not word.isdigit()] or DTYPES
     wanted_widths = [int(word) for word in sys.argv[1:] if word.isdigit()] or WIDTHS
     for title, case in cases(wanted_dtypes, wanted_widths):
-        check(title, *case)
+        check(title, *case, Machine.host())
+    for each in (dtype for dtype in wanted_dtypes if dtype in FLOATS):
+        small = replace(Machine.host(), level2=SMALL_CACHE)
+        check(f"large_trees {each}", *large_trees(each), small)

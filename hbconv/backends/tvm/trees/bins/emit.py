@@ -1,7 +1,8 @@
 """Write the columns of bytes that splits compare: of thresholds, category sets, and classes.
 
-The bin of a value is found in one of four ways. Few edges are counted, cells and halving find one
-among many, and with VBMI a search looks bytes up in registers for 64 values at once.
+The bin of a value is found in one of four ways. Few edges are counted, and a cell of values tells
+how many of many lie below it: those in it are counted or halved. With VBMI a search looks bytes up
+in registers for 64 values at once.
 
 In that search the cell of a value has the number of edges that lie below it. The edges in its cell
 are halved until one is left to compare with. An edge is looked up byte by byte, and weaving makes
@@ -18,7 +19,7 @@ import numpy.typing as npt
 from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
-from hbconv.backends.tvm.ops.edge_search import MAX_EDGES_IN_CELL
+from hbconv.backends.tvm.ops.edge_search import MAX_EDGES_IN_CELL, Cells
 from hbconv.backends.tvm.tir.kernel import Kernel, code_within, literal, spread
 from hbconv.backends.tvm.tir.memory import Place
 from hbconv.backends.tvm.tir.row_blocks import Block, ByteColumns
@@ -55,7 +56,7 @@ def write_bins(k: Kernel, columns: ByteColumns, block: Block, x: Place, bins: Bi
         writer = _BinWriter(k, columns, block, x, bins, count)
         writer.write(np.flatnonzero(few), writer.count_edges)
         writer.write(np.flatnonzero(celled & left), writer.look_up_cells)
-        writer.write(np.flatnonzero(~celled & left), writer.search)
+        writer.write(np.flatnonzero(~celled & left), writer.halve_cells)
 
 
 def _searches_bytes(k: Kernel) -> bool:
@@ -101,13 +102,18 @@ class _BinWriter:
         k = self.k
         with T.If(missing < 0):
             with T.Then(), self.block.vectors() as row:
-                bin_ = k.load(self.count, (0,), row)
-                self.columns.store(self.block, column, row, _byte(k, bin_, below))
+                self._store(column, row, k.load(self.count, (0,), row), below)
             with T.Else(), self.block.vectors() as row:
                 is_nan = tirx.isnan(self._value(source, row))
                 nan_bin = tirx.Broadcast(missing, k.lanes)
                 bin_ = tirx.Select(is_nan, nan_bin, k.load(self.count, (0,), row))
-                self.columns.store(self.block, column, row, _byte(k, bin_, below))
+                self._store(column, row, bin_, below)
+
+    def _store(self, column: Any, row: Any, bin_: Any, below: Any) -> None:
+        """Write the bytes of bins."""
+        n_bytes = self.bins.bytes_per_column
+        for i, byte in enumerate(_bytes_of(self.k, self.bins, bin_, below)):
+            self.columns.store(self.block, column * n_bytes + i, row, byte)
 
     def _value(self, source: Any, row: Any) -> Any:
         return self.k.load(self.x, (source,), self.block.in_tile(row))
@@ -138,31 +144,44 @@ class _BinWriter:
     def look_up_cells(self, features: Ints) -> Find:
         """Look up how many edges lie below a value's cell, and compare with those in it."""
         k = self.k
-        cells = [self.bins.cells[i] for i in features]
+        cells = [cells for cells in (self.bins.cells[i] for i in features) if cells]
+        edges, start = self._edges(features)
+        before, write_cells = self._cells(cells)
+
+        def find(i: Any, source: Any) -> None:
+            write_cells(i, source)
+            self._count_below(source, before, edges, k.bind(k.entry(start, i)))
+
+        return find
+
+    def _edges(self, features: Ints) -> tuple[Place, Place]:
+        """Return all edges, and where those of each feature begin."""
+        k = self.k
+        return k.constant(self.bins.edges), k.constant(self.bins.edge_start[:-1][features])
+
+    def _cells(self, cells: list[Cells]) -> tuple[Place, Find]:
+        """Return the edges before each cell, and what writes the entries of values there.
+
+        The cell is ``(value - low) * scale``, held between 0 and the last.
+        """
+        k = self.k
         low, scale, last = (
             k.constant(np.array([getattr(c, name) for c in cells], self.x.dtype))
             for name in ("low", "scale", "last")
         )
-        before = k.constant(np.concatenate([c.before for c in cells if c]))
-        table = k.constant(np.cumsum([0, *(len(c.before) for c in cells if c)], dtype=np.int32))
-        start = k.constant(self.bins.edge_start[:-1][features])
-        edges = k.constant(self.bins.edges)
+        before = k.constant(np.concatenate([c.before for c in cells]))
+        table = k.constant(np.cumsum([0, *(len(c.before) for c in cells)], dtype=np.int32))
 
-        def find(i: Any, source: Any) -> None:
-            begin = k.bind(k.entry(start, i))
+        def write(i: Any, source: Any) -> None:
             first_entry = k.bind(k.entry(table, i))
             nan_entry = k.bind(k.entry(table, i + 1) - 1)
             line = [k.bind(tirx.Broadcast(k.entry(t, i), k.lanes)) for t in (low, scale, last)]
             self._write_cells(source, line, first_entry, nan_entry)
-            self._count_below(source, before, edges, begin)
 
-        return find
+        return before, write
 
     def _write_cells(self, source: Any, line: list[Any], first: Any, nan_entry: Any) -> None:
-        """Write the entry of each value's cell, which begin at ``first``; NaN has its own.
-
-        The cell is ``(value - low) * scale``, held between 0 and the last; these are the ``line``.
-        """
+        """Write the entry of each value's cell, which begin at ``first``; NaN has its own."""
         k = self.k
         low, scale, last = line
         zero = literal(0, self.x.dtype, k.lanes)
@@ -190,40 +209,53 @@ class _BinWriter:
             ]
             k.store(self.count, (0,), row, sum(right, below))
 
-    def search(self, features: Ints) -> Find:
-        """Halve: one less than a power of two edges make every step stay among them."""
-        k = self.k
-        edges = k.constant(self.bins.edges)
-        start = k.constant(self.bins.edge_start[:-1][features])
-        counts = self.bins.edge_count[features].tolist()
-        halves = k.constant(np.array([1 << (n.bit_length() - 1) for n in counts], np.int32))
+    def halve_cells(self, features: Ints) -> Find:
+        """Look up how many edges lie below a value's cell, and halve those in it."""
+        k, bins = self.k, self.bins
+        edges, start = self._edges(features)
+        halved = [found for found in (bins.halved[i] for i in features) if found]
+        before, write_cells = self._cells([found.cells for found in halved])
+        halves = k.constant(np.array([1 << found.steps - 1 for found in halved], np.int32))
+
+        def below(cell: Any) -> Any:
+            return tirx.Cast("int32", k.entry(before, cell))
 
         def find(i: Any, source: Any) -> None:
+            write_cells(i, source)
             begin = k.bind(k.entry(start, i))
-            with self.block.vectors() as row:
-                k.store(self.count, (0,), row, literal(0, "int32", k.lanes))
             half = k.variable("int32", k.entry(halves, i))
+            self._halve(source, edges, begin, half.get(), below)
+            half.set(half.get() // 2)
             with T.While(half.get() > 0):
-                step = k.bind(half.get())
-                with self.block.rows() as row:
-                    position = k.bind(k.load(self.count, (0,), row))
-                    edge = k.entry(edges, begin + position + step - 1)
-                    left = self._value(source, row) <= edge
-                    onward = tirx.Select(left, tirx.IntImm("int32", 0), step)
-                    k.store(self.count, (0,), row, position + onward)
-                # Lists are padded to one less than a power of two, so no step leaves them.
-                half.set(step // 2)
+                self._halve(source, edges, begin, half.get(), lambda position: position)
+                half.set(half.get() // 2)
 
         return find
 
+    def _halve(
+        self, source: Any, edges: Place, begin: Any, half: Any, below: Callable[[Any], Any]
+    ) -> None:
+        """Move each value past ``half`` edges if it lies right of the last of them."""
+        k = self.k
+        step = k.bind(half)
+        with self.block.rows() as row:
+            position = k.bind(below(k.load(self.count, (0,), row)))
+            edge = k.entry(edges, begin + position + step - 1)
+            # NaN has all edges below it already, and is above none.
+            right = self._value(source, row) > edge
+            onward = tirx.Select(right, step, tirx.IntImm("int32", 0))
+            k.store(self.count, (0,), row, position + onward)
 
-def _byte(k: Kernel, bin_: Any, below: Any) -> Any:
-    """Return bins as bytes of the column that begins after ``below`` edges."""
+
+def _bytes_of(k: Kernel, bins: Bins, bin_: Any, below: Any) -> list[Any]:
+    """Return bins as bytes of the column that begins after ``below`` edges, the lowest first."""
     in_column = bin_ - tirx.Broadcast(below, k.lanes)
-    at_most = tirx.min(in_column, literal(255, "int32", k.lanes))
-    inside = tirx.max(at_most, literal(0, "int32", k.lanes))
+    at_most = tirx.min(in_column, literal(bins.edges_per_column, "int32", k.lanes))
+    inside = k.bind(tirx.max(at_most, literal(0, "int32", k.lanes)))
+    bias = literal(SIGNED_BYTE_BIAS, "uint8", k.lanes)
+    shifts = [literal(8 * i, "int32", k.lanes) for i in range(bins.bytes_per_column)]
     # Flipping the highest bit keeps the order of bytes as signed ones.
-    return tirx.Cast(f"uint8x{k.lanes}", inside ^ literal(SIGNED_BYTE_BIAS, "int32", k.lanes))
+    return [tirx.Cast(f"uint8x{k.lanes}", tirx.shift_right(inside, by)) ^ bias for by in shifts]
 
 
 def write_by_bytes(
@@ -249,7 +281,11 @@ def write_by_bytes(
                 # is_nan has bytes of ones or zeros, so it chooses by bits.
                 chosen = (is_nan & spread(nan_bin, WIDE_BYTES)) | (~is_nan & bin_)
                 biased = chosen ^ literal(SIGNED_BYTE_BIAS, "uint8", WIDE_BYTES)
-                columns.store(block, begin + j, row, biased)
+                column = (begin + j) * bins.bytes_per_column
+                columns.store(block, column, row, biased)
+                for higher in range(1, bins.bytes_per_column):
+                    zero = literal(SIGNED_BYTE_BIAS, "uint8", WIDE_BYTES)
+                    columns.store(block, column + higher, row, zero)
 
 
 class _ByteSearch:

@@ -26,6 +26,7 @@ from hbconv.backends.tvm.trees.bitwise.masks import (
     WIDE_PLANE_ROWS,
     WINDOW_BITS,
     WORDS_PER_STEP,
+    Masks,
     SetTables,
     make_masks,
 )
@@ -33,9 +34,12 @@ from hbconv.backends.tvm.trees.bitwise.planes import (
     BYTE_BITS,
     Planes,
     byte_vectors,
+    parts_of,
     transpose_bits,
     write_masks,
+    write_rank_masks,
 )
+from hbconv.backends.tvm.trees.bitwise.rank_masks import RankMasks, cut_trees, make_ranks
 from hbconv.backends.tvm.trees.bitwise.tables import (
     CHAIN,
     BitTables,
@@ -52,7 +56,7 @@ from hbconv.backends.tvm.trees.tree_kernel import (
     TreeKernel,
     TreeTask,
 )
-from hbconv.backends.tvm.trees.tree_order import Trees, choose_bitwise_group
+from hbconv.backends.tvm.trees.tree_order import Trees, choose_bitwise_group, largest_tree
 
 __all__ = ["Bitwise"]
 
@@ -82,19 +86,24 @@ class Bitwise(TreeKernel):
     binned: ClassVar[bool] = True
 
     def fits(self, task: TreeTask) -> bool:
-        """Ask for a strategy that decides all splits, small trees and repeated thresholds.
+        """Ask for a strategy that decides all splits, and small trees.
 
-        A plane for each threshold pays only then; one for a category set pays always. They must fit
-        half of the second-level cache.
+        Where the planes of all thresholds fit half of the second-level cache, splits must repeat
+        them; one for a category set pays always. Else the trees must be such that can be cut into
+        parts.
         """
         if task.strategy != "select" or task.schedule.block != PLANE_ROWS:
             return False
-        n_masks = make_masks(task.bins).first_set
         worth = MAX_MASKS_PER_SPLIT * task.forest.n_tests
         worth += MAX_MASKS_PER_SET * task.bins.sets.count
-        largest = int(np.diff(task.forest.first_leaf.data).max(initial=1))
-        in_cache = n_masks * PLANE_ROWS // BYTE_BITS <= task.machine.level2 // 2
-        return largest <= MAX_LEAVES_CODED and in_cache and n_masks <= worth
+        if largest_tree(task.forest) > MAX_LEAVES_CODED:
+            return False
+        masks = make_masks(task.bins)
+        if _in_cache(task, masks):
+            return masks.first_set <= worth
+        trees = Trees.by_output(task.forest, self.group(task), self.numbers(task))
+        ranks = make_ranks(task.forest, task.dtype)
+        return cut_trees(task.forest, trees, ranks, _most_masks(task, trees.group)) is not None
 
     def group(self, task: TreeTask) -> int:
         """Return how many trees are evaluated together."""
@@ -106,7 +115,14 @@ class Bitwise(TreeKernel):
 
     def tables(self, task: TreeTask, trees: Trees) -> BitTables:
         """Return the program over planes."""
-        return make_bit_tables(task.forest, task.bins, task.leaf_splits, trees)
+        masks = make_masks(task.bins)
+        if _in_cache(task, masks):
+            return make_bit_tables(task.forest, task.bins, task.leaf_splits, trees, masks)
+        ranks = make_ranks(task.forest, task.dtype)
+        parts = cut_trees(task.forest, trees, ranks, _most_masks(task, trees.group))
+        if parts:
+            return make_bit_tables(task.forest, ranks, task.leaf_splits, trees, parts)
+        return make_bit_tables(task.forest, task.bins, task.leaf_splits, trees, masks)
 
     def find_leaves(self, k: Kernel, x: Place, tables: BitTables, hand_over: BlockLeaves) -> None:
         """Take blocks of as many rows as fill a vector, and smaller ones where few are left."""
@@ -136,12 +152,30 @@ class _Memory:
 def _memory(k: Kernel, tables: BitTables, rows: int) -> Iterator[_Memory]:
     """Take memory for planes of so many rows."""
     allocated = -(-tables.planes // PLANES_ALLOCATED) * PLANES_ALLOCATED
+    bins = tables.bins
+    n_columns = len(bins.first) * bins.bytes_per_column + len(bins.sets.groups)
     with (
-        byte_columns(k, len(tables.bins.first) + len(tables.bins.sets.groups)) as columns,
+        byte_columns(k, n_columns) as columns,
         k.temporary("uint8", (allocated * rows // BYTE_BITS // k.tile,)) as planes,
         k.temporary("uint8", (tables.group,)) as codes,
     ):
         yield _Memory(columns, planes, codes)
+
+
+def _in_cache(task: TreeTask, masks: Masks) -> bool:
+    """Say whether the planes of all thresholds fit half of the second-level cache."""
+    return masks.first_set * PLANE_ROWS // BYTE_BITS <= task.machine.level2 // 2
+
+
+def _most_masks(task: TreeTask, group: int) -> int:
+    """Return how many planes of masks fit half of the cache, beside those of a group of trees."""
+    schedule = task.schedule
+    wide = (
+        task.machine.vector * BYTE_BITS >= WIDE_PLANE_ROWS and schedule.tile % WIDE_PLANE_ROWS == 0
+    )
+    plane_bytes = (WIDE_PLANE_ROWS if wide else PLANE_ROWS) // BYTE_BITS
+    # A tree of n leaves needs about as many planes between its masks and its code.
+    return max(1, task.machine.level2 // 2 // plane_bytes - group * largest_tree(task.forest))
 
 
 def _most_rows(k: Kernel, tables: BitTables) -> int:
@@ -156,27 +190,74 @@ def _most_rows(k: Kernel, tables: BitTables) -> int:
 def _find_leaves(
     k: Kernel, memory: _Memory, x: Place, tables: BitTables, hand_over: BlockLeaves
 ) -> None:
-    """Bin the rows of each block, decide all splits, then run the program group by group."""
-    planes, codes, size = Planes(k, memory.planes), memory.codes, k.schedule.block
-    starts = k.constant(tables.group_start)
+    """Decide the splits of each block, then run the program group by group."""
+    if isinstance(tables.masks, RankMasks):
+        _find_by_parts(k, memory, x, tables, tables.masks, hand_over)
+        return
+    planes = Planes(k, memory.planes)
+    groups = _Groups(k, memory, tables)
     with blocks(k) as block:
-        _decide(k, memory.columns, block, x, planes, tables)
-        runner, codes_of = Runner(k, planes, tables), Codes(k, planes, tables)
+        _decide(k, memory.columns, block, x, planes, tables, tables.masks)
         with k.over((k.number(tables.n_groups),)) as (group,):
-            begin = k.bind(k.entry(starts, group))
-            with T.serial(k.entry(starts, group + 1) - begin) as i:
-                runner.run(begin + i)
-            codes_of.write(group * tables.group, codes)
-            hand_over(group, block, lambda tree, row: k.load(codes, (0,), beyond(tree * size, row)))
+            groups.run(group, block, hand_over)
+
+
+def _find_by_parts(
+    k: Kernel,
+    memory: _Memory,
+    x: Place,
+    tables: BitTables,
+    masks: RankMasks,
+    hand_over: BlockLeaves,
+) -> None:
+    """Rank the rows of a tile, then decide the splits of each part and run its groups.
+
+    A part runs for every block, so that its tables are read once.
+    """
+    planes, groups = Planes(k, memory.planes), _Groups(k, memory, tables)
+    first, count = (k.constant(t) for t in parts_of(masks.part_of_group, masks.n_parts))
+    with blocks(k) as block:
+        write_bins(k, memory.columns, block, x, tables.bins)
+    with k.over((k.number(masks.n_parts),)) as (part,), blocks(k) as block:
+        write_rank_masks(k, memory.columns, block, planes, masks, part)
+        with T.serial(k.entry(count, part)) as i:
+            groups.run(k.bind(k.entry(first, part) + i), block, hand_over)
+
+
+class _Groups:
+    """Runs the program of a group of trees, and hands its leaves over."""
+
+    def __init__(self, k: Kernel, memory: _Memory, tables: BitTables) -> None:
+        self.k = k
+        self.codes = memory.codes
+        self.group = tables.group
+        self.starts = k.constant(tables.group_start)
+        planes = Planes(k, memory.planes)
+        self.runner, self.codes_of = Runner(k, planes, tables), Codes(k, planes, tables)
+
+    def run(self, group: Any, block: Block, hand_over: BlockLeaves) -> None:
+        """Emit the runs of a group."""
+        k, codes, size = self.k, self.codes, self.k.schedule.block
+        begin = k.bind(k.entry(self.starts, group))
+        with T.serial(k.entry(self.starts, group + 1) - begin) as i:
+            self.runner.run(begin + i)
+        self.codes_of.write(group * self.group, codes)
+        hand_over(group, block, lambda tree, row: k.load(codes, (0,), beyond(tree * size, row)))
 
 
 def _decide(
-    k: Kernel, columns: ByteColumns, block: Block, x: Place, planes: Planes, tables: BitTables
+    k: Kernel,
+    columns: ByteColumns,
+    block: Block,
+    x: Place,
+    planes: Planes,
+    tables: BitTables,
+    masks: Masks,
 ) -> None:
     """Write the outcomes of all splits of a block."""
     bins = tables.bins
     write_bins(k, columns, block, x, bins)
-    write_masks(k, columns, block, planes, tables.masks)
+    write_masks(k, columns, block, planes, masks)
     if bins.sets.groups:
         write_classes(k, columns, block, x, bins.sets, len(bins.first))
         write_sets(k, columns, block, planes, len(bins.first), tables.sets)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
@@ -23,8 +24,17 @@ from hbconv.backends.tvm.trees.bitwise.masks import (
     ZERO_PLANES,
     Masks,
 )
+from hbconv.backends.tvm.trees.bitwise.rank_masks import RANK_BYTES, RankMasks
 
-__all__ = ["BYTE_BITS", "Planes", "byte_vectors", "transpose_bits", "write_masks"]
+__all__ = [
+    "BYTE_BITS",
+    "Planes",
+    "byte_vectors",
+    "parts_of",
+    "transpose_bits",
+    "write_masks",
+    "write_rank_masks",
+]
 
 BYTE_BITS = 8
 SWAPS = ((4, 0x0F0F0F0F), (2, 0x33333333), (1, 0x55555555))
@@ -33,6 +43,7 @@ SCRATCH_PLANES = 2 * DIGIT + 1 + BYTE_BITS
 """Planes of both digits of a column, and of its bits."""
 
 Vector = Any
+Ints = npt.NDArray[np.int64]
 
 
 class Planes:
@@ -70,15 +81,20 @@ def write_masks(
 
     Columns of few thresholds and of many take ways of their own.
     """
-    for plane in range(ZERO_PLANES):
-        planes.store(plane * PLANE_WORD, planes.zeros)
-    planes.store(ONES_PLANE * PLANE_WORD, planes.ones)
+    write_constants(planes)
     few = masks.bits <= DIGIT_BITS
     scratch = -(-SCRATCH_PLANES // BYTE_BITS)
     with k.temporary("uint8", (scratch,)) as place:
         writer = _MaskWriter(k, columns, block, planes, masks, Planes(k, place))
         writer.write(np.flatnonzero(few), writer.double)
         writer.write(np.flatnonzero(~few), writer.by_digits)
+
+
+def write_constants(planes: Planes) -> None:
+    """Write the planes of zeros and of ones."""
+    for plane in range(ZERO_PLANES):
+        planes.store(plane * PLANE_WORD, planes.zeros)
+    planes.store(ONES_PLANE * PLANE_WORD, planes.ones)
 
 
 class _MaskWriter:
@@ -118,11 +134,8 @@ class _MaskWriter:
         with k.over((k.number(len(chosen)),)) as (i,):
             column = k.bind(k.entry(column_of, i))
             begin = k.bind(self.columns.begin(self.block, column))
-            bits = transpose_bits(k, byte_vectors(k, self.columns, begin))
-            # Bytes are stored with the highest bit flipped, so that one is inverted already.
-            unset = [k.bind(~plane) for plane in bits[:-1]]
-            first = k.bind(k.entry(start, i))
-            writer(column, first, [*unset, k.bind(bits[-1])])
+            unset = _unset_bits(k, self.columns, begin)
+            writer(column, k.bind(k.entry(start, i)), unset)
 
     def double(self, column: Any, first: Any, unset: list[Vector]) -> None:
         """Write the planes of a column of few bits, and double them bit after bit."""
@@ -147,7 +160,7 @@ class _MaskWriter:
         """
         k, planes, scratch = self.k, self.planes, self.scratch
         digits = k.constant(self.masks.digits.astype(np.int32))
-        low, high = (self._below(unset[i : i + DIGIT_BITS]) for i in (0, DIGIT_BITS))
+        low, high = (below_digit(k, planes, unset[i : i + DIGIT_BITS]) for i in (0, DIGIT_BITS))
         for i, plane in enumerate([*high, planes.ones, *low]):
             scratch.store(i * PLANE_WORD, plane)
         with T.serial(k.entry(digits, column)) as digit:
@@ -159,15 +172,85 @@ class _MaskWriter:
                 in_low = scratch.load((DIGIT + 1 + t) * PLANE_WORD)
                 planes.store(begin + t * PLANE_WORD, below | (upto & in_low))
 
-    def _below(self, unset: list[Vector]) -> list[Vector]:
-        """Return the planes of a digit."""
-        below = [self.planes.zeros]
-        for without in unset:
-            below = [
-                *(self.k.bind(without & plane) for plane in below),
-                *(self.k.bind(without | plane) for plane in below),
-            ]
-        return below
+
+def write_rank_masks(
+    k: Kernel, columns: ByteColumns, block: Block, planes: Planes, masks: RankMasks, part: Any
+) -> None:
+    """Decide the splits of a part of the trees: a column's rank is below t.
+
+    For each column that the part reads, the scratch has the planes of its digits.
+    """
+    first, count = (k.constant(t) for t in parts_of(masks.part, masks.n_parts))
+    column_of, start = (k.constant(t.astype(np.int32)) for t in (masks.column, masks.start))
+    begin = k.bind(k.entry(k.constant(masks.begin.astype(np.int32)), part))
+    write_constants(planes)
+    with k.temporary("uint8", (-(-masks.n_digits * masks.planes_of_digit // BYTE_BITS),)) as place:
+        scratch = Planes(k, place)
+        with T.serial(k.entry(count, part)) as i:
+            reading = k.bind(k.entry(first, part) + i)
+            _write_digits(k, columns, block, scratch, k.entry(column_of, reading), masks)
+            here = k.bind(k.entry(start, reading))
+            with T.serial(k.entry(start, reading + 1) - here) as turn:
+                at = k.bind(here + turn)
+                plane = (at - begin + (ONES_PLANE + 1)) * PLANE_WORD
+                planes.store(plane, _below_rank(k, scratch, masks, at))
+
+
+def _below_rank(k: Kernel, scratch: Planes, masks: RankMasks, threshold: Any) -> Vector:
+    """Return the plane of a threshold: below in a digit, or not above and below in the rest."""
+    words = k.constant(masks.words)
+    *higher, lowest = (
+        k.bind(tirx.Cast("int32", k.entry(words, threshold * masks.n_digits + i)))
+        for i in range(masks.n_digits)
+    )
+    below = scratch.load(lowest)
+    for digit in reversed(higher):
+        # The planes of a digit end with ones, for its largest value.
+        below = scratch.load(digit) | (scratch.load(digit, 1) & below)
+    return below
+
+
+def _write_digits(
+    k: Kernel, columns: ByteColumns, block: Block, scratch: Planes, column: Any, masks: RankMasks
+) -> None:
+    """Write the planes of the digits of a column of ranks, the highest digit first."""
+    first = k.bind(column * RANK_BYTES)
+    unset = [
+        bit
+        for byte in range(RANK_BYTES)
+        for bit in _unset_bits(k, columns, columns.begin(block, first + byte))
+    ]
+    for digit in range(masks.n_digits):
+        low = (masks.n_digits - 1 - digit) * masks.digit_bits
+        below = below_digit(k, scratch, unset[low : low + masks.digit_bits])
+        for i, plane in enumerate(below):
+            scratch.store((digit * masks.planes_of_digit + i) * PLANE_WORD, plane)
+        # A digit cut off by the rank's end has fewer values, and no threshold above them.
+        scratch.store((digit * masks.planes_of_digit + len(below)) * PLANE_WORD, scratch.ones)
+
+
+def _unset_bits(k: Kernel, columns: ByteColumns, begin: Any) -> list[Vector]:
+    """Return planes of the rows without each bit of a column of bytes, the lowest first."""
+    bits = transpose_bits(k, byte_vectors(k, columns, k.bind(begin)))
+    # Bytes are stored with the highest bit flipped, so that one is inverted already.
+    return [*(k.bind(~plane) for plane in bits[:-1]), k.bind(bits[-1])]
+
+
+def below_digit(k: Kernel, planes: Planes, unset: list[Vector]) -> list[Vector]:
+    """Return the planes of a digit, of what lies below each of its values."""
+    below = [planes.zeros]
+    for without in unset:
+        below = [
+            *(k.bind(without & plane) for plane in below),
+            *(k.bind(without | plane) for plane in below),
+        ]
+    return below
+
+
+def parts_of(part_of: Ints, n_parts: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """Return the first of what belongs to each part, and how many do; parts ascend."""
+    first = np.searchsorted(part_of, np.arange(n_parts + 1)).astype(np.int32)
+    return first[:-1], np.diff(first)
 
 
 def byte_vectors(k: Kernel, columns: ByteColumns, begin: Any) -> list[Vector]:

@@ -26,9 +26,9 @@ from hbconv.backends.tvm.trees.bitwise.masks import (
     ZEROS_PLANE,
     Masks,
     SetTables,
-    make_masks,
     make_set_tables,
 )
+from hbconv.backends.tvm.trees.bitwise.rank_masks import RankMasks
 from hbconv.backends.tvm.trees.list_scheduling import lay_out
 from hbconv.backends.tvm.trees.tree_order import Trees
 from hbconv.trees.forest import Forest
@@ -155,7 +155,7 @@ class BitTables:
     Parameters
     ----------
     bins : Bins
-    masks : Masks
+    masks : Masks or RankMasks
     sets : SetTables
     words : uint16 or int32 (n_words,)
         Planes, counted by ``PLANE_WORD``.
@@ -174,7 +174,7 @@ class BitTables:
     """
 
     bins: Bins
-    masks: Masks
+    masks: Masks | RankMasks
     sets: SetTables
     words: npt.NDArray[np.integer]
     runs: npt.NDArray[np.int32]
@@ -201,7 +201,9 @@ class BitTables:
         return self.masks.count + self.slots
 
 
-def make_bit_tables(forest: Forest, bins: Bins, splits: LeafSplits, trees: Trees) -> BitTables:
+def make_bit_tables(
+    forest: Forest, bins: Bins, splits: LeafSplits, trees: Trees, masks: Masks | RankMasks
+) -> BitTables:
     """Write the program for the trees, in their order.
 
     1. Find the chains.
@@ -209,7 +211,6 @@ def make_bit_tables(forest: Forest, bins: Bins, splits: LeafSplits, trees: Trees
     3. Give each chain a plane after those of the masks, and each window several.
     4. Write the words of the nodes, kind by kind, and lay them out.
     """
-    masks = make_masks(bins)
     sets = make_set_tables(bins.sets, masks.first_set)
     place = np.zeros(forest.n_trees + 1, np.int64)
     place[trees.order] = np.arange(len(trees.order))

@@ -13,12 +13,19 @@ from shaped_forests import grown
 
 from hbconv.array import Array
 from hbconv.backends.tvm import BACKEND
+from hbconv.backends.tvm.compile import compile_program
 from hbconv.backends.tvm.machine.machine import Machine
 from hbconv.backends.tvm.machine.schedule import Schedule
 from hbconv.backends.tvm.trees.bins.tables import make_bins
 from hbconv.backends.tvm.trees.bitwise import emit as bitwise
 from hbconv.backends.tvm.trees.bitwise import tables
-from hbconv.backends.tvm.trees.bitwise.masks import ONES_PLANE, PLANE_WORD, WINDOW_BITS
+from hbconv.backends.tvm.trees.bitwise.masks import (
+    ONES_PLANE,
+    PLANE_WORD,
+    WINDOW_BITS,
+    make_masks,
+)
+from hbconv.backends.tvm.trees.bitwise.rank_masks import RankMasks
 from hbconv.backends.tvm.trees.bitwise.tables import CHAIN, KINDS, make_bit_tables, words_of
 from hbconv.backends.tvm.trees.choose import find_kernel
 from hbconv.backends.tvm.trees.tree_kernel import TreeTask
@@ -122,7 +129,8 @@ def test_the_program_finds_the_leaves(lean, leaves):
     bins = make_bins(forest, "float64")
     splits = split_leaves(forest)
     codes = splits.codes(forest.n_leaves)
-    program = make_bit_tables(forest, bins, splits, Trees.by_number(forest, GROUP, codes))
+    trees = Trees.by_number(forest, GROUP, codes)
+    program = make_bit_tables(forest, bins, splits, trees, make_masks(bins))
     x = hostile_rows(rng, forest, "float64", 200)
     want = codes[forest.leaves(x)]
     got = list(run(program, planes_of(forest, bins, program, x)))
@@ -234,6 +242,91 @@ def test_nan_that_counts_as_zero_takes_no_second_column():
         ).columns
         == 1
     )
+
+
+SMALL_CACHE = 1 << 12
+"""Bytes for each byte of a plane in a second-level cache that holds 4,096 of them."""
+
+
+def apart(n_trees, leaves, n_features, **fields):
+    """Trees that test other thresholds than each other."""
+    rng = np.random.default_rng(8)
+    forest = grown(rng, n_trees, leaves, "random", n_features, n_thresholds=10**6)
+    return replace(forest, **fields)
+
+
+def in_small_cache(forest, dtype):
+    """Compile the scores and the leaves for a machine whose cache holds few planes."""
+    host = Machine.host()
+    machine = replace(host, level2=SMALL_CACHE * max(32, host.vector))
+    b = Builder()
+    x = b.input("x", dtype, forest.n_features)
+    outputs = {
+        name: b.op(f"tree_{name}", x, forest=forest, strategy="select")
+        for name in ("scores", "leaves")
+    }
+    program = b.program(outputs)
+    schedule = Schedule.construct(program, machine)
+    task = TreeTask(forest, dtype, "select", schedule, machine)
+    return task, compile_program(program, schedule, machine, Target("tvm"))
+
+
+def beside_thresholds(rng, forest, dtype, rows):
+    """Rows on thresholds of their features, one unit in the last place beside, and NaN."""
+    x = np.empty((rows, forest.n_features), dtype)
+    for feature in range(forest.n_features):
+        own = forest.threshold.data[forest.feature.data == feature].astype(dtype)
+        x[:, feature] = rng.choice(own, rows)
+    for part, end in ((slice(0, None, 4), -np.inf), (slice(1, None, 4), np.inf)):
+        x[part] = np.nextafter(x[part], x.dtype.type(end))
+    x[rng.random(x.shape) < 0.05] = np.nan
+    x[2:3], x[3:4] = -np.inf, np.inf
+    return x
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("n_trees", "leaves", "n_features"), [(90, 31, 3), (20, 200, 2), (150, 31, 1), (240, 12, 5)]
+)
+def test_trees_whose_planes_leave_the_cache_are_decided_in_parts(
+    n_trees, leaves, n_features, dtype
+):
+    """150 trees of one column have more thresholds than two digits of six bits tell apart."""
+    forest = apart(n_trees, leaves, n_features)
+    task, artifact = in_small_cache(forest, dtype)
+    kernel = find_kernel(task)
+    assert kernel.name == "bitwise"
+    trees = Trees.by_output(forest, kernel.group(task), kernel.numbers(task))
+    masks = kernel.tables(task, trees).masks
+    assert isinstance(masks, RankMasks)
+    assert masks.n_parts > 1
+    assert masks.n_digits == (3 if n_features == 1 else 2)
+    for rows in (1, 255, 513, 1100):
+        x = beside_thresholds(np.random.default_rng(9), forest, dtype, rows)
+        found = artifact.run({"x": x})
+        np.testing.assert_array_equal(found["scores"], forest.scores(x))
+        np.testing.assert_array_equal(found["leaves"], forest.leaves(x))
+
+
+def test_sums_of_parts_are_added_in_the_order_of_the_trees():
+    """Outputs take turns, and their trees are cut where a group ends."""
+    rng = np.random.default_rng(10)
+    forest = apart(
+        91, 31, 3, target=Array(np.arange(91, dtype=np.int32) % 3), start=Array(rng.random(3))
+    )
+    _, artifact = in_small_cache(forest, "float32")
+    x = beside_thresholds(rng, forest, "float32", 700)
+    np.testing.assert_array_equal(artifact.run({"x": x})["scores"], forest.scores(x))
+
+
+def test_columns_that_few_splits_of_a_part_read_are_not_cut():
+    machine = Machine(level2=SMALL_CACHE * 32)
+    few, many = (
+        TreeTask(apart(90, 31, width), "float32", "select", Schedule(), machine)
+        for width in (3, 400)
+    )
+    assert find_kernel(few).name == "bitwise"
+    assert find_kernel(many).name == "bytewise"
 
 
 def test_words_are_short_while_they_count_all_planes():

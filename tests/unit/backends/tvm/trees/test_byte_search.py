@@ -13,6 +13,7 @@ from hbconv.backends.tvm import BACKEND
 from hbconv.backends.tvm.trees.bins.tables import (
     ENTRIES,
     can_search_bytes,
+    find_halved_cells,
     make_bins,
     make_search_tables,
 )
@@ -86,16 +87,51 @@ def test_what_a_byte_cannot_number_is_searched_otherwise():
     assert not can_search_bytes(make_bins(chain([np.nan, *range(20)]), "float64")).any()
 
 
+MANY = EDGES | {
+    "more than a byte numbers": RNG.standard_normal(700),
+    "skewed, many": np.exp(4 * RNG.standard_normal(600)),
+    "one cell for most": np.append(1 + np.arange(300) * 2.0**-20, [-1e30, 1e30]),
+    "NaN, below which nothing is": np.append(RNG.standard_normal(400), np.nan),
+}
+
+
+def halved(edges, values):
+    """Find values as the kernel does: by their cell, whose edges are halved."""
+    found = find_halved_cells(edges)
+    cells = found.cells
+    with np.errstate(all="ignore"):
+        position = (values - cells.low) * cells.scale
+        inside = np.where(position <= cells.last, position, edges.dtype.type(cells.last))
+    cell = np.where(inside >= 0, inside, 0).astype(np.int64)
+    below = cells.before[np.where(np.isnan(values), cells.last + 1, cell)].astype(np.int64)
+    padded = np.append(edges, np.full(1 << found.steps, np.inf, edges.dtype))
+    for step in range(found.steps):
+        half = 1 << (found.steps - 1 - step)
+        below += np.where(values > padded[below + half - 1], half, 0)
+    return below
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", MANY)
+def test_edges_of_a_cell_are_halved_exactly(name, dtype):
+    bins = make_bins(chain(MANY[name]), dtype.__name__)
+    edges = bins.edges[: bins.edge_count[0]]
+    values = values_beside(MANY[name], dtype)
+    # Not "<=": an edge NaN has all values right of it, and NaN is right of all edges.
+    want = (~(values[:, None] <= edges)).sum(axis=1)
+    np.testing.assert_array_equal(halved(edges, values), want)
+
+
 @pytest.mark.usefixtures("vector")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("name", EDGES)
+@pytest.mark.parametrize("name", MANY)
 def test_kernels_bin_values_on_edges_and_beside_them(name, dtype):
     """NaN goes left in some splits and right in others, so it has two columns."""
-    forest = chain(EDGES[name])
+    forest = chain(MANY[name])
     b = Builder()
     leaves = b.op("tree_leaves", b.input("x", dtype, 1), forest=forest, strategy="select")
     artifact = BACKEND.compile(b.program({"leaves": leaves}), Target("tvm"))
-    values = values_beside(EDGES[name], dtype)
+    values = values_beside(MANY[name], dtype)
     for rows in (values, np.tile(values, 3)[:300], values[-1:]):
         x = rows[:, None]
         np.testing.assert_array_equal(artifact.run({"x": x})["leaves"], forest.leaves(x))
