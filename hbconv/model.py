@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -48,10 +47,6 @@ if TYPE_CHECKING:
 __all__ = ["Model", "load"]
 
 REPOSITORY_OPTIONS = ("name", "file", "device")
-NO_PROGRAMS = (
-    "Nothing is compiled yet, so the file holds no programs for any of machines=. Call "
-    "model.compile(sample) with rows as they will come, or a method, and save the model then."
-)
 
 
 class Model(SklearnEstimator, WritesSql):
@@ -527,8 +522,6 @@ class Model(SklearnEstimator, WritesSql):
     def _bytes(self) -> bytes:
         inverse = self._stored_inverse if self._inverse is None else self._inverse.programs.stored()
         programs = {**self.programs.stored(), **inverse}
-        if self.programs.target.machines and not programs:
-            warnings.warn(NO_PROGRAMS, UserWarning, stacklevel=3)
         return store.pack(
             store.Stored(self.parsed, self.target, self.dtypes, programs, self.tuning)
         )

@@ -12,6 +12,7 @@ import io
 import json
 import os
 import platform
+import warnings
 import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -35,6 +36,10 @@ from hbconv.tensor import verify_program
 
 __all__ = ["FORMAT", "Stored", "pack", "unpack", "write"]
 
+NO_PROGRAMS = (
+    "Nothing is compiled yet, so the file holds no programs for any of machines=. Call "
+    "model.compile(sample) with rows as they will come, or a method, and save the model then."
+)
 _MOST_THREADS = 4096
 _MANIFEST, _ARRAYS = "manifest.json", "arrays.safetensors"
 _PACKAGES = ("numpy", "torch", "apache-tvm", "onnx", "onnxruntime")
@@ -69,6 +74,8 @@ def pack(stored: Stored) -> bytes:
     """Return the file's bytes; equal models give equal bytes."""
     from safetensors.numpy import save
 
+    if stored.target.machines and not stored.programs:
+        warnings.warn(NO_PROGRAMS, UserWarning, stacklevel=4)
     model = {
         "parsed": stored.parsed,
         "target": stored.target,
