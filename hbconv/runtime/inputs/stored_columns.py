@@ -128,8 +128,13 @@ def _of_builtins(x: Any, rows: range) -> StoredColumns | None:
     """
     if type(x) is list and len(x) in rows:
         return _of_records(x)
-    is_columns = type(x) is dict and bool(x) and set(map(type, x.values())) <= {list, np.ndarray}
-    return _of_arrays("columns", tuple(x), x.values(), rows) if is_columns else None
+    if type(x) is not dict or not x or not set(map(type, x.values())) <= {list, np.ndarray}:
+        return None
+    first = next(iter(x.values()))
+    # Long lists are made arrays once, by the ordinary reading.
+    if not getattr(first, "ndim", 1) or len(first) not in rows:
+        return None
+    return _of_arrays("columns", tuple(x), x.values())
 
 
 def _of_records(x: list[Any]) -> StoredColumns | None:
@@ -142,24 +147,23 @@ def _of_records(x: list[Any]) -> StoredColumns | None:
         columns = zip(*map(itemgetter(*names), x), strict=True)
     except KeyError:  # a record that lacks a name has null there
         return None
-    stored = _of_arrays("records", names, map(list, columns), range(len(x), len(x) + 1))
+    stored = _of_arrays("records", names, map(list, columns))
     objects = () if stored is None else (c for c in stored.columns if c.dtype.kind == "O")
     return stored if all(are_scalars(column.tolist()) for column in objects) else None
 
 
 def _of_arrays(
-    library: str, names: tuple[Any, ...], columns: Iterable[Any], rows: range
+    library: str, names: tuple[Any, ...], columns: Iterable[Any]
 ) -> StoredColumns | None:
     """Return columns as arrays, whose dtypes are their forms; None where lengths differ."""
     try:
         arrays = tuple([plain_column(n, c) for n, c in zip(names, columns, strict=True)])
     except InputError:  # the ordinary reading says what is wrong
         return None
-    if len(set(map(len, arrays))) != 1 or len(arrays[0]) not in rows:
+    if len(set(map(len, arrays))) > 1:
         return None
-    return StoredColumns(
-        library, names, tuple([array.dtype for array in arrays]), len(arrays[0]), arrays
-    )
+    forms = tuple([array.dtype for array in arrays])
+    return StoredColumns(library, names, forms, len(arrays[0]), arrays)
 
 
 _LIBRARIES = {
