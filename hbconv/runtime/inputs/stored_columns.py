@@ -8,6 +8,7 @@ they are there. No library of tables is imported here.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import chain
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -121,7 +122,7 @@ def _of_arrow(x: Any, rows: range) -> StoredColumns | None:
 
 
 def _of_builtins(x: Any, rows: range) -> StoredColumns | None:
-    """Read a list of records of the same names, or a dict of columns.
+    """Read a list of records, or a dict of columns.
 
     Each value is looked at once, by numpy: 64 records of 20 numbers take 0.1 ms so. One by one, in
     search of what is no scalar, they take 0.8 ms.
@@ -141,15 +142,25 @@ def _of_records(x: list[Any]) -> StoredColumns | None:
     if set(map(type, x)) != {dict}:
         return None
     names = tuple(x[0])
-    if len(names) < 2 or set(map(len, x)) != {len(names)}:  # of one name, itemgetter gives no tuple
-        return None
-    try:
-        columns = zip(*map(itemgetter(*names), x), strict=True)
-    except KeyError:  # a record that lacks a name has null there
-        return None
-    stored = _of_arrays("records", names, map(list, columns))
+    columns = _columns_alike(x, names)
+    if columns is None:
+        # In the order of first appearance, and with null where a record lacks a name.
+        names = tuple(dict.fromkeys(chain.from_iterable(x)))
+        columns = [[record.get(name) for record in x] for name in names]
+    stored = _of_arrays("records", names, columns) if names else None
     objects = () if stored is None else (c for c in stored.columns if c.dtype.kind == "O")
     return stored if all(are_scalars(column.tolist()) for column in objects) else None
+
+
+def _columns_alike(x: list[Any], names: tuple[Any, ...]) -> list[list[Any]] | None:
+    """Return the columns of records of the same names, in whatever order; None of others."""
+    # Of one name, itemgetter gives no tuple.
+    if len(names) < 2 or set(map(len, x)) != {len(names)}:
+        return None
+    try:
+        return [list(column) for column in zip(*map(itemgetter(*names), x), strict=True)]
+    except KeyError:
+        return None
 
 
 def _of_arrays(

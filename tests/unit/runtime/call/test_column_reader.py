@@ -211,6 +211,30 @@ def test_rows_of_a_known_kind_are_read_fast(form, build, monkeypatch):
         assert outcome(getattr(model, method), rows_of(model, form, rows)) == answer
 
 
+@pytest.mark.parametrize("lacking", [(), ("age",), ("age", "sibsp"), ("name",)])
+@pytest.mark.parametrize("build", [one_hot, numbers, stump, catboost])
+def test_records_that_lack_names_are_read_fast(build, lacking, monkeypatch):
+    """As clients leave out what is null."""
+    model = converted(build)
+    method = method_of(model)
+    names = model.schema.names
+    rows = people()[list(names)].fillna({"age": 3.0})[:4].to_dict("records")
+    rows[1] = {name: value for name, value in rows[1].items() if name not in lacking}
+    rows[2] = dict(reversed(rows[2].items()))
+    assert_alike(model, rows)
+    if isinstance(outcome(getattr(model, method), rows)[0], np.dtype):
+        monkeypatch.setattr(model._methods[method], "ordinary", not_asked)
+        outcome(getattr(model, method), rows)
+
+
+def test_records_of_one_name_are_read_fast(monkeypatch):
+    model = hbconv.convert(StandardScaler().fit(people()[["fare"]]), "tvm")
+    rows = people()[["fare"]][:5].to_dict("records")
+    assert_alike(model, rows)
+    monkeypatch.setattr(model._methods["transform"], "ordinary", not_asked)
+    assert model.transform(rows).shape == (5, 1)
+
+
 @pytest.mark.parametrize("rows", [0, 1, 2, SOME[-1], SOME[-1] + 1])
 def test_any_number_of_rows_has_one_answer(rows):
     model = converted(one_hot)
