@@ -13,10 +13,12 @@ from sklearn.base import BaseEstimator
 from sklearn.ensemble import AdaBoostClassifier
 from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.impute import KNNImputer, SimpleImputer
-from sklearn.linear_model import BayesianRidge, LogisticRegression
+from sklearn.linear_model import BayesianRidge, LogisticRegression, RidgeClassifier
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import NearestCentroid
 from sklearn.preprocessing import PowerTransformer, SplineTransformer
 from sklearn.semi_supervised import SelfTrainingClassifier
+from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import get_tags
 
 import hbconv
@@ -135,12 +137,37 @@ def test_centroids_have_no_priors_before_1_6(monkeypatch):
     assert model.methods == ("predict",)
 
 
-def test_boosting_by_probabilities_is_refused(old):
-    source = AdaBoostClassifier(n_estimators=3).fit(X, Y)
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("base", [None, DecisionTreeClassifier(max_depth=3), GaussianNB()])
+def test_boosting_by_probabilities_before_1_6(old, base, classes):
+    """As ``_samme_proba`` and ``decision_function`` of 1.5 are written."""
+    y = np.digitize(X[:, 0], np.linspace(-0.5, 0.5, classes - 1))
+    source = AdaBoostClassifier(base, n_estimators=5, random_state=0).fit(X, y)
     source.algorithm = "SAMME.R"
+    source.estimator_weights_ = np.ones(len(source.estimators_))
     assert np.array_equal(converted(source).predict(X), source.predict(X))
+    shares = []
+    for member in source.estimators_:
+        logs = np.log(np.clip(member.predict_proba(X), np.finfo(float).eps, None))
+        shares.append((classes - 1) * (logs - (1.0 / classes) * logs.sum(axis=1)[:, np.newaxis]))
+    scores = sum(shares) / len(shares)
+    codes = scores.argmax(axis=1)
+    if classes == 2:
+        scores = scores[:, 1] - scores[:, 0]
+        codes = (scores > 0).astype(int)
     old(1, 5)
-    with pytest.raises(UnsupportedError, match="Fit it with algorithm='SAMME'"):
+    model = converted(source)
+    assert np.allclose(model.decision_function(X), scores, rtol=1e-12, atol=1e-14)
+    assert np.array_equal(model.predict(X), codes)
+    *_, last = model.staged_decision_function(X)
+    assert np.array_equal(last, model.decision_function(X))
+
+
+def test_boosting_by_probabilities_needs_them(old):
+    source = AdaBoostClassifier(RidgeClassifier(), n_estimators=3).fit(X, Y)
+    source.algorithm = "SAMME.R"
+    old(1, 5)
+    with pytest.raises(UnsupportedError, match="no predict_proba"):
         converted(source)
 
 
