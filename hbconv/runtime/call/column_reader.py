@@ -149,7 +149,10 @@ class ColumnReader:
 
     def read(self, x: Any) -> ColumnCells | None:
         """Return the columns of a frame of so many rows; None of everything else."""
-        stored = stored_columns(x, self._rows)
+        try:
+            stored = stored_columns(x, self._rows)
+        except Exception:  # a library's own: the ordinary reading tells what is wrong
+            return None
         return None if stored is None else ColumnCells(*stored)
 
     def plan(

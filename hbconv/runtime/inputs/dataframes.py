@@ -201,7 +201,8 @@ def plain_column(name: Any, values: Any) -> npt.NDArray[Any]:
 
 def pandas_names(x: Any) -> tuple[Any, ...]:
     """Return the names of the columns: ``tolist`` takes 12 us for 13 texts, which Arrow holds."""
-    names = x.columns.array
+    # Names of several levels have no single array.
+    names: Any = None if type(x.columns).__name__ == "MultiIndex" else x.columns.array
     held = names.__arrow_array__() if type(names).__name__ == "ArrowStringArray" else None
     if held is None or held.null_count:
         return tuple(x.columns.tolist())

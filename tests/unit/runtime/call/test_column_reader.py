@@ -42,6 +42,7 @@ from row_table import (
 from sklearn.compose import make_column_transformer
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
@@ -50,6 +51,7 @@ import hbconv
 from hbconv.errors import HbconvError, InputError
 from hbconv.runtime.call.column_reader import SOME
 from hbconv.runtime.call.page import Method
+from hbconv.runtime.inputs.stored_columns import stored_columns
 
 FEW = (2, 3, 40)
 ASKED = [
@@ -233,6 +235,46 @@ def test_records_of_one_name_are_read_fast(monkeypatch):
     assert_alike(model, rows)
     monkeypatch.setattr(model._methods["transform"], "ordinary", not_asked)
     assert model.transform(rows).shape == (5, 1)
+
+
+class Odd:
+    def __array__(self, *_, **__):
+        raise AttributeError("odd")
+
+
+@pytest.mark.parametrize("cell", [[1.0, 2.0], {"a": 1}, Odd()], ids=["list", "dict", "odd"])
+def test_what_no_column_holds_is_left_to_the_ordinary_reading(cell):
+    """Of a column that no model reads, a library may not make an array, or take long to."""
+    model = converted(numbers)
+    rows = people()[NUMBERS].fillna(3.0)[:3].to_dict("records")
+    assert_alike(model, [{**row, "more": cell} for row in rows])
+    if not isinstance(cell, Odd):
+        assert stored_columns([{**row, "more": cell} for row in rows], SOME) is None
+    assert_alike(model, {**people()[NUMBERS].fillna(3.0)[:3].to_dict("list"), "more": [1, 2, cell]})
+
+
+def test_names_of_its_own_in_each_record_make_no_columns():
+    rows = people()[NUMBERS].fillna(3.0)[:50].to_dict("records")
+    own = [{**row, **{f"own {i} {j}": 1 for j in range(9)}} for i, row in enumerate(rows)]
+    assert stored_columns(own, SOME) is None
+    assert_alike(converted(numbers), own)
+
+
+def test_many_cells_are_read_as_tables():
+    frame = pd.DataFrame(np.zeros((1000, 300)), columns=[f"c{i}" for i in range(300)])
+    for form in ("pandas", "polars", "Arrow", "records", "columns"):
+        assert stored_columns(FORMS[form](frame), SOME) is None
+        assert stored_columns(FORMS[form](frame[:100]), SOME) is not None
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5])
+def test_names_of_several_levels_are_those_of_positions(rows):
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(6, 2)))
+    frame.columns = pd.MultiIndex.from_tuples([("a", "x"), ("a", "y")])
+    source = LinearRegression().fit(frame, np.arange(6))
+    model = hbconv.convert(source, "tvm")
+    for _ in range(2):
+        np.testing.assert_allclose(model.predict(frame[:rows]), source.predict(frame[:rows]))
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2, SOME[-1], SOME[-1] + 1])
