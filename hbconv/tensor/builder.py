@@ -82,7 +82,7 @@ class Builder:
     Parameters
     ----------
     precision : {"exact", "fast"}
-        ``"fast"`` turns every float64 into float32 as it is written, so lowerings need not know.
+        ``"fast"`` turns every float64 into float32 as it is written, but for ``matmul_wide``.
     """
 
     def __init__(self, precision: Precision = "exact") -> None:

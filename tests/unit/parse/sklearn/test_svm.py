@@ -183,3 +183,11 @@ def test_float32_keeps_the_scores_of_many_vectors_that_cancel(backend: str) -> N
     np.testing.assert_allclose(
         model.decision_function(asked), source.decision_function(asked), atol=1e-5
     )
+
+
+@pytest.mark.filterwarnings("error")
+def test_float32_takes_weights_beyond_it() -> None:
+    source = svm.LinearSVR().fit(X, X[:, 0])
+    source.coef_ = np.full(4, 1e200)
+    found = hbconv.convert(source, "reference", precision="fast").predict(X)
+    assert not np.isfinite(found).any()
