@@ -7,7 +7,7 @@ each then go to memory and back. A Scan over blocks keeps them near.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from hbconv.backends.onnx.writer import Tensor
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hbconv.backends.onnx.writer import GraphWriter
     from hbconv.tensor import TensorProgram
 
-__all__ = ["emit_blocks", "find_block"]
+__all__ = ["emit_blocks", "emit_in_blocks", "find_block"]
 
 MIN_WIDTH = 64
 """Entries that a product writes for a row, from which on blocks win."""
@@ -41,9 +41,13 @@ def find_block(program: TensorProgram) -> int:
     products = [
         op for op in program.instructions if isinstance(op, Op) and op.kind is OpKind.PRODUCT
     ]
+    # Trees are written anew in each form, and one product alone gains nothing.
+    has_trees = any(isinstance(op, Op) and op.kind is OpKind.TREES for op in program.instructions)
     widest = max((math.prod(op.type.shape) for op in products), default=0)
     outputs = [program.instructions[index].type for index in program.outputs.values()]
-    if widest < MIN_WIDTH or not all(output.rows for output in outputs):
+    if has_trees or len(products) < 2 or widest < MIN_WIDTH:
+        return 0
+    if not all(output.rows for output in outputs):
         return 0
     return min(MOST_ROWS, max(FEWEST_ROWS, BLOCK_ENTRIES // widest))
 
@@ -53,18 +57,24 @@ def emit_blocks(
 ) -> dict[str, Tensor]:
     """Append what ``emit`` writes of a program: twice, for few rows and for a block of many.
 
-    Constants are those of the whole graph, so the file is hardly longer.
+    Constants are those of the whole graph, so the file is hardly longer; trees are attributes.
     """
     rows = find_block(program)
     if not rows:
         return emit(w, program, inputs)
     whole, many = w.inner(), w.inner()
     of_whole = emit(whole, program, inputs)
-    of_many = _emit_scan(many, program, inputs, emit, rows)
+
+    def emit_block(inner: GraphWriter, blocks: Sequence[Tensor]) -> list[Tensor]:
+        named = zip(program.inputs, blocks, strict=True)
+        return [*emit(inner, program, {given.name: block.name for given, block in named}).values()]
+
+    given = [Tensor(inputs[x.name], x.type) for x in program.inputs]
+    of_many = _scan_blocks(many, given, emit_block, rows)
     count = w.rows(inputs[program.inputs[0].name])
     names = w.choices(
         w.node("LessOrEqual", count, w.constant([rows], "int64")),
-        (whole, _distinct(whole, of_whole)),
+        (whole, _distinct(whole, of_whole.values())),
         (many, of_many),
         [value.type for value in of_whole.values()],
     )
@@ -74,21 +84,43 @@ def emit_blocks(
     }
 
 
-def _distinct(w: GraphWriter, values: Mapping[str, Tensor]) -> list[str]:
+def emit_in_blocks(
+    w: GraphWriter,
+    x: Tensor,
+    rows: int,
+    kind: TensorType,
+    emit: Callable[[GraphWriter, Tensor], str],
+) -> str:
+    """Append what ``emit`` writes of one matrix, at once for few rows and by blocks of more."""
+    whole, many = w.inner(), w.inner()
+    at_once = whole.named_node(whole.fresh("result"), "Identity", emit(whole, x))
+
+    def emit_block(inner: GraphWriter, blocks: Sequence[Tensor]) -> list[Tensor]:
+        return [Tensor(emit(inner, blocks[0]), kind)]
+
+    (by_blocks,) = _scan_blocks(many, [x], emit_block, rows)
+    is_few = w.node("LessOrEqual", w.rows(x.name), w.constant([rows], "int64"))
+    return w.choice(is_few, (whole, at_once), (many, by_blocks), kind)
+
+
+def _distinct(w: GraphWriter, values: Iterable[Tensor]) -> list[str]:
     """Return names that this graph defines, each once: an output may be an input, or another."""
-    return [w.named_node(w.fresh("result"), "Identity", value.name) for value in values.values()]
+    return [w.named_node(w.fresh("result"), "Identity", value.name) for value in values]
 
 
-def _emit_scan(
-    w: GraphWriter, program: TensorProgram, inputs: Mapping[str, str], emit: Emit, rows: int
+def _scan_blocks(
+    w: GraphWriter,
+    inputs: Sequence[Tensor],
+    emit: Callable[[GraphWriter, Sequence[Tensor]], Sequence[Tensor]],
+    rows: int,
 ) -> list[str]:
     """Write a Scan over blocks.
 
     1. Blocks are of one length: the last ends in a few of the first rows, once more.
-    2. The body is the program.
+    2. The body is what ``emit`` writes.
     3. What it returns is put together, without the rows at the end.
     """
-    count = w.rows(inputs[program.inputs[0].name])  # 1
+    count = w.rows(inputs[0].name)  # 1
     one = w.constant([1], "int64")
     blocks = _ceiling(w, count, w.constant([rows], "int64"))
     length = _ceiling(w, count, blocks)
@@ -96,15 +128,13 @@ def _emit_scan(
     more = w.node("Sub", whole, count)
     given, read = [], []
     inner = w.inner()  # 2
-    for source in program.inputs:
-        x = inputs[source.name]
-        end = w.node("Slice", x, w.constant([0], "int64"), more)
-        shape = w.node("Concat", blocks, length, w.constant(source.type.shape, "int64"), axis=0)
-        given.append(w.node("Reshape", w.node("Concat", x, end, axis=0), shape))
-        read.append(Tensor(inner.fresh("block"), TensorType(source.type.dtype, source.type.shape)))
-    of_block = {source.name: x.name for source, x in zip(program.inputs, read, strict=True)}
-    values = emit(inner, program, of_block)
-    named = zip(_distinct(inner, values), values.values(), strict=True)
+    for x in inputs:
+        end = w.node("Slice", x.name, w.constant([0], "int64"), more)
+        shape = w.node("Concat", blocks, length, w.constant(x.type.shape, "int64"), axis=0)
+        given.append(w.node("Reshape", w.node("Concat", x.name, end, axis=0), shape))
+        read.append(Tensor(inner.fresh("block"), TensorType(x.type.dtype, x.type.shape)))
+    values = emit(inner, read)
+    named = zip(_distinct(inner, values), values, strict=True)
     results = [Tensor(name, value.type) for name, value in named]
     found = w.scans((inner, read, results), given, [0] * len(given))
     zero, written = w.constant([0], "int64"), []  # 3

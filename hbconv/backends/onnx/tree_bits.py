@@ -95,7 +95,8 @@ def find_tree_bits(forest: Forest, dtype: str) -> TreeBits | None:
     if levels is not None and (forest.roots.data >= 0).all():
         leaves = _leaves(forest, forest.depth_of_tests, len(levels))
         return TreeBits(levels, leaves, LEAST_ROWS, SYMMETRIC_VISITS)
-    if forest.n_outputs == 1:
+    # Vectors of all combinations take 2 to 3 times as long for few rows, and ten times the bytes.
+    if forest.n_outputs == 1 or forest.values.shape[1] > 1:
         return None
     return _find_all(forest)
 

@@ -25,7 +25,8 @@ def program_of(width: int) -> TensorProgram:
     b = Builder()
     x, y = b.input("x", "float64", 3), b.input("y", "float32", 2)
     wide = b.matmul(x, b.constant(np.arange(3.0 * width).reshape(3, width)))
-    sums = b.reduce("reduce_sum", b.op("relu", wide))
+    narrow = b.matmul(b.op("relu", wide), b.constant(np.ones((width, 2))))
+    sums = b.reduce("reduce_sum", narrow)
     best = b.cast(b.op("argmax", wide, axis=0), "int32")
     return b.program(
         {"wide": wide, "sums": sums, "again": sums, "given": y, "twice": y + y, "best": best}

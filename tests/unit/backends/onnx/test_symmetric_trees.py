@@ -13,12 +13,12 @@ from forests import hostile_rows, random_forest, random_symmetric_forest
 from hbconv.array import Array
 from hbconv.backends import find_backend
 from hbconv.backends.onnx.tree_bits import LEAST_ROWS, SYMMETRIC_VISITS, find_tree_bits
-from hbconv.backends.onnx.trees import BITS, VECTORS, count_tree_work
+from hbconv.backends.onnx.trees import BITS, BLOCK_ROWS, VECTORS, count_tree_work
 from hbconv.target import Target
 from hbconv.tensor import Builder
 
 BACKEND, TARGET = find_backend("onnx"), Target("onnx")
-ROWS = (0, 1, LEAST_ROWS - 1, LEAST_ROWS, 300)
+ROWS = (0, 1, LEAST_ROWS - 1, LEAST_ROWS, 300, BLOCK_ROWS + 1)
 DEPTHS = {"alike": [6] * 40, "mixed": [1, 8, 3, 2, 5, 4] * 4, "stumps": [1] * 16}
 
 

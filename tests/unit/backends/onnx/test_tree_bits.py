@@ -12,13 +12,13 @@ from forests import hostile_rows, random_forest
 from hbconv.array import Array
 from hbconv.backends import find_backend
 from hbconv.backends.onnx.tree_bits import ALL_VISITS, LEAST_ROWS_OF_ALL, find_tree_bits
-from hbconv.backends.onnx.trees import BITS, count_tree_work
+from hbconv.backends.onnx.trees import BITS, BLOCK_ROWS, count_tree_work
 from hbconv.target import Target
 from hbconv.tensor import Builder
 from hbconv.trees.forest import Forest, keep_trees
 
 BACKEND, TARGET = find_backend("onnx"), Target("onnx")
-ROWS = (0, 1, LEAST_ROWS_OF_ALL - 1, LEAST_ROWS_OF_ALL, 400)
+ROWS = (0, 1, LEAST_ROWS_OF_ALL - 1, LEAST_ROWS_OF_ALL, BLOCK_ROWS, 2 * BLOCK_ROWS + 3)
 
 
 def drawn(seed: int = 0, leaves: int = 8, **options: object) -> Forest:
@@ -40,8 +40,15 @@ def require_exact(forest: Forest, dtype: str) -> set[str]:
         np.testing.assert_array_equal(got, want)
         np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
     nodes = onnx.load_from_string(artifact.files()["model.onnx"]).graph.node
-    graphs = [a.g.node for node in nodes if node.op_type == "If" for a in node.attribute]
-    return {node.op_type for graph in graphs for node in graph}
+    return {node.op_type for node in inner_nodes(nodes)}
+
+
+def inner_nodes(nodes):
+    """Return the nodes of all branches and bodies."""
+    for node in nodes:
+        for attribute in node.attribute:
+            yield from attribute.g.node
+            yield from inner_nodes(attribute.g.node)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -52,11 +59,6 @@ def test_sums_are_those_of_the_forest(n_outputs, dtype):
     assert {"CumSum", "TreeEnsemble"} <= require_exact(forest, dtype)
 
 
-def test_vectors_are_those_of_the_forest():
-    assert find_tree_bits(drawn(n_outputs=3, vector=True), "float64") is not None
-    assert "TreeEnsemble" not in require_exact(drawn(n_outputs=3, vector=True), "float64")
-
-
 def test_trees_of_one_leaf_and_zeros_of_both_signs_keep_their_bits():
     forest = drawn(n_outputs=2)
     zeros = np.where(np.arange(forest.n_leaves) % 2, -0.0, 0.0)[:, None]
@@ -65,7 +67,9 @@ def test_trees_of_one_leaf_and_zeros_of_both_signs_keep_their_bits():
 
 
 @pytest.mark.parametrize(
-    "forest", [drawn(), drawn(leaves=20, n_outputs=2)], ids=["one sum", "many leaves"]
+    "forest",
+    [drawn(), drawn(leaves=20, n_outputs=2), drawn(n_outputs=3, vector=True)],
+    ids=["one sum", "many leaves", "vectors"],
 )
 def test_others_are_one_operator(forest):
     assert find_tree_bits(forest, "float64") is None
