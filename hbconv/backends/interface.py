@@ -366,6 +366,15 @@ def require_one_meaning(
         )
 
 
+def is_unicode(text: str) -> bool:
+    """Whether a text has bytes in UTF-8: half of a surrogate pair has none."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def labels(classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return class labels in a dtype that files hold: text, int32, int64, float or bool."""
     if classes.dtype.kind == "O":
@@ -376,6 +385,11 @@ def labels(classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
                 f"{classes.tolist()[:5]}: they must all be text, or all numbers."
             )
         classes = np.array(classes.tolist())
+    if classes.dtype == np.uint64 and classes.max(initial=0) > np.iinfo(np.int64).max:
+        raise BackendError(
+            f"A file for another runtime cannot hold the class label {classes.max()}: it holds "
+            "int64. Encode labels before fitting (LabelEncoder)."
+        )
     if classes.dtype.kind in "iu" and classes.dtype != np.int32:
         return classes.astype(np.int64)
     if classes.dtype.kind == "U" or classes.dtype.name in ("int32", "float32", "float64", "bool"):

@@ -102,6 +102,8 @@ def read_machines(machines: str | Iterable[str]) -> tuple[str, ...]:
     """
     from hbconv.backends.tvm.machine.machine import Machine
 
+    if not isinstance(machines, Iterable):
+        raise OptionError(f"machines={machines!r} is no sequence of names, as ['aarch64'] is.")
     names = [machines] if isinstance(machines, str) else list(machines)
     return tuple(dict.fromkeys(Machine.named(name, "machine").level for name in names))
 

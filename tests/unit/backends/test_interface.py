@@ -8,6 +8,7 @@ import pytest
 from hbconv.array import Array
 from hbconv.backends.interface import labels, require_one_meaning, text_codes
 from hbconv.backends.onnx.export import MISSING
+from hbconv.backends.tvm.c_library.source import texts_of_c
 from hbconv.containers import Hashes, Vocabulary
 from hbconv.errors import BackendError
 
@@ -59,3 +60,14 @@ def test_encoders_of_one_column_agree_on_the_empty_text() -> None:
         require_one_meaning(agreeing, "c")
     with pytest.raises(BackendError, match="The empty text of column 'c' is a category"):
         require_one_meaning([category, missing], "c")
+
+
+def test_labels_beyond_int64_are_refused() -> None:
+    assert labels(np.array([1, 2**63 - 1], np.uint64)).dtype == np.int64
+    with pytest.raises(BackendError, match="9223372036854775808"):
+        labels(np.array([1, 2**63], np.uint64))
+
+
+def test_c_gives_no_null_and_no_half_of_a_character() -> None:
+    vocabulary = {"b": 0, "a\ud800": 1, "a": 2, "a\0b": 3, "": 4}
+    assert texts_of_c(vocabulary) == [(b"", 4), (b"a", 2), (b"b", 0)]

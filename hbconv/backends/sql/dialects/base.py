@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from hbconv.backends.interface import is_unicode
 from hbconv.errors import BackendError
 
 __all__ = [
@@ -78,18 +79,20 @@ class Dialect:
 
     def quote(self, name: str) -> str:
         """Return a name of a column or table."""
-        if "\0" in name or not name:
+        if "\0" in name or not name or not is_unicode(name):
             raise BackendError(f"SQL cannot name a column {name!r}. Rename it and fit again.")
         return self.mark + name.replace(self.mark, 2 * self.mark) + self.mark
 
     def fold(self, name: str) -> str:
         """Return what the database takes a name for: equal ones are one column."""
-        return name.lower()
+        return "".join([c.lower() if c.isascii() else c for c in name])
 
     def text(self, value: str) -> str:
         """Return a literal of text."""
-        if "\0" in value:
-            raise BackendError(f"SQL cannot hold the text {value!r}, with a null character.")
+        if "\0" in value or not is_unicode(value):
+            raise BackendError(
+                f"SQL cannot hold the text {value!r}, with a null or half a character."
+            )
         return "'" + value.replace("'", "''") + "'"
 
     def number(self, value: Any, dtype: str) -> str:

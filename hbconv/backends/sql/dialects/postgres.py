@@ -37,7 +37,7 @@ class PostgreSQL(Dialect):
 
     def fold(self, name: str) -> str:
         """Return what is left of a name, whose case counts."""
-        return name.encode()[: self.most_name_bytes].decode(errors="ignore")
+        return name.encode(errors="replace")[: self.most_name_bytes].decode(errors="ignore")
 
     def float64(self, value: float) -> str:
         """Return a literal of float64: 0.1 and 1e-1 are decimals."""

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from hbconv.backends.interface import label_tables
 from hbconv.backends.tvm.c_library.function import ALIGNMENT, CAnswer, CFunction, CLoop
-from hbconv.backends.tvm.c_library.source import CallMemory
+from hbconv.backends.tvm.c_library.source import CallMemory, texts_of_c
 from hbconv.backends.tvm.machine.machine import Machine
 
 __all__ = ["tables_symbol", "write_module"]
@@ -241,9 +241,8 @@ class _Function:
                 self._do(f"store i32 {code}, ptr {to}")
 
     def _vocabulary(self, vocabulary: Mapping[str, int]) -> tuple[str, str, int]:
-        """Write sorted texts and their codes; a text of C ends at its first null."""
-        pairs = sorted((t.encode("utf-8", "ignore"), c) for t, c in vocabulary.items())
-        kept = [(text, code) for text, code in pairs if b"\0" not in text]
+        """Write sorted texts and their codes."""
+        kept = texts_of_c(vocabulary)
         data, starts = self.module.texts([text for text, _ in kept])
         table = np.array([[s, c] for s, (_, c) in zip(starts, kept, strict=True)], "<i4")
         return data, self.module.constant(table.tobytes()), len(kept)

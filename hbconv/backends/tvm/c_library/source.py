@@ -6,7 +6,7 @@ A function keeps codes, flags and scratch in memory of its own call, which ``Cal
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv import __version__
-from hbconv.backends.interface import FileInput, label_tables
+from hbconv.backends.interface import FileInput, is_unicode, label_tables
 from hbconv.backends.tvm.c_library.function import CAnswer, CFunction, CLoop, round_up
 from hbconv.errors import BackendError
 
@@ -90,6 +90,16 @@ def function_source(function: CFunction, prefix: str, first_message: int) -> str
     return "\n".join([*_tables(function), *_function(function, prefix, first_message), ""])
 
 
+def texts_of_c(vocabulary: Mapping[str, int]) -> list[tuple[bytes, int]]:
+    """Return the texts that C can give, and their codes.
+
+    They are sorted by bytes, as ``code_of`` searches by halving. A text of C ends at its first
+    null, and half a character has no bytes in UTF-8: such categories are never found.
+    """
+    given = {t: c for t, c in vocabulary.items() if "\0" not in t and is_unicode(t)}
+    return sorted((text.encode(), code) for text, code in given.items())
+
+
 def _tables(function: CFunction) -> Iterator[str]:
     for loop in function.loops:
         yield f"HIDDEN extern int32_t {loop.symbol}(const int64_t *call);"
@@ -97,12 +107,11 @@ def _tables(function: CFunction) -> Iterator[str]:
         yield f"INCLUDE({loop.symbol}_tables, {c_text(loop.symbol + '.bin')})"
     for place, argument in enumerate(argument for argument in function.inputs if argument.is_text):
         for number, vocabulary in enumerate(argument.vocabularies):
-            # Sorted by bytes, as ``code_of`` in runtime.c searches by halving.
-            entries = sorted((t.encode("utf-8", "ignore"), c) for t, c in vocabulary.items())
-            # A text of C ends at its first null, so a category that holds one is never found.
-            c_entries = [(t, c) for t, c in entries if b"\0" not in t]
             # C has no array without entries; the code -1 means an unknown text.
-            rows = ", ".join(f"{{{c_text(t.decode())}, {c}}}" for t, c in c_entries) or '{"", -1}'
+            rows = (
+                ", ".join(f"{{{c_text(t.decode())}, {c}}}" for t, c in texts_of_c(vocabulary))
+                or '{"", -1}'
+            )
             name = f"{function.name}_texts_{place}_{number}"
             yield f"static const entry {name}[] = {{{rows}}};"
     for number, answer in enumerate(function.answers):

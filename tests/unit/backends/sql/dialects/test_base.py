@@ -8,6 +8,7 @@ import pytest
 from sql_engines import ENGINES, ask
 
 from hbconv.backends.sql.dialects import find_dialect
+from hbconv.errors import BackendError
 
 SIZES = [0.0, 1.0, 0.5, 3.0, np.inf, 5e-324, 1e-323, 2.2e-308, 1e-200, 1e-154, 1.5e-162, 1e154, 1.4e154,
          1e200, 9e307, 1.7e308]  # fmt: skip
@@ -65,3 +66,16 @@ def test_powers_leave_the_range_as_those_of_ieee_754(engine: str) -> None:
         want = np.power(x, y)
     answer = ask(engine, f"SELECT id, {dialect.power('x', 'y')} AS v FROM rows", rows)
     np.testing.assert_allclose(answer["v"].to_numpy().astype(float), want, rtol=1e-15)
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "sqlite", "postgres"])
+def test_half_a_character_is_refused(dialect):
+    made = find_dialect(dialect)
+    for write in (made.text, made.quote):
+        with pytest.raises(BackendError, match="SQL cannot"):
+            write("a\ud800")
+
+
+def test_databases_fold_letters_of_ascii_alone():
+    assert find_dialect("duckdb").fold("Aé") == find_dialect("sqlite").fold("aé") == "aé"
+    assert find_dialect("duckdb").fold("É") != find_dialect("duckdb").fold("é")

@@ -198,6 +198,12 @@ def test_other_systems_refuse_machines(source, monkeypatch):
         hbconv.convert(source, "tvm", machines=["aarch64"])
 
 
+@pytest.mark.parametrize("machines", [None, 3])
+def test_what_is_no_sequence_is_named(source, machines):
+    with pytest.raises(OptionError, match="is no sequence of names"):
+        hbconv.convert(source, "tvm", machines=machines)
+
+
 def test_a_file_without_programs_says_so(source):
     model = hbconv.convert(source, "tvm", machines=[OTHER])
     with pytest.warns(UserWarning, match="Nothing is compiled yet.*machines="):
