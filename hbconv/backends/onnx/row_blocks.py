@@ -57,7 +57,7 @@ def emit_blocks(
 ) -> dict[str, Tensor]:
     """Append what ``emit`` writes of a program: twice, for few rows and for a block of many.
 
-    Constants are those of the whole graph, so the file is hardly longer; trees are attributes.
+    Constants are those of the whole graph, so the file is hardly longer.
     """
     rows = find_block(program)
     if not rows:

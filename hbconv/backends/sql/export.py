@@ -8,7 +8,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from hbconv.backends.interface import answer_dtype, labels, lower_with_checks, require_texts
+from hbconv.backends.interface import (
+    answer_dtype,
+    is_unicode,
+    labels,
+    lower_with_checks,
+    require_texts,
+)
 from hbconv.backends.sql.artifact import write_program
 from hbconv.backends.sql.elementwise import convert, in_float32
 from hbconv.backends.sql.shapes import any_of
@@ -177,7 +183,8 @@ def _decode(w: SelectWriter, output: Output, cells: Cells, dtype: str) -> list[C
 def _names(method: str, suffixes: Sequence[str], width: int, dialect: Dialect) -> list[str]:
     """Return the names of an answer's columns; numbers where the database cannot hold names."""
     named = [f"{method}_{suffix}" for suffix in suffixes]
-    fits = all(len(n.encode()) <= dialect.most_name_bytes and "\0" not in n for n in named)
+    are_held = all(is_unicode(n) and "\0" not in n for n in named)
+    fits = are_held and all(len(n.encode()) <= dialect.most_name_bytes for n in named)
     if fits and len({dialect.fold(name) for name in named}) == width == len(named):
         return named
     return [f"{method}_{i}" for i in range(width)]

@@ -427,3 +427,14 @@ def test_literals_are_read_exactly(name: str) -> None:
         listed = ", ".join(f"{dialect.float64(v)} AS v{i}" for i, v in enumerate(part.tolist()))
         answer = ask(name, f"SELECT id, {listed} FROM rows", rows)
         np.testing.assert_array_equal(answer.iloc[0, 1:].to_numpy().astype(float), part)
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "sqlite", "postgres"])
+def test_a_label_with_half_a_character_is_refused_by_name(dialect):
+    """Probabilities are named by their labels, and numbered where a database holds no such name."""
+    rows = np.arange(6.0)[:, None]
+    source = LogisticRegression().fit(rows, np.array(["a", "a\ud800"] * 3, object))
+    model = hbconv.convert(source, "reference")
+    assert "predict_proba_0" in model.to_sql(dialect, methods="predict_proba")
+    with pytest.raises(BackendError, match="SQL cannot hold the text"):
+        model.to_sql(dialect, methods="predict")
