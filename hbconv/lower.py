@@ -30,6 +30,7 @@ __all__ = [
     "Feed",
     "Lowered",
     "Padding",
+    "columns_read",
     "find_choosing",
     "is_costly",
     "lower",
@@ -112,6 +113,13 @@ class EntriesFeed:
 
 
 AnyFeed = Feed | CodesFeed | EntriesFeed
+
+
+def columns_read(feed: AnyFeed) -> tuple[int, ...]:
+    """Return the columns of a table that an input is filled from as numbers or codes."""
+    if isinstance(feed, CodesFeed):
+        return tuple(leaf.column for leaf in feed.leaves)
+    return tuple(feed.columns) if isinstance(feed, Feed) else ()
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from hbconv.backends.onnx.emit import emit_program, emit_rows
 from hbconv.backends.onnx.writer import GraphWriter, Tensor
 from hbconv.containers import Cube
 from hbconv.errors import BackendError
-from hbconv.lower import CodesFeed, EntriesFeed, Feed, Lowered, lower, lower_nodes
+from hbconv.lower import CodesFeed, EntriesFeed, Feed, Lowered, columns_read, lower, lower_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -77,15 +77,7 @@ def check_model(model: bytes) -> bytes:
 def _columns_read(*programs: Lowered) -> list[int]:
     """Columns of the schema that some feed reads, ascending."""
     feeds = [feed for program in programs for feed in _plain(program)]
-    return sorted(
-        {
-            c
-            for feed in feeds
-            for c in (
-                feed.columns if isinstance(feed, Feed) else (leaf.column for leaf in feed.leaves)
-            )
-        }
-    )
+    return sorted({column for feed in feeds for column in columns_read(feed)})
 
 
 def _plain(lowered: Lowered) -> list[Feed | CodesFeed]:

@@ -31,7 +31,7 @@ from hbconv.backends.sql.writer import (
 )
 from hbconv.containers import Codes, FindCode, Vocabulary, missing_of
 from hbconv.errors import BackendError, shown
-from hbconv.lower import CodesFeed, Feed, Lowered
+from hbconv.lower import CodesFeed, Feed, Lowered, columns_read
 from hbconv.tensor.types import FLOATS
 
 if TYPE_CHECKING:
@@ -205,16 +205,12 @@ def split_name(table: str) -> list[str]:
 def _require_columns(lowered: Lowered, graph: Graph, dialect: Dialect) -> None:
     """Refuse columns that the database cannot tell apart."""
     names = graph.schema.names
-    read = {names[column] for feed in _feeds(lowered) for column in _columns_of(feed)}
+    read = {names[column] for feed in _feeds(lowered) for column in columns_read(feed)}
     clashing = _find_equal(names, dialect)
     if read.intersection(clashing):
         raise BackendError(
             f"{dialect.name} takes {shown(clashing)} for one column. Rename them and fit again."
         )
-
-
-def _columns_of(feed: Feed | CodesFeed) -> Iterable[int]:
-    return feed.columns if isinstance(feed, Feed) else (leaf.column for leaf in feed.leaves)
 
 
 def _require_exact_categories(graph: Graph) -> None:

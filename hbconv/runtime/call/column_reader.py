@@ -8,7 +8,7 @@ those of the ordinary reading, so that a row has one answer among any others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ from hbconv.containers import Codes, Hashed, Output
 from hbconv.containers.guard import Guard
 from hbconv.containers.schema import MOST_EXACT_INT
 from hbconv.containers.vocabulary import DateCodes
-from hbconv.lower import AnyFeed, CodesFeed, Feed
+from hbconv.lower import CodesFeed, Feed, columns_read
 from hbconv.runtime.call.memory import Call, Memory, Scan, remember, writes_bits_of
 from hbconv.runtime.checks import are_within
 from hbconv.runtime.inputs.arrays import object_numbers
@@ -267,13 +267,6 @@ class ColumnReader:
             return lambda values: read(values[place])
 
         return _without_na(read, place)
-
-
-def columns_read(feed: AnyFeed) -> Iterator[int]:
-    """Return the columns of a table that an input is filled from."""
-    if isinstance(feed, CodesFeed):
-        return (leaf.column for leaf in feed.leaves)
-    return iter(feed.columns if isinstance(feed, Feed) else ())
 
 
 def _without_na(read: Read, place: int) -> Callable[[Columns], Data]:
