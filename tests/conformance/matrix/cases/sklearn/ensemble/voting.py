@@ -1,4 +1,4 @@
-"""Means and votes of estimators, estimators that read what others predict, adaptive boosting."""
+"""Means and votes of estimators, and estimators that read what others predict."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import partial
 import xgboost
 from matrix.case import Case
 from matrix.data import fit_rows, target
-from matrix.fitting import Trees, fit
+from matrix.fitting import fit
 from matrix.members import LIGHT, LINEAR, LOGISTIC, REGRESSION_TREE, RIDGE, TREE, XGB
 from sklearn import (
     clone,
@@ -97,25 +97,7 @@ def stacking() -> Iterator[Case]:
     )
 
 
-def ada_boosts() -> Iterator[Case]:
-    """Adaptive boosting of trees, which become one forest, and of others."""
-    classifier = "sklearn.ensemble.AdaBoostClassifier"
-    regressor = "sklearn.ensemble.AdaBoostRegressor"
-    make = partial(ensemble.AdaBoostClassifier, n_estimators=8, random_state=0)
-    yield Trees(classifier, "three text", fit(make(), "three_text"))
-    yield Trees(classifier, "two bool", fit(make(), "two_bool"))
-    trees = ensemble.AdaBoostRegressor(n_estimators=8, random_state=0)
-    yield Trees(regressor, "default", fit(trees, "value"))
-    logistic = linear_model.LogisticRegression(max_iter=50)
-    few = {"n_estimators": 4, "random_state": 0}
-    linear = ensemble.AdaBoostClassifier(logistic, **few)
-    yield Case(classifier, "linear members", fit(linear, "three_text"))
-    ridges = ensemble.AdaBoostRegressor(linear_model.Ridge(), **few)
-    yield Case(regressor, "linear members", fit(ridges, "value"))
-
-
 CASES = (
     *voting(),
     *stacking(),
-    *ada_boosts(),
 )
