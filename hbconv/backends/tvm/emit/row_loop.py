@@ -21,7 +21,7 @@ from hbconv.backends.tvm.machine.machine import Machine
 from hbconv.backends.tvm.ops import mathematics, reductions
 from hbconv.backends.tvm.ops.flag_rows import flag_tile
 from hbconv.backends.tvm.ops.loops import EntryLoop, FusedLoop
-from hbconv.backends.tvm.ops.nearest.one_row import row_nearest
+from hbconv.backends.tvm.ops.nearest.block_search import row_nearest
 from hbconv.backends.tvm.ops.row_major_matmul import find_row_major
 from hbconv.backends.tvm.passes.flag_beyond import FLAG_BEYOND
 from hbconv.backends.tvm.tir.kernel import SCRATCH, EntryPoint, RowKernel

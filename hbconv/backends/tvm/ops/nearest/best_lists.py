@@ -12,7 +12,7 @@ from hbconv.backends.tvm.ops.sorting import before
 from hbconv.backends.tvm.tir.kernel import Kernel, Register, lanes, literal, spread
 from hbconv.backends.tvm.tir.memory import Place
 
-__all__ = ["NARROW", "bits", "clear", "holds", "offer", "offer_next"]
+__all__ = ["EMPTY", "NARROW", "bits", "clear", "holds", "offer", "offer_next"]
 
 NARROW = 8
 """Rows that try an entry at once: the fewer, the more often all of them skip it."""

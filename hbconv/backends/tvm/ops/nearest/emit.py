@@ -16,19 +16,21 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.ops.elementwise import Kind, product
 from hbconv.backends.tvm.ops.nearest.best_lists import NARROW, bits, clear, holds, offer, offer_next
+from hbconv.backends.tvm.ops.nearest.block_search import search_blocks
+from hbconv.backends.tvm.ops.nearest.blocks import Blocks
+from hbconv.backends.tvm.ops.nearest.every_point import search
+from hbconv.backends.tvm.ops.nearest.project import project
 from hbconv.backends.tvm.ops.nearest.tables import CHAINS, Prefilter
 from hbconv.backends.tvm.ops.packed_weights import PANEL
-from hbconv.backends.tvm.ops.row_major_matmul import multiply
-from hbconv.backends.tvm.tir.kernel import Kernel, lanes, literal
+from hbconv.backends.tvm.tir.kernel import Kernel, literal
 from hbconv.backends.tvm.tir.memory import Place
 
-__all__ = ["EMITTERS", "nearest", "project", "search"]
+__all__ = ["EMITTERS"]
 
 select = tirx.Select
 NO_POINT = 2**31 - 1
@@ -45,13 +47,17 @@ def topk(k: Kernel, out: Place, x: Place) -> None:
 
 
 def nearest(k: Kernel, out: Place, x: Place, points: Place) -> None:
-    """Emit ``nearest``; candidates are found for vectors of rows, so a single row tries all."""
+    """Emit ``nearest``, by the cheaper of three searches."""
     # A thread of a device takes one row, and lists of candidates are for vectors.
     prefilter = Prefilter.of(points.numpy(), out.shape[0]) if k.lanes > 1 else None
     with k.temporary(x.dtype, out.shape) as best:
         if prefilter is None:
             with k.vectors(NARROW) as row:
                 search(k, out, best, x, points, row)
+            return
+        blocks = Blocks.of(prefilter, k.machine.vector)
+        if blocks.are_cheaper(prefilter):
+            search_blocks(k, prefilter, blocks, out, best, x, points)
         else:
             _filter(k, prefilter, out, best, x, points)
 
@@ -78,24 +84,6 @@ def _filter(
                 with T.If(tirx.NE(lacking, 0)), T.Then():
                     some = tirx.Ramp(row.base + part * NARROW, 1, NARROW)
                     search(k, out, best, x, points, some)
-
-
-def project(k: Kernel, prefilter: Prefilter, x: Place, coordinates: Place) -> None:
-    """Bring rows to where the points are: about their mean, scaled, and on their axes."""
-    centre = k.constant(prefilter.centre)
-    factor = literal(prefilter.scale, x.dtype, k.lanes)
-    with (
-        k.temporary(x.dtype, x.shape) as centred,
-        k.temporary(x.dtype, coordinates.shape) as projected,
-    ):
-        k.map_vectors(centred, (x, centre), lambda entry, mean: (entry - mean) * factor)
-        if prefilter.axes is not None:
-            multiply(k, projected, centred, prefilter.axes, ())
-        k.map_vectors(
-            coordinates,
-            (centred if prefilter.axes is None else projected,),
-            lambda entry: tirx.Cast(f"{coordinates.dtype}x{k.lanes}", entry),
-        )
 
 
 def _score(k: Kernel, prefilter: Prefilter, candidates: Candidates) -> None:
@@ -158,28 +146,6 @@ def _settle(
             candidates.settle(k, out, best, part, tirx.Ramp(row.base + part * NARROW, 1, NARROW))
         # The distance of the last of the nearest bounds what may still be nearer.
         candidates.narrow(k, prefilter, best, row)
-
-
-def search(k: Kernel, out: Place, best: Place, x: Place, points: Place, row: Any) -> None:
-    """Try every point, a panel at a time; the padding of the last panel is NaN, behind all."""
-    data = points.numpy()
-    kind = Kind(x.dtype, lanes(row))
-    # NaN sorts last, so padding never enters a full list.
-    padding = np.full((-len(data) % CHAINS, data.shape[1]), np.nan, data.dtype)
-    padded = np.concatenate([data, padding]).reshape(-1, CHAINS, data.shape[1])
-    panels = k.constant(np.ascontiguousarray(padded.transpose(0, 2, 1)))
-    with T.serial(panels.shape[0]) as panel:
-        totals = [k.register(x.dtype, kind.number(0), kind.lanes) for _ in range(CHAINS)]
-        with T.serial(x.shape[0]) as i:
-            entry = k.bind(k.load(x, (i,), row))
-            for point, total in enumerate(totals):
-                # Each sum adds its terms in the order of the columns, as the source's distance
-                # does.
-                difference = k.bind(entry - k.load(panels, (panel, i, point), row))
-                total.set(total.get() + product(kind, difference, difference))
-        for point, total in enumerate(totals):
-            number = k.bind(panel * CHAINS + point)
-            offer_next(k, k.bind(total.get()), number, best, out, row)
 
 
 EMITTERS: dict[str, Callable[..., None]] = {

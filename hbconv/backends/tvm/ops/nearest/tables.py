@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,8 @@ Most blocks hold at most one wanted point, so the least scores of blocks bound t
 """
 SAMPLE = 64
 """Points that are tried as rows."""
+MOST_DISTANCES = 1 << 20
+"""Distances that are held at once: those of 64 of 10**6 points took 0.5 GB, and 3 s a time."""
 BASE_CANDIDATES = 192
 """Candidates of a row, in addition to twice as many as are wanted; a multiple of CHAINS."""
 MAX_WIDTH = 1024
@@ -70,6 +73,10 @@ class Prefilter:
         Number of points to be found.
     most : int
         Number of candidates that a row can list.
+    sample : ndarray of shape (rows, rank)
+        Some of the points.
+    sample_reaches : ndarray of shape (rows,)
+        The squared distance from each of these to the last of its nearest points.
     """
 
     centre: npt.NDArray[Any]
@@ -80,6 +87,8 @@ class Prefilter:
     margin: float
     wanted: int
     most: int
+    sample: npt.NDArray[np.float64]
+    sample_reaches: npt.NDArray[np.float64]
 
     @classmethod
     def of(cls, points: npt.NDArray[Any], wanted: int) -> Prefilter | None:
@@ -99,7 +108,9 @@ class Prefilter:
         y = (points.astype(np.float64) - centre) * scale  # 1.
         axes = _principal_axes(y).astype(points.dtype)  # 2.
         z = y @ axes.astype(np.float64)
-        choices = list(_choices(y, z, points.dtype, wanted, most))
+        rows = np.linspace(0, len(y) - 1, SAMPLE).astype(np.int64)
+        reaches, n_candidates = _search_sample(y, z, rows, points.dtype, wanted)
+        choices = list(_choices(n_candidates, y.shape, points.dtype, most))
         if not choices:
             return None
         _, rank, dtype = min(choices, key=lambda choice: choice[0])  # 3.
@@ -107,7 +118,8 @@ class Prefilter:
         chosen = None if rank == y.shape[1] else np.ascontiguousarray(axes[:, :rank])
         projected = y if chosen is None else y @ chosen.astype(np.float64)
         weights, norms = _arrange(projected, wanted, dtype)
-        return cls(centre, scale, chosen, weights, norms, margin, wanted, most)
+        sample = projected[rows]
+        return cls(centre, scale, chosen, weights, norms, margin, wanted, most, sample, reaches)
 
 
 def _centre_and_reach(points: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], float]:
@@ -129,46 +141,67 @@ def _principal_axes(y: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 def _choices(
-    y: npt.NDArray[np.float64],
-    z: npt.NDArray[np.float64],
+    n_candidates: dict[tuple[int, np.dtype[Any]], npt.NDArray[np.int64]],
+    shape: tuple[int, int],
     row_dtype: np.dtype[Any],
-    wanted: int,
     most: int,
 ) -> Iterator[tuple[float, int, np.dtype[Any]]]:
     """Yield the cost, the number of axes and the dtype of each product that leaves few candidates.
 
-    1. Take some points as rows, and find how far the last of their nearest points is.
+    Half of the room for nine samples in ten leaves the other half for rows unlike them.
+    """
+    count, width = shape
+    for (rank, dtype), found in n_candidates.items():
+        if np.mean(found <= most // 2) > MIN_ENOUGH:
+            projection = (rank < width) * width * rank * row_dtype.itemsize
+            products = (count * rank * dtype.itemsize + projection) / 64
+            yield products + found.mean() * (width + CANDIDATE_COST), rank, dtype
+
+
+def _search_sample(
+    y: npt.NDArray[np.float64],
+    z: npt.NDArray[np.float64],
+    rows: npt.NDArray[np.int64],
+    row_dtype: np.dtype[Any],
+    wanted: int,
+) -> tuple[npt.NDArray[np.float64], dict[tuple[int, np.dtype[Any]], npt.NDArray[np.int64]]]:
+    """Return how far the nearest points of some points reach, and how many are candidates.
+
+    Candidates are counted for each number of axes and dtype.
+
+    1. Find how far the last of the nearest points is.
     2. Add axes step by step: distances on them grow towards the whole distance.
     3. Count the points within the error bound: they would be candidates.
     """
     count, width = y.shape
-    chosen = np.linspace(0, count - 1, SAMPLE).astype(np.int64)
-    distances = _squared_distances(y, chosen)  # 1.
-    last = np.partition(distances, wanted - 1, axis=1)[:, wanted - 1 : wanted]
-    near = np.zeros_like(distances)
-    done = 0
     # All axes come last, which is the exact product without a rotation.
-    for rank in (*range(RANK_STEP, width, RANK_STEP), width) if width <= MAX_WIDTH else (width,):
-        near = near + _squared_distances(z[:, done:rank], chosen)  # 2.
-        done = rank
-        for dtype in {np.dtype(np.float32), row_dtype}:
-            margin = _margin(width, rank, row_dtype, dtype)
-            n_candidates = (near <= last + margin * (3 + 2 * last)).sum(axis=1)  # 3.
-            # Half of the room for nine samples in ten leaves the other half for rows unlike them.
-            if np.mean(n_candidates <= most // 2) > MIN_ENOUGH:
-                projection = (rank < width) * width * rank * row_dtype.itemsize
-                products = (count * rank * dtype.itemsize + projection) / 64
-                yield products + n_candidates.mean() * (width + CANDIDATE_COST), rank, dtype
+    ranks = (*range(RANK_STEP, width, RANK_STEP), width) if width <= MAX_WIDTH else (width,)
+    steps = [z[:, done:rank] for done, rank in pairwise((0, *ranks))]
+    norms, *step_norms = ((part**2).sum(axis=1) for part in (y, *steps))
+    reaches = []
+    found: dict[tuple[int, np.dtype[Any]], list[npt.NDArray[np.int64]]] = {}
+    for some in np.array_split(rows, min(SAMPLE, -(-SAMPLE * count // MOST_DISTANCES))):
+        distances = _squared_distances(y, norms, some)  # 1.
+        last = np.partition(distances, wanted - 1, axis=1)[:, wanted - 1 : wanted]
+        reaches.append(last[:, 0])
+        near = np.zeros_like(distances)
+        for rank, step, norm in zip(ranks, steps, step_norms, strict=True):
+            near += _squared_distances(step, norm, some)  # 2.
+            for dtype in {np.dtype(np.float32), row_dtype}:
+                margin = _margin(width, rank, row_dtype, dtype)
+                inside = (near <= last + margin * (3 + 2 * last)).sum(axis=1)  # 3.
+                found.setdefault((rank, dtype), []).append(inside)
+    counts = {key: np.concatenate(parts) for key, parts in found.items()}
+    return np.concatenate(reaches), counts
 
 
 def _squared_distances(
-    y: npt.NDArray[np.float64], chosen: npt.NDArray[np.int64]
+    y: npt.NDArray[np.float64], norms: npt.NDArray[np.float64], rows: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.float64]:
     """Return the squared distances of some points to all others, infinite to themselves."""
-    norms = (y**2).sum(axis=1)
-    distances: npt.NDArray[np.float64] = norms[chosen, None] + norms - 2.0 * y[chosen] @ y.T
+    distances: npt.NDArray[np.float64] = norms[rows, None] + norms - 2.0 * y[rows] @ y.T
     # Rows to come are no points, so a sample must not count itself.
-    distances[np.arange(len(chosen)), chosen] = np.inf
+    distances[np.arange(len(rows)), rows] = np.inf
     return distances
 
 

@@ -12,7 +12,6 @@ from hbconv.backends.reference import evaluate
 from hbconv.backends.tvm import BACKEND
 from hbconv.backends.tvm.machine.machine import VARIABLE, Machine
 from hbconv.backends.tvm.ops.mathematics import FUNCTIONS
-from hbconv.backends.tvm.ops.nearest.tables import Prefilter
 from hbconv.target import Target
 from hbconv.tensor import Builder
 
@@ -269,35 +268,3 @@ def test_steps_after_a_product(dtype: str) -> None:
     )
     for name, values in expected.items():
         np.testing.assert_array_equal(answer[name], values)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_nearest_points_of_few_dimensions(dtype):
-    """Points near a plane are scored on its axes alone, and then ordered by distance.
-
-    Equal distances are in order of the numbers. Rows far away or not finite try all points.
-    """
-    rng = np.random.default_rng(0)
-    points = (
-        rng.normal(size=(700, 2)) @ rng.normal(size=(2, 40))
-        + 0.01 * rng.normal(size=(700, 40))
-        + 5.0
-    ).astype(dtype)
-    points[600:] = points[rng.integers(0, 600, 100)]
-    rows = np.concatenate(
-        [
-            points[::2],
-            (points[:99] + points[1:100]) / 2,
-            1e20 * points[:3],
-            np.full((2, 40), np.nan),
-            np.full((2, 40), np.inf),
-        ]
-    ).astype(dtype)
-    prefilter = Prefilter.of(points, 4)
-    assert prefilter.axes.shape[1] < 40
-    b = Builder()
-    program = b.program({"y": b.op("nearest", b.input("x", dtype, 40), b.constant(points), k=4)})
-    np.testing.assert_array_equal(
-        BACKEND.compile(program, Target()).run({"x": rows})["y"],
-        evaluate(program, {"x": rows})["y"],
-    )
