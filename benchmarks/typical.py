@@ -30,6 +30,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from comparing import compare, options
 from peers import Call
 from results import facts, parse_options, save
@@ -37,6 +38,10 @@ from threadpoolctl import threadpool_limits
 from timing import least_processor_seconds, least_wall_seconds, many
 from typical_models import BOOSTED, DISTANCES, FORESTS, TABLES, TEXTS, WORKLOADS, Workload
 from typical_page import write
+
+from hbconv.backends.tvm import BACKEND
+from hbconv.target import Target
+from hbconv.tensor import Builder
 
 BACKENDS = ("tvm", "tvm fast", "torch", "torchscript", "onnx")
 ROWS = (1, 100, 10_000, 200_000)
@@ -80,6 +85,7 @@ def main() -> None:
     for name in chosen.models:
         figures += _measured(WORKLOADS[name], chosen)
         save(figures, chosen)
+    state["limits"] = _limits(chosen)
     if chosen.write:
         write(chosen.write, state | facts(figures, chosen))
     sys.exit(bool(_other_answers(figures)))
@@ -119,6 +125,26 @@ def _calls_of_a_reading(call: Call, rows: Any) -> int:
     """
     (found,) = least_processor_seconds({"call": partial(call, rows)}, 0.0, least=1).values()
     return max(1, math.ceil(READING_SECONDS / found))
+
+
+def _limits(chosen: argparse.Namespace) -> dict[str, Any]:
+    """Return the seconds of a product and of an exponential, and how many a row takes."""
+    a = np.random.default_rng(0).normal(size=(768, 768))
+    b = Builder()
+    # Of one column a row is read at no cost, and a tile of its terms stays in the cache.
+    terms = b.input("x", "float64", 1) * b.constant(np.linspace(-9.0, 0.0, 64))
+    program = b.program({"y": b.op("reduce_sum", b.op("exp", terms), axis=0)})
+    kernel = BACKEND.compile(program, Target())
+    rows = np.linspace(0.1, 1.0, 10_000)[:, None]
+    calls = {"product": lambda: a @ a, "exponential": lambda: kernel.run({"x": rows})}
+    counts = {"product": a.shape[0] ** 3, "exponential": 64 * len(rows)}
+    least = least_processor_seconds(calls, 2.0)
+    work = {
+        name: WORKLOADS[name].work(WORKLOADS[name].fitted(chosen.folder).model)
+        for name in chosen.models
+        if WORKLOADS[name].work
+    }
+    return {"work": work, **{name: least[name] / counts[name] for name in calls}}
 
 
 def _other_answers(figures: list[dict[str, Any]]) -> list[str]:

@@ -61,6 +61,9 @@ class Workload:
         Returns so many rows that the model was not fitted to, in the form that users hold.
     most_rows : int
         Rows of the largest call.
+    work : callable
+        Returns how many products and exponentials the fitted model takes for a row; none where
+        other work is most of it.
     """
 
     name: str
@@ -70,6 +73,7 @@ class Workload:
     method: str
     rows: Rows
     most_rows: int = MOST_ROWS
+    work: Callable[[Any], tuple[int, int]] | None = None
 
     def fitted(self, folder: Path) -> FittedWorkload:
         """Fit the model, or read it if it was fitted before."""
@@ -271,6 +275,17 @@ def _word_pairs() -> Any:
     return _texts(vectorizer, LinearSVC(max_iter=5, tol=1), 10_000, 20)
 
 
+def _network_work(model: Any) -> tuple[int, int]:
+    """Return the weights of the layers and of the projection; exponentials are few."""
+    _, projection, network = (step for _, step in model.steps)
+    return projection.components_.size + sum(weights.size for weights in network.coefs_), 0
+
+
+def _kernel_work(points: Any) -> tuple[int, int]:
+    """Return a product a coordinate and an exponential a point."""
+    return points.size, len(points)
+
+
 def _process() -> Any:
     x = numbers(1000, 8, seed=2)
     kernel = RBF(3.0) + WhiteKernel(0.5)
@@ -423,6 +438,7 @@ WORKLOADS = {
             _on_numbers(_network(), 20_000, 50, classes=5),
             "predict_proba",
             _matrix(50),
+            work=_network_work,
         ),
         Workload(
             "svc",
@@ -431,6 +447,7 @@ WORKLOADS = {
             _on_numbers(make_pipeline(StandardScaler(), SVC(C=3)), 3700, 30),
             "decision_function",
             _matrix(30),
+            work=lambda model: _kernel_work(model[-1].support_vectors_),
         ),
         Workload(
             "gaussian-process",
@@ -439,6 +456,7 @@ WORKLOADS = {
             _process,
             "predict",
             _matrix(8),
+            work=lambda model: _kernel_work(model.X_train_),
         ),
         Workload(
             "neighbours",

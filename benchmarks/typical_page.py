@@ -50,6 +50,15 @@ scikit-learn-intelex fits anew: its forests do the same work with other trees.
 skl2onnx, faiss and hnswlib compute in float32.
 """
 
+OTHER_LIMITS = """\
+Other limits:
+
+- **catboost**: a row reads a leaf of each tree at a computed place, and lignum reads the same ones.
+- **extra-trees**: nodes come from the outer caches, and each read waits for the one before.
+- **neighbours**: of 20 columns hardly a block of points is too far, so all are scored, as by faiss.
+- **One row**: a call from Python takes a microsecond, and pandas takes most of the time of a frame.
+"""
+
 Figure = dict[str, Any]
 Stored = Mapping[str, Any]
 Cells = dict[tuple[str, int], dict[str, Figure]]
@@ -125,6 +134,8 @@ def lines_of_page(stored: Stored) -> Iterator[str]:
     yield ""
     yield from _counts(stored)
     yield ""
+    yield from _limits(stored)
+    yield ""
     yield from _tables(stored)
     yield ""
     yield from LEFT_OUT.splitlines()
@@ -151,6 +162,28 @@ def _counts(stored: Stored) -> Iterator[str]:
                 name = peer["contender"] if peer else ""
                 plural = "s" * (rows > 1)
                 yield f"- {model}, {rows:,} row{plural}: {ratio:.2g} times {_shown(name)}"
+
+
+def _limits(stored: Stored) -> Iterator[str]:
+    """Yield what a row cannot take less than, where products and exponentials are most of it."""
+    cells = cells_of(stored)
+    limits = stored["limits"]
+    yield "## What limits them"
+    yield ""
+    yield f"A product of float64 takes {told(limits['product'])} in the matrix product of numpy."
+    yield f"An exponential takes {told(limits['exponential'])} in hbconv's own kernel."
+    yield "No row takes less than the sum of its own, and peers of float32 need half of it:"
+    yield ""
+    yield from lines_of("workload", "products", "exponentials", "limit", "hbconv", "fastest peer")
+    for name, (products, exponentials) in limits["work"].items():
+        rows = max(rows for model, rows in cells if model == name)
+        cell = cells[name, rows]
+        limit = products * limits["product"] + exponentials * limits["exponential"]
+        peer = fastest(cell)
+        told_times = [told(limit), _time(cell.get(OWN_NAME)), _time(peer)]
+        yield line(name, f"{products:,}", f"{exponentials:,}", *told_times)
+    yield ""
+    yield from OTHER_LIMITS.splitlines()
 
 
 def _tables(stored: Stored) -> Iterator[str]:

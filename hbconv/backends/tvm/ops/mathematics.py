@@ -252,10 +252,10 @@ class Numbers:
         shifted = self.bind(x + self(self.huge))
         return self.bind(shifted - self(self.huge)), shifted
 
-    def power_of_two(self, shifted: Any) -> Any:
-        """Return ``2**n`` for ``rounded(n)[1]``: its last bits become the exponent."""
+    def power_of_two(self, counted: Any) -> Any:
+        """Return ``2**n`` for bits whose last ones count n: these become the exponent."""
         return self.floats(
-            (self.bits(shifted) << self.word(self.format.mantissa)) + self.word(self.pattern(1.0))
+            (counted << self.word(self.format.mantissa)) + self.word(self.pattern(1.0))
         )
 
 
@@ -265,27 +265,28 @@ class Numbers:
 def _reduce(m: Numbers, x: Any) -> tuple[Any, Any, Any, Any]:
     """Write x as ``n ln(2) + high - low``, and ``exp(high - low)`` as ``1 + high + rest``.
 
-    Returns n, n shifted, high, and rest.
+    Returns n, bits whose last ones count n, high, and rest.
     """
     whole, shifted = m.round_to_whole(x * m(sum(m.format.log2e)))
     # Exact: the first part of ln(2) has zeros at its end, and whole is a small integer.
     high = m.bind(x - whole * m(m.format.ln2[0]))
     low = m.bind(whole * m(m.format.ln2[1]))
     r = m.bind(high - low)
-    return whole, shifted, high, m.bind(r * r * m.polynomial(m.format.exp, r) - low)
+    rest = m.bind(r * r * m.polynomial(m.format.exp, r) - low)
+    return whole, m.bind(m.bits(shifted)), high, rest
 
 
-def _near_power(m: Numbers, x: Any) -> tuple[Any, Any, Any]:
-    """Write ``exp(x)`` as ``value * 2**n``; returns the value, n, and n shifted."""
-    whole, shifted, high, rest = _reduce(m, x)
+def _near_power(m: Numbers, x: Any) -> tuple[Any, Any]:
+    """Write ``exp(x)`` as ``value * 2**n``; returns the value, and bits whose last ones count n."""
+    _, counted, high, rest = _reduce(m, x)
     near = m.bind(m(1.0) + high)
-    return m.bind(near + ((m(1.0) - near) + high + rest)), whole, shifted
+    return m.bind(near + ((m(1.0) - near) + high + rest)), counted
 
 
 def inner_exp(m: Numbers, x: Any) -> Any:
     """``exp`` of arguments whose results are normal numbers."""
-    value, _, shifted = _near_power(m, x)
-    return m.bind(value * m.power_of_two(shifted))
+    value, counted = _near_power(m, x)
+    return m.bind(value * m.power_of_two(counted))
 
 
 def exp(m: Numbers, x: Any) -> Any:
@@ -295,12 +296,12 @@ def exp(m: Numbers, x: Any) -> Any:
     """
     # NaN fails both compares, so it passes through to the result.
     below = select(x < m(m.format.underflow), m(m.format.underflow), x)
-    value, whole, _ = _near_power(
+    value, counted = _near_power(
         m, m.bind(select(below > m(m.format.overflow), m(m.format.overflow), below))
     )
-    half, half_shifted = m.round_to_whole(whole * m(0.5))
-    _, rest_shifted = m.round_to_whole(whole - half)
-    return value * m.power_of_two(half_shifted) * m.power_of_two(rest_shifted)
+    # What is counted from has zeros at its end, so the half of both ends with half of n.
+    half = m.bind(counted >> m.word(1))
+    return value * m.power_of_two(half) * m.power_of_two(counted - half)
 
 
 def expm1(m: Numbers, x: Any) -> Any:
@@ -314,7 +315,7 @@ def expm1(m: Numbers, x: Any) -> Any:
     whole, _, high, rest = _reduce(
         m, m.bind(select(below > m(m.format.overflow), m(m.format.overflow), below))
     )
-    scale = m.bind(m.power_of_two(m.round_to_whole(whole - m(1.0))[1]))
+    scale = m.bind(m.power_of_two(m.bits(m.round_to_whole(whole - m(1.0))[1])))
     base = m.bind(scale - m(0.5))
     step = m.bind(scale * high)
     near = m.bind(base + step)
