@@ -186,13 +186,21 @@ PAIRWISE: dict[str, Callable[[Kind, Any, Any], Any]] = {
 """Terms over vectors of rows."""
 
 
-def pairwise(k: Kernel, out: Place, x: Place, points: Place, kind: str, p: float) -> None:
+def pairwise(
+    k: Kernel,
+    out: Place,
+    x: Place,
+    points: Place,
+    kind: str,
+    p: float,
+    epilogue: Sequence[EpilogueStep] = (),
+) -> None:
     """Emit ``pairwise`` as a product whose columns are the points."""
     if kind == "power":
         _power_sums(k, out, x, points, p)
         return
     # Blocked as a product is, so that distances stay in registers.
-    accumulate(k, out, x, points.numpy().T, _step(kind))
+    accumulate(k, out, x, points.numpy().T, _step(kind), epilogue)
 
 
 def _step(kind: str) -> Callable[[Kind, Any, Any, Any], Any]:
@@ -202,12 +210,20 @@ def _step(kind: str) -> Callable[[Kind, Any, Any, Any], Any]:
     return lambda vector, total, a, b: fold_in(vector, total, term(vector, a, b))
 
 
-def row_pairwise(k: Kernel, out: Place, x: Place, points: Place, kind: str, p: float) -> None:
+def row_pairwise(
+    k: Kernel,
+    out: Place,
+    x: Place,
+    points: Place,
+    kind: str,
+    p: float,
+    epilogue: Sequence[EpilogueStep] = (),
+) -> None:
     """Emit ``pairwise`` for one row."""
     if kind == "power" or out.shape[-1] == 1:
-        pairwise(k, out, x, points, kind, p)
+        pairwise(k, out, x, points, kind, p, epilogue)
         return
-    accumulate_entries(k, out, x, points.numpy().T, _step(kind))
+    accumulate_entries(k, out, x, points.numpy().T, _step(kind), epilogue)
 
 
 def row_matmul(

@@ -91,9 +91,16 @@ def finish(
     return value
 
 
-def accumulate(k: Kernel, out: Place, x: Place, weights: npt.NDArray[Any], term: Term) -> None:
+def accumulate(
+    k: Kernel,
+    out: Place,
+    x: Place,
+    weights: npt.NDArray[Any],
+    term: Term,
+    epilogue: Sequence[EpilogueStep] = (),
+) -> None:
     """Compute ``total = term(kind, total, entry, weight)`` over the entries of x, per column."""
-    _multiply_panels(k, out, x, weights, term, all_inputs, ())
+    _multiply_panels(k, out, x, weights, term, all_inputs, epilogue)
 
 
 def _multiply_panels(

@@ -30,7 +30,7 @@ MAX_GROUP_LENGTH = 16
 
 
 def fuse_products(program: TensorProgram) -> TensorProgram:
-    """Give each ``matmul`` the steps after it as its ``epilogue``.
+    """Give each ``matmul`` and ``pairwise`` the steps after it as its ``epilogue``.
 
     A step is fused if nothing else reads the value that it reads.
 
@@ -59,18 +59,25 @@ def fuse_products(program: TensorProgram) -> TensorProgram:
         product = kept[head] if step else None
         if (
             isinstance(product, Op)
-            and product.primitive == "matmul"
+            and _ends_in_registers(product)
             # A step that broadcasts to another shape stays apart.
             and product.type == instruction.type
         ):
             epilogue = (*product.attributes.get("epilogue", ()), step)
-            kept[head] = replace(product, attributes={"epilogue": epilogue})
+            kept[head] = replace(product, attributes={**product.attributes, "epilogue": epilogue})
             position[old] = head
             continue
         position[old] = len(kept)
         kept.append(renumber(instruction, position))
     outputs = {name: position[index] for name, index in program.outputs.items()}
     return TensorProgram(tuple(kept), outputs)
+
+
+def _ends_in_registers(op: Op) -> bool:
+    """Whether the totals of an operator are in registers; powers are summed row by row."""
+    if op.primitive == "pairwise":
+        return bool(op.attributes["kind"] != "power")
+    return op.primitive == "matmul"
 
 
 def _find_step(

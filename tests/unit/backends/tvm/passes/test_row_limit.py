@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from hbconv.backends.tvm.machine.machine import Machine
+from hbconv.backends.tvm.passes import row_limit
 from hbconv.backends.tvm.passes.row_limit import MAX_ROWS, along_row_limit
 from hbconv.tensor import Builder
 
@@ -40,8 +41,10 @@ def test_little_work_is_not(program):
     assert along_row_limit(program, MACHINE) == 0
 
 
-def test_nor_is_a_table_that_would_be_held_twice():
-    assert along_row_limit(kernel_method(9_000_000, 1), MACHINE) == 0
+def test_nor_is_a_table_that_is_too_large_to_be_held_twice(monkeypatch):
+    monkeypatch.setattr(row_limit, "MAX_TABLE_BYTES", 1 << 20)
+    assert along_row_limit(kernel_method(4_000, 30), MACHINE)
+    assert along_row_limit(kernel_method(5_000, 30), MACHINE) == 0
 
 
 def test_nor_are_machines_without_vectors():
