@@ -279,10 +279,10 @@ class Kernel:
         """Read neighbouring numbers of a constant as a vector."""
         return self.entry(place, tirx.Ramp(first, 1, count))
 
-    def fetch(self, place: Place, entry: Any) -> None:
-        """Fetch the cache line of a constant's entry, which may lie past the end of its table."""
-        address = tirx.address_of(self.entry(place, entry))
+    def fetch(self, entry: Any) -> None:
+        """Fetch the cache line of a number in memory, which may lie past the end of its table."""
         # A fetch of no memory does nothing, so nobody has to count to the end.
+        address = tirx.address_of(entry)
         T.evaluate(tirx.call_llvm_intrin("void", "llvm.prefetch", address, *TO_READ_SOON))
 
     def store(self, place: Place, index: tuple[Any, ...], row: Any, value: Any) -> None:

@@ -155,7 +155,8 @@ class _Walker:
         k = self.k
         begin = k.bind(first + tirx.Cast("int64", group) * share)
         with T.serial(share) as line:
-            k.fetch(self.nodes, (begin + line) * (2 * self.packed.nodes_per_line))
+            entry = (begin + line) * (2 * self.packed.nodes_per_line)
+            k.fetch(k.entry(self.nodes, entry))
 
     def _go_down(self, at: list[Any], first_keys: list[Any], steps: Any) -> None:
         """Take some steps with rows side by side."""
