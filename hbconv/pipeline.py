@@ -189,8 +189,8 @@ class Compilation:
     @cached_property
     def slowdown(self) -> float:
         """The predicted time over that of the source model."""
-        library = self.planned.parsed.traits.source.partition(".")[0]
-        return predict_slowdown(self.lowered.program, library, self.target)
+        source = self.planned.parsed.traits.source
+        return predict_slowdown(self.lowered.program, source, self.target)
 
     def emitted(self) -> Artifact:
         """Compile the program, and log it."""

@@ -210,8 +210,19 @@ class Backend(ABC):
         """Return why a native strategy may not be used for a forest, or None."""
         return None
 
-    def tree_work(self, strategy: str, forest: Forest, dtype: str, target: Target) -> Work:  # noqa: ARG002
-        """Count what a native strategy does with rows of a dtype, as its prices expect it."""
+    def tree_work(
+        self,
+        strategy: str,
+        forest: Forest,
+        dtype: str,  # noqa: ARG002
+        target: Target,  # noqa: ARG002
+        *,
+        added: bool = True,  # noqa: ARG002
+    ) -> Work:
+        """Count what a native strategy does with rows of a dtype, as its prices expect it.
+
+        The values of the leaves are added, or their numbers are wanted.
+        """
         from hbconv.trees.strategy import find_strategy
 
         return find_strategy(strategy).work(forest)

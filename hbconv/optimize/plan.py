@@ -144,8 +144,7 @@ def make_plan(graph: Graph, target: Target, backend: Backend) -> Plan:
             # One plan for a forest that several nodes read: they share its leaves.
             readers.setdefault(node.forest, node)
     choices = (
-        (forest, _choose(forest, reader.step, reader.x.type.dtype, target, backend))
-        for forest, reader in readers.items()
+        (forest, _choose(forest, reader, target, backend)) for forest, reader in readers.items()
     )
     return Plan(
         tuple(
@@ -172,15 +171,21 @@ def plan_like(graph: Graph, nodes: Sequence[Node]) -> tuple[Node, ...]:
     return tuple(mapping[node] for node in nodes)
 
 
-def _choose(forest: Forest, source: str, dtype: str, target: Target, backend: Backend) -> Choice:
+def _choose(
+    forest: Forest, reader: TreeEnsemble | TreeLeaves, target: Target, backend: Backend
+) -> Choice:
+    source, dtype = reader.step, reader.x.type.dtype
+    added = isinstance(reader, TreeEnsemble)
     native = backend.native_trees(target)
     # ONNX's operator walks trees its own way, whatever the strategy is called.
     if native >= strategies().keys():
-        return _native_choice(forest, source, target, backend)
+        name = target.strategy or "tree_traversal"
+        (cost,) = strategy_costs(forest, target, backend, added=added).values()
+        return Choice(source, name, {name: cost}, native=True, forced=target.strategy is not None)
     refusals = strategy_refusals(forest, target, backend)
     # Kernels over float32 compare half the bytes, so the dtype of the rows counts for the price.
     compared = "float32" if dtype == "float32" or target.precision == "fast" else "float64"
-    costs = strategy_costs(forest, target, backend, compared)
+    costs = strategy_costs(forest, target, backend, compared, added=added)
     if target.strategy in refusals:
         hint = f"Leave strategy out to take {' or '.join(costs)}." if costs else ""
         refused = f"Strategy {target.strategy!r} cannot be used for the trees of {_step(source)}"
@@ -193,17 +198,10 @@ def _choose(forest: Forest, source: str, dtype: str, target: Target, backend: Ba
         )
     chosen = target.strategy or min(costs, key=costs.__getitem__)
     forced = target.strategy is not None
-    tables = tree_work(forest, chosen, target, backend, compared).tables
+    tables = tree_work(forest, chosen, target, backend, compared, added=added).tables
     return Choice(
         source, chosen, costs, refusals, chosen in native, forced=forced, table_bytes=tables
     )
-
-
-def _native_choice(forest: Forest, source: str, target: Target, backend: Backend) -> Choice:
-    """Choose for a backend that runs every strategy by the same operator of its own."""
-    name = target.strategy or "tree_traversal"
-    (cost,) = strategy_costs(forest, target, backend).values()
-    return Choice(source, name, {name: cost}, native=True, forced=target.strategy is not None)
 
 
 def show_plan(plan: Plan) -> str:

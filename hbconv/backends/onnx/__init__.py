@@ -56,9 +56,17 @@ class Onnx(Backend):
         """Return all strategies if trees may be TreeEnsemble operators, none for core operators."""
         return frozenset(strategies()) if target.tree_ops == "native" else frozenset()
 
-    def tree_work(self, strategy: str, forest: Forest, dtype: str, target: Target) -> Work:  # noqa: ARG002
+    def tree_work(
+        self,
+        strategy: str,  # noqa: ARG002
+        forest: Forest,
+        dtype: str,
+        target: Target,  # noqa: ARG002
+        *,
+        added: bool = True,
+    ) -> Work:
         """Count the work of the operator, and of those that decide category sets before it."""
-        return count_tree_work(forest, dtype)
+        return count_tree_work(forest, dtype, added=added)
 
     def remarks(self, forest: Forest, target: Target) -> tuple[str, ...]:
         """List the parts of the trees that core operators compute."""

@@ -74,11 +74,12 @@ def _scan_features(
     )
     after = inner.node(fold, state.name, _TERMS[kind](inner, column.name, values.name, power))
     columns = w.node("Unsqueeze", x.name, w.constant([2], "int64"))
-    return w.scan(
-        (inner, (state, column, values), replace(state, name=after)),
+    (folded,) = w.scan(
+        (inner, (state, column, values), [replace(state, name=after)]),
         (total, columns, w.constant(each)),
         scan_input_axes=[1, 0],
     )
+    return folded
 
 
 def nearest(w: GraphWriter, x: Tensor, points: Tensor, k: int) -> str:
@@ -117,9 +118,10 @@ def topk_donors(w: GraphWriter, squares: Tensor, x: Tensor, points: Tensor, k: i
     ranked = inner.cast(inner.topk(of_rows, k, 1)[1], "int32")
     at = inner.node("Transpose", inner.node("NonZero", missing), perm=[1, 0])  # 3
     found = Tensor(inner.node("ScatterND", zeros, at, ranked), TensorType("int32", (k,)))
-    body = inner, (column, lack), found
+    body = inner, (column, lack), [found]
     given = columns, w.constant(lacks)
-    return without_last_row(w, w.scan(body, given, [1, 0], scan_output_axes=[1]))
+    (of_columns,) = w.scan(body, given, [1, 0], scan_output_axes=[1])
+    return without_last_row(w, of_columns)
 
 
 def _search_all(w: GraphWriter, x: Tensor, points: Tensor, k: int) -> str:
@@ -179,13 +181,14 @@ def measure_others(
     some = w.inner()
     rows = Tensor(some.node("Compress", x.name, others, axis=0), x.type)
     at = some.node("Transpose", some.node("NonZero", others), perm=[1, 0])
-    replaced = some.node("ScatterND", found.name, at, measure(some, rows))
+    replaced = Tensor(some.node("ScatterND", found.name, at, measure(some, rows)), found.type)
     none = w.inner()
-    kept = none.node("Identity", found.name)
+    kept = Tensor(none.node("Identity", found.name), found.type)
     # A last zero, since there may be no rows.
     flags = w.node("Concat", w.cast(others, "int32"), w.constant([0], "int32"), axis=0)
     any_other = w.node("ReduceMax", flags, keepdims=0)
-    return w.choice(w.cast(any_other, "bool"), (some, replaced), (none, kept), found.type)
+    (result,) = w.choice(w.cast(any_other, "bool"), (some, [replaced]), (none, [kept]))
+    return result.name
 
 
 def _difference(w: GraphWriter, x: str, y: str, power: str) -> str:  # noqa: ARG001

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from onnx import helper
 
 from hbconv.backends.onnx import distances, elementwise, shapes, trees
-from hbconv.backends.onnx.row_blocks import emit_blocks
+from hbconv.backends.onnx.row_blocks import emit_in_blocks, find_block
 from hbconv.backends.onnx.summed_squares import summed_squares
 from hbconv.backends.onnx.writer import DTYPES, GraphWriter, Tensor
 from hbconv.tensor import Builder, Constant, Input, TensorProgram, Value
@@ -129,7 +129,16 @@ def emit_rows(
     w: GraphWriter, program: TensorProgram, inputs: Mapping[str, str]
 ) -> dict[str, Tensor]:
     """Append the program's nodes, in blocks of rows where that is faster; return its outputs."""
-    return emit_blocks(w, program, inputs, emit_program)
+    rows = find_block(program)
+    if not rows:
+        return emit_program(w, program, inputs)
+
+    def emit(inner: GraphWriter, given: Sequence[Tensor]) -> list[Tensor]:
+        names = {x.name: value.name for x, value in zip(program.inputs, given, strict=True)}
+        return [*emit_program(inner, program, names).values()]
+
+    given = [Tensor(inputs[x.name], x.type) for x in program.inputs]
+    return dict(zip(program.outputs, emit_in_blocks(w, given, rows, emit), strict=True))
 
 
 def emit_program(

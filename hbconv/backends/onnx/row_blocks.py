@@ -7,17 +7,17 @@ each then go to memory and back. A Scan over blocks keeps them near.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hbconv.backends.onnx.writer import Tensor
-from hbconv.tensor import Op, OpKind, TensorType
+from hbconv.tensor import Op, OpKind
 
 if TYPE_CHECKING:
-    from hbconv.backends.onnx.writer import GraphWriter
+    from hbconv.backends.onnx.writer import GraphWriter, Tensor
     from hbconv.tensor import TensorProgram
 
-__all__ = ["emit_blocks", "emit_in_blocks", "find_block"]
+__all__ = ["emit_in_blocks", "find_block"]
 
 MIN_WIDTH = 64
 """Entries that a product writes for a row, from which on blocks win."""
@@ -33,7 +33,8 @@ once, and a machine of 2,240 vectors 26,800 by 128 and 35,200 at once. Blocks of
 nothing, and a Scan takes 20 us.
 """
 
-Emit = Callable[["GraphWriter", "TensorProgram", Mapping[str, str]], dict[str, Tensor]]
+Emit = Callable[["GraphWriter", Sequence["Tensor"]], Sequence["Tensor"]]
+"""Writes the nodes that read some matrices, and returns their results."""
 
 
 def find_block(program: TensorProgram) -> int:
@@ -52,96 +53,54 @@ def find_block(program: TensorProgram) -> int:
     return min(MOST_ROWS, max(FEWEST_ROWS, BLOCK_ENTRIES // widest))
 
 
-def emit_blocks(
-    w: GraphWriter, program: TensorProgram, inputs: Mapping[str, str], emit: Emit
-) -> dict[str, Tensor]:
-    """Append what ``emit`` writes of a program: twice, for few rows and for a block of many.
+def emit_in_blocks(w: GraphWriter, given: Sequence[Tensor], rows: int, emit: Emit) -> list[Tensor]:
+    """Append what ``emit`` writes: at once for few rows, and by blocks of more.
 
     Constants are those of the whole graph, so the file is hardly longer.
     """
-    rows = find_block(program)
-    if not rows:
-        return emit(w, program, inputs)
     whole, many = w.inner(), w.inner()
-    of_whole = emit(whole, program, inputs)
-
-    def emit_block(inner: GraphWriter, blocks: Sequence[Tensor]) -> list[Tensor]:
-        named = zip(program.inputs, blocks, strict=True)
-        return [*emit(inner, program, {given.name: block.name for given, block in named}).values()]
-
-    given = [Tensor(inputs[x.name], x.type) for x in program.inputs]
-    of_many = _scan_blocks(many, given, emit_block, rows)
-    count = w.rows(inputs[program.inputs[0].name])
-    names = w.choices(
-        w.node("LessOrEqual", count, w.constant([rows], "int64")),
-        (whole, _distinct(whole, of_whole.values())),
-        (many, of_many),
-        [value.type for value in of_whole.values()],
-    )
-    return {
-        name: Tensor(written, value.type)
-        for (name, value), written in zip(of_whole.items(), names, strict=True)
-    }
+    at_once = _distinct(whole, emit(whole, given))
+    by_blocks = _scan_blocks(many, given, emit, rows)
+    are_few = w.node("LessOrEqual", w.rows(given[0].name), w.constant([rows], "int64"))
+    return w.choice(are_few, (whole, at_once), (many, by_blocks))
 
 
-def emit_in_blocks(
-    w: GraphWriter,
-    x: Tensor,
-    rows: int,
-    kind: TensorType,
-    emit: Callable[[GraphWriter, Tensor], str],
-) -> str:
-    """Append what ``emit`` writes of one matrix, at once for few rows and by blocks of more."""
-    whole, many = w.inner(), w.inner()
-    at_once = whole.named_node(whole.fresh("result"), "Identity", emit(whole, x))
-
-    def emit_block(inner: GraphWriter, blocks: Sequence[Tensor]) -> list[Tensor]:
-        return [Tensor(emit(inner, blocks[0]), kind)]
-
-    (by_blocks,) = _scan_blocks(many, [x], emit_block, rows)
-    is_few = w.node("LessOrEqual", w.rows(x.name), w.constant([rows], "int64"))
-    return w.choice(is_few, (whole, at_once), (many, by_blocks), kind)
+def _distinct(w: GraphWriter, values: Iterable[Tensor]) -> list[Tensor]:
+    """Return values that this graph defines, each once: one may be an input, or another."""
+    return [
+        replace(value, name=w.named_node(w.fresh("result"), "Identity", value.name))
+        for value in values
+    ]
 
 
-def _distinct(w: GraphWriter, values: Iterable[Tensor]) -> list[str]:
-    """Return names that this graph defines, each once: an output may be an input, or another."""
-    return [w.named_node(w.fresh("result"), "Identity", value.name) for value in values]
-
-
-def _scan_blocks(
-    w: GraphWriter,
-    inputs: Sequence[Tensor],
-    emit: Callable[[GraphWriter, Sequence[Tensor]], Sequence[Tensor]],
-    rows: int,
-) -> list[str]:
+def _scan_blocks(w: GraphWriter, given: Sequence[Tensor], emit: Emit, rows: int) -> list[Tensor]:
     """Write a Scan over blocks.
 
     1. Blocks are of one length: the last ends in a few of the first rows, once more.
     2. The body is what ``emit`` writes.
     3. What it returns is put together, without the rows at the end.
     """
-    count = w.rows(inputs[0].name)  # 1
+    count = w.rows(given[0].name)  # 1
     one = w.constant([1], "int64")
     blocks = _ceiling(w, count, w.constant([rows], "int64"))
     length = _ceiling(w, count, blocks)
     whole = w.node("Mul", blocks, length)
     more = w.node("Sub", whole, count)
-    given, read = [], []
-    inner = w.inner()  # 2
-    for x in inputs:
+    cut = []
+    for x in given:
         end = w.node("Slice", x.name, w.constant([0], "int64"), more)
         shape = w.node("Concat", blocks, length, w.constant(x.type.shape, "int64"), axis=0)
-        given.append(w.node("Reshape", w.node("Concat", x.name, end, axis=0), shape))
-        read.append(Tensor(inner.fresh("block"), TensorType(x.type.dtype, x.type.shape)))
-    values = emit(inner, read)
-    named = zip(_distinct(inner, values), values, strict=True)
-    results = [Tensor(name, value.type) for name, value in named]
-    found = w.scans((inner, read, results), given, [0] * len(given))
+        cut.append(w.node("Reshape", w.node("Concat", x.name, end, axis=0), shape))
+    inner = w.inner()  # 2
+    read = [replace(x, name=inner.fresh("block")) for x in given]
+    results = _distinct(inner, emit(inner, read))
+    found = w.scan((inner, read, results), cut, [0] * len(cut))
     zero, written = w.constant([0], "int64"), []  # 3
     for name, result in zip(found, results, strict=True):
         shape = w.node("Concat", whole, w.constant(result.shape, "int64"), axis=0)
         flat = w.node("Reshape", name, shape if result.shape else whole)
-        written.append(w.named_node(w.fresh("rows"), "Slice", flat, zero, count, zero, one))
+        rows_of = w.named_node(w.fresh("rows"), "Slice", flat, zero, count, zero, one)
+        written.append(replace(result, name=rows_of))
     return written
 
 

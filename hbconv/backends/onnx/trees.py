@@ -11,6 +11,8 @@ one leaf. A leaf adds one number to one target. Categorical splits are decided b
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +20,7 @@ import numpy.typing as npt
 
 from hbconv.backends.onnx.row_blocks import emit_in_blocks
 from hbconv.backends.onnx.tree_bits import add_leaves_of_bits, find_tree_bits
+from hbconv.backends.onnx.writer import Tensor
 from hbconv.cost_model import Work, count_work, total_work
 from hbconv.errors import BackendError
 from hbconv.tensor import Builder, Op, OpKind, TensorType
@@ -28,7 +31,7 @@ from hbconv.trees.splits import decide_tables, with_tables_as_columns
 
 if TYPE_CHECKING:
     from hbconv.backends.onnx.tree_bits import TreeBits
-    from hbconv.backends.onnx.writer import GraphWriter, Tensor
+    from hbconv.backends.onnx.writer import GraphWriter
     from hbconv.tensor import Builder, TensorProgram, Value
     from hbconv.trees.forest import Forest
 
@@ -147,7 +150,7 @@ def tree_scores(w: GraphWriter, x: Tensor, forest: Forest, strategy: str) -> str
     """Write the sums of leaves; those of vectors have bits."""
     bits = find_tree_bits(forest, x.dtype)
     if bits is not None and forest.values.shape[1] > 1:
-        return _add_in_blocks(w, x, forest, bits)
+        return _add_in_blocks(w, x, forest, bits).name
     # Sums of the operator begin at zero, so starts of zero need no tree.
     started = np.flatnonzero(forest.start.data)
     values = np.concatenate([forest.start.data[started], forest.values.data[:, 0]])
@@ -160,18 +163,19 @@ def tree_scores(w: GraphWriter, x: Tensor, forest: Forest, strategy: str) -> str
     are_few = w.node("Less", w.rows(x.name), w.constant([bits.least_rows], "int64"))
     of_few = _tree_ensemble(few, x, forest, values, targets, forest.n_outputs)
     of_many = _add_in_blocks(many, x, forest, bits)
-    kind = TensorType(x.dtype, (forest.n_outputs,))
-    return w.choice(are_few, (few, of_few), (many, of_many), kind)
+    (scores,) = w.choice(are_few, (few, [replace(of_many, name=of_few)]), (many, [of_many]))
+    return scores.name
 
 
-def _add_in_blocks(w: GraphWriter, x: Tensor, forest: Forest, bits: TreeBits) -> str:
+def _add_in_blocks(w: GraphWriter, x: Tensor, forest: Forest, bits: TreeBits) -> Tensor:
     """Add leaves of blocks of rows: a row takes 27 KB of leaves for 1,000 trees."""
-
-    def add(inner: GraphWriter, block: Tensor) -> str:
-        return add_leaves_of_bits(inner, block, forest, bits)
-
     kind = TensorType(x.dtype, (forest.n_outputs,))
-    return emit_in_blocks(w, x, BLOCK_ROWS, kind, add)
+
+    def add(inner: GraphWriter, blocks: Sequence[Tensor]) -> list[Tensor]:
+        return [Tensor(add_leaves_of_bits(inner, blocks[0], forest, bits), kind)]
+
+    (scores,) = emit_in_blocks(w, [x], BLOCK_ROWS, add)
+    return scores
 
 
 def tree_leaves(w: GraphWriter, x: Tensor, forest: Forest, strategy: str) -> str:  # noqa: ARG001
@@ -244,13 +248,15 @@ Measured on four forests: 1.02 to 1.12 on rows without NaN, 1.06 to 1.23 where 5
 """
 
 
-def count_tree_work(forest: Forest, dtype: str) -> Work:
+def count_tree_work(forest: Forest, dtype: str, *, added: bool = True) -> Work:
     """Count the splits that a row visits, and the operators that decide its category sets.
 
     A row turns to either side alike, so it visits a split of depth d in one case of ``2 ** d``.
+    Bits number the leaves of sums alone: where leaves are wanted, the operator walks all trees.
     """
     visits = float(np.exp2(-forest.depth_of_tests.astype(np.float64)).sum())
-    bits = find_tree_bits(forest, forest.accumulate) if _sums_hold(forest, dtype) else None
+    has_bits = added and _sums_hold(forest, dtype)
+    bits = find_tree_bits(forest, forest.accumulate) if has_bits else None
     if bits is not None:
         visits *= bits.cost
     elif np.any(forest.default_left.data & ~forest.on_category):
@@ -259,8 +265,8 @@ def count_tree_work(forest: Forest, dtype: str) -> Work:
         operators=1,
         visits=visits,
         # ONNX Runtime has a loop of its own for one output, where sums cost nothing on top of the
-        # visits.
-        sums=forest.n_trees if forest.n_outputs > 1 else 0,
+        # visits. Each leaf wanted is a sum of its own.
+        sums=forest.n_trees if forest.n_outputs > 1 or not added else 0,
         tables=NODE_BYTES * forest.n_tests,
     )
     return total_work([trees, *_table_works(forest, dtype)])

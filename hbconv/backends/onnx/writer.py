@@ -197,75 +197,36 @@ class GraphWriter:
     def choice(
         self,
         condition: str,
-        then: tuple[GraphWriter, str],
-        otherwise: tuple[GraphWriter, str],
-        kind: TensorType,
-    ) -> str:
-        """Append If, which runs one of two inner graphs; each is given with its result's name.
+        then: tuple[GraphWriter, Sequence[Tensor]],
+        otherwise: tuple[GraphWriter, Sequence[Tensor]],
+    ) -> list[Tensor]:
+        """Append If, which runs one of two inner graphs; each is given with its results.
 
         The number of rows has no name: it may be another than that of the model's rows, and ONNX
         Runtime takes all memory of "n" rows to be of one size.
         """
-        (of_then, if_so), (of_other, if_not) = then, otherwise
-        (name,) = self.choices(condition, (of_then, [if_so]), (of_other, [if_not]), [kind])
-        return name
-
-    def choices(
-        self,
-        condition: str,
-        then: tuple[GraphWriter, Sequence[str]],
-        otherwise: tuple[GraphWriter, Sequence[str]],
-        kinds: Sequence[TensorType],
-    ) -> list[str]:
-        """Append If, as ``choice`` does, of inner graphs of several results."""
         branches = [
-            inner.graph(
-                self.fresh("branch"),
-                [],
-                [
-                    helper.make_tensor_value_info(result, DTYPES[kind.dtype], [None, *kind.shape])
-                    for result, kind in zip(results, kinds, strict=True)
-                ],
-            )
+            inner.graph(self.fresh("branch"), [], list(map(_declare, results)))
             for inner, results in (then, otherwise)
         ]
-        names = [self.fresh("If") for _ in kinds]
+        names = [self.fresh("If") for _ in then[1]]
         self.several(names, "If", condition, then_branch=branches[0], else_branch=branches[1])
-        return names
+        return [Tensor(name, of.type) for name, of in zip(names, then[1], strict=True)]
 
     def scan(
-        self,
-        body: tuple[GraphWriter, Sequence[Tensor], Tensor],
-        given: Sequence[str],
-        scan_input_axes: list[int],
-        **attributes: Any,
-    ) -> str:
-        """Append Scan, which runs an inner graph once for each entry along an axis.
-
-        The body is a writer, what it reads, and its result. ``given`` has what it reads from this
-        graph: its states first, then what is taken apart along ``scan_input_axes``.
-        """
-        inner, read, result = body
-        (name,) = self.scans((inner, read, [result]), given, scan_input_axes, **attributes)
-        return name
-
-    def scans(
         self,
         body: tuple[GraphWriter, Sequence[Tensor], Sequence[Tensor]],
         given: Sequence[str],
         scan_input_axes: list[int],
         **attributes: Any,
     ) -> list[str]:
-        """Append Scan, as ``scan`` does, with a body of several results."""
+        """Append Scan, which runs an inner graph once for each entry along an axis.
+
+        The body is a writer, what it reads, and its results. ``given`` has what it reads from this
+        graph: its states first, then what is taken apart along ``scan_input_axes``.
+        """
         inner, read, results = body
-        infos = [
-            helper.make_tensor_value_info(
-                tensor.name,
-                DTYPES[tensor.dtype],
-                [None, *tensor.shape] if tensor.type.rows else tensor.shape,
-            )
-            for tensor in (*read, *results)
-        ]
+        infos = list(map(_declare, (*read, *results)))
         names = [self.fresh("Scan") for _ in results]
         self.several(
             names,
@@ -317,6 +278,12 @@ class GraphWriter:
             number += 1
         self._names.add(name)
         return name
+
+
+def _declare(value: Tensor) -> onnx.ValueInfoProto:
+    """Declare a value of an inner graph."""
+    shape = [None, *value.shape] if value.type.rows else value.shape
+    return helper.make_tensor_value_info(value.name, DTYPES[value.dtype], shape)
 
 
 def too_large() -> BackendError:

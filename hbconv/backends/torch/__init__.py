@@ -276,7 +276,15 @@ class Torch(Backend):
             return ()
         return remark_kernels(forest, find_device(target))
 
-    def tree_work(self, strategy: str, forest: Forest, dtype: str, target: Target) -> Work:
+    def tree_work(
+        self,
+        strategy: str,
+        forest: Forest,
+        dtype: str,
+        target: Target,
+        *,
+        added: bool = True,  # noqa: ARG002
+    ) -> Work:
         """Count what a module of ``torch.forest`` does."""
         return count_tree_work(strategy, forest, dtype, target.rows)
 

@@ -44,7 +44,15 @@ class Tvm(Backend):
         """Return the strategies that table-driven kernels run."""
         return NATIVE
 
-    def tree_work(self, strategy: str, forest: Forest, dtype: str, target: Target) -> Work:
+    def tree_work(
+        self,
+        strategy: str,
+        forest: Forest,
+        dtype: str,
+        target: Target,
+        *,
+        added: bool = True,  # noqa: ARG002
+    ) -> Work:
         """Count what a table-driven kernel does."""
         from hbconv.backends.tvm.trees.tree_work import count_tree_work
 

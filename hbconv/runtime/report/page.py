@@ -28,7 +28,7 @@ from hbconv.cost_model import CLOCK, OperatorCost, predict
 from hbconv.markup import cut_name, shown, shown_lines
 from hbconv.names import unknown
 from hbconv.optimize.plan import Choice
-from hbconv.optimize.program_cost import tree_seconds
+from hbconv.optimize.program_cost import is_added, tree_seconds
 from hbconv.optimize.trace import Applied
 from hbconv.picture.scene import Scene, make_scene
 from hbconv.picture.svg import write_svg
@@ -279,9 +279,8 @@ class MethodKernel:
 
         def price(op: Op) -> float:
             dtype = program.instructions[op.operands[0]].type.dtype
-            return tree_seconds(
-                op.attributes["forest"], op.attributes["strategy"], target, backend, dtype
-            )
+            forest, strategy = op.attributes["forest"], op.attributes["strategy"]
+            return tree_seconds(forest, strategy, target, backend, dtype, added=is_added(op))
 
         predicted = predict(program, target, price)
         costs = sorted(predicted, key=lambda cost: -cost.seconds)

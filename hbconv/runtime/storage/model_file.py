@@ -15,7 +15,7 @@ import platform
 import warnings
 import zipfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from importlib import metadata
 from typing import Any
 
@@ -28,6 +28,12 @@ from hbconv.model_formats import REFUSED, ModelFormat, find_format
 from hbconv.names import ARGUMENT_METHODS, INVERSE, METHODS
 from hbconv.runtime.options import compiling_target
 from hbconv.runtime.program import HostSide, Key, StoredProgram
+from hbconv.runtime.storage.array_layouts import (
+    drop_layouts,
+    have_room,
+    read_layouts,
+    restore_layouts,
+)
 from hbconv.runtime.storage.codec import Decoder, encode_all, fields_of, fits
 from hbconv.runtime.storage.narrow import deflate_members, inflate_members
 from hbconv.system.files import appearing, read_json
@@ -84,7 +90,7 @@ def pack(stored: Stored) -> bytes:
     }
     hosts = tuple(program.host for program in stored.programs.values())
     (document, host_document), arrays = encode_all((model, hosts))
-    members = {_ARRAYS: save(arrays)}
+    members: dict[str, bytes] = {}
     programs = []
     # Methods of one forest share its tables: CatBoost's files were ten times as long.
     written_as: dict[bytes, str] = {}
@@ -103,7 +109,12 @@ def pack(stored: Stored) -> bytes:
                 "files": names,
             }
         )
-    written, lengths = deflate_members(members)
+    kept_arrays, kept, layouts = drop_layouts(arrays, members)
+    written, lengths = deflate_members({_ARRAYS: save(kept_arrays), **kept})
+    if not have_room(layouts, sum(map(len, written.values()))):
+        # Arrays that are nearly all zeros take far less in the file than in memory.
+        layouts = {}
+        written, lengths = deflate_members({_ARRAYS: save(arrays), **members})
     manifest = {
         "format": FORMAT,
         "versions": _versions(),
@@ -111,6 +122,7 @@ def pack(stored: Stored) -> bytes:
         "programs": programs,
         "hosts": host_document,
         "lengths": lengths,
+        "layouts": {name: asdict(layout) for name, layout in layouts.items()},
         "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in written.items()},
     }
     text = json.dumps(manifest, allow_nan=False)
@@ -150,7 +162,8 @@ def unpack(data: bytes, *, trusted: bool = False) -> Stored:
     try:
         read = members if trusted else {_ARRAYS: members[_ARRAYS]}
         lengths = {name: n for name, n in manifest.get("lengths", {}).items() if name in read}
-        return _stored(manifest, inflate_members(read, lengths, len(data)), trusted=trusted)
+        inflated = inflate_members(read, lengths, len(data))
+        return _stored(manifest, inflated, len(data), trusted=trusted)
     except StoreError:
         raise
     except Exception as error:
@@ -229,11 +242,16 @@ def _manifest(members: Mapping[str, bytes]) -> dict[str, Any]:
     return manifest
 
 
-def _stored(manifest: dict[str, Any], members: Mapping[str, bytes], *, trusted: bool) -> Stored:
+def _stored(
+    manifest: dict[str, Any], members: Mapping[str, bytes], size: int, *, trusted: bool
+) -> Stored:
     from safetensors.numpy import load
 
     document = upgrade(manifest["model"], int(manifest["format"]))
-    decoder = Decoder(load(members[_ARRAYS]))
+    layouts = read_layouts(manifest.get("layouts", {}))
+    read = {name: layout for name, layout in layouts.items() if trusted or not layout.tensor}
+    arrays, members = restore_layouts(read, load(members[_ARRAYS]), members, size)
+    decoder = Decoder(arrays)
     stored = Stored(**decoder.read(document))
     if not all(
         fits(getattr(stored, name), hint)
@@ -326,7 +344,7 @@ def _versions(packages: Iterable[str] = _PACKAGES) -> dict[str, str]:
     return versions
 
 
-FORMAT = 7
+FORMAT = 8
 """Number of the format written; files of a larger number are refused.
 
 Format 2 (after 0.1.0) gives an ``Output`` one form in place of eleven fields, and some classes
@@ -339,6 +357,7 @@ Format 5 holds the columns of a schema field by field. Graphs have other digests
 of older files are compiled again.
 Format 6 holds the names of the features that contributions are of.
 Format 7 holds arrays and tables as deflated byte planes (``narrow``).
+Format 8 holds recipes of arrays that are others in another layout (``array_layouts``).
 """
 GRAPHS = 2
 """Format since which graphs are written as today."""

@@ -27,6 +27,7 @@ from hbconv.trees.preorder import LINKS, find_preorder, links_of_preorder
 __all__ = [
     "MOST_ROW_BYTES",
     "deflate_members",
+    "has_room",
     "inflate_members",
     "narrow_fields",
     "narrow_ints",
@@ -40,8 +41,8 @@ WIDTH = 8
 """Planes: bytes of a float64, of two int32, and of a node of a walk."""
 PART_BYTES = 1 << 20
 """Bytes whose planes follow each other: Huffman's code of one plane does not suit another."""
-LEAST_BYTES = 1 << 16
-"""Bytes from which a member is deflated: smaller ones would save little of a file."""
+LEAST_BYTES = 1 << 12
+"""Bytes from which a member is deflated: a file names what is, which takes some."""
 MOST_ROOM = 1 << 26
 """Bytes that all members together may always unpack to."""
 MOST_TIMES = 64
@@ -57,7 +58,7 @@ def deflate_members(
     """
     written = {name: _deflate(data) for name, data in members.items()}
     lengths = {name: len(members[name]) for name in members if written[name] != members[name]}
-    fit = _fit(lengths, sum(map(len, written.values())))
+    fit = has_room(sum(lengths.values()), sum(map(len, written.values())))
     return (written, lengths) if fit else (dict(members), {})
 
 
@@ -73,7 +74,7 @@ def inflate_members(
     """
     if not all(type(length) is int and length >= 0 for length in lengths.values()):
         raise StoreError("The model file is damaged: a length of its tables is no number of bytes.")
-    if not _fit(lengths, size):
+    if not has_room(sum(lengths.values()), size):
         raise StoreError(
             f"The model file unpacks to {sum(lengths.values()):,} bytes, more than "
             f"{MOST_TIMES} times its own size."
@@ -82,8 +83,9 @@ def inflate_members(
     return {**members, **inflated}
 
 
-def _fit(lengths: Mapping[str, int], size: int) -> bool:
-    return sum(lengths.values()) <= max(MOST_ROOM, MOST_TIMES * size)
+def has_room(unpacked: int, size: int) -> bool:
+    """Whether a file of so many bytes may unpack to so many."""
+    return unpacked <= max(MOST_ROOM, MOST_TIMES * size)
 
 
 def _deflate(data: bytes) -> bytes:

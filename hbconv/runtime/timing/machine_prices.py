@@ -16,7 +16,7 @@ from hbconv.array import Array
 from hbconv.backends import find_backend
 from hbconv.cost_model import GROUPS, Factors, count_work, scaled_prices, settled
 from hbconv.cost_model.work import counted_operators
-from hbconv.optimize.program_cost import strategy_costs, tree_work
+from hbconv.optimize.program_cost import is_added, strategy_costs, tree_work
 from hbconv.runtime.timing.tune import Measure, measure
 from hbconv.target import Target
 from hbconv.tensor import Builder, Op, OpKind, TensorProgram, Value
@@ -77,7 +77,8 @@ def _operator_seconds(program: TensorProgram, op: Op, target: Target, factors: F
     backend, strategy = find_backend(target.backend), op.attributes["strategy"]
     dtype = program.instructions[op.operands[0]].type.dtype
     native = strategy in backend.native_trees(target)
-    work = tree_work(op.attributes["forest"], strategy, target, backend, dtype)
+    forest = op.attributes["forest"]
+    work = tree_work(forest, strategy, target, backend, dtype, added=is_added(op))
     return scaled_prices(target.backend, strategy, factors, native=native).seconds(work, target)
 
 

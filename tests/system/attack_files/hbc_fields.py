@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import warnings
 import zipfile
 from collections import defaultdict
@@ -18,7 +17,8 @@ from fuzz.estimators import names
 from fuzz.hbc import ask, written_again
 from fuzz.models import fitted_models
 from fuzz.runner import Subject
-from safetensors.numpy import load, save
+from model_parts import read_parts
+from safetensors.numpy import save
 
 import hbconv
 from attack_files.values import hostile, hostile_array
@@ -69,9 +69,7 @@ def _models(data: bytes) -> Mapping[str, tuple[Any, dict[str, Any]]]:
     found = {}
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         for name in archive.namelist():
-            with zipfile.ZipFile(io.BytesIO(archive.read(name))) as one:
-                manifest = json.loads(one.read("manifest.json"))
-                found[name] = manifest, load(one.read("arrays.safetensors"))
+            found[name] = read_parts(archive.read(name))
     return found
 
 

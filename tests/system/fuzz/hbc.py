@@ -14,7 +14,8 @@ import numpy as np
 from fuzz.models import write_models
 from fuzz.mutate import mutate_array, mutate_bytes, mutate_json
 from fuzz.runner import Subject
-from safetensors.numpy import load, save
+from model_parts import read_parts
+from safetensors.numpy import save
 
 import hbconv
 from hbconv.model import Model
@@ -30,11 +31,8 @@ def mutate(data: bytes, rng: np.random.Generator) -> bytes:
     kind = rng.random()
     if kind < 0.1:
         return mutate_bytes(data, rng)
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        manifest, arrays = (
-            json.loads(archive.read("manifest.json")),
-            load(archive.read("arrays.safetensors")),
-        )
+    manifest: Any
+    manifest, arrays = read_parts(data)
     for _ in range(rng.integers(1, 4)):
         manifest, arrays = _changed(manifest, arrays, rng)
     return _archive(manifest, save(arrays), rng)

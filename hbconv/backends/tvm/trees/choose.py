@@ -12,7 +12,6 @@ from hbconv.backends.tvm.trees.bytewise.emit import Bytewise
 from hbconv.backends.tvm.trees.oblivious.emit import Oblivious
 from hbconv.backends.tvm.trees.single_row.emit import SingleRow
 from hbconv.backends.tvm.trees.tree_kernel import TreeKernel, TreeTask
-from hbconv.backends.tvm.trees.tree_order import Trees
 from hbconv.backends.tvm.trees.walk.emit import CategoryWalk, Walk
 from hbconv.tensor import TensorType
 from hbconv.trees.forest import Forest
@@ -30,8 +29,6 @@ KERNELS: tuple[TreeKernel, ...] = (
 )
 """The first that fits runs."""
 
-Emit = Callable[[Kernel, Place, Place, TreeTask], None]
-
 
 def find_kernel(task: TreeTask) -> TreeKernel:
     """Ask the kernels, in their order."""
@@ -40,39 +37,33 @@ def find_kernel(task: TreeTask) -> TreeKernel:
 
 def scores(k: Kernel, out: Place, x: Place, forest: Forest, strategy: str) -> None:
     """Emit ``tree_scores``: sums in the source's order."""
-    _emit(k, out, x, TreeTask(forest, x.dtype, strategy, k.schedule, k.machine), _add_leaves)
+    _emit(k, out, x, TreeTask(forest, x.dtype, strategy, k.schedule, k.machine, added=True))
 
 
 def leaves(k: Kernel, out: Place, x: Place, forest: Forest, strategy: str) -> None:
     """Emit ``tree_leaves``: the number of the leaf that a row reaches in each tree."""
-    _emit(k, out, x, TreeTask(forest, x.dtype, strategy, k.schedule, k.machine), _write_leaves)
+    _emit(k, out, x, TreeTask(forest, x.dtype, strategy, k.schedule, k.machine, added=False))
 
 
-def _emit(k: Kernel, out: Place, x: Place, task: TreeTask, emit: Emit) -> None:
+def _emit(k: Kernel, out: Place, x: Place, task: TreeTask) -> None:
     """Emit a subroutine, which all methods of a model share: they differ in what they do with it.
 
     A call takes longer than it saves where a tile has few rows, and cannot pass a constant.
     """
     # For few rows a call would cost 2 % of the trees' time.
     if isinstance(x, InTable) or task.schedule.few_rows:
-        emit(k, out, x, task)
+        _find_leaves(k, out, x, task)
         return
     types = (TensorType(out.dtype, out.shape), TensorType(x.dtype, x.shape))
-    k.call(make_subroutine(emit, k.schedule, k.machine, types, task), out, x)
+    k.call(make_subroutine(_find_leaves, k.schedule, k.machine, types, task), out, x)
 
 
-def _add_leaves(k: Kernel, out: Place, x: Place, task: TreeTask) -> None:
+def _find_leaves(k: Kernel, out: Place, x: Place, task: TreeTask) -> None:
     kernel = find_kernel(task)
-    trees = Trees.by_output(task.forest, kernel.group(task), kernel.numbers_added(task))
-    with kernel.form.adding(k, out, task.forest, trees) as add:
-        kernel.find_leaves(k, x, kernel.tables(task, trees), add)
-
-
-def _write_leaves(k: Kernel, out: Place, x: Place, task: TreeTask) -> None:
-    kernel = find_kernel(task)
-    trees = Trees.by_number(task.forest, kernel.group(task), kernel.numbers(task))
-    with kernel.form.writing(k, out, task.forest, trees) as write:
-        kernel.find_leaves(k, x, kernel.tables(task, trees), write)
+    trees = kernel.trees(task)
+    form = kernel.form.adding if task.added else kernel.form.writing
+    with form(k, out, task.forest, trees) as hand_over:
+        kernel.find_leaves(k, x, kernel.tables(task, trees), hand_over)
 
 
 EMITTERS: dict[str, Callable[..., None]] = {"tree_scores": scores, "tree_leaves": leaves}

@@ -20,7 +20,7 @@ from hbconv.backends.tvm.machine.machine import Machine
 from hbconv.backends.tvm.machine.schedule import Schedule
 from hbconv.backends.tvm.tir.kernel import Kernel
 from hbconv.backends.tvm.tir.memory import Place
-from hbconv.backends.tvm.trees.bins.tables import Bins, make_bins
+from hbconv.backends.tvm.trees.bins.tables import RANKS_PER_COLUMN, Bins, make_bins
 from hbconv.backends.tvm.trees.tree_order import Trees
 from hbconv.trees.forest import Forest
 from hbconv.trees.leaf_splits import LeafSplits, split_leaves
@@ -68,6 +68,8 @@ class TreeTask:
     strategy : str
     schedule : Schedule
     machine : Machine
+    added : bool
+        Whether the values of the leaves are added; else their numbers are written.
     """
 
     forest: Forest
@@ -75,11 +77,17 @@ class TreeTask:
     strategy: str
     schedule: Schedule
     machine: Machine
+    added: bool = True
 
     @cached_property
     def bins(self) -> Bins:
         """The thresholds as bytes."""
         return make_bins(self.forest, self.dtype)
+
+    @cached_property
+    def ranks(self) -> Bins:
+        """The thresholds as ranks of two bytes."""
+        return make_bins(self.forest, self.dtype, RANKS_PER_COLUMN)
 
     @cached_property
     def leaf_splits(self) -> LeafSplits:
@@ -139,6 +147,12 @@ class TreeKernel(Protocol):
     def numbers_added(self, task: TreeTask) -> npt.NDArray[np.int64]:
         """Return the number by which it names each leaf where the values of leaves are added."""
         return self.numbers(task)
+
+    def trees(self, task: TreeTask) -> Trees:
+        """Return the trees in the order in which they are evaluated."""
+        if task.added:
+            return Trees.by_output(task.forest, self.group(task), self.numbers_added(task))
+        return Trees.by_number(task.forest, self.group(task), self.numbers(task))
 
     def tables(self, task: TreeTask, trees: Trees) -> Any:
         """Return what the trees become: numpy arrays, the only part that depends on the model."""

@@ -119,6 +119,7 @@ def test_other_forests_are_one_operator(forest):
 def test_answers_cost_less_than_visits():
     forest = drawn([6] * 20)
     assert count_tree_work(forest, "float32").visits == pytest.approx(120 * SYMMETRIC_VISITS)
+    assert count_tree_work(forest, "float32", added=False).visits >= 120
     few = count_tree_work(drawn([6] * 15), "float32").visits
     assert few >= 90
     assert BITS in BACKEND.remarks(forest, TARGET)

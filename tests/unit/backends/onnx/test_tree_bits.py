@@ -77,9 +77,17 @@ def test_others_are_one_operator(forest):
     assert BITS not in BACKEND.remarks(forest, TARGET)
 
 
+def assert_leaves_are_walked_to(forest):
+    """Bits add values of leaves; the numbers of leaves are those of the operator."""
+    leaves = count_tree_work(forest, "float32", added=False)
+    assert leaves.visits >= np.exp2(-forest.depth_of_tests.astype(float)).sum()
+    assert leaves.sums == forest.n_trees
+
+
 def test_answers_cost_less_than_visits():
     forest = drawn(n_outputs=2)
     depths = forest.depth_of_tests.astype(float)
     want = ALL_VISITS * np.exp2(-depths).sum()
     assert count_tree_work(forest, "float32").visits == pytest.approx(want)
+    assert_leaves_are_walked_to(forest)
     assert BITS in BACKEND.remarks(forest, TARGET)

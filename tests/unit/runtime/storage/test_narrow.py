@@ -135,7 +135,7 @@ def test_numbers_shared_by_many_rows_take_little_memory():
         decode({"shared": [], "root": document}, arrays)
 
 
-NODES = RNG.integers(0, 1000, LEAST_BYTES).astype(np.int64).tobytes()
+NODES = RNG.integers(0, 1000, 1 << 16).astype(np.int64).tobytes()
 
 
 @pytest.mark.parametrize("length", [0, 7, LEAST_BYTES - 1, LEAST_BYTES, (2 << 20) + 13])

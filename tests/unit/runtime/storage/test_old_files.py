@@ -1,7 +1,8 @@
 """Files of older formats load and answer as when they were written for the reference backend.
 
 Files of format 1, by hbconv 0.1.0, each have answers of another form. The forest of format 6 has
-links and shares as arrays. ``answers.json`` holds what each method answered then.
+links and shares as arrays. The neighbours of format 7 hold every array as it is. ``answers.json``
+holds what each method answered then.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import scipy.sparse
 
 import hbconv
 
-FOLDERS = [Path(__file__).parent / "files" / f"format_{n}" for n in (1, 6)]
+FOLDERS = [Path(__file__).parent / "files" / f"format_{n}" for n in (1, 6, 7)]
 FILES = {path.stem: path for folder in FOLDERS for path in folder.glob("*.hbc")}
 ANSWERS = {
     name: answers

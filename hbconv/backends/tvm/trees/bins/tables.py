@@ -18,6 +18,7 @@ __all__ = [
     "ENTRIES",
     "LEFT_BYTE",
     "MAX_EDGES_COUNTED",
+    "RANKS_PER_COLUMN",
     "RIGHT_BYTE",
     "SIGNED_BYTE_BIAS",
     "Bins",
@@ -32,6 +33,8 @@ SIGNED_BYTE_BIAS = 128
 LEFT_BYTE = 0 ^ SIGNED_BYTE_BIAS
 RIGHT_BYTE = 255 ^ SIGNED_BYTE_BIAS
 """What the column of a category set holds for a row that goes left or right."""
+RANKS_PER_COLUMN = (1 << 16) - 1
+"""Edges that a column of two bytes tells apart."""
 # No timings of this choice are kept.
 MAX_EDGES_COUNTED = 15
 """Edges up to which counting them all beats a look-up."""

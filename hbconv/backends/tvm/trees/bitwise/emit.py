@@ -39,7 +39,7 @@ from hbconv.backends.tvm.trees.bitwise.planes import (
     write_masks,
     write_rank_masks,
 )
-from hbconv.backends.tvm.trees.bitwise.rank_masks import RankMasks, cut_trees, make_ranks
+from hbconv.backends.tvm.trees.bitwise.rank_masks import RankMasks, cut_trees
 from hbconv.backends.tvm.trees.bitwise.tables import (
     CHAIN,
     BitTables,
@@ -94,16 +94,14 @@ class Bitwise(TreeKernel):
         """
         if task.strategy != "select" or task.schedule.block != PLANE_ROWS:
             return False
-        worth = MAX_MASKS_PER_SPLIT * task.forest.n_tests
-        worth += MAX_MASKS_PER_SET * task.bins.sets.count
         if largest_tree(task.forest) > MAX_LEAVES_CODED:
             return False
-        masks = make_masks(task.bins)
-        if _in_cache(task, masks):
-            return masks.first_set <= worth
-        trees = Trees.by_output(task.forest, self.group(task), self.numbers(task))
-        ranks = make_ranks(task.forest, task.dtype)
-        return cut_trees(task.forest, trees, ranks, _most_masks(task, trees.group)) is not None
+        masks = _choose_masks(task, self.trees(task))
+        if isinstance(masks, RankMasks):
+            return True
+        worth = MAX_MASKS_PER_SPLIT * task.forest.n_tests
+        worth += MAX_MASKS_PER_SET * task.bins.sets.count
+        return masks.first_set <= worth and _in_cache(task, masks)
 
     def group(self, task: TreeTask) -> int:
         """Return how many trees are evaluated together."""
@@ -115,14 +113,9 @@ class Bitwise(TreeKernel):
 
     def tables(self, task: TreeTask, trees: Trees) -> BitTables:
         """Return the program over planes."""
-        masks = make_masks(task.bins)
-        if _in_cache(task, masks):
-            return make_bit_tables(task.forest, task.bins, task.leaf_splits, trees, masks)
-        ranks = make_ranks(task.forest, task.dtype)
-        parts = cut_trees(task.forest, trees, ranks, _most_masks(task, trees.group))
-        if parts:
-            return make_bit_tables(task.forest, ranks, task.leaf_splits, trees, parts)
-        return make_bit_tables(task.forest, task.bins, task.leaf_splits, trees, masks)
+        masks = _choose_masks(task, trees)
+        bins = task.ranks if isinstance(masks, RankMasks) else task.bins
+        return make_bit_tables(task.forest, bins, task.leaf_splits, trees, masks)
 
     def find_leaves(self, k: Kernel, x: Place, tables: BitTables, hand_over: BlockLeaves) -> None:
         """Take blocks of as many rows as fill a vector, and smaller ones where few are left."""
@@ -160,6 +153,14 @@ def _memory(k: Kernel, tables: BitTables, rows: int) -> Iterator[_Memory]:
         k.temporary("uint8", (tables.group,)) as codes,
     ):
         yield _Memory(columns, planes, codes)
+
+
+def _choose_masks(task: TreeTask, trees: Trees) -> Masks | RankMasks:
+    """Cut the trees into parts where all planes leave the cache, and those of parts do not."""
+    masks = make_masks(task.bins)
+    if _in_cache(task, masks):
+        return masks
+    return cut_trees(task.forest, trees, task.ranks, _most_masks(task, trees.group)) or masks
 
 
 def _in_cache(task: TreeTask, masks: Masks) -> bool:

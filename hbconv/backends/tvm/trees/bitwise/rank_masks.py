@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.backends.tvm.trees.bins.tables import Bins, make_bins
+from hbconv.backends.tvm.trees.bins.tables import RANKS_PER_COLUMN, Bins
 from hbconv.backends.tvm.trees.bitwise.masks import (
     ONES_PLANE,
     PLANE_WORD,
@@ -25,10 +25,8 @@ from hbconv.backends.tvm.trees.bitwise.masks import (
 from hbconv.backends.tvm.trees.tree_order import NO_TREE, Trees
 from hbconv.trees.forest import Forest
 
-__all__ = ["RANKS_PER_COLUMN", "RANK_BYTES", "RankMasks", "cut_trees", "make_ranks"]
+__all__ = ["RANK_BYTES", "RankMasks", "cut_trees"]
 
-RANKS_PER_COLUMN = (1 << 16) - 1
-"""Edges that a column of two bytes tells apart."""
 RANK_BYTES = 2
 TWO_DIGITS_BITS = 12
 """Bits of a rank up to which it has two digits; the planes of longer ones take too long."""
@@ -99,11 +97,6 @@ class RankMasks:
     def of_tests(self, bins: Bins) -> Ints:  # noqa: ARG002
         """Return the plane of each split."""
         return self.plane_of_test
-
-
-def make_ranks(forest: Forest, dtype: str) -> Bins:
-    """Rank the thresholds of each feature in columns of two bytes."""
-    return make_bins(forest, dtype, RANKS_PER_COLUMN)
 
 
 def cut_trees(forest: Forest, trees: Trees, bins: Bins, most: int) -> RankMasks | None:

@@ -296,8 +296,7 @@ def test_trees_whose_planes_leave_the_cache_are_decided_in_parts(
     task, artifact = in_small_cache(forest, dtype)
     kernel = find_kernel(task)
     assert kernel.name == "bitwise"
-    trees = Trees.by_output(forest, kernel.group(task), kernel.numbers(task))
-    masks = kernel.tables(task, trees).masks
+    masks = kernel.tables(task, kernel.trees(task)).masks
     assert isinstance(masks, RankMasks)
     assert masks.n_parts > 1
     assert masks.n_digits == (3 if n_features == 1 else 2)
@@ -327,6 +326,22 @@ def test_columns_that_few_splits_of_a_part_read_are_not_cut():
     )
     assert find_kernel(few).name == "bitwise"
     assert find_kernel(many).name == "bytewise"
+
+
+def test_parts_are_decided_in_the_order_in_which_trees_are_evaluated():
+    """By output, a part reads the columns of a few outputs; by number, it reads all columns."""
+    n_outputs = 200
+    target = np.arange(800, dtype=np.int32) % n_outputs
+    forest = apart(800, 8, n_outputs, target=Array(target), start=Array(np.zeros(n_outputs)))
+    forest = replace(forest, feature=Array.of(target[forest.tree_of_tests], "int32"))
+    machine = Machine(level2=SMALL_CACHE * 32)
+    scores, leaves = (
+        TreeTask(forest, "float32", "select", Schedule(), machine, added) for added in (True, False)
+    )
+    kernel = find_kernel(scores)
+    assert kernel.name == "bitwise"
+    assert isinstance(kernel.tables(scores, kernel.trees(scores)).masks, RankMasks)
+    assert find_kernel(leaves).name == "bytewise"
 
 
 def test_words_are_short_while_they_count_all_planes():

@@ -1,0 +1,372 @@
+"""Arrays that a file need not hold, since they are others in another layout.
+
+Kernels read matrices in panels: some rows side by side, column by column. So a file would hold the
+points of neighbours, or the weights of a product, once in the graph and once for each loop. Such an
+array is written as a recipe: which array it is, in panels of how many rows, times a power of two,
+in which dtype. Behind the rows come a few more: padding, or some of the last rows again.
+
+A recipe counts only if it gives the very bytes. Recipes read arrays that are stored, no others.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hbconv.errors import StoreError
+from hbconv.runtime.storage.narrow import has_room
+
+__all__ = [
+    "ArrayLayout",
+    "drop_layouts",
+    "find_layout",
+    "have_room",
+    "lay_out",
+    "read_layouts",
+    "restore_layouts",
+]
+
+Numbers = npt.NDArray[Any]
+
+DTYPES = ("float32", "float64")
+LEAST_BYTES = 1 << 12
+"""Bytes from which a layout is looked for: a recipe takes a few hundred."""
+MOST_TAIL = 1 << 10
+"""Rows that may be other than those of the source: what fills the last panel."""
+MOST_TIMES = 8
+"""Powers of two that a source may be multiplied by: products are scaled by -2."""
+SAMPLE = 64
+"""Entries that are compared first."""
+MOST_WIDTH = 1 << 12
+"""Columns, and rows of a panel, up to which those of a constant are looked for."""
+MOST_TRIED = 16
+"""Pairs of a width and a panel that are tried for a constant: data that repeats has many."""
+
+
+@dataclass(frozen=True)
+class ArrayLayout:
+    """How an array is made of another one.
+
+    Parameters
+    ----------
+    source : str
+        Name of the array that is stored.
+    tensor : str
+        Name of the array in its member; none where it stands among those of the graph.
+    dtype : str
+    shape : tuple of int
+    width : int
+        Columns of the matrix that both hold.
+    panels : tuple of int
+        Rows of a panel of the source, and of the array: 1 is row by row.
+    times : float
+        Factor, a power of two.
+    tail : tuple of int
+        The rows of the source behind the first ones, which are in order; -1 is a row of ``fill``.
+    first : int
+        Rows before the tail.
+    fill : str
+        As Python writes a float.
+    """
+
+    source: str
+    tensor: str
+    dtype: str
+    shape: tuple[int, ...]
+    width: int
+    panels: tuple[int, int]
+    times: float
+    first: int
+    tail: tuple[int, ...]
+    fill: str
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the array."""
+        return math.prod(self.shape) * np.dtype(self.dtype).itemsize
+
+
+Layouts = dict[str, ArrayLayout]
+
+
+def drop_layouts(
+    arrays: Mapping[str, Numbers], members: Mapping[str, bytes]
+) -> tuple[dict[str, Numbers], dict[str, bytes], Layouts]:
+    """Return the arrays of the graph and the members that must be stored, and recipes of others.
+
+    Members that are one tensor may be dropped. Large arrays are sources of small ones.
+    """
+    alone = {name: _one_tensor(data) for name, data in members.items()}
+    tensors = {name: found for name, found in alone.items() if found is not None}
+    named = [(name, "", array) for name, array in arrays.items()]
+    named += [(name, *found) for name, found in tensors.items()]
+    # Members may be read from arrays of the graph, and these from none of the members.
+    named.sort(key=lambda entry: (bool(entry[1]), -entry[2].nbytes))
+    sources: dict[str, Numbers] = {}
+    layouts: Layouts = {}
+    for name, tensor, array in named:
+        found = find_layout(array, sources)
+        if found is None:
+            sources[name] = array
+        else:
+            layouts[name] = replace(found, tensor=tensor)
+    return (
+        {name: array for name, array in arrays.items() if name not in layouts},
+        {name: data for name, data in members.items() if name not in layouts},
+        layouts,
+    )
+
+
+def restore_layouts(
+    layouts: Layouts, arrays: Mapping[str, Numbers], members: Mapping[str, bytes], size: int
+) -> tuple[dict[str, Numbers], dict[str, bytes]]:
+    """Return the arrays and the members of a file of so many bytes, with those of recipes.
+
+    Raises
+    ------
+    StoreError
+        A recipe reads what is not there, or all take far more memory than the file.
+    """
+    from safetensors.numpy import save
+
+    if not have_room(layouts, size):
+        raise StoreError("The model file holds recipes that take far more memory than it.")
+    whole, written = dict(arrays), dict(members)
+    for name, layout in layouts.items():
+        source = arrays.get(layout.source)
+        if source is None:
+            found = _one_tensor(members.get(layout.source, b""))
+            if found is None or not layout.tensor:
+                raise StoreError(f"The model file lacks the array that {name:.99} is made of.")
+            _, source = found
+        array = lay_out(layout, source)
+        if layout.tensor:
+            written[name] = save({layout.tensor: array})
+        else:
+            whole[name] = array
+    return whole, written
+
+
+def have_room(layouts: Layouts, size: int) -> bool:
+    """Whether a file of so many bytes may have these recipes."""
+    return has_room(sum(layout.nbytes for layout in layouts.values()), size)
+
+
+def _one_tensor(data: bytes) -> tuple[str, Numbers] | None:
+    """Return the only tensor of a member of safetensors; None of other members."""
+    from safetensors.numpy import load, save
+
+    if len(data) < LEAST_BYTES or not _may_be_tensors(data):
+        return None
+    tensors = load(data)
+    if len(tensors) != 1 or save(tensors) != data:
+        return None
+    ((name, array),) = tensors.items()
+    return name, array
+
+
+def _may_be_tensors(data: bytes) -> bool:
+    """Whether bytes begin as safetensors do: the length of a header, and JSON."""
+    (length,) = struct.unpack_from("<Q", data)
+    return length < len(data) and data[8:9] == b"{"
+
+
+def lay_out(layout: ArrayLayout, source: Numbers) -> Numbers:
+    """Write the array.
+
+    Raises
+    ------
+    ValueError, IndexError
+        The source has another size.
+    """
+    panel, own = layout.panels
+    tail = np.array(layout.tail, np.int64)
+    # Nothing but the rows wanted is read: many recipes may name one large source.
+    rows = source.reshape(-1, layout.width, panel).transpose(0, 2, 1)
+    whole = layout.first // panel
+    part = rows[whole : whole + 1, : layout.first % panel]
+    matrix = np.concatenate(
+        [
+            rows[:whole].reshape(-1, layout.width),
+            part.reshape(-1, layout.width),
+            rows[tail // panel, tail % panel],
+        ]
+    )
+    # A cast may overflow, as it did when the array was made.
+    with np.errstate(all="ignore"):
+        matrix = (matrix * source.dtype.type(layout.times)).astype(layout.dtype)
+    matrix[layout.first :][tail < 0] = float(layout.fill)
+    return _panels(matrix, own).reshape(layout.shape)
+
+
+def read_layouts(documents: Mapping[str, Any]) -> Layouts:
+    """Read the recipes of a file, which may be anyone's.
+
+    Raises
+    ------
+    StoreError
+        One is no recipe.
+    """
+    return {name: _read_layout(document) for name, document in documents.items()}
+
+
+def _read_layout(document: Any) -> ArrayLayout:
+    try:
+        fields: dict[str, Any] = {
+            name: tuple(value) if type(value) is list else value for name, value in document.items()
+        }
+        layout = ArrayLayout(**fields)
+        sizes = (*layout.shape, layout.width, *layout.panels, layout.first)
+        sound = (
+            type(layout.source) is str
+            and type(layout.tensor) is str
+            and layout.dtype in DTYPES
+            and all(type(size) is int and size >= 0 for size in sizes)
+            and type(layout.times) is float
+            and all(type(row) is int and row >= -1 for row in layout.tail)
+            and type(layout.fill) is str
+            and (layout.first + len(layout.tail)) * layout.width == math.prod(layout.shape)
+        )
+    except (TypeError, AttributeError) as error:
+        raise StoreError("The model file holds a recipe of an array that is none.") from error
+    if not sound:
+        raise StoreError("The model file holds a recipe of an array that is none.")
+    return layout
+
+
+def find_layout(array: Numbers, sources: Mapping[str, Numbers]) -> ArrayLayout | None:
+    """Return the recipe of an array; None where no source gives its very bytes."""
+    if array.dtype.name not in DTYPES or array.nbytes < LEAST_BYTES:
+        return None
+    for name, source in sources.items():
+        if source.dtype.name not in DTYPES:
+            continue
+        for width, panels, times in _candidates(source, array.ravel()):
+            found = _match(name, source, array, width, panels, times)
+            if found is not None:
+                return found
+    return None
+
+
+def _rows(flat: Numbers, width: int, panel: int) -> Numbers:
+    """Return the matrix that panels hold."""
+    return flat.reshape(-1, width, panel).transpose(0, 2, 1).reshape(-1, width)
+
+
+def _panels(matrix: Numbers, panel: int) -> Numbers:
+    """Return the panels of a matrix, one after another."""
+    return matrix.reshape(-1, panel, matrix.shape[1]).transpose(0, 2, 1).ravel()
+
+
+def _candidates(source: Numbers, flat: Numbers) -> Iterator[tuple[int, tuple[int, int], float]]:
+    """Yield widths, panels and factors for which some entries agree."""
+    if source.ndim == 2:
+        pairs = _of_matrix(source.shape[0], source.shape[1], flat.size)
+    else:
+        pairs = _of_constant(source.ravel(), flat)
+    for width, panels in pairs:
+        times = _factor(source.ravel(), flat, width, panels)
+        if times is not None:
+            yield width, panels, times
+
+
+def _of_matrix(rows: int, columns: int, size: int) -> Iterator[tuple[int, tuple[int, int]]]:
+    """Yield widths and panels of a matrix, and of what it is transposed."""
+    for width, count, panel in ((columns, rows, 1), (rows, columns, columns)):
+        n_rows = size // width if width else 0
+        if width and not size % width and count - MOST_TAIL <= n_rows <= 2 * count + MOST_TAIL:
+            # Of a single column, all panels are alike.
+            most = min(n_rows, MOST_WIDTH) if width > 1 else 1
+            yield from ((width, (panel, own)) for own in range(1, most + 1) if n_rows % own == 0)
+            if n_rows > most:
+                yield width, (panel, n_rows)
+
+
+def _of_constant(source: Numbers, flat: Numbers) -> Iterator[tuple[int, tuple[int, int]]]:
+    """Yield widths and panels of two constants of the same rows.
+
+    Both begin with the first entries of the same rows, as many as the lower panels have. There the
+    lower panel goes on with the second column, and the higher one with its next row.
+    """
+    apart = _first_apart(source, flat)
+    if apart is None:
+        yield 1, (1, 1)
+        return
+    panel, tried = apart, 0
+    for low, high in ((source, flat), (flat, source)):
+        if not panel:
+            return
+        widths = np.arange(1, min(MOST_WIDTH, (low.size - 1) // panel) + 1)
+        for width in widths[low[widths * panel] == high[panel]].tolist():
+            others = np.flatnonzero(high[: MOST_WIDTH + 1] == low[panel])
+            for other in others[others > panel].tolist():
+                fits = low.size % (width * panel) == 0 and high.size % (width * other) == 0
+                if fits and tried < MOST_TRIED:
+                    tried += 1
+                    yield width, (panel, other) if low is source else (other, panel)
+
+
+def _first_apart(x: Numbers, y: Numbers) -> int | None:
+    """Return the first place at which two arrays differ; None where one begins as the other."""
+    least = min(x.size, y.size)
+    # Most arrays differ at once, and large ones take time to compare.
+    for end in (min(least, MOST_WIDTH), least):
+        apart = np.flatnonzero(x[:end] != y[:end])
+        if len(apart):
+            return int(apart[0])
+    return None
+
+
+def _factor(source: Numbers, flat: Numbers, width: int, panels: tuple[int, int]) -> float | None:
+    """Return the factor for which some entries agree; None where they do not."""
+    count = min(source.size, flat.size) // width
+    row = np.linspace(0, max(0, count - MOST_TAIL - 1), SAMPLE).astype(np.int64)
+    column = np.arange(SAMPLE) * 7 % width
+    of_source, of_flat = (
+        row // panel * panel * width + column * panel + row % panel for panel in panels
+    )
+    if max(of_source[-1], of_flat[-1]) >= min(source.size, flat.size):
+        return None
+    x, y = source[of_source], flat[of_flat]
+    with np.errstate(all="ignore"):
+        ratios = np.divide(y, x, dtype=np.float64)
+        ratios = ratios[np.isfinite(ratios) & (ratios != 0)]
+        times = 1.0
+        if len(ratios):
+            times = math.copysign(2.0 ** round(math.log2(abs(ratios[0]))), ratios[0])
+        same = (x * x.dtype.type(times)).astype(y.dtype)
+    agree = np.array_equal(same, y, equal_nan=True)
+    return times if agree and abs(math.log2(abs(times))) <= MOST_TIMES else None
+
+
+def _match(
+    name: str, source: Numbers, array: Numbers, width: int, panels: tuple[int, int], times: float
+) -> ArrayLayout | None:
+    """Return the recipe if it gives the very bytes.
+
+    1. Find the rows that are equal from the first one on.
+    2. Find each row behind them among the last ones of the source, or take it for padding.
+    """
+    with np.errstate(all="ignore"):
+        rows = (_rows(source, width, panels[0]) * source.dtype.type(times)).astype(array.dtype)
+    own = _rows(array, width, panels[1])
+    least = min(len(rows), len(own))
+    word = f"u{array.itemsize}"
+    equal = (rows[:least].view(word) == own[:least].view(word)).all(axis=1)
+    first = least if equal.all() else int(equal.argmin())  # 1
+    if len(own) - first > MOST_TAIL:
+        return None
+    known = {rows[i].tobytes(): i for i in range(max(0, len(rows) - MOST_TAIL), len(rows))}  # 2
+    tail = tuple(known.get(row.tobytes(), -1) for row in own[first:])
+    padding = own[first:][np.array(tail, np.int64) < 0]
+    fill = repr(float(padding[0, 0])) if padding.size else "0.0"
+    layout = ArrayLayout(
+        name, "", array.dtype.name, array.shape, width, panels, times, first, tail, fill
+    )
+    return layout if lay_out(layout, source).tobytes() == array.tobytes() else None
