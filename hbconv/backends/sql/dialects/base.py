@@ -172,8 +172,8 @@ class Dialect:
         whole = self.apply("trunc", x) if source in FLOATS else x
         return f"CASE WHEN {inside} THEN {self.cast(whole, dtype)} ELSE 0 END"
 
-    def read(self, column: str) -> str:
-        """Read a column of the user's as float64, NULL as NaN."""
+    def read(self, column: str, dtype: str) -> str:  # noqa: ARG002
+        """Read a column, which had a dtype in the model's sample, as float64, NULL as NaN."""
         return f"coalesce({self.cast(column, 'float64')},{self.float64(math.nan)})"
 
     def is_no_number(self, column: str) -> str:  # noqa: ARG002

@@ -117,6 +117,14 @@ class PostgreSQL(Dialect):
         is_decimal = math.isfinite(value) and (value or math.copysign(1.0, value) > 0)
         return repr(value) if is_decimal else f"'{float_word(value)}'"
 
+    def read(self, column: str, dtype: str) -> str:
+        """Read what may be a boolean, which has no cast to float8, by its text."""
+        if dtype != "int64":
+            return super().read(column, dtype)
+        text = self.cast(column, "string")
+        number = f"CASE {text} WHEN 'true' THEN '1' WHEN 'false' THEN '0' ELSE {text} END"
+        return f"coalesce(({number})::float8,{self.float64(math.nan)})"
+
     def scale(self, x: str, symbol: str, constant: float, dtype: str) -> str:
         """Multiply a name, or divide it; what leaves the range becomes zero or an infinity."""
         plain = super().scale(x, symbol, constant, dtype)

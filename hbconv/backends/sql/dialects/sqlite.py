@@ -72,7 +72,7 @@ class SQLite(Dialect):
         """Return a literal of float64 that is a float32."""
         return self.float64(float(np.float32(value)))
 
-    def read(self, column: str) -> str:
+    def read(self, column: str, dtype: str) -> str:  # noqa: ARG002
         """Read a column as float64; the shell's ``.import`` writes empty texts for missing ones."""
         return self.cast(f"nullif({column},'')", "float64")
 

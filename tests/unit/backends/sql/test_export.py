@@ -262,6 +262,18 @@ def test_texts_may_hold_anything(engine: str) -> None:
     assert answer["predict"].tolist() == rows["text"].tolist()
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_bools_count_as_0_and_1_where_a_sample_tells_of_them(engine: str) -> None:
+    """PostgreSQL has no cast of them, and without a sample the model knows no types of columns."""
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"x": rng.normal(size=90), "flag": rng.random(90) < 0.5, "n": range(90)})
+    fitted = DecisionTreeClassifier().fit(rows, (rows["x"] > 0) ^ rows["flag"] ^ (rows["n"] > 40))
+    query = hbconv.convert(fitted, "reference", sample=rows).to_sql(engine, keys=["id"])
+    given = rows.assign(id=range(90), n=rows["n"] + 0.5)
+    answer = ask(engine, query, given)
+    assert answer["predict"].astype(bool).tolist() == fitted.predict(given[[*rows]]).tolist()
+
+
 def ask_sqlite(query: str, *script: str) -> list[Any]:
     with contextlib.closing(sqlite3.connect(":memory:")) as database:
         database.executescript(";".join(script))

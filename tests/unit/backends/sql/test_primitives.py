@@ -79,7 +79,7 @@ def write(program: TensorProgram, engine: str) -> str:
     def read(name: str, dtype: str) -> Cell:
         if dtype in FLOATS:
             return convert(
-                w, w.store(Cell(dialect.read(name), depth=1, known=ANY)), "float64", dtype
+                w, w.store(Cell(dialect.read(name, dtype), depth=1, known=ANY)), "float64", dtype
             )
         cell = Cell(name if dtype == "bool" else dialect.cast(name, dtype), depth=1, known=FINITE)
         return w.store(cell)
