@@ -174,7 +174,7 @@ def minimum(w: SelectWriter, op: Operation, x: Cell, y: Cell) -> Cell:
 
 
 def comparison(symbol: str) -> Emit:
-    """Write a comparison that is false, or of ``<>`` true, where a side is NaN."""
+    """Write a comparison, which is false where a side is NaN: others are written by these."""
 
     def write(w: SelectWriter, op: Operation, x: Cell, y: Cell) -> Cell:  # noqa: ARG001
         if symbol == "<" and y.value == np.inf and x.known >= FINITE:
@@ -183,14 +183,10 @@ def comparison(symbol: str) -> Emit:
         if x.known and y.known:
             return w.cell(f"({test})", x, y, known=FINITE)
         if not w.dialect.has_nan:
-            of_missing = "TRUE" if symbol == "<>" else "FALSE"
-            return w.cell(f"coalesce({test},{of_missing})", x, y, known=FINITE)
-        # NaN equals itself and is above all numbers, so only some tests of it hold.
-        suspect = {"<": y, "<=": y, ">": x, ">=": x}.get(symbol, x if not y.known else None)
-        if suspect is None or suspect.known:
-            return w.cell(f"({test})", x, y, known=FINITE)
-        nan = w.dialect.isnan(suspect.text)
-        made = f"({test} OR {nan})" if symbol == "<>" else f"({test} AND NOT {nan})"
+            return w.cell(f"coalesce({test},FALSE)", x, y, known=FINITE)
+        # NaN equals itself and is above all numbers.
+        holds_of_nan = not y.known and not (symbol == "=" and x.known)
+        made = f"({test} AND NOT {w.dialect.isnan(y.text)})" if holds_of_nan else f"({test})"
         return w.cell(made, x, y, known=FINITE)
 
     return each(write)
@@ -263,12 +259,7 @@ def convert(w: SelectWriter, x: Cell, source: str, dtype: str) -> Cell:
 
 ELEMENTWISE: Mapping[str, Emit] = {
     **{name: arithmetic(symbol) for name, symbol in {"add": "+", "sub": "-"}.items()},
-    **{
-        name: comparison(symbol)
-        for name, symbol in {
-            "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "=", "ne": "<>",
-        }.items()
-    },
+    **{name: comparison(symbol) for name, symbol in {"lt": "<", "le": "<=", "eq": "="}.items()},
     **{n: function(n) for n in ("exp", "log", "sqrt", "sin", "cos", "asin", "tanh", "pow")},
     **{name: rounding(name) for name in ("floor", "ceil", "rint")},
     "mul": each(multiply),
