@@ -123,6 +123,7 @@ def export_sql(
     table: str,
     keys: tuple[str, ...],
     names: Mapping[str, Sequence[str]],
+    dtypes: Sequence[str],
 ) -> str:
     """Write a graph as one SELECT, as ``export_query`` does, for the database of that name.
 
@@ -133,4 +134,5 @@ def export_sql(
     BackendError
         It cannot hold the model, its names or its text.
     """
-    return export_query(graph, target, BACKEND, find_dialect(dialect), table, keys, names)
+    made = find_dialect(dialect)
+    return export_query(graph, target, BACKEND, made, table, keys, names, dtypes)

@@ -53,7 +53,7 @@ def in_float32(w: SelectWriter, x: Cell) -> Cell:
         with np.errstate(over="ignore"):
             return w.constant(float(np.float32(x.value)), "float32")
     x = w.store(x)
-    made = w.cell(w.dialect.round_float32(x.text), x, known=min(x.known, NUMBER))
+    made = w.cell(w.dialect.apply("float32", x.text), x, known=min(x.known, NUMBER))
     return replace(made, double=x)
 
 
@@ -87,33 +87,31 @@ def product(w: SelectWriter, x: Cell, y: Cell, dtype: str) -> Cell:
     x, y = (y, x) if y.value is None else (x, y)
     x = w.store(x)
     if y.value is not None:
-        return w.cell(w.dialect.times(x.text, y.value, dtype), x)
-    y = w.store(y)
+        return w.cell(w.dialect.scale(x.text, "*", y.value, dtype), x)
     if dtype == "float64":
-        return w.cell(w.dialect.multiply(x.text, y.text), x, y)
+        return in_float64(w, "multiply", dtype, x, y)
     # In float64 a product of float32 is exact, and within the range.
-    sides = [w.dialect.cast(side.text, "float64") for side in (x, y)]
-    return in_float32(w, w.cell(f"({sides[0]}*{sides[1]})", x, y))
+    sides = [convert(w, side, dtype, "float64") for side in (x, y)]
+    return in_float32(w, w.cell(f"({sides[0].text}*{sides[1].text})", *sides))
+
+
+def in_float64(w: SelectWriter, operation: str, dtype: str, *operands: Cell) -> Cell:
+    """Apply an operation of float64 to names, and round the result to the dtype."""
+    wide = [w.store(convert(w, cell, dtype, "float64")) for cell in operands]
+    made = w.cell(w.dialect.apply(operation, *(cell.text for cell in wide)), *wide)
+    return convert(w, made, "float64", dtype)
 
 
 def divide(w: SelectWriter, op: Operation, x: Cell, y: Cell) -> Cell:
-    """Divide; of a divisor that is no constant the dialect knows what zero gives."""
-    if y.value is not None and y.value != 0:
-        x = w.store(x) if w.dialect.raises else x
-        made = w.cell(w.dialect.divide_by(x.text, y.value, op.dtype), x)
-        return rounded(w, made, op.dtype)
-    is_wide = w.dialect.raises and op.dtype == "float32"
-    # A quotient of float32 is within the range of float64, and rounds twice to the same.
-    x, y = (w.store(convert(w, side, "float32", "float64") if is_wide else side) for side in (x, y))
-    if x.value is not None and w.dialect.raises and LEAST_DIVIDEND <= abs(x.value) < math.inf:
-        made = w.cell(w.dialect.divide_constant(x.value, y.text), y)
-    else:
-        made = w.cell(w.dialect.divide(x.text, y.text, op.dtype), x, y)
-    return in_float32(w, made) if is_wide else rounded(w, made, op.dtype)
+    """Divide; of a divisor that is no constant the dialect knows what zero gives.
 
-
-LEAST_DIVIDEND = 2.0**-50
-"""Divided by any finite float, a constant of this size is not zero."""
+    A quotient of float32 is within the range of float64, and rounds twice to the same.
+    """
+    if y.value is None or y.value == 0:
+        return in_float64(w, "divide", op.dtype, x, y)
+    x = w.store(x) if w.dialect.raises else x
+    made = w.cell(f"({w.dialect.scale(x.text, '/', y.value, op.dtype)})", x)
+    return rounded(w, made, op.dtype)
 
 
 def negate(w: SelectWriter, op: Operation, x: Cell) -> Cell:  # noqa: ARG001
@@ -127,11 +125,8 @@ def absolute(w: SelectWriter, op: Operation, x: Cell) -> Cell:  # noqa: ARG001
 def function(name: str) -> Emit:
     """Write a function, which databases compute in float64."""
 
-    def write(w: SelectWriter, op: Operation, x: Cell) -> Cell:
-        is_double = op.dtype == "float64" or not w.dialect.has_float32
-        x = w.store(x if is_double else w.cell(w.dialect.cast(x.text, "float64"), x))
-        made = w.cell(w.dialect.function(name, x.text), x)
-        return made if op.dtype == "float64" else in_float32(w, made)
+    def write(w: SelectWriter, op: Operation, *operands: Cell) -> Cell:
+        return in_float64(w, name, op.dtype, *operands)
 
     return each(write)
 
@@ -141,25 +136,16 @@ def rounding(name: str) -> Emit:
 
     def write(w: SelectWriter, op: Operation, x: Cell) -> Cell:
         x = w.store(x)
-        text = w.dialect.rint(x.text) if name == "rint" else f"{name}({x.text})"
-        return w.cell(w.dialect.cast(text, op.dtype), x, known=x.known)
+        return w.cell(w.dialect.cast(w.dialect.apply(name, x.text), op.dtype), x, known=x.known)
 
     return each(write)
-
-
-def power(w: SelectWriter, op: Operation, x: Cell, y: Cell) -> Cell:
-    x, y = w.store(x), w.store(y)
-    made = w.cell(w.dialect.power(x.text, y.text), x, y)
-    return made if op.dtype == "float64" else in_float32(w, made)
 
 
 def remainder(w: SelectWriter, op: Operation, x: Cell, y: Cell) -> Cell:
     """Write the rest of a division; of an int by zero it is 0."""
     if op.dtype in FLOATS:
         # DuckDB's remainder of float32 is not exact, and that of float64 is.
-        x, y = (w.cell(w.dialect.cast(side.text, "float64"), side) for side in (x, y))
-        made = w.cell(w.dialect.remainder(x.text, y.text), x, y)
-        return w.cell(w.dialect.cast(made.text, op.dtype), made)
+        return in_float64(w, "remainder", op.dtype, x, y)
     x, y = w.store(x), w.store(y)
     # The rest by -1 is 0, and the least int by -1 has none in some databases.
     text = f"CASE WHEN {y.text} IN (0,-1) THEN 0 ELSE {x.text}%{y.text} END"
@@ -169,7 +155,7 @@ def remainder(w: SelectWriter, op: Operation, x: Cell, y: Cell) -> Cell:
 def quotient(w: SelectWriter, op: Operation, x: Cell, y: Cell) -> Cell:  # noqa: ARG001
     """Write the whole quotient of ints; by zero it is 0."""
     x, y = w.store(x), w.store(y)
-    text = f"CASE WHEN {y.text}=0 THEN 0 ELSE {w.dialect.whole_quotient(x.text, y.text)} END"
+    text = f"CASE WHEN {y.text}=0 THEN 0 ELSE {x.text}{w.dialect.whole_division}{y.text} END"
     return w.cell(text, x, y, known=FINITE)
 
 
@@ -188,7 +174,7 @@ def minimum(w: SelectWriter, op: Operation, x: Cell, y: Cell) -> Cell:
 
 
 def comparison(symbol: str) -> Emit:
-    """Write a comparison that is false, or of ``<>`` true, where a side is NaN."""
+    """Write a comparison, which is false where a side is NaN: others are written by these."""
 
     def write(w: SelectWriter, op: Operation, x: Cell, y: Cell) -> Cell:  # noqa: ARG001
         if symbol == "<" and y.value == np.inf and x.known >= FINITE:
@@ -197,14 +183,10 @@ def comparison(symbol: str) -> Emit:
         if x.known and y.known:
             return w.cell(f"({test})", x, y, known=FINITE)
         if not w.dialect.has_nan:
-            of_missing = "TRUE" if symbol == "<>" else "FALSE"
-            return w.cell(f"coalesce({test},{of_missing})", x, y, known=FINITE)
-        # NaN equals itself and is above all numbers, so only some tests of it hold.
-        suspect = {"<": y, "<=": y, ">": x, ">=": x}.get(symbol, x if not y.known else None)
-        if suspect is None or suspect.known:
-            return w.cell(f"({test})", x, y, known=FINITE)
-        nan = w.dialect.isnan(suspect.text)
-        made = f"({test} OR {nan})" if symbol == "<>" else f"({test} AND NOT {nan})"
+            return w.cell(f"coalesce({test},FALSE)", x, y, known=FINITE)
+        # NaN equals itself and is above all numbers.
+        holds_of_nan = not y.known and not (symbol == "=" and x.known)
+        made = f"({test} AND NOT {w.dialect.isnan(y.text)})" if holds_of_nan else f"({test})"
         return w.cell(made, x, y, known=FINITE)
 
     return each(write)
@@ -265,29 +247,25 @@ def convert(w: SelectWriter, x: Cell, source: str, dtype: str) -> Cell:
         return w.cell(f"coalesce({test},{none})" if none else f"({test})", x, known=FINITE)
     if dtype == "float32" and (source == "float64" or not w.dialect.has_float32):
         return in_float32(w, x)
+    if dtype in FLOATS and source in FLOATS:
+        return (
+            w.cell(w.dialect.cast(x.text, dtype), x, known=x.known) if w.dialect.has_float32 else x
+        )
     if dtype in FLOATS:
-        known = x.known if source in FLOATS else MODEST
-        return w.cell(w.dialect.cast(x.text, dtype), x, known=known)
+        return w.cell(w.dialect.cast(x.text, dtype), x, known=MODEST)
     x = w.store(x)
-    to_int = w.dialect.to_int if source in FLOATS else w.dialect.narrow_int
-    return w.cell(to_int(x.text, dtype), x, known=FINITE)
+    return w.cell(w.dialect.to_int(x.text, source, dtype), x, known=FINITE)
 
 
 ELEMENTWISE: Mapping[str, Emit] = {
     **{name: arithmetic(symbol) for name, symbol in {"add": "+", "sub": "-"}.items()},
-    **{
-        name: comparison(symbol)
-        for name, symbol in {
-            "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "=", "ne": "<>",
-        }.items()
-    },
-    **{name: function(name) for name in ("exp", "log", "sqrt", "sin", "cos", "asin", "tanh")},
+    **{name: comparison(symbol) for name, symbol in {"lt": "<", "le": "<=", "eq": "="}.items()},
+    **{n: function(n) for n in ("exp", "log", "sqrt", "sin", "cos", "asin", "tanh", "pow")},
     **{name: rounding(name) for name in ("floor", "ceil", "rint")},
     "mul": each(multiply),
     "div": each(divide),
     "neg": each(negate),
     "abs": each(absolute),
-    "pow": each(power),
     "fmod": each(remainder),
     "trunc_divide": each(quotient),
     "maximum": each(maximum),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hbconv.backends.sql.dialects.base import choose
+from hbconv.backends.sql.dialects.base import choose, search
 from hbconv.backends.sql.elementwise import Emit, product, rounded
 from hbconv.backends.sql.writer import (
     ANY,
@@ -192,22 +192,11 @@ def bucketize(w: SelectWriter, op: Operation, x: Cells, edges: Cells) -> Cells:
     found = []
     for value, row in zip(w.store_all(x), edges, strict=True):
         real = [edge.text for edge in row if edge.known]
-        text = _search(value.text, symbol, real, 0, len(real))
+        text = search(value.text, symbol, real, [str(place) for place in range(len(real) + 1)])
         if not w.dialect.has_nan and not value.known:
             text = f"CASE WHEN {value.text} IS NULL THEN {len(real)} ELSE {text} END"
         found.append(w.cell(text, value, known=FINITE))
     return fill(found, op.shape)
-
-
-def _search(x: str, symbol: str, edges: list[str], low: int, high: int) -> str:
-    if low == high:
-        return str(low)
-    middle = (low + high) // 2
-    above, below = ((middle + 1, high), (low, middle))
-    return (
-        f"CASE WHEN {x}{symbol}{edges[middle]} THEN {_search(x, symbol, edges, *above)} "
-        f"ELSE {_search(x, symbol, edges, *below)} END"
-    )
 
 
 SHAPES: Mapping[str, Emit] = {

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.backends.sql.dialects.base import LARGEST_FLOAT32, LONG_TABLE, shortest_float32
+from hbconv.backends.sql.dialects.base import LARGEST_FLOAT32, shortest_float32
 from hbconv.backends.sql.shapes import fold
 from hbconv.backends.sql.writer import (
     FINITE,
@@ -85,6 +85,8 @@ class ForestText:
         When each test sends a row to its left, and to its right.
     sizes : ndarray of int64
         Leaves below each test. Those of a leaf, whose number is negative, come last and are 1.
+    levels : ndarray of int64 or None
+        The first test of each level of each tree, if all trees are symmetric.
     """
 
     forest: Forest
@@ -92,6 +94,7 @@ class ForestText:
     left: list[str]
     right: list[str]
     sizes: npt.NDArray[np.int64]
+    levels: npt.NDArray[np.int64] | None
 
     @staticmethod
     def of(w: SelectWriter, forest: Forest, x: Cells, dtype: str) -> ForestText:
@@ -116,10 +119,22 @@ class ForestText:
                 tests.append(column.compare(w, cell, bound, bool(forest.default_left.data[test])))
             reads |= {cell.text: cell, column.plain.text: column.plain}
         left, right = ([pair[side] for pair in tests] for side in (0, 1))
-        return ForestText(forest, tuple(reads.values()), left, right, _count_leaves(forest))
+        sizes, levels = _count_leaves(forest), find_level_splits(forest)
+        return ForestText(forest, tuple(reads.values()), left, right, sizes, levels)
 
-    def tree(self, root: int, leaf: Leaf) -> str:
-        """Write one tree, whose leaves are texts."""
+    def tree(self, w: SelectWriter, tree: int, leaf: Leaf) -> str:
+        """Write a tree: a symmetric one as an entry of a list, where that is faster."""
+        root = int(self.forest.roots.data[tree])
+        if self.levels is None or not w.dialect.reads_arrays_fast or root < 0:
+            return self.spines(root, leaf)
+        levels = self.levels[self.forest.tree_of_tests[self.levels] == tree]
+        goes_left = [self.left[test] for test in levels]
+        bits = [f"CASE WHEN {t} THEN 0 ELSE {1 << i} END" for i, t in enumerate(goes_left[::-1])]
+        entries = [leaf(number) for number in range(*self.forest.first_leaf.data[tree : tree + 2])]
+        return f"[{','.join(entries)}][1+{'+'.join(bits[::-1])}]"
+
+    def spines(self, root: int, leaf: Leaf) -> str:
+        """Write a tree as one CASE in another, of leaves that are texts."""
         out = []
         waiting: list[str | int] = [root]
         while waiting:
@@ -207,44 +222,27 @@ def tree_scores(w: SelectWriter, op: Operation, x: Cells) -> Cells:
     """Write the sums of the ensemble, tree after tree from the start value."""
     forest: Forest = op.attributes["forest"]
     texts = ForestText.of(w, forest, x, op.sources[0])
-    splits = find_level_splits(forest)
-    if _is_wide(w, forest):
-        return fill(_sum_vectors(w, texts, splits), op.shape)
+    if forest.values.shape[1] > 1:
+        return fill(_sum_vectors(w, texts), op.shape)
+    leaf, reads = _leaf_writer(w, forest, x, op.sources[0])
     sums = []
-    for output in range(forest.n_outputs):
-        is_vector = forest.values.shape[1] > 1
-        column = output if is_vector else 0
-        leaf, more = _leaf_writer(w, forest, x, column, op.sources[0])
-        reads = (*texts.reads, *more)
-        trees = range(forest.n_trees) if is_vector else np.flatnonzero(forest.target.data == output)
-        total = w.constant(forest.start.data[output].item(), forest.accumulate)
-        written = [w.cell(_tree(w, texts, splits, int(t), leaf), *reads) for t in trees]
+    for output, start in enumerate(forest.start.data.tolist()):
+        trees = np.flatnonzero(forest.target.data == output).tolist()
+        written = [w.cell(texts.tree(w, tree, leaf), *texts.reads, *reads) for tree in trees]
         if _is_narrow(w, forest):
             # One conversion of the whole is shorter than one of each leaf.
             written = [w.cell(w.dialect.cast(c.text, "float32"), c) for c in written]
-        sums.append(fold(w, "+", [total, *written], forest.accumulate, TREES_PER_STAGE))
+        terms = [w.constant(start, forest.accumulate), *written]
+        sums.append(fold(w, "+", terms, forest.accumulate, TREES_PER_STAGE))
     return fill(sums, op.shape)
 
 
-def _is_wide(w: SelectWriter, forest: Forest) -> bool:
-    """Whether numbers of leaves, and lists of their values, are shorter than a tree an output.
+def _sum_vectors(w: SelectWriter, texts: ForestText) -> list[Cell]:
+    """Write sums of leaves that are vectors: each tree once, which gives the number of an entry.
 
-    Trees of 64 leaves and 2 outputs take 37 % less text so, and half of DuckDB's time.
+    Trees of 64 leaves and 2 outputs take 37 % less text than a tree an output, and half of
+    DuckDB's time.
     """
-    is_vector = forest.values.shape[1] > 1 and forest.slopes is None
-    if not is_vector or forest.n_leaves <= LONG_TABLE * forest.n_trees:
-        return False
-    if w.dialect.array:
-        return True
-    # Without lists, a value is found by one comparison after another.
-    return (
-        forest.accumulate == "float64"
-        and len(np.unique(forest.values.data, axis=0)) <= 2 * LONG_TABLE
-    )
-
-
-def _sum_vectors(w: SelectWriter, texts: ForestText, splits: Any) -> list[Cell]:
-    """Write sums of leaves that are vectors: each tree once, which gives the number of an entry."""
     forest = texts.forest
     sums = [w.constant(start, forest.accumulate) for start in forest.start.data.tolist()]
     for first in range(0, forest.n_trees, TREES_PER_STAGE):
@@ -252,21 +250,20 @@ def _sum_vectors(w: SelectWriter, texts: ForestText, splits: Any) -> list[Cell]:
         # Columns of numbers stand beside the sum that they are added to, so no stage is wide.
         stage = max(total.stage for total in sums)
         trees = range(first, min(first + TREES_PER_STAGE, forest.n_trees))
-        leaves = [_read_leaf(w, texts, splits, tree, stage) for tree in trees]
-        sums = [w.join("+", [t, *terms]) for t, *terms in zip(sums, *leaves, strict=True)]
+        leaves = [_read_leaf(w, texts, tree, stage) for tree in trees]
+        terms = zip(sums, *leaves, strict=True)
+        sums = [fold(w, "+", [*line], forest.accumulate) for line in terms]
     return sums
 
 
-def _read_leaf(
-    w: SelectWriter, texts: ForestText, splits: Any, tree: int, stage: int
-) -> list[Cell]:
+def _read_leaf(w: SelectWriter, texts: ForestText, tree: int, stage: int) -> list[Cell]:
     """Write what a tree adds to each output, by a number that a stage has: leaves often agree."""
     forest = texts.forest
     first, end = forest.first_leaf.data[tree : tree + 2].tolist()
     rows = np.ascontiguousarray(forest.values.data[first:end])
     bits = rows.view(np.dtype((np.void, rows.strides[0]))).ravel()
     _, kept, numbers = np.unique(bits, return_index=True, return_inverse=True)
-    text = _tree(w, texts, splits, tree, lambda leaf: str(numbers[leaf - first]))
+    text = texts.tree(w, tree, lambda leaf: str(numbers[leaf - first]))
     cell = w.cell(text, *texts.reads, known=FINITE)
     number = w.store(replace(cell, stage=max(stage, cell.stage)))
     columns = rows[kept].T.tolist()
@@ -274,34 +271,13 @@ def _read_leaf(
     return [w.cell(text, number) for text in picked]
 
 
-def _tree(w: SelectWriter, texts: ForestText, splits: Any, tree: int, leaf: Leaf) -> str:
-    text = _by_levels(w, texts, splits, tree, leaf) if splits is not None else None
-    return text or texts.tree(int(texts.forest.roots.data[tree]), leaf)
-
-
 def _is_narrow(w: SelectWriter, forest: Forest) -> bool:
     return forest.accumulate == "float32" and w.dialect.has_float32
 
 
-def _by_levels(
-    w: SelectWriter, texts: ForestText, splits: Any, tree: int, leaf: Leaf
-) -> str | None:
-    """Write a symmetric tree as an entry of a list, if the database has lists."""
-    forest = texts.forest
-    levels = splits[forest.tree_of_tests[splits] == tree]
-    first, end = forest.first_leaf.data[tree : tree + 2].tolist()
-    if not len(levels):
-        return None
-    return w.dialect.entry_of_splits(
-        [texts.left[test] for test in levels], [leaf(number) for number in range(first, end)]
-    )
-
-
-def _leaf_writer(
-    w: SelectWriter, forest: Forest, x: Cells, column: int, dtype: str
-) -> tuple[Leaf, list[Cell]]:
+def _leaf_writer(w: SelectWriter, forest: Forest, x: Cells, dtype: str) -> tuple[Leaf, list[Cell]]:
     """Return what writes the value of a leaf, and the cells that linear leaves read."""
-    values = forest.values.data[:, column].tolist()
+    values = forest.values.data[:, 0].tolist()
 
     def constant(leaf: int) -> str:
         if _is_narrow(w, forest):
@@ -325,7 +301,7 @@ def _leaf_writer(
         for feature, coefficient in zip(
             features, slopes.coefficient.data[start:end].tolist(), strict=True
         ):
-            total += f"+{w.dialect.times(cells[feature].text, coefficient, forest.accumulate)}"
+            total += f"+{w.dialect.scale(cells[feature].text, '*', coefficient, forest.accumulate)}"
         unsure = dict.fromkeys(f for f in features if not cells[f].known)
         nan = " OR ".join(w.dialect.isnan(cells[f].text) for f in unsure)
         return f"CASE WHEN {nan} THEN {constant(leaf)} ELSE {total} END" if nan else f"({total})"
@@ -338,7 +314,7 @@ def tree_leaves(w: SelectWriter, op: Operation, x: Cells) -> Cells:
     forest: Forest = op.attributes["forest"]
     texts = ForestText.of(w, forest, x, op.sources[0])
     roots = forest.roots.data.tolist()
-    found = [w.cell(texts.tree(root, str), *texts.reads, known=FINITE) for root in roots]
+    found = [w.cell(texts.spines(root, str), *texts.reads, known=FINITE) for root in roots]
     return fill(found, op.shape)
 
 

@@ -163,7 +163,7 @@ def write_sql(
     stages = Programs(graph, target, tuning=model.tuning).compilation(tuple(chosen), dtypes)
     names = {name: model.output_names(name) for name in chosen}
     passed = (keys,) if isinstance(keys, str) else tuple(keys)
-    return export_sql(stages.graph, target, dialect, table, passed, names)
+    return export_sql(stages.graph, target, dialect, table, passed, names, model.dtypes)
 
 
 def answered_in_sql(graph: Graph) -> tuple[str, ...]:

@@ -54,6 +54,28 @@ def source():
 
 
 @pytest.fixture(scope="session")
+def some_refused(rows):
+    """The same rows, of which the model refuses every tenth."""
+    return rows.assign(income=rows.income.where(rows.index % 10 != 0, np.inf))
+
+
+@pytest.fixture(scope="session")
+def check_reasons(some_refused, source):
+    """Judge answers of these rows that have a column ``why``: each has an answer, or a reason."""
+
+    def check(found):
+        found = found.sort_values("id", ascending=False, ignore_index=True)
+        assert found.id.tolist() == some_refused.id.tolist()
+        refused = np.isinf(some_refused.income)
+        assert found.why.notna().tolist() == found.predict.isna().tolist() == refused.tolist()
+        assert found.why[refused].str.contains("infinity").all()
+        answers = found.predict[~refused].tolist()
+        assert answers == source.predict(some_refused[~refused]).tolist()
+
+    return check
+
+
+@pytest.fixture(scope="session")
 def path(source, tmp_path_factory):
     """The saved model."""
     found = tmp_path_factory.mktemp("engines") / "model.hbc"

@@ -142,3 +142,9 @@ def test_wrong_arguments_are_told_the_columns(flagged):
             connection.cursor().sql("SELECT f('a1', 1, true)").fetchall()
         with pytest.raises(duckdb.Error, match="holds the text 'a1'"):
             connection.sql("SELECT f('a1', true)").fetchall()
+
+
+def test_refused_rows_tell_their_reason(connection, some_refused, path, check_reasons):
+    create_function(connection, "told", hbconv.Scorer(path, "predict", reasons="why"))
+    connection.register("bad", some_refused)
+    check_reasons(connection.sql(f"SELECT id, unnest(told({ARGUMENTS})) FROM bad").df())

@@ -84,3 +84,10 @@ def test_a_column_of_texts_is_answered_without_a_struct():
     model = hbconv.convert(source, backend="reference")
     found = pl.DataFrame({"text": texts}).select(pl.col("text").hbconv.predict(model))
     assert found["predict"].to_list() == source.predict(texts).tolist()
+
+
+@pytest.mark.parametrize("engine", ["in-memory", "streaming"])
+def test_refused_rows_tell_their_reason(some_refused, path, check_reasons, engine):
+    score = hbconv.Scorer(path, "predict", reasons="why")
+    query = pl.from_pandas(some_refused).lazy().select("id", COLUMNS.hbconv.score(score))
+    check_reasons(query.unnest("score").collect(engine=engine).to_pandas())

@@ -56,3 +56,19 @@ def test_gpus_for_a_model_on_the_cpu_are_refused(dataset_of, rows, path):
 def test_a_refused_row_ends_the_job_with_its_reason(dataset_of, rows, path):
     with pytest.raises(Exception, match="infinity"):
         score_dataset(dataset_of(rows.assign(income=np.inf)), path).to_pandas()
+
+
+def test_refused_rows_tell_their_reason(dataset_of, some_refused, path, check_reasons):
+    options = {"reasons": "why", **HALF}
+    check_reasons(
+        score_dataset(dataset_of(some_refused), path, "predict", ["id"], **options).to_pandas()
+    )
+
+
+def test_batches_stream_while_others_are_scored(dataset_of, rows, source, path):
+    """Answers come block by block: no dataset is held as a whole."""
+    answers = score_dataset(dataset_of(rows), path, "predict", ["id"], **HALF)
+    found = dict.fromkeys(rows.id)
+    for batch in answers.iter_batches(batch_size=50, batch_format="pyarrow"):
+        found |= zip(batch["id"].to_pylist(), batch["predict"].to_pylist(), strict=True)
+    assert [*found.values()] == source.predict(rows).tolist()

@@ -2,10 +2,13 @@ import decimal
 import os
 import pickle
 import shutil
+import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import hbconv
@@ -43,6 +46,31 @@ def test_a_function_takes_numbers_of_any_type(rows, source, path):
         assert answer(ages, cities, incomes).to_pylist() == source.predict(asked).tolist()
     with pytest.raises(TypeError, match="reads 3 columns: age, city, income"):
         answer(cities)
+
+
+CONNECT = """
+import sys
+import pandas as pd
+from pyspark.sql import SparkSession
+from hbconv.engines.spark import create_function, score_rows
+
+path, given, stream, answers, checks = sys.argv[1:]
+spark = SparkSession.builder.remote("local[2]").getOrCreate()
+frame = spark.read.parquet(given)
+score_rows(frame, path, "predict", ["id"], "why").toPandas().to_json(answers + ".rows")
+told = create_function(spark, "told", path)
+frame.where("income < double('inf')").createOrReplaceTempView("people")
+spark.sql("SELECT id, told(age, city, income) AS predict FROM people").toPandas().to_json(
+    answers + ".function"
+)
+rows = spark.readStream.schema(frame.schema).parquet(given)
+writer = score_rows(rows, path, "predict", ["id"], "why").writeStream.format("parquet")
+query = writer.option("checkpointLocation", checks).start(stream)
+query.processAllAvailable()
+query.stop()
+spark.stop()
+"""
+"""Answers by a server of Spark Connect that it starts: a process has no session of Spark beside."""
 
 
 class TestOnSpark:
@@ -98,6 +126,69 @@ class TestOnSpark:
     def test_a_refused_row_ends_the_job_with_its_reason(self, frame, path):
         with pytest.raises(Exception, match="infinity"):
             score_rows(frame.selectExpr("age", "city", "double('inf') AS income"), path).collect()
+
+    def test_refused_rows_tell_their_reason(self, spark, some_refused, path, check_reasons):
+        table = pa.Table.from_pandas(some_refused, preserve_index=False)
+        frame = spark.createDataFrame(table).repartition(4)
+        check_reasons(score_rows(frame, path, "predict", ["id"], "why").toPandas())
+        told = create_function(spark, "told", hbconv.Scorer(path, "predict", reasons="why"))
+        answers = frame.select("id", told("age", "city", "income").alias("it"))
+        check_reasons(answers.select("id", "it.*").toPandas())
+
+    def test_streams_are_answered_by_batches(self, spark, rows, source, path, tmp_path):
+        """By the stream itself, by its micro-batches, and by the function of SQL."""
+        table = pa.Table.from_pandas(rows, preserve_index=False)
+        (tmp_path / "in").mkdir()
+        for part in range(5):
+            pq.write_table(table.slice(100 * part, 100), tmp_path / f"in/{part}.parquet")
+        kind = spark.read.parquet(str(tmp_path / "in")).schema
+        asked = spark.readStream.schema(kind).option("maxFilesPerTrigger", 2)
+        leaves = create_function(spark, "leaves", path)
+
+        def answer_batch(frame, _):
+            score_rows(frame, path, keep=["id"]).write.mode("append").parquet(out("batch"))
+
+        def out(name):
+            return str(tmp_path / name)
+
+        stream = asked.parquet(out("in"))
+        columns = ["id", leaves("age", "city", "income").alias("predict")]
+        kinds = {
+            "rows": score_rows(stream, path, keep=["id"]).writeStream.format("parquet"),
+            "function": stream.select(*columns).writeStream.format("parquet"),
+            "batch": stream.writeStream.foreachBatch(answer_batch),
+        }
+        for name, writer in kinds.items():
+            writer = writer.option("checkpointLocation", out(f"checks-{name}"))
+            query = writer.start(*([] if name == "batch" else [out(name)]))
+            try:
+                query.processAllAvailable()
+            finally:
+                query.stop()
+            found = pq.read_table(out(name)).to_pandas().sort_values("id", ascending=False)
+            assert found.id.tolist() == rows.id.tolist(), name
+            assert found.predict.tolist() == source.predict(rows).tolist(), name
+
+    def test_spark_connect(self, spark, some_refused, source, path, check_reasons, tmp_path):
+        """Rows, functions of SQL and streams, by another process, whose session is remote."""
+        pytest.importorskip("grpc_status", reason="Spark Connect misses: pyspark[connect]")
+        (tmp_path / "in").mkdir()
+        table = pa.Table.from_pandas(some_refused, preserve_index=False)
+        pq.write_table(table, tmp_path / "in/0.parquet")
+        places = [str(tmp_path / name) for name in ("in", "stream", "answers", "checks")]
+        done = subprocess.run(
+            [sys.executable, "-c", CONNECT, str(path), *places],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr[-2000:]
+        check_reasons(pd.read_json(tmp_path / "answers.rows"))
+        check_reasons(pq.read_table(tmp_path / "stream").to_pandas())
+        found = pd.read_json(tmp_path / "answers.function").sort_values("id", ascending=False)
+        good = some_refused[np.isfinite(some_refused.income)]
+        assert found.id.tolist() == good.id.tolist()
+        assert found.predict.tolist() == source.predict(good).tolist()
 
     def test_models_of_mlflow(self, spark, frame, rows, source, model, tmp_path):
         mlflow = pytest.importorskip("mlflow", reason="MLflow is missing: hbconv[mlflow]")

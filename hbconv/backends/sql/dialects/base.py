@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from hbconv.backends.interface import is_unicode
 from hbconv.errors import BackendError
+from hbconv.tensor.types import FLOATS
 
 __all__ = [
     "LARGEST_FLOAT32",
@@ -17,11 +18,17 @@ __all__ = [
     "Dialect",
     "choose",
     "float_word",
+    "search",
     "shortest_float32",
 ]
 
 LARGEST_FLOAT32 = 3.4028235677973366e38
 """Halfway from the largest float32 to the next power of two: from here on, floats round to inf."""
+LONG_TABLE = 5
+"""Entries beyond which a list is read: DuckDB takes as long for 5 in a CASE, and 4 times as long
+for 64 (200,000 rows, one thread)."""
+MOST_ARGUMENTS = 100
+"""Of a call: SQLite takes 127."""
 
 
 class Dialect:
@@ -32,12 +39,17 @@ class Dialect:
     name : str
     types : dict of str to str
         The type of each dtype.
+    forms : mapping of str to str
+        How an operation of float64 on ``{x}``, or on ``{x}`` and ``{y}``, is written, so that its
+        answers are those of IEEE 754. One that misses is a function of that name.
     mark : str
         Stands around a name.
     fence : str
         Ends a stage, so that its columns are computed once however often they are read.
     same : str
         Operator of equality for which missing values are equal.
+    largest : str
+        Function that returns the largest of its arguments.
     collation : str
         Compares texts character by character.
     array : str
@@ -64,9 +76,25 @@ class Dialect:
         "float64": "DOUBLE", "float32": "REAL", "int64": "BIGINT", "int32": "INTEGER",
         "bool": "BOOLEAN", "string": "VARCHAR",
     }  # fmt: skip
+    forms: ClassVar[Mapping[str, str]] = {
+        "multiply": "({x}*{y})",
+        "divide": "({x}/{y})",
+        "remainder": "({x}%{y})",
+        "pow": "pow({x},{y})",
+        "rint": "round_even({x},0)",
+        # DuckDB before 2 raises where the logarithm is not finite.
+        "log": "CASE WHEN {x}>0 THEN ln({x}) WHEN {x}=0 THEN {least} ELSE {nan} END",
+        "sqrt": "CASE WHEN {x}<0 THEN {nan} ELSE sqrt({x}) END",
+        "sin": "CASE WHEN abs({x})={infinity} THEN {nan} ELSE sin({x}) END",
+        "cos": "CASE WHEN abs({x})={infinity} THEN {nan} ELSE cos({x}) END",
+        "asin": "CASE WHEN abs({x})<=1 THEN asin({x}) ELSE {nan} END",
+        "float32": "coalesce(TRY_CAST({x} AS REAL),"
+        "CASE WHEN {x}>0 THEN CAST('Infinity' AS REAL) ELSE CAST('-Infinity' AS REAL) END)",
+    }
     mark: ClassVar[str] = '"'
     fence: ClassVar[str] = ""
     same: ClassVar[str] = "="
+    largest: ClassVar[str] = "greatest"
     collation: ClassVar[str] = "C"
     array: ClassVar[str] = "CAST([{entries}] AS {type}[])"
     reads_arrays_fast: ClassVar[bool] = True
@@ -99,7 +127,7 @@ class Dialect:
         """Return a literal that is read as exactly this number of this dtype."""
         if dtype == "bool":
             return "TRUE" if value else "FALSE"
-        if dtype.startswith("float"):
+        if dtype in FLOATS:
             return self.float32(float(value)) if dtype == "float32" else self.float64(float(value))
         if int(value) == -(2**63):
             return "(-9223372036854775807-1)"
@@ -123,101 +151,6 @@ class Dialect:
         """Return a float64 that a column is compared with."""
         return self.float64(value)
 
-    def cast(self, x: str, dtype: str) -> str:
-        """Convert what the type holds."""
-        return f"CAST({x} AS {self.types[dtype]})"
-
-    def isnan(self, x: str) -> str:
-        """Test for NaN."""
-        return f"isnan({x})"
-
-    def read(self, column: str) -> str:
-        """Read a column of the user's as float64, NULL as NaN."""
-        return f"coalesce({self.cast(column, 'float64')},{self.float64(math.nan)})"
-
-    def is_no_number(self, column: str) -> str:  # noqa: ARG002
-        """Test for what a column of numbers should not hold; empty where the database raises."""
-        return ""
-
-    def read_text(self, column: str) -> str:
-        """Read a column of the user's as text, of which equal ones have the same characters."""
-        return f"{self.cast(column, 'string')} COLLATE {self.collation}"
-
-    def to_int(self, x: str, dtype: str) -> str:
-        """Truncate a float; what the int cannot hold becomes 0."""
-        return f"coalesce(TRY_{self.cast(f'trunc({x})', dtype)},0)"
-
-    def narrow_int(self, x: str, dtype: str) -> str:
-        """Convert between ints; what the narrower one cannot hold becomes 0."""
-        return f"coalesce(TRY_{self.cast(x, dtype)},0)"
-
-    def round_float32(self, x: str) -> str:
-        """Round a float64 column to float32, to infinity beyond the largest."""
-        infinity = (
-            f"CASE WHEN {x}>0 THEN {self.float32(math.inf)} ELSE {self.float32(-math.inf)} END"
-        )
-        return f"coalesce(TRY_{self.cast(x, 'float32')},{infinity})"
-
-    def greatest(self, xs: Sequence[str]) -> str:
-        """Return the largest, or NaN where there is one."""
-        return f"greatest({','.join(xs)})" if len(xs) > 1 else xs[0]
-
-    def function(self, name: str, x: str) -> str:
-        """Apply a function of float64, with the infinities and NaN of IEEE 754.
-
-        ``x`` is a name, which may be written often.
-        """
-        if name == "log":
-            # DuckDB before 2 raises where the logarithm is not finite.
-            return (
-                f"CASE WHEN {x}>0 THEN ln({x}) WHEN {x}=0 THEN {self.float64(-math.inf)} "
-                f"ELSE {self.float64(math.nan)} END"
-            )
-        if name == "sqrt":
-            return f"CASE WHEN {x}<0 THEN {self.float64(math.nan)} ELSE sqrt({x}) END"
-        if name in ("sin", "cos"):
-            outside = f"abs({x})={self.float64(math.inf)}"
-            return f"CASE WHEN {outside} THEN {self.float64(math.nan)} ELSE {name}({x}) END"
-        if name == "asin":
-            return f"CASE WHEN abs({x})<=1 THEN asin({x}) ELSE {self.float64(math.nan)} END"
-        return f"{name}({x})"
-
-    def rint(self, x: str) -> str:
-        """Round halves to even."""
-        return f"round_even({x},0)"
-
-    def times(self, x: str, weight: float, dtype: str) -> str:
-        """Multiply a float by a constant."""
-        return f"{x}*{self.number(weight, dtype)}"
-
-    def multiply(self, x: str, y: str) -> str:
-        """Multiply names of float64."""
-        return f"({x}*{y})"
-
-    def divide_by(self, x: str, divisor: float, dtype: str) -> str:
-        """Divide a float by a constant that is not zero."""
-        return f"({x}/{self.number(divisor, dtype)})"
-
-    def divide(self, x: str, y: str, dtype: str) -> str:  # noqa: ARG002
-        """Divide floats; by zero as IEEE 754 does."""
-        return f"({x}/{y})"
-
-    def divide_constant(self, dividend: float, y: str) -> str:
-        """Divide a finite float that is no zero by a name of float64."""
-        return self.divide(self.float64(dividend), y, "float64")
-
-    def power(self, x: str, y: str) -> str:
-        """Raise floats to a power."""
-        return f"pow({x},{y})"
-
-    def remainder(self, x: str, y: str) -> str:
-        """Return the rest of a division that is rounded toward zero."""
-        return f"({x}%{y})"
-
-    def whole_quotient(self, x: str, y: str) -> str:
-        """Divide ints, rounded toward zero."""
-        return f"({x}{self.whole_division}{y})"
-
     def literal(self, value: Any, dtype: str) -> str:
         """Return a literal of a text or a number."""
         return self.text(value) if dtype == "string" else self.number(value, dtype)
@@ -228,30 +161,69 @@ class Dialect:
             return self.float64(shortest_float32(value))
         return self.literal(value, dtype)
 
+    def cast(self, x: str, dtype: str) -> str:
+        """Convert what the type holds."""
+        return f"CAST({x} AS {self.types[dtype]})"
+
+    def to_int(self, x: str, source: str, dtype: str) -> str:
+        """Truncate a number; what the int cannot hold becomes 0."""
+        end = 2.0 ** (31 if dtype == "int32" else 63)
+        inside = f"{x}>={self.bound(-end)} AND {x}<{self.bound(end)}"
+        whole = self.apply("trunc", x) if source in FLOATS else x
+        return f"CASE WHEN {inside} THEN {self.cast(whole, dtype)} ELSE 0 END"
+
+    def read(self, column: str, dtype: str) -> str:  # noqa: ARG002
+        """Read a column, which had a dtype in the model's sample, as float64, NULL as NaN."""
+        return f"coalesce({self.cast(column, 'float64')},{self.float64(math.nan)})"
+
+    def is_no_number(self, column: str) -> str:  # noqa: ARG002
+        """Test for what a column of numbers should not hold; empty where the database raises."""
+        return ""
+
+    def read_text(self, column: str) -> str:
+        """Read a column of the user's as text, of which equal ones have the same characters."""
+        return f"{self.cast(column, 'string')} COLLATE {self.collation}"
+
+    def apply(self, operation: str, x: str, y: str = "") -> str:
+        """Write an operation of float64 by its form; ``x`` and ``y`` are names.
+
+        Raises
+        ------
+        BackendError
+            The database has no such operation.
+        """
+        form = self.forms.get(operation, operation + "({x})")
+        if not form:
+            raise BackendError(
+                f"{self.name} has no {operation} of float64, which the model computes. "
+                f"Use dialect='duckdb', or a column of the {operation}."
+            )
+        nan, infinity, least = map(self.float64, (math.nan, math.inf, -math.inf))
+        return form.format(x=x, y=y, nan=nan, infinity=infinity, least=least)
+
+    def isnan(self, x: str) -> str:
+        """Test for NaN."""
+        return self.apply("isnan", x)
+
+    def greatest(self, xs: Sequence[str]) -> str:
+        """Return the largest, or NaN where there is one."""
+        if len(xs) > MOST_ARGUMENTS:
+            return self.greatest([self.greatest(xs[:MOST_ARGUMENTS]), *xs[MOST_ARGUMENTS:]])
+        return f"{self.largest}({','.join(xs)})" if len(xs) > 1 else xs[0]
+
+    def scale(self, x: str, symbol: str, constant: float, dtype: str) -> str:
+        """Multiply a float by a constant, or divide it by one that is not zero."""
+        return f"{x}{symbol}{self.number(constant, dtype)}"
+
     def pick(self, index: str, values: Sequence[Any], dtype: str) -> str:
         """Return the value at a position from 0."""
-        if not self.array or len(values) <= LONG_TABLE:
+        if len(values) <= LONG_TABLE:
             return choose(index, [self.literal(value, dtype) for value in values])
-        entries = ",".join(self.listed(value, dtype) for value in values)
-        return f"{self.array.format(entries=entries, type=self.types[dtype])}[{index}+1]"
-
-    def entry_of_splits(self, goes_left: Sequence[str], entries: Sequence[str]) -> str | None:
-        """Return a leaf of a symmetric tree by the outcomes of its levels, the first one highest.
-
-        None where a table is not faster than a tree of CASE.
-        """
-        if not self.reads_arrays_fast:
-            return None
-        levels = len(goes_left)
-        bits = [
-            f"CASE WHEN {t} THEN 0 ELSE {1 << levels - 1 - i} END" for i, t in enumerate(goes_left)
-        ]
-        return f"[{','.join(entries)}][1+{'+'.join(bits)}]"
-
-
-LONG_TABLE = 5
-"""Entries beyond which a list is read: DuckDB takes as long for 5 in a CASE, and 4 times as long
-for 64 (200,000 rows, one thread)."""
+        if self.array:
+            entries = ",".join(self.listed(value, dtype) for value in values)
+            return f"{self.array.format(entries=entries, type=self.types[dtype])}[{index}+1]"
+        bounds = [str(position) for position in range(1, len(values))]
+        return search(index, ">=", bounds, [self.literal(value, dtype) for value in values])
 
 
 def choose(index: str, entries: Sequence[str], first: int = 0) -> str:
@@ -259,6 +231,16 @@ def choose(index: str, entries: Sequence[str], first: int = 0) -> str:
     common = max(dict.fromkeys(entries), key=entries.count)
     whens = "".join(f" WHEN {i} THEN {e}" for i, e in enumerate(entries, first) if e != common)
     return f"CASE {index}{whens} ELSE {common} END" if whens else common
+
+
+def search(x: str, symbol: str, bounds: Sequence[str], entries: Sequence[str]) -> str:
+    """Return the entry behind the last of the ascending bounds that ``x`` reaches, by halves."""
+    if len(set(entries)) == 1:
+        return entries[0]
+    middle = len(bounds) // 2
+    above = search(x, symbol, bounds[middle + 1 :], entries[middle + 1 :])
+    below = search(x, symbol, bounds[:middle], entries[: middle + 1])
+    return f"CASE WHEN {x}{symbol}{bounds[middle]} THEN {above} ELSE {below} END"
 
 
 def float_word(value: float) -> str:

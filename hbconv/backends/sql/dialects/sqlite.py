@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import cache
 from typing import Any, ClassVar
 
@@ -12,6 +11,14 @@ import numpy as np
 from hbconv.backends.sql.dialects.base import LARGEST_FLOAT32, Dialect
 
 __all__ = ["SQLite"]
+
+# Veltkamp's split rounds to 24 bits, and the sum of a larger number to a multiple of 2**-149.
+_FLOAT32 = (
+    f"CASE WHEN {{x}}=0 THEN {{x}} WHEN abs({{x}})<{2.0**-126} "
+    f"THEN ({{x}}+{1.5 * 2.0**-97})-{1.5 * 2.0**-97} "
+    f"WHEN {{x}}>={LARGEST_FLOAT32} THEN 9e999 WHEN {{x}}<=-{LARGEST_FLOAT32} THEN -9e999 "
+    "ELSE 536870913.0*{x}-(536870913.0*{x}-{x}) END"
+)
 
 
 class SQLite(Dialect):
@@ -22,10 +29,26 @@ class SQLite(Dialect):
         "float64": "REAL", "float32": "REAL", "int64": "INTEGER", "int32": "INTEGER",
         "bool": "INTEGER", "string": "TEXT",
     }  # fmt: skip
+    forms: ClassVar = {
+        **Dialect.forms,
+        "divide": "CASE WHEN {y}=0 THEN CASE WHEN {x}>0 THEN 9e999 WHEN {x}<0 THEN -9e999 END "
+        "ELSE {x}/{y} END",
+        "remainder": "mod({x},{y})",
+        # The power of NaN to 0 is 1.
+        "pow": "CASE WHEN {y}=0 OR {x}=1 THEN 1.0 ELSE pow({x},{y}) END",
+        "isnan": "({x} IS NULL)",
+        # CAST truncates.
+        "trunc": "{x}",
+        # Beyond 2**52 there are no halves.
+        "rint": f"CASE WHEN abs({{x}})>={2.0**52} OR {{x}}=0 THEN {{x}} "
+        f"WHEN {{x}}>0 THEN ({{x}}+{2.0**52})-{2.0**52} ELSE ({{x}}-{2.0**52})+{2.0**52} END",
+        "float32": _FLOAT32,
+    }
     # A name between double quotes is a text where the table has no such column.
     mark = "`"
     fence = " LIMIT -1 OFFSET 0"
     same = "IS"
+    largest = "max"
     collation = "BINARY"
     array = ""
     reads_arrays_fast = False
@@ -49,11 +72,7 @@ class SQLite(Dialect):
         """Return a literal of float64 that is a float32."""
         return self.float64(float(np.float32(value)))
 
-    def isnan(self, x: str) -> str:
-        """Test for NULL."""
-        return f"({x} IS NULL)"
-
-    def read(self, column: str) -> str:
+    def read(self, column: str, dtype: str) -> str:  # noqa: ARG002
         """Read a column as float64; the shell's ``.import`` writes empty texts for missing ones."""
         return self.cast(f"nullif({column},'')", "float64")
 
@@ -64,60 +83,6 @@ class SQLite(Dialect):
         2. Comparing with a number makes one of the text, if the whole of it is one.
         """
         return f"+{column}>9e999 AND {column}<>'' AND {column}<>CAST({column} AS NUMERIC)"
-
-    def to_int(self, x: str, dtype: str) -> str:
-        """Truncate a float."""
-        return f"coalesce({self.cast(x, dtype)},0)"
-
-    def narrow_int(self, x: str, dtype: str) -> str:  # noqa: ARG002
-        """Return ints, which have 64 bits."""
-        return x
-
-    def round_float32(self, x: str) -> str:
-        """Round a column to 24 bits by Veltkamp's split; small ones to a multiple of 2**-149."""
-        beyond = self.float64(LARGEST_FLOAT32)
-        small = self.float64(2.0**-126)
-        step = self.float64(1.5 * 2.0**-97)
-        return (
-            f"CASE WHEN {x}=0 THEN {x} WHEN abs({x})<{small} THEN ({x}+{step})-{step} "
-            f"WHEN {x}>={beyond} THEN 9e999 WHEN {x}<=-{beyond} THEN -9e999 "
-            f"ELSE 536870913.0*{x}-(536870913.0*{x}-{x}) END"
-        )
-
-    def greatest(self, xs: Sequence[str]) -> str:
-        """Return the largest, or NULL where there is one; a call takes 127 arguments at most."""
-        if len(xs) == 1:
-            return xs[0]
-        if len(xs) > 100:
-            return self.greatest([self.greatest(xs[:100]), *xs[100:]])
-        return f"max({','.join(xs)})"
-
-    def function(self, name: str, x: str) -> str:
-        """Apply a function of float64."""
-        if name == "log":
-            return f"CASE WHEN {x}>0 THEN ln({x}) WHEN {x}=0 THEN -9e999 END"
-        return f"{name}({x})"
-
-    def rint(self, x: str) -> str:
-        """Round halves to even: beyond 2**52 there are no halves."""
-        end = "4503599627370496.0"
-        return (
-            f"CASE WHEN abs({x})>={end} OR {x}=0 THEN {x} WHEN {x}>0 THEN ({x}+{end})-{end} "
-            f"ELSE ({x}-{end})+{end} END"
-        )
-
-    def divide(self, x: str, y: str, dtype: str) -> str:  # noqa: ARG002
-        """Divide floats; by zero as IEEE 754 does."""
-        by_zero = f"CASE WHEN {x}>0 THEN 9e999 WHEN {x}<0 THEN -9e999 END"
-        return f"CASE WHEN {y}=0 THEN {by_zero} ELSE {x}/{y} END"
-
-    def power(self, x: str, y: str) -> str:
-        """Raise floats to a power; that of NaN to 0 is 1."""
-        return f"CASE WHEN {y}=0 OR {x}=1 THEN 1.0 ELSE pow({x},{y}) END"
-
-    def remainder(self, x: str, y: str) -> str:
-        """Return the rest of a division that is rounded toward zero."""
-        return f"mod({x},{y})"
 
 
 def _quotient(value: float) -> str:

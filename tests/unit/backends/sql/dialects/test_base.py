@@ -42,12 +42,12 @@ def test_products_and_quotients_follow_ieee_754(engine: str) -> None:
             *(c / y for c in DIVIDENDS),
         ]
     texts = [
-        dialect.multiply("x", "y"),
-        dialect.multiply("x", "x"),
-        dialect.divide("x", "y", "float64"),
-        *(dialect.times("x", w, "float64") for w in WEIGHTS),
-        *(dialect.divide_by("x", w, "float64") for w in WEIGHTS),
-        *(dialect.divide_constant(c, "y") for c in DIVIDENDS),
+        dialect.apply("multiply", "x", "y"),
+        dialect.apply("multiply", "x", "x"),
+        dialect.apply("divide", "x", "y"),
+        *(dialect.scale("x", "*", w, "float64") for w in WEIGHTS),
+        *(dialect.scale("x", "/", w, "float64") for w in WEIGHTS),
+        *(dialect.apply("divide", dialect.float64(c), "y") for c in DIVIDENDS),
     ]
     listed = ", ".join(f"{text} AS v{i}" for i, text in enumerate(texts))
     answer = ask(engine, f"SELECT id, {listed} FROM rows", rows)
@@ -64,7 +64,7 @@ def test_powers_leave_the_range_as_those_of_ieee_754(engine: str) -> None:
     x, y = rows["x"].to_numpy(), rows["y"].to_numpy()
     with np.errstate(all="ignore"):
         want = np.power(x, y)
-    answer = ask(engine, f"SELECT id, {dialect.power('x', 'y')} AS v FROM rows", rows)
+    answer = ask(engine, f"SELECT id, {dialect.apply('pow', 'x', 'y')} AS v FROM rows", rows)
     np.testing.assert_allclose(answer["v"].to_numpy().astype(float), want, rtol=1e-15)
 
 
