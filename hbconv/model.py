@@ -25,7 +25,7 @@ from hbconv.runtime.options import (
     find_runnable,
     take_options,
 )
-from hbconv.runtime.program import Key, StoredProgram
+from hbconv.runtime.program import Key, StoredProgram, answering
 from hbconv.runtime.program_choice import OnNewDtypes, check_on_new_dtypes
 from hbconv.runtime.programs import CompiledProgram, Programs
 from hbconv.runtime.storage import model_file as store
@@ -73,6 +73,8 @@ class Model(SklearnEstimator, WritesSql):
         Times measured, which decide where they are of this target and machine.
     on_new_dtypes : {"compile", "convert", "refuse"}
         What rows get that no program answers as the source model does; ``hbconv.convert`` has more.
+    kept : Kept, optional
+        Programs of its file that only other machines run.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class Model(SklearnEstimator, WritesSql):
         stored: Mapping[Key, StoredProgram] | None = None,
         tuning: Tuning | None = None,
         on_new_dtypes: OnNewDtypes = "compile",
+        kept: store.Kept | None = None,
     ) -> None:
         check_on_new_dtypes(on_new_dtypes)
         self.parsed = parsed
@@ -90,20 +93,21 @@ class Model(SklearnEstimator, WritesSql):
         self.on_new_dtypes = on_new_dtypes
         self.reads = Reads.of(parsed)
         self.dtypes = dtypes or self.reads.usual_dtypes
-        self._compile_for(target, stored)
+        self._compile_for(target, stored or {}, kept or store.Kept(target))
 
     def _compile_for(
-        self, target: Target, stored: Mapping[Key, StoredProgram] | None = None
+        self, target: Target, stored: Mapping[Key, StoredProgram], kept: store.Kept
     ) -> None:
         """Begin again with the programs of a target."""
-        stored = stored or {}
-        of_outputs = {k: stored[k] for k in stored if self.parsed.outputs.keys() >= {*k[0]}}
+        graph, inverse = self.parsed, self.parsed.inverse
+        own = answering(graph, stored)
         self.target = target
-        self.programs = Programs(self.parsed, target, of_outputs, self.tuning, self.on_new_dtypes)
+        self.programs = Programs(graph, target, own, self.tuning, self.on_new_dtypes)
         self._methods: dict[str, Method] = {}
         self._over_arrays: Model | None = None
         self._inverse: Model | None = None
-        self._stored_inverse = {key: stored[key] for key in stored.keys() - of_outputs.keys()}
+        self._stored_inverse = {} if inverse is None else answering(inverse, stored)
+        self._kept = kept
 
     # What it is.
 
@@ -140,6 +144,7 @@ class Model(SklearnEstimator, WritesSql):
                 self.target,
                 stored=self._stored_inverse,
                 on_new_dtypes=self.on_new_dtypes,
+                kept=self._kept.only(self.parsed.inverse),
             )
         return self._inverse
 
@@ -401,7 +406,9 @@ class Model(SklearnEstimator, WritesSql):
 
     def to(self, device: str) -> Model:
         """Move to a device; returns the model itself."""
-        self._compile_for(check_options(self.target.replace(device=str(device))))
+        target = check_options(self.target.replace(device=str(device)))
+        if target != self.target:
+            self._compile_for(target, {}, store.Kept(target))
         return self
 
     def for_target(self, **changes: Any) -> Model:
@@ -517,14 +524,16 @@ class Model(SklearnEstimator, WritesSql):
         for name in names or [""]:
             self._require_method(name)
         parsed = replace(self.parsed.only(*names), inverse=None)
-        return Model(parsed, self.target, self.dtypes, None, self.tuning, self.on_new_dtypes)
+        kept = self._kept.only(parsed)
+        options = (self.dtypes, None, self.tuning, self.on_new_dtypes, kept)
+        model = Model(parsed, self.target, *options)
+        model.programs = self.programs.only(parsed)
+        return model
 
     def _bytes(self) -> bytes:
         inverse = self._stored_inverse if self._inverse is None else self._inverse.programs.stored()
-        programs = {**self.programs.stored(), **inverse}
-        return store.pack(
-            store.Stored(self.parsed, self.target, self.dtypes, programs, self.tuning)
-        )
+        target, programs = self._kept.joined(self.target, {**self.programs.stored(), **inverse})
+        return store.pack(store.Stored(self.parsed, target, self.dtypes, programs, self.tuning))
 
     def __reduce__(self) -> tuple[Callable[..., Model], tuple[bytes]]:
         # A pickle is trusted already.
@@ -587,11 +596,12 @@ def _from_bytes(
     options = {"backend": backend, "device": device}
     changes = {k: v for k, v in options.items() if v not in (None, getattr(stored.target, k))}
     if changes:
-        stored = replace(stored, programs={})
+        stored = replace(stored, programs={}, foreign={})
     target = stored.target.replace(**changes)
     if backend is None:
         target = check_values(find_runnable(target, stored=bool(stored.programs)))
     else:
         target = check_options(target)
     new = on_new_dtypes or ("refuse" if stored.programs else "compile")
-    return Model(stored.parsed, target, stored.dtypes, stored.programs, stored.tuning, new)
+    kept = store.Kept(stored.target, stored.foreign)
+    return Model(stored.parsed, target, stored.dtypes, stored.programs, stored.tuning, new, kept)
