@@ -25,7 +25,7 @@ from hbconv.runtime.options import (
     find_runnable,
     take_options,
 )
-from hbconv.runtime.program import Key, StoredProgram, answering
+from hbconv.runtime.program import Key, StoredProgram, answering, digest_of
 from hbconv.runtime.program_choice import OnNewDtypes, check_on_new_dtypes
 from hbconv.runtime.programs import CompiledProgram, Programs
 from hbconv.runtime.storage import model_file as store
@@ -99,15 +99,21 @@ class Model(SklearnEstimator, WritesSql):
         self, target: Target, stored: Mapping[Key, StoredProgram], kept: store.Kept
     ) -> None:
         """Begin again with the programs of a target."""
-        graph, inverse = self.parsed, self.parsed.inverse
-        own = answering(graph, stored)
         self.target = target
-        self.programs = Programs(graph, target, own, self.tuning, self.on_new_dtypes)
+        self.programs = self._programs_of(answering(self.parsed, stored))
         self._methods: dict[str, Method] = {}
         self._over_arrays: Model | None = None
         self._inverse: Model | None = None
-        self._stored_inverse = {} if inverse is None else answering(inverse, stored)
+        self._stored = stored
         self._kept = kept
+
+    def _programs_of(self, stored: Mapping[Key, StoredProgram]) -> Programs:
+        """Return the programs of the graph, with those that are stored."""
+        graph = self.parsed
+        if graph.schema.conventions.tables_only:
+            # An array is read by another graph, which has programs of the same methods.
+            stored = {k: stored[k] for k in stored if stored[k].digest == digest_of(graph, k[0])}
+        return Programs(graph, self.target, stored, self.tuning, self.on_new_dtypes)
 
     # What it is.
 
@@ -142,7 +148,7 @@ class Model(SklearnEstimator, WritesSql):
             self._inverse = Model(
                 self.parsed.inverse,
                 self.target,
-                stored=self._stored_inverse,
+                stored=self._stored,
                 on_new_dtypes=self.on_new_dtypes,
                 kept=self._kept.only(self.parsed.inverse),
             )
@@ -272,7 +278,7 @@ class Model(SklearnEstimator, WritesSql):
             return self
         if self._over_arrays is None:
             parsed = over_arrays(self.parsed)
-            options = (None, None, self.tuning, self.on_new_dtypes)
+            options = (None, self._stored, self.tuning, self.on_new_dtypes)
             self._over_arrays = self if parsed is None else Model(parsed, self.target, *options)
         return self._over_arrays
 
@@ -289,7 +295,9 @@ class Model(SklearnEstimator, WritesSql):
         traits = replace(self.parsed.traits, frame_format=frames)
         self.parsed = replace(self.parsed, traits=traits)
         self._methods = {}
-        self._over_arrays = None
+        arrays = self._over_arrays
+        if arrays is not None and arrays is not self:
+            arrays.set_output(transform=transform)
         return self
 
     def compile(self, sample: Any, methods: Iterable[str] = ()) -> Model:
@@ -525,15 +533,29 @@ class Model(SklearnEstimator, WritesSql):
             self._require_method(name)
         parsed = replace(self.parsed.only(*names), inverse=None)
         kept = self._kept.only(parsed)
-        options = (self.dtypes, None, self.tuning, self.on_new_dtypes, kept)
+        options = (self.dtypes, self._stored, self.tuning, self.on_new_dtypes, kept)
         model = Model(parsed, self.target, *options)
         model.programs = self.programs.only(parsed)
+        arrays = self._over_arrays
+        if arrays is not None and arrays is not self:
+            model._over_arrays = Model._only(arrays, names)
         return model
 
     def _bytes(self) -> bytes:
-        inverse = self._stored_inverse if self._inverse is None else self._inverse.programs.stored()
-        target, programs = self._kept.joined(self.target, {**self.programs.stored(), **inverse})
+        target, programs = self._kept.joined(self.target, self._all_stored())
         return store.pack(store.Stored(self.parsed, target, self.dtypes, programs, self.tuning))
+
+    def _all_stored(self) -> dict[Key, StoredProgram]:
+        """Return the programs of the model, and of those by which it reads arrays and inverts."""
+        programs = self.programs.stored()
+        for other in (self._inverse, self._over_arrays):
+            if other is not None and other is not self:
+                programs |= other.programs.stored()
+        graphs = (self.parsed, *filter(None, [self.parsed.inverse]))
+        unread = {
+            key: held for graph in graphs for key, held in answering(graph, self._stored).items()
+        }
+        return {**unread, **programs}
 
     def __reduce__(self) -> tuple[Callable[..., Model], tuple[bytes]]:
         # A pickle is trusted already.

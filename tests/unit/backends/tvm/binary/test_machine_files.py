@@ -11,7 +11,9 @@ import zipfile
 from copy import deepcopy
 
 import numpy as np
+import pandas as pd
 import pytest
+from lightgbm import LGBMRegressor
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression
 from sklearn.neighbors import KNeighborsClassifier
@@ -155,6 +157,26 @@ def test_neighbours_of_ties_are_stored_for_each_machine(tmp_path, request):
     request.getfixturevalue("no_compiler")
     loaded = hbconv.load(path, trusted=True)
     np.testing.assert_array_equal(loaded.predict(rows), source.predict(rows))
+
+
+@pytest.mark.parametrize("methods", [None, ["predict"]])
+def test_programs_for_arrays_of_codes_are_stored_too(methods, tmp_path, request):
+    table = pd.DataFrame(X, columns=list("abcdef")).assign(a=pd.Categorical(np.arange(300) % 3))
+    codes = table.assign(a=table.a.cat.codes).to_numpy(np.float64)
+    source = LGBMRegressor(n_estimators=3, verbose=-1).fit(table, X[:, 0])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "Until then")
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        model = hbconv.convert(source, "tvm", sample=table)
+        model.bind("predict")
+        model.compile(codes[:3])
+        model.export(tmp_path / "model.hbc", methods=methods)
+        request.getfixturevalue("no_compiler")
+        for _ in range(2):
+            loaded = hbconv.load(tmp_path / "model.hbc", trusted=True)
+            for rows in (table, codes):
+                np.testing.assert_array_equal(loaded.predict(rows), model.predict(rows))
+            loaded.save(tmp_path / "model.hbc")
 
 
 def test_a_kernel_for_another_machine_is_stored_but_not_run():
