@@ -25,7 +25,7 @@ from hbconv.runtime.options import (
     find_runnable,
     take_options,
 )
-from hbconv.runtime.program import Key, StoredProgram
+from hbconv.runtime.program import Key, StoredProgram, answering, digest_of
 from hbconv.runtime.program_choice import OnNewDtypes, check_on_new_dtypes
 from hbconv.runtime.programs import CompiledProgram, Programs
 from hbconv.runtime.storage import model_file as store
@@ -73,6 +73,8 @@ class Model(SklearnEstimator, WritesSql):
         Times measured, which decide where they are of this target and machine.
     on_new_dtypes : {"compile", "convert", "refuse"}
         What rows get that no program answers as the source model does; ``hbconv.convert`` has more.
+    kept : Kept, optional
+        Programs of its file that only other machines run.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class Model(SklearnEstimator, WritesSql):
         stored: Mapping[Key, StoredProgram] | None = None,
         tuning: Tuning | None = None,
         on_new_dtypes: OnNewDtypes = "compile",
+        kept: store.Kept | None = None,
     ) -> None:
         check_on_new_dtypes(on_new_dtypes)
         self.parsed = parsed
@@ -90,20 +93,27 @@ class Model(SklearnEstimator, WritesSql):
         self.on_new_dtypes = on_new_dtypes
         self.reads = Reads.of(parsed)
         self.dtypes = dtypes or self.reads.usual_dtypes
-        self._compile_for(target, stored)
+        self._compile_for(target, stored or {}, kept or store.Kept(target))
 
     def _compile_for(
-        self, target: Target, stored: Mapping[Key, StoredProgram] | None = None
+        self, target: Target, stored: Mapping[Key, StoredProgram], kept: store.Kept
     ) -> None:
         """Begin again with the programs of a target."""
-        stored = stored or {}
-        of_outputs = {k: stored[k] for k in stored if self.parsed.outputs.keys() >= {*k[0]}}
         self.target = target
-        self.programs = Programs(self.parsed, target, of_outputs, self.tuning, self.on_new_dtypes)
+        self.programs = self._programs_of(answering(self.parsed, stored))
         self._methods: dict[str, Method] = {}
         self._over_arrays: Model | None = None
         self._inverse: Model | None = None
-        self._stored_inverse = {key: stored[key] for key in stored.keys() - of_outputs.keys()}
+        self._stored = stored
+        self._kept = kept
+
+    def _programs_of(self, stored: Mapping[Key, StoredProgram]) -> Programs:
+        """Return the programs of the graph, with those that are stored."""
+        graph = self.parsed
+        if graph.schema.conventions.tables_only:
+            # An array is read by another graph, which has programs of the same methods.
+            stored = {k: stored[k] for k in stored if stored[k].digest == digest_of(graph, k[0])}
+        return Programs(graph, self.target, stored, self.tuning, self.on_new_dtypes)
 
     # What it is.
 
@@ -138,8 +148,9 @@ class Model(SklearnEstimator, WritesSql):
             self._inverse = Model(
                 self.parsed.inverse,
                 self.target,
-                stored=self._stored_inverse,
+                stored=self._stored,
                 on_new_dtypes=self.on_new_dtypes,
+                kept=self._kept.only(self.parsed.inverse),
             )
         return self._inverse
 
@@ -267,7 +278,7 @@ class Model(SklearnEstimator, WritesSql):
             return self
         if self._over_arrays is None:
             parsed = over_arrays(self.parsed)
-            options = (None, None, self.tuning, self.on_new_dtypes)
+            options = (None, self._stored, self.tuning, self.on_new_dtypes)
             self._over_arrays = self if parsed is None else Model(parsed, self.target, *options)
         return self._over_arrays
 
@@ -284,7 +295,9 @@ class Model(SklearnEstimator, WritesSql):
         traits = replace(self.parsed.traits, frame_format=frames)
         self.parsed = replace(self.parsed, traits=traits)
         self._methods = {}
-        self._over_arrays = None
+        arrays = self._over_arrays
+        if arrays is not None and arrays is not self:
+            arrays.set_output(transform=transform)
         return self
 
     def compile(self, sample: Any, methods: Iterable[str] = ()) -> Model:
@@ -401,7 +414,9 @@ class Model(SklearnEstimator, WritesSql):
 
     def to(self, device: str) -> Model:
         """Move to a device; returns the model itself."""
-        self._compile_for(check_options(self.target.replace(device=str(device))))
+        target = check_options(self.target.replace(device=str(device)))
+        if target != self.target:
+            self._compile_for(target, {}, store.Kept(target))
         return self
 
     def for_target(self, **changes: Any) -> Model:
@@ -517,14 +532,30 @@ class Model(SklearnEstimator, WritesSql):
         for name in names or [""]:
             self._require_method(name)
         parsed = replace(self.parsed.only(*names), inverse=None)
-        return Model(parsed, self.target, self.dtypes, None, self.tuning, self.on_new_dtypes)
+        kept = self._kept.only(parsed)
+        options = (self.dtypes, self._stored, self.tuning, self.on_new_dtypes, kept)
+        model = Model(parsed, self.target, *options)
+        model.programs = self.programs.only(parsed)
+        arrays = self._over_arrays
+        if arrays is not None and arrays is not self:
+            model._over_arrays = Model._only(arrays, names)
+        return model
 
     def _bytes(self) -> bytes:
-        inverse = self._stored_inverse if self._inverse is None else self._inverse.programs.stored()
-        programs = {**self.programs.stored(), **inverse}
-        return store.pack(
-            store.Stored(self.parsed, self.target, self.dtypes, programs, self.tuning)
-        )
+        target, programs = self._kept.joined(self.target, self._all_stored())
+        return store.pack(store.Stored(self.parsed, target, self.dtypes, programs, self.tuning))
+
+    def _all_stored(self) -> dict[Key, StoredProgram]:
+        """Return the programs of the model, and of those by which it reads arrays and inverts."""
+        programs = self.programs.stored()
+        for other in (self._inverse, self._over_arrays):
+            if other is not None and other is not self:
+                programs |= other.programs.stored()
+        graphs = (self.parsed, *filter(None, [self.parsed.inverse]))
+        unread = {
+            key: held for graph in graphs for key, held in answering(graph, self._stored).items()
+        }
+        return {**unread, **programs}
 
     def __reduce__(self) -> tuple[Callable[..., Model], tuple[bytes]]:
         # A pickle is trusted already.
@@ -587,11 +618,12 @@ def _from_bytes(
     options = {"backend": backend, "device": device}
     changes = {k: v for k, v in options.items() if v not in (None, getattr(stored.target, k))}
     if changes:
-        stored = replace(stored, programs={})
+        stored = replace(stored, programs={}, foreign={})
     target = stored.target.replace(**changes)
     if backend is None:
         target = check_values(find_runnable(target, stored=bool(stored.programs)))
     else:
         target = check_options(target)
     new = on_new_dtypes or ("refuse" if stored.programs else "compile")
-    return Model(stored.parsed, target, stored.dtypes, stored.programs, stored.tuning, new)
+    kept = store.Kept(stored.target, stored.foreign)
+    return Model(stored.parsed, target, stored.dtypes, stored.programs, stored.tuning, new, kept)

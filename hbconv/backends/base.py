@@ -165,7 +165,7 @@ class Backend(ABC):
     instead : str
         What to do where it refuses a primitive.
     runs_stored : bool
-        What it stored runs where these packages are missing.
+        What it stored runs where these packages are missing, and names the machines that run it.
     stored_with : tuple of str
         Packages by whose version alone what it stored can be read.
     emits : mapping or frozenset
@@ -262,9 +262,9 @@ class Backend(ABC):
             "so there is no kernel to report on. Use backend='tvm'."
         )
 
-    def runs_any(self, machines: tuple[str, ...]) -> bool:  # noqa: ARG002
-        """Whether this machine runs what is stored for one of those that a target names."""
-        return False
+    def runs(self, files: Mapping[str, bytes]) -> bool:  # noqa: ARG002
+        """Whether this machine runs what is stored."""
+        return True
 
     def load(
         self,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -101,12 +102,12 @@ SAMPLE_ROWS = 8
 """Rows of a sample; a sparse or text model compiles for their sizes."""
 
 
-def compile_for(model: Model, path: Path) -> None:
-    """Compile a model for the dtypes of a table."""
+def compile_for(model: Model, path: Path, methods: Sequence[str] = ()) -> None:
+    """Compile a model for the dtypes of a table; methods may be such as else wait for a call."""
     rows = rows_for(model, with_unread(model, read_all(path, read_names(model), SAMPLE_ROWS)))
     with warnings.catch_warnings():  # A file names columns that the model may know by position.
         warnings.simplefilter("ignore", UserWarning)
-        model.compile(rows)
+        model.compile(rows, methods)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -119,7 +120,7 @@ def run(options: argparse.Namespace) -> int:
         if options.machines is not None:
             model = model.for_target(machines=split_names([options.machines]))
         if options.sample is not None:
-            compile_for(model, Path(options.sample))
+            compile_for(model, Path(options.sample), how.get("methods", ()))
     with waiting(f"Writing {options.output}"):
         model.export(options.output, **how)
     seconds = time.perf_counter() - began
@@ -132,7 +133,7 @@ def run(options: argparse.Namespace) -> int:
         "backend": model.backend,
         "methods": list(methods),
         "inputs": name_dtypes(model.dtypes, range(len(model.dtypes))),
-        "compiled": [str(program) for program in model.compiled],
+        "compiled": [str(held) for held in model.compiled if {*held.methods} <= {*methods}],
         "tuned": model.explain().tuning.splitlines(),
     }
     answer(
@@ -173,11 +174,6 @@ def _check_machines(options: argparse.Namespace) -> None:
         raise OptionError(
             f"--machines is for .hbc files, and the output is {suffix or '.pt'}. A .so is for one "
             "machine, which --target names."
-        )
-    if options.methods:
-        raise OptionError(
-            "--machines compiles all methods of the model, so leave --methods out: each has a "
-            "program of its own in the file."
         )
     if options.sample is None:
         raise OptionError(

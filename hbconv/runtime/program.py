@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hbconv.backends.base import Artifact
 from hbconv.containers import Graph, Schema
@@ -19,10 +19,11 @@ from hbconv.tensor import ProgramTypes
 if TYPE_CHECKING:
     from hbconv.pipeline import Compilation
 
-__all__ = ["HostSide", "Key", "Program", "StoredProgram", "digest_of"]
+__all__ = ["HostSide", "Key", "Program", "StoredProgram", "answering", "digest_of"]
 
 Key = tuple[tuple[str, ...], tuple[str, ...], Padding]
 """Methods, the dtype of each column, and how sparse rows come."""
+P = TypeVar("P")
 
 
 @dataclass(frozen=True)
@@ -146,6 +147,11 @@ class Program:
                 values.pop(f"{name}_tokens"), values.pop(f"{name}_weights"), width
             )
         return values
+
+
+def answering(graph: Graph, programs: Mapping[Key, P]) -> dict[Key, P]:
+    """Return those of some programs that answer methods of a graph."""
+    return {key: programs[key] for key in programs if graph.outputs.keys() >= {*key[0]}}
 
 
 def digest_of(parsed: Graph, methods: tuple[str, ...]) -> str:

@@ -26,7 +26,14 @@ from hbconv.runtime.checks import Checker
 from hbconv.runtime.inputs.table import Table
 from hbconv.runtime.options import compiling_target, find_substitute
 from hbconv.runtime.outputs.dataframes import Framing
-from hbconv.runtime.program import HostSide, Key, Program, StoredProgram, digest_of
+from hbconv.runtime.program import (
+    HostSide,
+    Key,
+    Program,
+    StoredProgram,
+    answering,
+    digest_of,
+)
 from hbconv.runtime.program_choice import ChosenPrograms, OnNewDtypes, name_dtypes
 from hbconv.runtime.row_artifact import FITTED, RowArtifact, Variant, other_files, own_files
 from hbconv.runtime.tied_rows import Finisher, TiedRows, first_files, rest_files, rest_program
@@ -219,6 +226,14 @@ class Programs:
                 if (files := program.artifact.files())
             }
             return {**self._stored, **fresh}
+
+    def only(self, parsed: Graph) -> Programs:
+        """Return the programs of a graph that has some of the methods; it compiles others anew."""
+        stored, on_new = answering(parsed, self._stored), self.choices.on_new_dtypes
+        programs = Programs(parsed, self.target, stored, self.tuning, on_new)
+        with self._lock:
+            programs.compiled |= answering(parsed, self.compiled)
+        return programs
 
     def lowered(
         self, methods: tuple[str, ...], dtypes: tuple[str, ...], padding: Padding = DENSE

@@ -16,17 +16,20 @@ if TYPE_CHECKING:
 __all__ = [
     "asin",
     "cast",
-    "circular",
+    "cos",
     "fmod",
     "logical",
     "not_equal",
     "shift",
+    "sin",
     "tanh",
     "trunc_divide",
     "where",
 ]
 
 _QUARTER_TURN = Fraction("3.14159265358979323846264338327950288419716939937510") / 2
+_FAR = 1e6
+"""Beyond it a number of quarter turns is not subtracted exactly."""
 
 
 def cast(w: GraphWriter, x: Tensor, dtype: str) -> str:
@@ -44,32 +47,69 @@ def tanh(w: GraphWriter, x: Tensor) -> str:
     return w.cast(w.node("Tanh", w.cast(x.name, "float64")), x.dtype)
 
 
-def circular(operator: str, quarter: int) -> Callable[..., str]:
-    """Write sine, or cosine (a quarter turn on), in float64.
+def sin(w: GraphWriter, x: Tensor) -> str:
+    """Write the sine, in float64.
 
-    ONNX Runtime's own keep 16 digits of 1, not of results near 0. So they get the remainder of x
-    after the nearest quarter turns. Beyond a million, quarter turns have too many bits, so they get
-    x itself.
+    ONNX Runtime's own keeps 16 digits of 1, not of results near 0. So it gets the remainder of x
+    after the nearest quarter turns; beyond a million these have too many bits, and it gets x
+    itself. The cosine of a remainder is ``1 - 2 * sin(x / 2) ** 2``: it is far from 0.
     """
+    wide = w.cast(x.name, "float64")
+    place, odd, rest = _turned(w, wide, 0)
+    sine = w.node("Sin", w.node("Where", odd, _halved(w, rest), rest))
+    return w.cast(_signed(w, place, w.node("Where", odd, _doubled(w, sine), sine)), x.dtype)
 
-    def emit(w: GraphWriter, x: Tensor) -> str:
-        wide = w.cast(x.name, "float64")
-        quarters, rest = _quarter_turns(w, wide)
-        # Mod of ints takes the sign of its divisor, so negative quarter turns count right.
-        place = w.node(
-            "Mod",
-            w.node("Add", w.cast(quarters, "int64"), w.constant(quarter, "int64")),
-            w.constant(4, "int64"),
-        )
-        odd = w.node("Equal", w.node("Mod", place, w.constant(2, "int64")), w.constant(1, "int64"))
-        size = w.node("Where", odd, w.node("Cos", rest), w.node("Sin", rest))
-        near = w.node(
-            "Where", w.node("Less", place, w.constant(2, "int64")), size, w.node("Neg", size)
-        )
-        is_near = w.node("Less", w.node("Abs", wide), w.constant(1e6, "float64"))
-        return w.cast(w.node("Where", is_near, near, w.node(operator, wide)), x.dtype)
 
-    return emit
+def cos(w: GraphWriter, x: Tensor) -> str:
+    """Write the cosine, in float64, by the sine: ONNX Runtime's own came after 1.28.
+
+    It is the sine a quarter turn on. Beyond a million it is ``sin(2 * x) / (2 * sin(x))``, which
+    keeps the digits of results near 0.
+    """
+    wide = w.cast(x.name, "float64")
+    place, odd, rest = _turned(w, wide, 1)
+    size = w.node("Abs", wide)
+    is_far = w.node(
+        "And",
+        w.node("GreaterOrEqual", size, w.constant(_FAR, "float64")),
+        # Twice as much must be finite.
+        w.node("LessOrEqual", size, w.constant(np.finfo("float64").max / 2, "float64")),
+    )
+    # What is far is at an odd place: one sine is enough for both.
+    half = w.node("Where", is_far, wide, _halved(w, rest))
+    sine = w.node("Sin", w.node("Where", odd, half, rest))
+    far = w.node("Div", w.node("Sin", w.node("Add", wide, wide)), w.node("Add", sine, sine))
+    cosine = w.node("Where", is_far, far, _doubled(w, sine))
+    return w.cast(_signed(w, place, w.node("Where", odd, cosine, sine)), x.dtype)
+
+
+def _turned(w: GraphWriter, x: str, ahead: int) -> tuple[str, str, str]:
+    """Split x and some quarter turns more into a quarter of the circle and the rest.
+
+    Returns the number of the quarter, whether it is odd, and the rest.
+    """
+    quarters, rest = _quarter_turns(w, x)
+    number = w.node("Add", w.cast(quarters, "int32"), w.constant(ahead, "int32"))
+    # Mod of ints takes the sign of its divisor, so negative quarter turns count right.
+    place = w.node("Mod", number, w.constant(4, "int32"))
+    odd = w.cast(w.node("Mod", number, w.constant(2, "int32")), "bool")
+    return place, odd, rest
+
+
+def _halved(w: GraphWriter, angle: str) -> str:
+    return w.node("Mul", angle, w.constant(0.5, "float64"))
+
+
+def _doubled(w: GraphWriter, sine: str) -> str:
+    """Write the cosine of twice the angle of a sine."""
+    square = w.node("Mul", sine, sine)
+    return w.node("Sub", w.constant(1.0, "float64"), w.node("Add", square, square))
+
+
+def _signed(w: GraphWriter, place: str, size: str) -> str:
+    """Write what is below 0 in the last two quarters of the circle."""
+    is_positive = w.node("Less", place, w.constant(2, "int32"))
+    return w.node("Where", is_positive, size, w.node("Neg", size))
 
 
 def asin(w: GraphWriter, x: Tensor) -> str:
@@ -89,22 +129,23 @@ def asin(w: GraphWriter, x: Tensor) -> str:
     )
     angle = w.cast(w.node("Asin", w.cast(sine, "float32")), "float64")
     for _ in range(2):
-        angle = w.node(
-            "Sub",
-            angle,
-            w.node("Div", w.node("Sub", w.node("Sin", angle), sine), w.node("Cos", angle)),
-        )
+        found = w.node("Sin", angle)
+        # The cosine of an angle of less than a quarter turn.
+        slope = w.node("Sqrt", w.node("Sub", one, w.node("Mul", found, found)))
+        angle = w.node("Sub", angle, w.node("Div", w.node("Sub", found, sine), slope))
     angle = w.node("Where", is_large, w.node("Sub", quarter, w.node("Mul", two, angle)), angle)
     return w.cast(w.node("Mul", angle, w.node("Sign", wide)), x.dtype)
 
 
 def _quarter_turns(w: GraphWriter, x: str) -> tuple[str, str]:
-    """Split x into its nearest number of quarter turns and the rest.
+    """Split x into its nearest number of quarter turns and the rest; beyond a million into 0 and x.
 
     A quarter turn is subtracted in parts of 30 bits, whose products with that number are exact
     (Cody and Waite, 1980).
     """
-    quarters = w.node("Round", w.node("Mul", x, w.constant(2 / np.pi, "float64")))
+    is_near = w.node("Less", w.node("Abs", x), w.constant(_FAR, "float64"))
+    nearest = w.node("Round", w.node("Mul", x, w.constant(2 / np.pi, "float64")))
+    quarters = w.node("Where", is_near, nearest, w.constant(0.0, "float64"))
     rest = x
     # A Fraction of 50 digits: each part is cut off exactly, and the next one continues it.
     left = _QUARTER_TURN

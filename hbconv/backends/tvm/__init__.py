@@ -5,7 +5,6 @@ TVM itself is imported at the first compile.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -109,12 +108,11 @@ class Tvm(Backend):
 
         return report_kernel(*_schedule(program))
 
-    def runs_any(self, machines: tuple[str, ...]) -> bool:
-        """Whether this machine runs one of these levels of Linux."""
-        from hbconv.backends.tvm.machine.machine import Machine
+    def runs(self, files: Mapping[str, bytes]) -> bool:
+        """Whether this machine runs the kernel: it may be for others."""
+        from hbconv.backends.tvm.binary.machine_files import choose_files
 
-        levels = [Machine.named(name, "machine") for name in machines]
-        return sys.platform == "linux" and any(map(Machine.host().runs, levels))
+        return choose_files(files) is not None
 
     def load(
         self,

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, field, replace
 from importlib import metadata
 from typing import Any
 
-from hbconv.backends import find_backend
+from hbconv.backends import Backend, find_backend
 from hbconv.containers import Graph, verify_graph
 from hbconv.cost_model.tuning_record import Tuning
 from hbconv.errors import MissingPackageError, StoreError
@@ -27,7 +27,8 @@ from hbconv.lower import Padding, lower, lower_nodes
 from hbconv.model_formats import REFUSED, ModelFormat, find_format
 from hbconv.names import ARGUMENT_METHODS, INVERSE, METHODS
 from hbconv.runtime.options import compiling_target
-from hbconv.runtime.program import HostSide, Key, StoredProgram
+from hbconv.runtime.program import HostSide, Key, StoredProgram, answering
+from hbconv.runtime.row_artifact import own_files
 from hbconv.runtime.storage.array_layouts import (
     drop_layouts,
     have_room,
@@ -36,11 +37,12 @@ from hbconv.runtime.storage.array_layouts import (
 )
 from hbconv.runtime.storage.codec import Decoder, encode_all, fields_of, fits
 from hbconv.runtime.storage.narrow import deflate_members, inflate_members
+from hbconv.runtime.tied_rows import first_files
 from hbconv.system.files import appearing, read_json
 from hbconv.target import Target
 from hbconv.tensor import verify_program
 
-__all__ = ["FORMAT", "Stored", "pack", "unpack", "write"]
+__all__ = ["FORMAT", "Kept", "Stored", "pack", "unpack", "write"]
 
 NO_PROGRAMS = (
     "Nothing is compiled yet, so the file holds no programs for any of machines=. Call "
@@ -50,6 +52,35 @@ _MOST_THREADS = 4096
 _MANIFEST, _ARRAYS = "manifest.json", "arrays.safetensors"
 _PACKAGES = ("numpy", "torch", "apache-tvm", "onnx", "onnxruntime")
 _ORDINARY_TIME = (1980, 1, 1, 0, 0, 0)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Programs of a file that only other machines run: they are written again with the model.
+
+    Parameters
+    ----------
+    target : Target
+        What the file is for. Here a substitute may compute the model.
+    programs : mapping
+    """
+
+    target: Target
+    programs: Mapping[Key, StoredProgram] = field(default_factory=dict)
+
+    def only(self, graph: Graph) -> Kept:
+        """Return those that answer methods of a graph."""
+        return replace(self, programs=answering(graph, self.programs))
+
+    def joined(
+        self, target: Target, programs: Mapping[Key, StoredProgram]
+    ) -> tuple[Target, Mapping[Key, StoredProgram]]:
+        """Return what a file is for and holds, which has programs of this machine's target too."""
+        if not self.programs:
+            return target, programs
+        # A file is for one target: what a substitute compiled is compiled again.
+        own = programs if target == self.target else {}
+        return self.target, {**self.programs, **own}
 
 
 @dataclass(frozen=True)
@@ -67,6 +98,8 @@ class Stored:
         The compiled program of each set of methods and combination of column dtypes.
     tuning : Tuning, optional
         Times measured, which count on the machine that measured them.
+    foreign : mapping
+        Programs that were read, and that only other machines run.
     """
 
     parsed: Graph
@@ -74,6 +107,7 @@ class Stored:
     dtypes: tuple[str, ...]
     programs: Mapping[Key, StoredProgram] = field(default_factory=dict)
     tuning: Tuning | None = None
+    foreign: Mapping[Key, StoredProgram] = field(default_factory=dict)
 
 
 def pack(stored: Stored) -> bytes:
@@ -139,8 +173,8 @@ def pack(stored: Stored) -> bytes:
 def unpack(data: bytes, *, trusted: bool = False) -> Stored:
     """Read the bytes of a file.
 
-    Programs of other versions, or of another kind of machine, are left out, and compiled again.
-    So are all of a file that is not trusted.
+    Programs of other versions are left out, and compiled again. So are all of a file that is not
+    trusted.
 
     Raises
     ------
@@ -256,17 +290,23 @@ def _stored(
     if not all(
         fits(getattr(stored, name), hint)
         for name, hint in fields_of(Stored).items()
-        if name != "programs"
+        if name not in ("programs", "foreign")
     ):
         raise StoreError("The model file holds something else than a graph, a target and dtypes.")
     _verify(stored)
     # Formats before 3 have programs without what the host does around them.
     if not trusted or "hosts" not in manifest:
         return stored
-    if not _can_read(manifest["versions"], compiling_target(stored.target, stored=True)):
+    backend = _find_reader(manifest["versions"], compiling_target(stored.target, stored=True))
+    if backend is None:
         return stored
-    hosts = decoder.read(manifest["hosts"])
-    return replace(stored, programs=_programs(manifest["programs"], hosts, members))
+    programs = _programs(manifest["programs"], decoder.read(manifest["hosts"]), members)
+    own = {key for key in programs if backend.runs(first_files(own_files(programs[key].files)))}
+    return replace(
+        stored,
+        programs={key: programs[key] for key in programs if key in own},
+        foreign={key: programs[key] for key in programs if key not in own},
+    )
 
 
 def _programs(
@@ -312,24 +352,20 @@ def _verify_lowered(graph: Graph) -> None:
     )
 
 
-def _can_read(written: Mapping[str, str], target: Target) -> bool:
-    """Whether what a backend stored is of this version and machine, as far as it depends on them.
-
-    Code for another processor is left out when it is read.
-    """
+def _find_reader(written: Mapping[str, str], target: Target) -> Backend | None:
+    """Return the backend that reads what it stored; None if that is of other versions."""
     try:
         backend = find_backend(target.backend)
     except MissingPackageError:
-        return False
+        return None
     versions = _versions(backend.stored_with)
-    if target.machines:
-        if not backend.runs_any(target.machines):
-            return False
-        # The file names the machine that wrote it, and holds code for others.
+    if backend.runs_stored:
+        # Each program names the machines that run it, whatever machine wrote the file.
         del versions["machine"]
-    return all(
+    is_alike = all(
         written.get(name) == versions.get(name) for name in (*backend.stored_with, *versions)
     )
+    return backend if is_alike else None
 
 
 def _versions(packages: Iterable[str] = _PACKAGES) -> dict[str, str]:

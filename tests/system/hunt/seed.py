@@ -139,10 +139,18 @@ class _Notes:
         try:
             return convert(model, self.backend)
         except HbconvError as error:
-            self._find(Verdict("REFUSES", type(error).__name__, f"{error}"), "", "convert")
+            refuses = Verdict("REFUSES", type(error).__name__, f"{error}")
+            self._find(refuses if self._source_answers() else Verdict("both refuse"), "", "convert")
         except Exception as error:
             self._find(Verdict("UNNAMED", type(error).__name__, where(error)), "", "convert")
         return None
+
+    def _source_answers(self) -> bool:
+        """Whether the source answers its own rows by any method: some are fitted that never do."""
+        model, rows = self.fitted.model, self.fitted.rows
+        self.log.asks("source", "fitted", "")
+        asked = (Question(model, method, rows, "") for method in ASKED if hasattr(model, method))
+        return any(question.wanted.error is None for question in asked)
 
     def ask(self, converted: Any, questions: list[Question]) -> None:
         """Ask all questions, and judge the answers."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import catboost
+import hunt.seed
 import lightgbm
 import numpy as np
 import pandas as pd
@@ -23,15 +24,19 @@ from hunt.array_rows import array_rows
 from hunt.departures import DEPARTURES, is_known
 from hunt.dice import Dice
 from hunt.differences import Standard, find_difference
-from hunt.draw_pipelines import draw_fitted
+from hunt.draw_pipelines import Fitted, draw_fitted
 from hunt.findings import Log
 from hunt.judge import Question, judge
 from hunt.rounding_noise import is_exact
 from hunt.seed import draw, hunt_on
 from hunt.tree_thresholds import find_thresholds
 from sklearn.decomposition import PCA
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-from sklearn.linear_model import LinearRegression
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    VotingClassifier,
+)
+from sklearn.linear_model import LinearRegression, Perceptron
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -182,6 +187,20 @@ def test_an_error_without_a_name_is_found():
 def test_a_refusal_is_told_and_is_no_fault():
     found = verdict(FOREST, "predict", raises(InputError("X is not liked.")))
     assert (found.kind, found.detail) == ("REFUSES", "X is not liked.")
+
+
+def test_a_source_that_never_answers_is_refused_by_both(monkeypatch):
+    """Soft votes of members that have no probabilities can be fitted."""
+    members = [("a", KNeighborsClassifier()), ("b", Perceptron())]
+    source = VotingClassifier(members, voting="soft").fit(X, Y)
+    fitted = Fitted(source, X, "matrix", Dice(0, 0))
+    monkeypatch.setattr(hunt.seed, "draw_fitted", lambda *asked: fitted)
+    stream = StringIO()
+    assert draw(0, "reference", Log(stream)) is None
+    assert json.loads(stream.getvalue().splitlines()[-1]) == [
+        "ends",
+        [{"pipelines": 1, "both refuse": 1}],
+    ]
 
 
 def test_an_answer_where_the_source_refuses_is_found():

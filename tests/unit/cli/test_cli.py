@@ -130,16 +130,38 @@ def test_convert_compiles_for_several_machines(capsys, files, table):
     assert {"x86-64@batch.kernel.so", "aarch64@batch.kernel.so"} <= libraries
 
 
+def programs_of(file):
+    with zipfile.ZipFile(file) as archive:
+        programs = json.loads(archive.read("manifest.json"))["programs"]
+    return {method for program in programs for method in program["methods"]}
+
+
+def test_convert_keeps_programs_of_the_methods_it_writes(capsys, files, table):
+    table.to_parquet(files / "rows.parquet")
+    command = ["convert", files / "model.joblib", "--allow-pickle", "--backend", "onnx"]
+    rows = ["--sample", files / "rows.parquet"]
+    code, out, _ = run(
+        *(capsys, *command, *rows, "--methods", "predict", "-o", files / "one.hbc", "--json")
+    )
+    assert (code, programs_of(files / "one.hbc")) == (0, {"predict"})
+    assert [line.split(" of ")[0] for line in json.loads(out)["compiled"]] == ["predict"]
+    assert run(capsys, *command, *rows, "-o", files / "all.hbc")[0] == 0
+    again = ["convert", files / "all.hbc", "-o", files / "again.hbc", "--force"]
+    for options, held in [
+        ([], set()),
+        (["--trusted"], programs_of(files / "all.hbc")),
+        (["--trusted", "--methods", "predict"], {"predict"}),
+    ]:
+        assert run(capsys, *again, *options)[0] == 0
+        assert programs_of(files / "again.hbc") == held
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["-o", "n.so"], "--machines is for .hbc files, and the output is .so"),
         (["-o", "n", "--format", "triton"], "the output is .pt"),
         (["-o", "n.hbc"], "--machines needs --sample"),
-        (
-            ["-o", "n.hbc", "--sample", "rows.parquet", "--methods", "predict"],
-            "leave --methods out",
-        ),
         (["-o", "n.hbc", "--sample", "rows.parquet", "--machines", "vax"], "Unknown machine 'vax'"),
     ],
 )

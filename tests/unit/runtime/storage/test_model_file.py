@@ -11,6 +11,7 @@ import subprocess
 import sys
 import zipfile
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -341,6 +342,37 @@ def test_what_programs_share_is_stored_once(tmp_path):
         assert len(archive.namelist()) == 2 + len(program.files)
     read = store.unpack(path.read_bytes(), trusted=True).programs
     assert {key: one.files for key, one in read.items()} == dict.fromkeys(twice, program.files)
+
+
+@pytest.mark.parametrize("backend", ["torchscript", "tvm", "onnx"])
+def test_a_file_of_some_methods_has_their_programs(backend, tmp_path):
+    x = matrix()
+    source = RandomForestClassifier(3, max_depth=3, random_state=0).fit(x, x[:, 0] > 0)
+    model = hbconv.convert(source, backend, sample=x[:2])
+    model.save(tmp_path / "all.hbc")
+    for origin in (model, hbconv.load(tmp_path / "all.hbc", trusted=True)):
+        origin.export(tmp_path / "one.hbc", methods=["predict_proba"])
+        assert [key[0] for key in programs_in(tmp_path / "one.hbc")] == [("predict_proba",)]
+        read = hbconv.load(tmp_path / "one.hbc", trusted=True)
+        with mock.patch.object(type(find_backend(backend)), "emit", side_effect=AssertionError):
+            np.testing.assert_array_equal(read.predict_proba(x), model.predict_proba(x))
+
+
+def test_what_a_bound_call_has_compiled_is_saved(tmp_path):
+    x = matrix()
+    model = hbconv.convert(fit("linear"), "onnx")
+    model.bind("predict", dtype="float32")
+    model.save(tmp_path / "m.hbc")
+    ((methods, dtypes, _),) = programs_in(tmp_path / "m.hbc")
+    assert (methods, {*dtypes}) == (("predict",), {"float32"})
+    read = hbconv.load(tmp_path / "m.hbc", trusted=True)
+    read.bind("predict", dtype="float32")(x.astype(np.float32))
+    read.save(tmp_path / "again.hbc")
+    assert (tmp_path / "again.hbc").read_bytes() == (tmp_path / "m.hbc").read_bytes()
+
+
+def programs_in(path):
+    return store.unpack(path.read_bytes(), trusted=True).programs
 
 
 def test_an_untrusted_file_answers_as_its_graph_says(tmp_path):

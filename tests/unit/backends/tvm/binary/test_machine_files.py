@@ -11,10 +11,13 @@ import zipfile
 from copy import deepcopy
 
 import numpy as np
+import pandas as pd
 import pytest
+from lightgbm import LGBMRegressor
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import StandardScaler
 
 import hbconv
 from hbconv.backends.tvm.binary import machine_files
@@ -158,6 +161,26 @@ def test_neighbours_of_ties_are_stored_for_each_machine(tmp_path, request):
     np.testing.assert_array_equal(loaded.predict(rows), source.predict(rows))
 
 
+@pytest.mark.parametrize("methods", [None, ["predict"]])
+def test_programs_for_arrays_of_codes_are_stored_too(methods, tmp_path, request):
+    table = pd.DataFrame(X, columns=list("abcdef")).assign(a=pd.Categorical(np.arange(300) % 3))
+    codes = table.assign(a=table.a.cat.codes).to_numpy(np.float64)
+    source = LGBMRegressor(n_estimators=3, verbose=-1).fit(table, X[:, 0])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "Until then")
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        model = hbconv.convert(source, "tvm", sample=table)
+        model.bind("predict")
+        model.compile(codes[:3])
+        model.export(tmp_path / "model.hbc", methods=methods)
+        request.getfixturevalue("no_compiler")
+        for _ in range(2):
+            loaded = hbconv.load(tmp_path / "model.hbc", trusted=True)
+            for rows in (table, codes):
+                np.testing.assert_array_equal(loaded.predict(rows), model.predict(rows))
+            loaded.save(tmp_path / "model.hbc")
+
+
 def test_a_kernel_for_another_machine_is_stored_but_not_run():
     b = Builder()
     program = b.program({"y": b.input("x", "float32", 3) * b.constant(2.0, "float32")})
@@ -210,3 +233,108 @@ def test_a_file_without_programs_says_so(source):
     model = hbconv.convert(source, "tvm", machines=[OTHER])
     with pytest.warns(UserWarning, match="Nothing is compiled yet.*machines="):
         model.to_bytes()
+
+
+# Programs that this machine does not run are written again.
+
+
+@pytest.fixture
+def elsewhere(monkeypatch, tmp_path):
+    """Save as a machine does that runs nothing of a file, and load what it has written."""
+
+    def save_again(data, change=lambda model: None):
+        monkeypatch.setenv("HBCONV_MACHINE", "x86-64")
+        model = hbconv.load(written(tmp_path, data), trusted=True)
+        assert model.compiled == ()
+        change(model)
+        again = model.to_bytes()
+        monkeypatch.delenv("HBCONV_MACHINE")
+        return again
+
+    return save_again
+
+
+needs_levels = pytest.mark.skipif(
+    Machine.host().level not in ("x86-64-v3", "x86-64-v4"), reason="needs levels"
+)
+
+
+def programs_in(data):
+    return {name: held for name, held in members(data).items() if name.startswith("programs/")}
+
+
+def named(data):
+    """Return the method of each program, and the dtype of its first column."""
+    manifest = json.loads(members(data)["manifest.json"])
+    return {(*program["methods"], program["dtypes"][0]) for program in manifest["programs"]}
+
+
+@needs_levels
+@pytest.mark.parametrize("precision", ["exact", "fast"])
+@pytest.mark.parametrize("machines", [(), ("x86-64-v3",), ("x86-64-v3", "aarch64")])
+def test_programs_of_other_machines_are_saved_again(
+    source, elsewhere, machines, precision, request, tmp_path
+):
+    model = hbconv.convert(source, "tvm", sample=X[:3], machines=machines, precision=precision)
+    data = model.to_bytes()
+    again = elsewhere(data)
+    assert programs_in(again) == programs_in(data)
+    request.getfixturevalue("no_compiler")
+    loaded = hbconv.load(written(tmp_path, again), trusted=True)
+    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+    assert loaded.programs.backend == "tvm"
+
+
+@needs_levels
+def test_a_substitute_saves_what_the_file_is_for(source, elsewhere, request):
+    data = hbconv.convert(source, "tvm", sample=X[:3], machines=["x86-64-v3"]).to_bytes()
+    request.getfixturevalue("no_compiler")
+
+    def answer(model):
+        assert model.backend == "reference"
+        np.testing.assert_array_equal(model.predict(X), source.predict(X))
+
+    with pytest.warns(UserWarning, match="Until then backend 'reference'"):
+        again = elsewhere(data, answer)
+    assert programs_in(again) == programs_in(data)
+    assert store.unpack(again).target == store.unpack(data).target
+
+
+@needs_levels
+def test_programs_of_here_are_saved_beside_those_of_other_machines(source, elsewhere):
+    data = hbconv.convert(source, "tvm", sample=X[:3], machines=["x86-64-v3"]).to_bytes()
+    again = elsewhere(data, lambda model: model.predict(X.astype(np.float32)))
+    assert named(again) == named(data) | {("predict", "float32")}
+    assert programs_in(data).items() <= programs_in(again).items()
+
+
+@needs_levels
+def test_what_is_compiled_here_takes_the_place_of_what_is_for_other_machines(source, elsewhere):
+    data = hbconv.convert(source, "tvm", sample=X[:3]).to_bytes()
+    again = elsewhere(data, lambda model: model.predict(X))
+    assert named(again) == named(data)
+    levels = {
+        json.loads(held)["level"]
+        for name, held in programs_in(again).items()
+        if name.endswith(DESCRIPTION)
+    }
+    assert levels == {"x86-64", Machine.host().level}
+
+
+@needs_levels
+def test_another_backend_leaves_the_programs_of_the_file_behind(source, elsewhere):
+    data = hbconv.convert(source, "tvm", sample=X[:3]).to_bytes()
+    assert programs_in(elsewhere(data, lambda model: model.to("cpu"))) == programs_in(data)
+    assert programs_in(hbconv.model._from_bytes(data, "onnx", trusted=True).to_bytes()) == {}
+
+
+@needs_levels
+def test_the_inverse_keeps_its_programs(elsewhere):
+    source = StandardScaler().fit(X)
+    model = hbconv.convert(source, "tvm", sample=X[:3])
+    model.inverse.compile(X[:3])
+    data = model.to_bytes()
+    assert ("inverse_transform", "float64") in named(data)
+    assert programs_in(elsewhere(data)) == programs_in(data)
+    again = elsewhere(data, lambda model: model.inverse_transform(X))
+    assert named(again) == named(data)
