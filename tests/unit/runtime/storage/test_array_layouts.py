@@ -146,9 +146,12 @@ def test_recipes_that_take_far_more_than_the_file_are_refused():
 
 
 CODES = 1 / 2
-"""Float32 for each float64 of the points of neighbours: what scores them first."""
+"""Float32 for each float64 of the points of neighbours: what scores them first.
+
+Tiles of rows score points in their order, and single rows in blocks of neighbours.
+"""
 MODELS = {
-    "neighbours": (KNeighborsClassifier(5), 1 + CODES),
+    "neighbours": (KNeighborsClassifier(5), 1 + 2 * CODES),
     "network": (MLPClassifier((200, 150), tol=1.0, random_state=0), 1.0),
     "machine": (SVC(), 2.0),
 }
