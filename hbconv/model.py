@@ -377,10 +377,10 @@ class Model(SklearnEstimator, WritesSql):
         >>> hbconv.convert(named, backend="reference").bind(rows=1)({"age": 2.0})
         array([5.])
         """
-        if method == INVERSE and self.inverse is not None:
+        is_inverse = isinstance(method, str) and method == INVERSE
+        if is_inverse and self.inverse is not None:
             return self.inverse.bind(method, rows, dtype)
-        if method not in self.methods:
-            raise unknown("method", method, self.methods)
+        self._require_method(method)
         if dtype not in (None, "float32", "float64", "int64"):
             raise unknown("dtype", dtype, ("float32", "float64", "int64"))
         return bind_method(self, self._reading_arrays(), method, rows, dtype)

@@ -150,7 +150,12 @@ class SklearnEstimator(SourceMethods):
         """Return the names of the columns that ``transform`` returns."""
         return np.array(names.of(input_features, self.parsed.schema), dtype=object)
 
-    def _require_method(self, name: str) -> None:
+    def _require_method(self, name: object) -> None:
+        if not isinstance(name, str):
+            known = ", ".join(sorted(self.parsed.outputs))
+            raise OptionError(
+                f"Expected the name of a method, got a {type(name).__name__}. Known: {known}."
+            )
         if name not in self.parsed.outputs:
             raise unknown("method", name, self.parsed.outputs)
 

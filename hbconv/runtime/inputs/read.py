@@ -74,8 +74,9 @@ Places = Mapping[int, int] | Sequence[int]
 @reads_rows
 def is_table(x: Any) -> bool:
     """Whether rows come as a table or as records, which have columns by name."""
-    # These are asked at each call: reading one as a frame takes longer than answering it.
-    if type(x) is dict or (hasattr(x, "iloc") and hasattr(x, "columns")):
+    # Asked at each call, and of the class: a frame lists all its columns to answer.
+    kind = type(x)
+    if kind is dict or (hasattr(kind, "columns") and not hasattr(kind, "collect")):
         return True
     x = parse_json(x)
     return is_nothing(x) or (read_records(x) or read_frame(x)) is not None

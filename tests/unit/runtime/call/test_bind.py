@@ -174,3 +174,10 @@ def test_text_that_is_read_by_its_words_is_not_bound():
     source = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(texts, [0, 1, 0, 1])
     with pytest.raises(OptionError, match="reads text by its words"):
         hbconv.convert(source, "reference").bind()
+
+
+@pytest.mark.parametrize("form", range(4))
+def test_rows_are_no_name_of_a_method(form):
+    """Rows are given to the call, and are refused by name where the method's name stands."""
+    with pytest.raises(OptionError, match="Expected the name of a method, got a"):
+        compiled(mixed(), "reference").bind(forms(people()[:3])[form])
