@@ -10,7 +10,7 @@ import numpy.typing as npt
 from hbconv.array import Array
 from hbconv.trees.forest import CategoryTables, Forest, Slopes
 
-__all__ = ["ForestError", "check_forest", "follow_links"]
+__all__ = ["ForestError", "check_fields", "check_forest", "follow_links"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -33,9 +33,21 @@ def check_forest(forest: Forest) -> Forest:
     ForestError
         With one sentence.
     """
+    check_fields(forest)
+    _check_trees(forest)
+    return forest
+
+
+def check_fields(forest: Forest) -> Forest:
+    """Return a forest whose links are trees, if its other arrays fit them.
+
+    Raises
+    ------
+    ForestError
+        With one sentence.
+    """
     _check_arrays(forest)
     _check_ranges(forest)
-    _check_trees(forest)
     if forest.tables is not None:
         _check_tables(forest.tables, forest)
     if forest.slopes is not None:

@@ -13,10 +13,12 @@ from hbconv.array import Array
 from hbconv.trees.forest import Forest
 from hbconv.trees.forest_check import follow_links
 
-__all__ = ["LINKS", "find_preorder", "links_of_preorder"]
+__all__ = ["LINKS", "PARENT", "find_preorder", "links_of_preorder"]
 
 LINKS = ("left", "right", "roots", "first_leaf")
 """Fields of a forest that the bits tell."""
+PARENT = "parent"
+"""The node above each node, -1 above a root, which the bits tell too."""
 Ints = npt.NDArray[np.int64]
 
 
@@ -36,7 +38,7 @@ def find_preorder(forest: Forest) -> npt.NDArray[np.bool_] | None:
 
 
 def links_of_preorder(is_test: npt.NDArray[np.bool_]) -> dict[str, Array]:
-    """Return the children of each test, the roots, and the first leaf of each tree.
+    """Return the children of each test, the roots, the first leaf of each tree, and all parents.
 
     1. Before each node, count tests less leaves: the count grows to the left child of a test, and
        is back at the right one. So the right child is the next node of the same count.
@@ -49,8 +51,9 @@ def links_of_preorder(is_test: npt.NDArray[np.bool_]) -> dict[str, Array]:
 
     Examples
     --------
-    >>> links_of_preorder(np.array([True, False, True, False, False]))["right"].data.tolist()
-    [1, -3]
+    >>> links = links_of_preorder(np.array([True, False, True, False, False]))
+    >>> links["right"].data.tolist(), links["parent"].data.tolist()
+    ([1, -3], [-1, 0, 0, 2, 2])
     """
     if not _are_trees(is_test):
         raise ValueError("the nodes of a forest end within a tree")
@@ -62,7 +65,10 @@ def links_of_preorder(is_test: npt.NDArray[np.bool_]) -> dict[str, Array]:
     starts = np.flatnonzero(count < np.minimum.accumulate(np.append(1, count))[:-1])  # 2
     leaves_before = starts - tests_before[starts]
     n_leaves = len(is_test) - len(tests)
+    parent = np.full(len(is_test), -1, np.int32)
+    parent[tests + 1] = parent[following[tests]] = tests
     links = {
+        PARENT: parent,
         "left": codes[tests + 1],
         "right": codes[following[tests]],
         "roots": codes[starts],

@@ -39,7 +39,7 @@ from hbconv.target import Target
 from hbconv.tensor import ProgramTypes, TensorType
 from hbconv.trees.covered_forest import CoveredForest
 from hbconv.trees.forest import CategoryTables, Forest, Slopes
-from hbconv.trees.forest_check import check_forest
+from hbconv.trees.forest_check import check_fields, check_forest
 
 __all__ = ["Decoder", "decode", "encode", "encode_all", "fields_of", "fits"]
 
@@ -304,7 +304,10 @@ class Decoder:
                     f"The model file holds a {name} whose {field} is a {type(item).__name__}, or "
                     "holds what it may not."
                 )
-        return check_forest(value) if isinstance(value, Forest) else value
+        if not isinstance(value, Forest):
+            return value
+        # Bits of preorder make trees, or nothing.
+        return check_fields(value) if "preorder" in read else check_forest(value)
 
     def _wide_array(self, kind: str, content: Any) -> Array:
         # Equal arrays were written once, and are one again.

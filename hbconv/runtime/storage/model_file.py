@@ -36,6 +36,7 @@ from hbconv.runtime.storage.array_layouts import (
     restore_layouts,
 )
 from hbconv.runtime.storage.codec import Decoder, encode_all, fields_of, fits
+from hbconv.runtime.storage.member_patches import drop_alike, restore_alike
 from hbconv.runtime.storage.narrow import deflate_members, inflate_members
 from hbconv.runtime.tied_rows import first_files
 from hbconv.system.files import appearing, read_json
@@ -143,6 +144,7 @@ def pack(stored: Stored) -> bytes:
                 "files": names,
             }
         )
+    members, patches = drop_alike(members)
     kept_arrays, kept, layouts = drop_layouts(arrays, members)
     written, lengths = deflate_members({_ARRAYS: save(kept_arrays), **kept})
     if not have_room(layouts, sum(map(len, written.values()))):
@@ -157,6 +159,7 @@ def pack(stored: Stored) -> bytes:
         "hosts": host_document,
         "lengths": lengths,
         "layouts": {name: asdict(layout) for name, layout in layouts.items()},
+        "patches": patches,
         "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in written.items()},
     }
     text = json.dumps(manifest, allow_nan=False)
@@ -300,7 +303,9 @@ def _stored(
     backend = _find_reader(manifest["versions"], compiling_target(stored.target, stored=True))
     if backend is None:
         return stored
-    programs = _programs(manifest["programs"], decoder.read(manifest["hosts"]), members)
+    hosts = decoder.read(manifest["hosts"])
+    whole = restore_alike(manifest.get("patches", {}), members)
+    programs = _programs(manifest["programs"], hosts, whole)
     own = {key for key in programs if backend.runs(first_files(own_files(programs[key].files)))}
     return replace(
         stored,
@@ -393,7 +398,8 @@ Format 5 holds the columns of a schema field by field. Graphs have other digests
 of older files are compiled again.
 Format 6 holds the names of the features that contributions are of.
 Format 7 holds arrays and tables as deflated byte planes (``narrow``).
-Format 8 holds recipes of arrays that are others in another layout (``array_layouts``).
+Format 8 holds recipes of arrays that are others in another layout (``array_layouts``), members as
+what differs from another one (``member_patches``), and paths as bits of preorder.
 """
 GRAPHS = 2
 """Format since which graphs are written as today."""

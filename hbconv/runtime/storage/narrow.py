@@ -19,10 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.array import Array, number_rows
+from hbconv.containers.forms import Paths
 from hbconv.errors import StoreError
 from hbconv.trees.covered_forest import CoveredForest
 from hbconv.trees.forest import Forest
-from hbconv.trees.preorder import LINKS, find_preorder, links_of_preorder
+from hbconv.trees.preorder import LINKS, PARENT, find_preorder, links_of_preorder
 
 __all__ = [
     "MOST_ROW_BYTES",
@@ -156,6 +157,8 @@ def narrow_fields(value: Any) -> Fields:
     The shares of a split are one array of pairs, as the same pairs return.
     """
     fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    if isinstance(value, Paths):
+        return _narrow_paths(fields)
     if not isinstance(value, Forest | CoveredForest) or len(value.feature) < LEAST_ROWS:
         return fields
     if isinstance(value, Forest) and (bits := find_preorder(value)) is not None:
@@ -175,9 +178,12 @@ def wide_fields(cls: type, fields: Fields, known: dict[Array, dict[str, Array]])
     if cls is Forest and "preorder" in fields:
         kept = {**fields}
         bits = kept.pop("preorder")
-        if bits not in known:
-            known[bits] = _links(bits.data, len(kept["feature"]) + len(kept["leaf_id"]))
-        return {**kept, **known[bits]}
+        links = _links(bits, len(kept["feature"]) + len(kept["leaf_id"]), known)
+        return {**kept, **{name: links[name] for name in LINKS}}
+    if cls is Paths and "preorder" in fields:
+        kept = {**fields}
+        bits, n_nodes = kept.pop("preorder"), kept.pop("n_nodes")
+        return {**kept, PARENT: _links(bits, n_nodes, known)[PARENT]}
     if cls is CoveredForest and "shares" in fields:
         kept = {**fields}
         left, right = kept.pop("shares").data.T
@@ -185,10 +191,28 @@ def wide_fields(cls: type, fields: Fields, known: dict[Array, dict[str, Array]])
     return fields
 
 
-def _links(bits: Numbers, n_nodes: int) -> dict[str, Array]:
+def _narrow_paths(fields: Fields) -> Fields:
+    """Return the fields of paths, whose bits are those of the forest: a test has its left child."""
+    above = fields["parent"].data
+    if above.ndim != 1 or above.dtype != np.int32 or len(above) < LEAST_ROWS:
+        return fields
+    is_test = np.append(above[1:] == np.arange(len(above) - 1), False)
+    try:
+        same = np.array_equal(links_of_preorder(is_test)[PARENT].data, above)
+    except ValueError:
+        return fields
+    if not same:
+        return fields
+    kept = {name: item for name, item in fields.items() if name != "parent"}
+    return {**kept, "preorder": Array(np.packbits(is_test)), "n_nodes": len(above)}
+
+
+def _links(bits: Array, n_nodes: int, known: dict[Array, dict[str, Array]]) -> dict[str, Array]:
     if len(bits) != -(-n_nodes // 8):
         raise StoreError(f"The model file holds {len(bits)} bytes of bits for {n_nodes} nodes.")
-    return links_of_preorder(np.unpackbits(bits, count=n_nodes).view(np.bool_))
+    if bits not in known or len(known[bits][PARENT]) != n_nodes:
+        known[bits] = links_of_preorder(np.unpackbits(bits.data, count=n_nodes).view(np.bool_))
+    return known[bits]
 
 
 def narrow_rows(rows: Numbers) -> tuple[Numbers, Numbers] | None:

@@ -10,7 +10,8 @@ from forests import chain_forest, random_forest
 
 from hbconv.array import Array
 from hbconv.trees.forest import Forest
-from hbconv.trees.preorder import LINKS, find_preorder, links_of_preorder
+from hbconv.trees.forest_check import check_forest
+from hbconv.trees.preorder import LINKS, PARENT, find_preorder, links_of_preorder
 
 RNG = np.random.default_rng(0)
 
@@ -20,6 +21,7 @@ def in_preorder(is_test) -> Forest:
     tests = int(np.count_nonzero(is_test))
     forest = random_forest(RNG, n_trees=1, max_depth=1)
     links = links_of_preorder(np.array(is_test, np.bool_))
+    del links[PARENT]
     trees = len(links["roots"])
     return replace(
         forest,
@@ -57,8 +59,17 @@ def test_links_are_those_of_the_forest(chain):
     forest = chain_forest(300) if chain else random_forest(RNG, n_trees=20, max_depth=6)
     bits = find_preorder(forest)
     assert bits is not None
-    for name, link in links_of_preorder(bits).items():
-        assert link == getattr(forest, name)
+    links = links_of_preorder(bits)
+    for name in LINKS:
+        assert links[name] == getattr(forest, name)
+    # What the bits make is a forest, so readers of files need not look at it again.
+    assert check_forest(forest) is forest
+    # Codes of tests count from the front, those of leaves from the end.
+    place = np.concatenate([np.flatnonzero(bits), np.flatnonzero(~bits)[::-1]])
+    for children in (forest.left.data, forest.right.data):
+        above = links[PARENT].data[place[children]]
+        np.testing.assert_array_equal(above, place[: forest.n_tests])
+    assert np.count_nonzero(links[PARENT].data < 0) == forest.n_trees
 
 
 def test_other_orders_have_no_bits():
@@ -70,7 +81,7 @@ def test_other_orders_have_no_bits():
     )
     assert find_preorder(swapped) is None
     assert find_preorder(replace(forest, roots=Array.of([~0], np.int32))) is None
-    assert set(LINKS) == set(links_of_preorder(np.zeros(1, np.bool_)))
+    assert {*LINKS, PARENT} == set(links_of_preorder(np.zeros(1, np.bool_)))
 
 
 @pytest.mark.parametrize("is_test", [[1], [1, 0], [0, 1], [1, 0, 0, 1, 1, 0, 0]])

@@ -10,11 +10,13 @@ import pytest
 from forests import hostile_rows, random_forest, with_random_shares
 
 from hbconv.array import Array
+from hbconv.containers.forms import Paths
 from hbconv.errors import StoreError
 from hbconv.runtime.storage import narrow
 from hbconv.runtime.storage.codec import decode, encode
 from hbconv.runtime.storage.narrow import LEAST_BYTES, deflate_members, inflate_members
 from hbconv.trees.covered_forest import CoveredForest
+from hbconv.trees.preorder import PARENT, find_preorder, links_of_preorder
 
 RNG = np.random.default_rng(0)
 PLACES = np.arange(5000)
@@ -111,6 +113,35 @@ def test_bits_that_are_no_trees_end_by_name(covered, forged, says):
     arrays[name] = np.full_like(arrays[name], 255) if bits is None else bits
     with pytest.raises((StoreError, ValueError), match=says):
         decode(json.loads(json.dumps(document)), arrays)
+
+
+def test_paths_come_back(covered):
+    bits = find_preorder(covered.forest)
+    parent = links_of_preorder(bits)[PARENT]
+    for first in (None, Array.of([0, 3], "int64")):
+        paths = Paths(parent, first)
+        document, arrays = encode((covered.forest, paths))
+        written = document["root"]["tuple"][1]
+        assert "parent" not in written
+        # Forest and paths are of the same bits.
+        assert written["preorder"] == document["shared"][0]["preorder"]
+        assert decode(json.loads(json.dumps(document)), arrays)[1] == paths
+
+
+def test_paths_of_other_orders_are_written_as_they_are(covered):
+    for parent in ([-1, 0, 1, 0, 0], [-1, 0, 0, 1, 1], [0, 0]):
+        paths = Paths(Array.of(parent, "int32"))
+        document, arrays = encode(paths)
+        assert "parent" in document["root"]
+        assert decode(document, arrays) == paths
+
+
+@pytest.mark.parametrize("n_nodes", [10**12, -1, True, 9.0, "9"])
+def test_paths_of_other_lengths_end(covered, n_nodes):
+    document, arrays = encode(Paths(links_of_preorder(find_preorder(covered.forest))[PARENT]))
+    document["root"]["n_nodes"] = n_nodes
+    with pytest.raises((StoreError, ValueError, TypeError)):
+        decode(document, arrays)
 
 
 @pytest.mark.parametrize(
