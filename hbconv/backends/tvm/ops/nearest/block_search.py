@@ -18,8 +18,8 @@ from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.ops.elementwise import Kind, product
 from hbconv.backends.tvm.ops.nearest.best_lists import EMPTY, bits, clear, offer
-from hbconv.backends.tvm.ops.nearest.blocks import VECTORS, Blocks
 from hbconv.backends.tvm.ops.nearest.every_point import search
+from hbconv.backends.tvm.ops.nearest.point_blocks import VECTORS, PointBlocks
 from hbconv.backends.tvm.ops.nearest.project import project
 from hbconv.backends.tvm.ops.nearest.tables import CHAINS, Prefilter
 from hbconv.backends.tvm.tir.kernel import Kernel, Register, literal, spread
@@ -42,14 +42,14 @@ def row_nearest(k: Kernel, out: Place, x: Place, points: Place) -> None:
             with k.rows() as row:
                 search(k, out, best, x, points, row)
         else:
-            blocks = Blocks.of(prefilter, k.machine.vector)
+            blocks = PointBlocks.of(prefilter, k.machine.vector)
             search_blocks(k, prefilter, blocks, out, best, x, points)
 
 
 def search_blocks(
     k: Kernel,
     prefilter: Prefilter,
-    blocks: Blocks,
+    blocks: PointBlocks,
     out: Place,
     best: Place,
     x: Place,
@@ -84,7 +84,7 @@ class _Search:
 
     k: Kernel
     prefilter: Prefilter
-    blocks: Blocks
+    blocks: PointBlocks
     out: Place
     best: Place
     x: Place
@@ -105,7 +105,7 @@ class _Search:
         cls,
         k: Kernel,
         prefilter: Prefilter,
-        blocks: Blocks,
+        blocks: PointBlocks,
         out: Place,
         best: Place,
         x: Place,

@@ -22,8 +22,8 @@ from tvm.tirx.script import builder as T  # noqa: N812
 from hbconv.backends.tvm.ops.elementwise import Kind, product
 from hbconv.backends.tvm.ops.nearest.best_lists import NARROW, bits, clear, holds, offer, offer_next
 from hbconv.backends.tvm.ops.nearest.block_search import search_blocks
-from hbconv.backends.tvm.ops.nearest.blocks import Blocks
 from hbconv.backends.tvm.ops.nearest.every_point import search
+from hbconv.backends.tvm.ops.nearest.point_blocks import PointBlocks
 from hbconv.backends.tvm.ops.nearest.project import project
 from hbconv.backends.tvm.ops.nearest.tables import CHAINS, Prefilter
 from hbconv.backends.tvm.ops.packed_weights import PANEL
@@ -55,7 +55,7 @@ def nearest(k: Kernel, out: Place, x: Place, points: Place) -> None:
             with k.vectors(NARROW) as row:
                 search(k, out, best, x, points, row)
             return
-        blocks = Blocks.of(prefilter, k.machine.vector)
+        blocks = PointBlocks.of(prefilter, k.machine.vector)
         if blocks.are_cheaper(prefilter):
             search_blocks(k, prefilter, blocks, out, best, x, points)
         else:

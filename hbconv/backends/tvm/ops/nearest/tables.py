@@ -28,7 +28,7 @@ CHAINS = 4
 """Sums in flight of distances that are computed in order."""
 # No timings of the constants below are kept.
 BLOCKS_PER_POINT = 8
-"""Blocks of points for each point wanted.
+"""PointBlocks of points for each point wanted.
 
 Most blocks hold at most one wanted point, so the least scores of blocks bound theirs well.
 """

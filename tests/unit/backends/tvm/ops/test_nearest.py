@@ -8,7 +8,7 @@ import pytest
 from hbconv.backends.reference import evaluate
 from hbconv.backends.tvm import BACKEND
 from hbconv.backends.tvm.machine.machine import Machine
-from hbconv.backends.tvm.ops.nearest.blocks import Blocks
+from hbconv.backends.tvm.ops.nearest.point_blocks import PointBlocks
 from hbconv.backends.tvm.ops.nearest.tables import Prefilter
 from hbconv.target import Target
 from hbconv.tensor import Builder
@@ -116,6 +116,6 @@ def test_blocks_are_searched_where_most_are_left_out(width, by_blocks):
     """Of few columns rows visit few blocks; of many they visit most, and a product is faster."""
     points = np.random.default_rng(0).normal(size=(10_000, width))
     prefilter = Prefilter.of(points, 5)
-    blocks = Blocks.of(prefilter, Machine.host().vector)
+    blocks = PointBlocks.of(prefilter, Machine.host().vector)
     assert blocks.are_cheaper(prefilter) is by_blocks
     assert sorted(blocks.numbers[: len(points)]) == list(range(len(points)))

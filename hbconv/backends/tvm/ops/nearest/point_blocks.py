@@ -11,7 +11,7 @@ import numpy.typing as npt
 from hbconv.backends.tvm.ops.nearest.best_lists import NARROW
 from hbconv.backends.tvm.ops.nearest.tables import Prefilter
 
-__all__ = ["VECTORS", "Blocks"]
+__all__ = ["VECTORS", "PointBlocks"]
 
 VECTORS = 4
 """Vectors of points in a block, whose sums are in flight together."""
@@ -26,7 +26,7 @@ of 32 bytes). They name the faster search of each, which is up to 25 times as fa
 
 
 @dataclass(frozen=True, eq=False)
-class Blocks:
+class PointBlocks:
     """Points as they are scored, in blocks of neighbours, for vectors along them.
 
     Parameters
@@ -67,7 +67,7 @@ class Blocks:
         return len(self.lows) * self.lanes
 
     @classmethod
-    def of(cls, prefilter: Prefilter, vector: int) -> Blocks:
+    def of(cls, prefilter: Prefilter, vector: int) -> PointBlocks:
         """Arrange the points of a prefilter for vectors of so many bytes."""
         rank = prefilter.weights.shape[2]
         weights = prefilter.weights.transpose(0, 1, 3, 2).reshape(-1, rank)
