@@ -90,7 +90,8 @@ def run(name: str, chosen: argparse.Namespace) -> list[dict[str, Any]]:
     machine = Machine.host()
     program = model.programs.prepared((fitted.method,), model.dtypes)
     own = Schedule.construct(program, machine)
-    rows = fitted.rows(chosen.rows)
+    (matrix,) = program.inputs
+    rows = fitted.rows(chosen.rows).astype(matrix.type.dtype)
     trees = bool({"tree_scores", "tree_leaves"} & set(program.primitives))
     print(f"\n{name}: {about}; ns a row, {chosen.rows:,} rows; {own.tile} x {own.block} is chosen")
     found = []
@@ -98,7 +99,7 @@ def run(name: str, chosen: argparse.Namespace) -> list[dict[str, Any]]:
         artifacts = {cut: compiled(program, cut, machine, model.target) for cut in cuts}
         times = interleaved(
             {str(cut): artifact.run for cut, artifact in artifacts.items()},
-            {program.inputs[0].name: rows},
+            {matrix.name: rows},
             chosen.seconds,
         )
         figures = [
