@@ -30,7 +30,7 @@
 #   make bench      the short form of all benchmarks, compared with the stored run of this machine (ten minutes)
 #   make site       build the documentation site in build/site; warnings are errors
 #   make packages   build the wheel and the sdist, check them, install each in an empty environment
-#   make versions   a battery with the libraries of each row of tests/system/versions/rows.toml, and its page (half an hour)
+#   make versions   a battery with the libraries of each row of tests/system/versions/rows.toml, and its page (an hour)
 #   make resolve    resolve every extra on each platform and Python, and write the table (minutes)
 #   make support    ask anew what each backend supports (hbconv/support.json, docs/support.md)
 

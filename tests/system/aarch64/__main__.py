@@ -23,6 +23,7 @@ from pathlib import Path
 
 import joblib
 from aarch64.trial import LIBRARY, SOURCE, foreign_model
+from debian import download, extract
 
 import hbconv
 
@@ -30,7 +31,8 @@ ROOT = Path(__file__).parents[3]
 DEBIAN = ("python3-minimal", "libpython3-stdlib", "libgomp1", "libstdc++6")
 WHEELS = (
     *("numpy", "scikit-learn", "scipy", "pandas", "lightgbm", "catboost", "apache-tvm"),
-    *("apache-tvm-ffi", "onnx", "onnxruntime", "platformdirs", "pytest", "safetensors", "skops"),
+    *("apache-tvm-ffi", "hypothesis", "onnx", "onnxruntime", "platformdirs", "pytest"),
+    *("safetensors", "skops"),
 )
 ALONE = ("xgboost",)
 """Without what it needs: 300 MB of code for GPUs."""
@@ -74,36 +76,13 @@ class Guest:
     def prepare(self) -> None:
         """Get what is not there yet."""
         if not self.root.exists():
-            self._extract(self._downloaded(DEBIAN), self.root)
+            extract(download(DEBIAN, self.folder, architecture="arm64"), self.root)
         if not self.qemu.exists():
             subprocess.run(["apt-get", "download", "qemu-user-static"], cwd=self.folder, check=True)
-            self._extract(sorted(self.folder.glob("qemu-*.deb")), self.folder / "host")
+            extract(sorted(self.folder.glob("qemu-*.deb")), self.folder / "host")
         if not self.site.exists():
             self._install(WHEELS)
             self._install(ALONE, "--no-deps")
-
-    def _downloaded(self, packages: Sequence[str]) -> list[Path]:
-        """Return packages of the machine's own Debian for arm64, and all that they need."""
-        (self.folder / "state/lists/partial").mkdir(parents=True, exist_ok=True)
-        (self.folder / "cache/archives/partial").mkdir(parents=True, exist_ok=True)
-        (self.folder / "status").touch()
-        options = {
-            "Dir::State": self.folder / "state",
-            "Dir::State::status": self.folder / "status",
-            "Dir::Cache": self.folder / "cache",
-            "APT::Architecture": "arm64",
-            "APT::Architectures::": "arm64",
-            "APT::Install-Recommends": "false",
-        }
-        apt = ["apt-get", *(f"--option={name}={value}" for name, value in options.items())]
-        subprocess.run([*apt, "update", "--quiet"], check=True)
-        subprocess.run([*apt, "install", "--yes", "--download-only", *packages], check=True)
-        return sorted((self.folder / "cache/archives").glob("*.deb"))
-
-    def _extract(self, packages: Sequence[Path], place: Path) -> None:
-        place.mkdir(parents=True, exist_ok=True)
-        for package in packages:
-            subprocess.run(["dpkg-deb", "--extract", package, place], check=True)
 
     def _install(self, packages: Sequence[str], *options: str) -> None:
         command = [

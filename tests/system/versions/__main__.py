@@ -1,8 +1,11 @@
 """Measure each row of the table of versions, and write its page: ``make versions``.
 
-    python -m versions [--row "scikit-learn 1.5"] [--folder build/versions]
+    python -m versions [--row "scikit-learn 1.5"] [--folder build/versions] [-- --only RBFSampler]
 
-Environments and answers stay in the folder, so that a row can be measured again alone.
+Environments, answers and compiled code stay in the folder. So a row can be measured again alone. What
+follows ``--`` is for ``versions.battery``, which then asks a part: its answers take the place of those
+that are kept. uv finds the Python of a row, or downloads it; where it cannot, that of Debian's newest
+suite is unpacked, which needs apt.
 """
 
 from __future__ import annotations
@@ -12,31 +15,41 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from versions.answer import Answer
 from versions.table import PAGE, ROOT, Row, make_environment, read_rows, write_page
 
 
-def measure(row: Row, folder: Path, seeds: int) -> None:
+def measure(row: Row, folder: Path, options: Sequence[str]) -> None:
     """Run the battery in the environment of a row, and keep its answers."""
     python = make_environment(row, folder)
-    answers = folder / f"{python.parents[1].name}.jsonl"
+    answers = folder / f"{row.folder}.jsonl"
     rooms = ("", "tests", "tests/system", "tests/support", "tests/conformance", "strategies")
     places = os.pathsep.join(str(ROOT / room) for room in (*rooms, "datasets"))
-    environment = os.environ | {"PYTHONPATH": places, "OMP_NUM_THREADS": "1"}
-    command = [str(python), "-m", "versions.battery", "--seeds", str(seeds)]
-    with answers.with_suffix(".part").open("w") as file:
+    environment = os.environ | {
+        "PYTHONPATH": places,
+        "OMP_NUM_THREADS": "1",
+        # Rows differ in few programs: what one has compiled, the next ones take.
+        "HBCONV_CACHE": str(folder.resolve() / "kernels"),
+    }
+    command = [str(python), "-m", "versions.battery", *options]
+    part = answers.with_suffix(".part")
+    with part.open("w") as file:
         subprocess.run(command, cwd=ROOT, env=environment, stdout=file, check=True)
-    answers.with_suffix(".part").replace(answers)
+    # A part takes the place of what is kept of it.
+    asked = [*(kept(answers) if options else []), *kept(part)]
+    latest = {(answer.kind, answer.name, answer.backend): answer for answer in asked}
+    part.write_text("".join(f"{json.dumps(asdict(each))}\n" for each in latest.values()), "utf-8")
+    part.replace(answers)
 
 
-def kept(row: Row, folder: Path) -> list[Answer]:
-    """Return the answers that were kept of a row; none where it was not measured yet."""
-    path = folder / f"{row.name.replace(' ', '-')}.jsonl"
-    if not path.exists():
-        return []
-    return [Answer(**json.loads(line)) for line in path.read_text("utf-8").splitlines()]
+def kept(path: Path) -> list[Answer]:
+    """Return the answers in a file; none where there is none."""
+    lines = path.read_text("utf-8").splitlines() if path.exists() else []
+    return [Answer(**json.loads(line)) for line in lines]
 
 
 def main() -> int:
@@ -50,13 +63,13 @@ def main() -> int:
         help="default: all; none: write the page",
     )
     parser.add_argument("--folder", type=Path, default=ROOT / "build/versions")
-    parser.add_argument("--seeds", type=int, default=80, help="random pipelines (default 80)")
+    parser.add_argument("options", nargs="*", help="of versions.battery, behind --")
     chosen = parser.parse_args()
     for row in rows:
         if chosen.row is None or row.name in chosen.row:
             print(row.name, flush=True)
-            measure(row, chosen.folder, chosen.seeds)
-    measured = {row.name: kept(row, chosen.folder) for row in rows}
+            measure(row, chosen.folder, chosen.options)
+    measured = {row.name: kept(chosen.folder / f"{row.folder}.jsonl") for row in rows}
     PAGE.write_text(write_page(measured, rows), "utf-8")
     differing = [
         answer for answers in measured.values() for answer in answers if answer.verdict == "differs"

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Answer"]
+__all__ = ["BACKENDS", "Answer"]
+
+BACKENDS = ("reference", "onnx", "tvm")
+"""What answers each first case, and random pipelines in turns."""
 
 
 @dataclass(frozen=True)
@@ -14,7 +17,7 @@ class Answer:
     Parameters
     ----------
     kind : str
-        ``"first case"`` or ``"pipeline"``.
+        ``"first case"``, ``"primitive"`` or ``"pipeline"``.
     name : str
     backend : str
     verdict : str

@@ -11,16 +11,20 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from versions.answer import Answer
+from debian import make_python
+from versions.answer import BACKENDS, Answer
 
 __all__ = ["PAGE", "Row", "make_environment", "read_rows", "write_page"]
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs/versions.md"
-SHOWN = ("scikit-learn", "numpy", "pandas", "lightgbm", "xgboost", "catboost", "onnxruntime")
-NEEDED = ("platformdirs", "pytest")
-"""What the battery itself imports."""
-NCCL = "nvidia-nccl-cu12 ; sys_platform == 'never'\n"
+SHOWN = (
+    *("scikit-learn", "numpy", "pandas", "lightgbm", "xgboost", "catboost", "onnxruntime"),
+    "apache-tvm",
+)
+NEEDED = ("hypothesis", "platformdirs", "pytest", "safetensors")
+"""What the battery and hbconv itself import, of any version unless the row names one."""
+NCCL = "".join(f"nvidia-nccl-{cuda} ; sys_platform == 'never'\n" for cuda in ("cu12", "cu13"))
 """XGBoost asks for 300 MB of GPU code that no row runs."""
 HEAD = """# Versions
 
@@ -30,11 +34,13 @@ Newer versions than those of the last row are accepted too.
 
 Each row is an environment of its own, in which a battery runs:
 
-- the first case of each parser in `tests/conformance/matrix`, on `reference` and `onnx`,
-- random pipelines on hostile rows, half of them on `reference` and half on `onnx`.
+- the first case of each parser in `tests/conformance/matrix`, on `reference`, `onnx` and `tvm`,
+- each primitive on `onnx`, over inputs made to hurt,
+- random pipelines on hostile rows, a third of them on each of these backends.
 
-*Agrees* means within the tolerances of [fidelity](fidelity.md), in float64 and float32.
+*Agrees* means within the tolerances of [fidelity](fidelity.md), in float64 and float32; or both refuse.
 *Absent* counts what the libraries of that row cannot fit, and modules of parsers whose library is not in it.
+A count below those of other rows is of a run that was cut short.
 """
 
 
@@ -53,6 +59,11 @@ class Row:
     python: str
     packages: tuple[str, ...]
 
+    @property
+    def folder(self) -> str:
+        """Name of its environment."""
+        return self.name.replace(" ", "-")
+
     def version(self, package: str) -> str:
         """Return the version of a package."""
         pinned = dict(requirement.split("==") for requirement in self.packages)
@@ -67,7 +78,7 @@ def read_rows() -> list[Row]:
 
 def make_environment(row: Row, folder: Path) -> Path:
     """Install a row where nothing else is, and return its interpreter."""
-    place = folder / row.name.replace(" ", "-")
+    place = folder / row.folder
     python = place / "bin/python"
     if python.exists():
         return python
@@ -75,7 +86,11 @@ def make_environment(row: Row, folder: Path) -> Path:
     overrides = folder / "overrides.txt"
     overrides.write_text(NCCL, "utf-8")
     uv = (sys.executable, "-m", "uv")
-    subprocess.run([*uv, "venv", "--quiet", "--python", row.python, str(place)], check=True)
+    venv = (*uv, "venv", "--quiet", "--clear", str(place), "--python")
+    # uv has the interpreter, or downloads it where it can.
+    if subprocess.run([*venv, row.python], check=False).returncode:
+        debians = make_python(row.python, folder / f"debian-{row.python}")
+        subprocess.run([*venv, str(debians)], check=True)
     install = [*uv, "pip", "install", "--quiet", "--only-binary", ":all:", "--python", str(python)]
     subprocess.run([*install, "--override", str(overrides), *row.packages, *NEEDED], check=True)
     return python
@@ -83,35 +98,60 @@ def make_environment(row: Row, folder: Path) -> Path:
 
 def write_page(measured: Mapping[str, Sequence[Answer]], rows: Sequence[Row]) -> str:
     """Return the page of the rows that were measured."""
-    return "\n".join([HEAD, *_table(measured, rows), "", *_exceptions(measured)]) + "\n"
+    parts = (_versions(rows), _counts(measured, rows), _exceptions(measured))
+    return "\n".join([HEAD, *(line for part in parts for line in (*part, ""))])
 
 
-def _table(measured: Mapping[str, Sequence[Answer]], rows: Sequence[Row]) -> Iterator[str]:
-    kinds = ("first cases", "pipelines")
-    yield f"| Python | {' | '.join(SHOWN)} | {' | '.join(kinds)} |"
-    yield "| --- " * (len(SHOWN) + len(kinds) + 1) + "|"
+def _versions(rows: Sequence[Row]) -> Iterator[str]:
+    yield from _head("row", "Python", *SHOWN)
     for row in rows:
-        versions = " | ".join(row.version(package) for package in SHOWN)
+        yield _line(row.name, row.python, *map(row.version, SHOWN))
+
+
+def _counts(measured: Mapping[str, Sequence[Answer]], rows: Sequence[Row]) -> Iterator[str]:
+    yield from _head(
+        *("row", "absent", *(f"on `{name}`" for name in BACKENDS), "primitives", "pipelines")
+    )
+    for row in rows:
         answers = measured.get(row.name, ())
-        cells = (_count(answers, kind) for kind in ("first case", "pipeline"))
-        yield f"| {row.python} | {versions} | {' | '.join(cells)} |"
+        cases, primitives, pipelines = (
+            [answer for answer in answers if answer.kind == kind]
+            for kind in ("first case", "primitive", "pipeline")
+        )
+        absent = sum(answer.verdict == "absent" for answer in cases) if cases else ""
+        on = (_count([a for a in cases if a.backend == name]) for name in BACKENDS)
+        yield _line(row.name, str(absent), *on, _count(primitives), _count(pipelines))
     yield ""
     yield f"Measured on Linux x86-64, {date.today():%B %Y}."
 
 
-def _count(answers: Sequence[Answer], kind: str) -> str:
-    counts = Counter(answer.verdict for answer in answers if answer.kind == kind)
+def _count(answers: Sequence[Answer]) -> str:
+    counts = Counter(answer.verdict for answer in answers)
     return ", ".join(f"{n} {verdict}" for verdict, n in sorted(counts.items())) or "not measured"
 
 
 def _exceptions(measured: Mapping[str, Sequence[Answer]]) -> Iterator[str]:
-    yield "## Refused or different"
-    yield ""
-    yield "| row | what | on | | why |"
-    yield "| --- | --- | --- | --- | --- |"
+    """Name what does not agree: a line for all rows in which it ends alike."""
+    found: dict[Answer, list[str]] = {}
     for name, answers in measured.items():
         for answer in answers:
             if answer.verdict in ("refused", "differs"):
-                said = answer.detail.replace("|", "/")
-                cells = (name, f"`{answer.name}`", answer.backend, answer.verdict, said)
-                yield f"| {' | '.join(cells)} |"
+                found.setdefault(answer, []).append(name)
+    yield "## Refused or different"
+    yield ""
+    if not found:
+        yield "Nothing is."
+        return
+    yield from _head("what", "on", "", "why", "rows")
+    for answer, names in found.items():
+        said = answer.detail.replace("|", "/")
+        yield _line(f"`{answer.name}`", answer.backend, answer.verdict, said, ", ".join(names))
+
+
+def _head(*titles: str) -> Iterator[str]:
+    yield _line(*titles)
+    yield "| --- " * len(titles) + "|"
+
+
+def _line(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"

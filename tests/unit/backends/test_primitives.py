@@ -4,25 +4,17 @@ rows.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
 import pytest
-from primitive_cases import CASES, ROWS, Case, equal, same_bits
+from primitive_cases import CASES, Case, require_agreement
 
 from hbconv.backends import EXPORTS, backend_names, find_backend
 from hbconv.backends.base import Backend
-from hbconv.backends.reference import evaluate
 from hbconv.errors import BackendError
 from hbconv.target import Target
 from hbconv.tensor import PRIMITIVES, verify_program
 
 TREES = {"tree_scores", "tree_leaves", "tree_interaction_matrices"}
 
-ZEROS_LOSE_THEIR_SIGN = {("onnx", "where"), ("onnx", "ordered_sum")}
-"""ONNX Runtime's Where gives every zero as a positive one; its running sums start from the
-first term, not from zero.
-"""
 RUNS = [pytest.param(case, dtype, id=f"{case}-{dtype}") for case in CASES for dtype in case.dtypes]
 
 
@@ -58,19 +50,4 @@ def test_primitive(case: Case, dtype: str, backend: Backend) -> None:
         with pytest.raises(BackendError, match=named):
             backend.compile(program, target)
         return
-    artifact = backend.compile(program, target)
-    for n in ROWS:
-        inputs = case.rows(n, dtype)
-        expected = evaluate(program, inputs)
-        answer = artifact.run({name: x.copy() for name, x in inputs.items()})
-        assert list(answer) == list(expected)
-        for name, values in expected.items():
-            compare(case, backend, answer[name], values)
-
-
-def compare(
-    case: Case, backend: Backend, got: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]
-) -> None:
-    assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
-    lenient = case.agrees is same_bits and (backend.name, case.primitive) in ZEROS_LOSE_THEIR_SIGN
-    (equal if lenient else case.agrees)(got, expected)
+    require_agreement(case, dtype, backend)
