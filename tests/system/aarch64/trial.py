@@ -10,6 +10,7 @@ import platform
 import sys
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -76,11 +77,23 @@ def ask(model: Any, bound: float, folder: Path) -> None:
     print(f"{type(last).__name__} answers as its source, and as saved and loaded", flush=True)
 
 
+@contextmanager
+def hidden(*names: str) -> Iterator[None]:
+    """Hide modules. What is imported meanwhile stays: twice imported, a class is two classes."""
+    held = {name: sys.modules[name] for name in names if name in sys.modules}
+    sys.modules.update(dict.fromkeys(names))  # type: ignore[arg-type]
+    try:
+        yield
+    finally:
+        for name in names:
+            del sys.modules[name]
+        sys.modules.update(held)
+
+
 def answer_stored(file: Path, rows: np.ndarray) -> np.ndarray:
     """Answer by the programs of a file alone: nothing can be compiled, and nothing is kept."""
-    hidden = {"tvm": None, "tvm_ffi": None, "torch": None}
     with (
-        mock.patch.dict(sys.modules, hidden),
+        hidden("tvm", "tvm_ffi", "torch"),
         mock.patch.dict(os.environ, {"HBCONV_CACHE": "0"}),
         warnings.catch_warnings(),
     ):
