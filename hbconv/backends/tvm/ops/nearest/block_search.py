@@ -28,10 +28,8 @@ from hbconv.backends.tvm.tir.memory import InScratch, Place
 __all__ = ["row_nearest", "search_blocks"]
 
 select = tirx.Select
-ROUNDS = 4
-"""Times that the boxes are looked through, each time up to twice as far."""
 FIRST_SHARE = 0.25
-"""Share of the distance so far up to which the second round goes."""
+"""Share of the distance so far up to which blocks are visited first; twice as far each time."""
 
 
 def row_nearest(k: Kernel, out: Place, x: Place, points: Place) -> None:
@@ -168,39 +166,49 @@ class _Search:
     def visit_blocks(self, row: Any) -> None:
         """Visit the blocks that may hold a nearer point, the nearest ones first.
 
-        A sort of the blocks would cost more than some rounds: up to the nearest box, then up to
-        growing shares of the distance so far.
+        A sort of the blocks would cost more than some rounds: up to the next nearest box until as
+        many points as are wanted were found, then up to growing shares of the distance so far.
+        Without a distance, blocks in any order took 14 ms a row for 40 of 10**5 points of a line.
         """
         k, lanes = self.k, self.blocks.lanes
         dtype = self.blocks.weights.dtype.name
         visited = k.variable(dtype, literal(-1, dtype, 1))
-        share = k.variable(dtype, literal(0, dtype, 1))
-        nearest_box = self._least_reach()
-        first_share = literal(FIRST_SHARE, dtype, 1)
-        with T.serial(ROUNDS):
-            part = k.bind(share.get() * self.farthest.get())
-            up_to = k.bind(select(part < nearest_box, nearest_box, part))
+        up_to = k.variable(dtype, literal(-1, dtype, 1))
+        share = k.variable(dtype, literal(FIRST_SHARE, dtype, 1))
+        one = literal(1, dtype, 1)
+        with T.While(share.get() <= one):
+            with T.If(self._is_full(row)):
+                with T.Then():
+                    # The bound shrinks, so a larger share of it may be less than what was visited.
+                    up_to.set(tirx.max(visited.get(), k.bind(share.get() * self.farthest.get())))
+                    share.set(share.get() + share.get())
+                with T.Else():
+                    nearest = self._least_reach(visited.get())
+                    up_to.set(nearest)
+                    # No box is left: the row has no distance, and every point is tried.
+                    none = nearest >= self.farthest.get()
+                    share.set(select(none, one + one, share.get()))
             with T.serial(self.blocks.n_boxes // lanes) as group:
                 reach = k.bind(self._read(self.reaches, self._vector(group)))
-                in_round = (reach <= spread(up_to, lanes)) & (spread(visited.get(), lanes) < reach)
+                in_round = (reach <= spread(up_to.get(), lanes)) & (
+                    spread(visited.get(), lanes) < reach
+                )
                 with self._each(bits(in_round, lanes)) as lane:
                     block = k.bind(group * lanes + lane)
                     near = self._read(self.reaches, block) <= self.farthest.get()
                     with T.If(near), T.Then():
                         self._visit(block, row)
-            # The bound shrinks, so a larger share of it may be less than what was visited.
-            visited.set(tirx.max(visited.get(), up_to))
-            twice = share.get() + share.get()
-            share.set(select(twice < first_share, first_share, twice))
+            visited.set(up_to.get())
 
-    def _least_reach(self) -> Any:
-        """Return the distance to the nearest box."""
+    def _least_reach(self, beyond: Any) -> Any:
+        """Return the distance to the nearest box that is farther than a bound."""
         k, lanes = self.k, self.blocks.lanes
         dtype = self.blocks.weights.dtype.name
         least = k.register(dtype, spread(self.farthest.get(), lanes), lanes)
         with T.serial(self.blocks.n_boxes // lanes) as group:
             reach = k.bind(self._read(self.reaches, self._vector(group)))
-            least.set(select(reach < least.get(), reach, least.get()))
+            nearer = (spread(beyond, lanes) < reach) & (reach < least.get())
+            least.set(select(nearer, reach, least.get()))
         return k.bind(
             tirx.call_llvm_pure_intrin(dtype, "llvm.vector.reduce.fmin", k.bind(least.get()))
         )

@@ -8,8 +8,10 @@ import pytest
 from hbconv.backends.reference import evaluate
 from hbconv.backends.tvm import BACKEND
 from hbconv.backends.tvm.machine.machine import Machine
+from hbconv.backends.tvm.ops.nearest.block_search import _Search
 from hbconv.backends.tvm.ops.nearest.blocks import Blocks
 from hbconv.backends.tvm.ops.nearest.tables import Prefilter
+from hbconv.backends.tvm.tir.kernel import literal
 from hbconv.target import Target
 from hbconv.tensor import Builder
 
@@ -119,3 +121,43 @@ def test_blocks_are_searched_where_most_are_left_out(width, by_blocks):
     blocks = Blocks.of(prefilter, Machine.host().vector)
     assert blocks.are_cheaper(prefilter) is by_blocks
     assert sorted(blocks.numbers[: len(points)]) == list(range(len(points)))
+
+
+def count_visits(monkeypatch):
+    """Let kernels answer how many blocks a row visited, in place of its nearest point."""
+    visits = {}
+    begin, visit = _Search.begin, _Search._visit
+
+    def counted_begin(self, coordinates, row):
+        begin(self, coordinates, row)
+        visits["row"] = self.k.variable("int32", literal(0, "int32", 1))
+
+    def counted_visit(self, block, row):
+        visit(self, block, row)
+        visits["row"].set(visits["row"].get() + 1)
+
+    def answer(self, row):
+        self.k.store(self.out, (0,), row, visits["row"].get())
+        return visits["row"].get() < 0
+
+    monkeypatch.setattr(_Search, "begin", counted_begin)
+    monkeypatch.setattr(_Search, "_visit", counted_visit)
+    monkeypatch.setattr(_Search, "incomplete", answer)
+
+
+@pytest.mark.parametrize("count", [1, 40, 100])
+def test_few_blocks_are_visited(count, monkeypatch, tmp_path):
+    """Until enough points are found, the next nearest block is visited, not any.
+
+    Rows wanted more points than a block has, and visited the blocks of a line one by one.
+    """
+    monkeypatch.setenv("HBCONV_CACHE", str(tmp_path))
+    count_visits(monkeypatch)
+    # No other test has so many points: the process keeps compiled kernels.
+    points = line(np.random.default_rng(0))[:2911]
+    blocks = Blocks.of(Prefilter.of(points, count), Machine.host().vector)
+    monkeypatch.setattr(Blocks, "are_cheaper", lambda *_: True)
+    rows = points[::20] + 1e-6
+    visited = BACKEND.compile(program_of(points, count), Target()).run({"x": rows})["y"][:, 0]
+    assert visited.min() >= -(-count // blocks.size)
+    assert visited.max() <= 4 + 2 * -(-count // blocks.size)
