@@ -30,6 +30,8 @@ __all__ = ["row_nearest", "search_blocks"]
 select = tirx.Select
 FIRST_SHARE = 0.25
 """Share of the distance so far up to which blocks are visited first; twice as far each time."""
+SHARE_LISTED = 8
+"""Points for each that a row may list: beyond that, trying every point in turn is faster."""
 
 
 def row_nearest(k: Kernel, out: Place, x: Place, points: Place) -> None:
@@ -96,6 +98,7 @@ class _Search:
     farthest: Register
     square: Register
     count: Register
+    listed: Register
 
     @classmethod
     @contextmanager
@@ -119,10 +122,10 @@ class _Search:
             _one_rows(k, x.dtype, blocks.size) as distances,
         ):
             most, farthest, square = (k.variable(dtype, literal(0, dtype, 1)) for _ in range(3))
-            count = k.variable("int32", literal(0, "int32", 1))
+            count, listed = (k.variable("int32", literal(0, "int32", 1)) for _ in range(2))
             yield cls(
                 k, prefilter, blocks, out, best, x, points, entries, coordinates, reaches, numbers,
-                distances, most, farthest, square, count,
+                distances, most, farthest, square, count, listed,
             )  # fmt: skip
 
     def begin(self, coordinates: Place, row: Any) -> None:
@@ -134,6 +137,7 @@ class _Search:
         self.most.set(largest)
         self.farthest.set(largest)
         self.square.set(literal(0, dtype.name, 1))
+        self.listed.set(literal(0, "int32", 1))
         with T.serial(self.x.size) as i:
             self._write(self.entries, i, k.load(self.x, (i,), row))
         with T.serial(self.blocks.rank) as i:
@@ -196,7 +200,7 @@ class _Search:
                 with self._each(bits(in_round, lanes)) as lane:
                     block = k.bind(group * lanes + lane)
                     near = self._read(self.reaches, block) <= self.farthest.get()
-                    with T.If(near), T.Then():
+                    with T.If(near & ~self._lists_many()), T.Then():
                         self._visit(block, row)
             visited.set(up_to.get())
 
@@ -232,6 +236,7 @@ class _Search:
                 )
                 total.set(total.get() + entry * weight)
         self._list(first, [total.get() for total in totals])
+        self.listed.set(self.listed.get() + self.count.get())
         with T.If(self.count.get() > 0), T.Then():
             self._settle(row)
             with T.If(self._is_full(row)), T.Then():
@@ -309,9 +314,15 @@ class _Search:
         self.farthest.set(tirx.Cast(dtype, k.bind(last + slack + slack)))
 
     def incomplete(self, row: Any) -> Any:
-        """Whether the row has no bound: coordinates or distances were no finite numbers."""
+        """Whether points were left out, or the row has no bound: something was not finite."""
         infinity = literal(math.inf, self.blocks.weights.dtype.name, 1)
-        return ~self._is_full(row) | ~(tirx.abs(self.most.get()) < infinity)
+        bounded = tirx.abs(self.most.get()) < infinity
+        return ~self._is_full(row) | ~bounded | self._lists_many()
+
+    def _lists_many(self) -> Any:
+        """Whether nearly all points may be nearest, as to the centre of a sphere."""
+        most = max(2 * self.prefilter.most, self.points.shape[0] // SHARE_LISTED)
+        return self.listed.get() > most
 
     def _vector(self, group: Any) -> Any:
         """Return the positions of a group of boxes."""
