@@ -8,8 +8,10 @@ import pytest
 from hbconv.backends.reference import evaluate
 from hbconv.backends.tvm import BACKEND
 from hbconv.backends.tvm.machine.machine import Machine
+from hbconv.backends.tvm.ops.nearest.block_search import _Search
 from hbconv.backends.tvm.ops.nearest.point_blocks import PointBlocks
 from hbconv.backends.tvm.ops.nearest.tables import Prefilter
+from hbconv.backends.tvm.tir.kernel import literal
 from hbconv.target import Target
 from hbconv.tensor import Builder
 
@@ -76,8 +78,14 @@ def spread(rng):
     return rng.normal(size=(3000, 3)) * 10.0 ** rng.integers(-6, 7, (3000, 1))
 
 
+def sphere(rng):
+    """Points that are about equally near to one row, the centre."""
+    points = rng.normal(size=(3000, 3))
+    return points / np.linalg.norm(points, axis=1, keepdims=True)
+
+
 def rows_about(points, rng):
-    """Points, rows between and one unit beside them, rows far away, and rows without a distance."""
+    """Points, rows between and one unit beside them, far rows, zeros, rows without a distance."""
     some = points[rng.integers(0, len(points), 40)]
     with np.errstate(over="ignore"):
         return np.concatenate(
@@ -86,6 +94,7 @@ def rows_about(points, rng):
                 (some[:20] + some[20:]) / 2,
                 np.nextafter(some[:20], np.inf),
                 *(scale * some[:3] for scale in (30.0, 1e10, 1e20, 1e38)),
+                np.zeros((1, points.shape[1])),
                 np.full((1, points.shape[1]), np.nan),
                 np.full((1, points.shape[1]), -np.inf),
             ]
@@ -94,7 +103,7 @@ def rows_about(points, rng):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("count", [1, 6, 40])
-@pytest.mark.parametrize("kind", [clusters, lattice, line, spread])
+@pytest.mark.parametrize("kind", [clusters, lattice, line, spread, sphere])
 def test_blocks_of_neighbours_are_searched(kind, count, dtype):
     """A batch and each of its rows alone find what a search of all points finds.
 
@@ -119,3 +128,54 @@ def test_blocks_are_searched_where_most_are_left_out(width, by_blocks):
     blocks = PointBlocks.of(prefilter, Machine.host().vector)
     assert blocks.are_cheaper(prefilter) is by_blocks
     assert sorted(blocks.numbers[: len(points)]) == list(range(len(points)))
+
+
+def count_visits(monkeypatch):
+    """Let kernels answer how many blocks a row visited, in place of its nearest point."""
+    visits = {}
+    begin, visit = _Search.begin, _Search._visit
+
+    def counted_begin(self, coordinates, row):
+        begin(self, coordinates, row)
+        visits["row"] = self.k.variable("int32", literal(0, "int32", 1))
+
+    def counted_visit(self, block, row):
+        visit(self, block, row)
+        visits["row"].set(visits["row"].get() + 1)
+
+    def answer(self, row):
+        self.k.store(self.out, (0,), row, visits["row"].get())
+        return visits["row"].get() < 0
+
+    monkeypatch.setattr(_Search, "begin", counted_begin)
+    monkeypatch.setattr(_Search, "_visit", counted_visit)
+    monkeypatch.setattr(_Search, "incomplete", answer)
+
+
+@pytest.mark.parametrize("count", [1, 40, 100])
+def test_few_blocks_are_visited(count, monkeypatch, tmp_path):
+    """Until enough points are found, the next nearest block is visited, not any.
+
+    Rows wanted more points than a block has, and visited the blocks of a line one by one.
+    """
+    monkeypatch.setenv("HBCONV_CACHE", str(tmp_path))
+    count_visits(monkeypatch)
+    # No other test has so many points: the process keeps compiled kernels.
+    points = line(np.random.default_rng(0))[:2911]
+    blocks = PointBlocks.of(Prefilter.of(points, count), Machine.host().vector)
+    monkeypatch.setattr(PointBlocks, "are_cheaper", lambda *_: True)
+    rows = points[::20] + 1e-6
+    visited = BACKEND.compile(program_of(points, count), Target()).run({"x": rows})["y"][:, 0]
+    assert visited.min() >= -(-count // blocks.size)
+    assert visited.max() <= 4 + 2 * -(-count // blocks.size)
+
+
+def test_a_row_that_all_points_are_near_to_soon_tries_every_point(monkeypatch, tmp_path):
+    """Ordering the points of each block took three times as long as trying every point."""
+    monkeypatch.setenv("HBCONV_CACHE", str(tmp_path))
+    count_visits(monkeypatch)
+    points = sphere(np.random.default_rng(0))[:2907]
+    blocks = PointBlocks.of(Prefilter.of(points, 5), Machine.host().vector)
+    monkeypatch.setattr(PointBlocks, "are_cheaper", lambda *_: True)
+    visited = BACKEND.compile(program_of(points, 5), Target()).run({"x": np.zeros((1, 3))})["y"]
+    assert visited[0, 0] < len(blocks.weights) / 2
