@@ -522,6 +522,8 @@ class Model(SklearnEstimator, WritesSql):
     def _only(self, methods: Iterable[str]) -> Model:
         """Return the model with some of its methods, or raise OptionError."""
         names = [methods] if isinstance(methods, str) else [*methods]
+        if not names:
+            raise OptionError(f"methods= names no method. Known: {', '.join(self.methods)}.")
         if names == [INVERSE] and self.inverse is not None:
             return self.inverse
         if INVERSE in names and self.inverse is not None:
@@ -529,7 +531,7 @@ class Model(SklearnEstimator, WritesSql):
                 f"{INVERSE} reads other columns than {names[names[0] == INVERSE]} does. Write a "
                 f"file of its own, with methods=[{INVERSE!r}]."
             )
-        for name in names or [""]:
+        for name in names:
             self._require_method(name)
         parsed = replace(self.parsed.only(*names), inverse=None)
         kept = self._kept.only(parsed)
