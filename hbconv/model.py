@@ -23,13 +23,12 @@ from hbconv.runtime.options import (
     check_options,
     check_values,
     find_runnable,
-    take_options,
 )
 from hbconv.runtime.program import Key, StoredProgram, answering, digest_of
 from hbconv.runtime.program_choice import OnNewDtypes, check_on_new_dtypes
 from hbconv.runtime.programs import CompiledProgram, Programs
 from hbconv.runtime.storage import model_file as store
-from hbconv.runtime.storage.export import WritesSql, export_bytes, export_file
+from hbconv.runtime.storage.export import WritesFiles
 from hbconv.sources.arguments import find_answers
 from hbconv.sources.sklearn_estimator import (
     SCORES,
@@ -46,10 +45,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Model", "load"]
 
-REPOSITORY_OPTIONS = ("name", "file", "device")
 
-
-class Model(SklearnEstimator, WritesSql):
+class Model(SklearnEstimator, WritesFiles):
     """A compiled model, as ``hbconv.convert`` and ``hbconv.load`` make it.
 
     It has the methods of its source model, such as ``predict`` and ``transform``, and only those.
@@ -437,87 +434,6 @@ class Model(SklearnEstimator, WritesSql):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a file that ``hbconv.load`` reads: data only, complete or absent."""
         store.write(path, self._bytes())
-
-    def export(
-        self,
-        path: str | os.PathLike[str],
-        format: str | None = None,  # noqa: A002
-        methods: Iterable[str] | None = None,
-        **options: Any,
-    ) -> None:
-        """Write a file for another runtime, by its suffix, or a folder in a format.
-
-        ``.onnx``; ``.pt`` (TorchScript); ``.pt2`` (``torch.export``); ``.so`` (a C library, with a
-        header beside it); ``.sql`` (its options are those of ``to_sql``); ``.hbc`` (as ``save``).
-        Its inputs have the dtypes of the sample of ``compile``. Without a sample they have those
-        that the source model was fitted on: float64 for most, which a line of the logger says.
-        Torch's files tell in ``hbconv.json`` what they take and return.
-
-        Parameters
-        ----------
-        path : path
-        format : {"triton"}, optional
-            Write the next version of the model into a repository of the Triton server.
-        methods : iterable of str, optional
-            What the file answers; by default all methods that are tensors, without
-            ``contributions``. Files for torch, and native ones most of all, take the time of all
-            their methods in each call.
-        **options : str or bool
-            Of ``.pt`` and ``.pt2``: ``device`` that the file is for, ``"cpu"`` or ``"cuda"``
-            (default: the model's own). This machine need not have it. Of ``.pt2``:
-            ``compiled=True`` lets AOTInductor compile the file for the device that is here.
-            Of a Triton repository: ``name`` of the model there (default ``"model"``); ``file``
-            that the version holds, ``".pt"`` (default), ``".onnx"`` or ``".hbc"``; ``device`` of
-            its instances, ``"cpu"`` or ``"cuda"`` (default: the model's own). Of a C library:
-            ``target``, the instruction set of the processors that will run it, such as
-            ``"x86-64-v3"`` or ``"aarch64"`` (default: that of this machine). Of ``.pt`` and
-            ``.pt2``: ``native=True`` makes the compiled kernel a torch operator, in a library
-            beside the file (``model_op.so`` beside ``model.pt``, ``model_op2.so`` beside
-            ``model.pt2``), for which ``target`` counts.
-
-        Raises
-        ------
-        OptionError
-            Another suffix, format or option.
-        BackendError
-            What is written cannot hold the model.
-        """
-        if methods is not None:
-            self._only(methods).export(path, format, **options)
-            return
-        if format is None:
-            export_file(self, Path(path), options)
-            return
-        if format != "triton":
-            raise unknown("format", format, ("triton",))
-        from hbconv.triton.export import export_repository
-
-        chosen = take_options("triton", options, REPOSITORY_OPTIONS)
-        export_repository(self, Path(path), **chosen)
-
-    def to_bytes(
-        self, suffix: str = ".hbc", device: str | None = None, *, compiled: bool = False
-    ) -> bytes:
-        """Return what ``export`` writes to a file of that suffix.
-
-        Parameters
-        ----------
-        suffix : str
-        device : str
-            Where a ``.pt`` or ``.pt2`` file will run, which decides its tree strategies, and in
-            which form its sums keep their order. This machine need not have it. By default the
-            model's own.
-        compiled : bool
-            A ``.pt2`` file holds machine code for the device, which this machine must have.
-
-        Raises
-        ------
-        OptionError
-            Another device.
-        """
-        if suffix == ".hbc":
-            return self._bytes()
-        return export_bytes(self, suffix, device, compiled=compiled)
 
     def _only(self, methods: Iterable[str]) -> Model:
         """Return the model with some of its methods, or raise OptionError."""

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from hbconv.backends import find_backend
 from hbconv.backends.interface import argument_names
-from hbconv.containers import Graph, reads_tied_points
+from hbconv.containers import Graph, Schema, reads_tied_points
 from hbconv.cost_model.tuning_record import Tuning
 from hbconv.errors import BackendError, OptionError, log_export
 from hbconv.lower import find_choosing
@@ -25,7 +25,7 @@ from hbconv.target import Target
 
 __all__ = [
     "Writer",
-    "WritesSql",
+    "WritesFiles",
     "answered_in_sql",
     "export_bytes",
     "export_file",
@@ -33,8 +33,93 @@ __all__ = [
 ]
 
 
-class WritesSql:
-    """What has ``to_sql``."""
+class WritesFiles:
+    """What has files for other runtimes, and the text of a query."""
+
+    def export(
+        self: Exportable,
+        path: str | os.PathLike[str],
+        format: str | None = None,  # noqa: A002
+        methods: Iterable[str] | None = None,
+        **options: Any,
+    ) -> None:
+        """Write a file for another runtime, by its suffix, or a folder in a format.
+
+        ``.onnx``; ``.pt`` (TorchScript); ``.pt2`` (``torch.export``); ``.so`` (a C library, with a
+        header beside it); ``.sql`` (its options are those of ``to_sql``); ``.hbc`` (as ``save``).
+        Its inputs have the dtypes of the sample of ``compile``. Without a sample they have those
+        that the source model was fitted on: float64 for most, which a line of the logger says.
+        Torch's files tell in ``hbconv.json`` what they take and return.
+
+        Parameters
+        ----------
+        path : path
+        format : {"triton"}, optional
+            Write the next version of the model into a repository of the Triton server.
+        methods : iterable of str, optional
+            What the file answers; by default all methods that are tensors, without
+            ``contributions``. Files for torch, and native ones most of all, take the time of all
+            their methods in each call.
+        **options : str or bool
+            Of ``.pt`` and ``.pt2``: ``device`` that the file is for, ``"cpu"`` or ``"cuda"``
+            (default: the model's own). This machine need not have it. Of ``.pt2``:
+            ``compiled=True`` lets AOTInductor compile the file for the device that is here.
+            Of a Triton repository: ``name`` of the model there (default ``"model"``); ``file``
+            that the version holds, ``".pt"`` (default), ``".onnx"`` or ``".hbc"``; ``device`` of
+            its instances, ``"cpu"`` or ``"cuda"`` (default: the model's own). Of a C library:
+            ``target``, the instruction set of the processors that will run it, such as
+            ``"x86-64-v3"`` or ``"aarch64"`` (default: that of this machine). Of ``.pt`` and
+            ``.pt2``: ``native=True`` makes the compiled kernel a torch operator, in a library
+            beside the file (``model_op.so`` beside ``model.pt``, ``model_op2.so`` beside
+            ``model.pt2``), for which ``target`` counts.
+
+        Raises
+        ------
+        OptionError
+            Another suffix, format or option.
+        BackendError
+            What is written cannot hold the model.
+        """
+        if methods is not None:
+            self._only(methods).export(path, format, **options)
+            return
+        if format is None:
+            export_file(self, Path(path), options)
+            return
+        if format != "triton":
+            raise unknown("format", format, ("triton",))
+        from hbconv.triton.export import export_repository
+
+        chosen = take_options("triton", options, REPOSITORY_OPTIONS)
+        export_repository(self, Path(path), **chosen)
+
+    def to_bytes(
+        self: Exportable,
+        suffix: str = ".hbc",
+        device: str | None = None,
+        *,
+        compiled: bool = False,
+    ) -> bytes:
+        """Return what ``export`` writes to a file of that suffix.
+
+        Parameters
+        ----------
+        suffix : str
+        device : str
+            Where a ``.pt`` or ``.pt2`` file will run, which decides its tree strategies, and in
+            which form its sums keep their order. This machine need not have it. By default the
+            model's own.
+        compiled : bool
+            A ``.pt2`` file holds machine code for the device, which this machine must have.
+
+        Raises
+        ------
+        OptionError
+            Another device.
+        """
+        if suffix == ".hbc":
+            return self._bytes()
+        return export_bytes(self, suffix, device, compiled=compiled)
 
     def to_sql(
         self: Exportable,
@@ -80,6 +165,7 @@ class WritesSql:
         return write_sql(self, dialect, table, keys, methods)
 
 
+REPOSITORY_OPTIONS = ("name", "file", "device")
 LIBRARY_OPTIONS = ("target",)
 SQL_OPTIONS = ("dialect", "table", "keys")
 SQL_METHODS = ("predict", "predict_proba", "transform")
@@ -97,6 +183,15 @@ class Exportable(Protocol):
     dtypes: tuple[str, ...]
     target: Target
     tuning: Tuning | None
+    programs: Programs
+
+    @property
+    def schema(self) -> Schema:
+        """The input columns."""
+
+    @property
+    def backend(self) -> str:
+        """Name of its backend."""
 
     def for_target(self, **changes: Any) -> Any:
         """Return the same model for another target."""
@@ -108,6 +203,21 @@ class Exportable(Protocol):
         self, suffix: str = ..., device: str | None = ..., *, compiled: bool = ...
     ) -> bytes:
         """Return a file of a suffix."""
+
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        format: str | None = ...,  # noqa: A002
+        methods: Iterable[str] | None = ...,
+        **options: Any,
+    ) -> None:
+        """Write a file."""
+
+    def _only(self, methods: Iterable[str]) -> Exportable:
+        """Return the model with some of its methods."""
+
+    def _bytes(self) -> bytes:
+        """Return the file that ``save`` writes."""
 
 
 def export_file(model: Exportable, path: Path, options: dict[str, Any]) -> None:
