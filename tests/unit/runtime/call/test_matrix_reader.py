@@ -133,11 +133,11 @@ def test_frames_are_given_where_they_are_wanted():
         assert isinstance(compiled.transform(rows(1)), pd.DataFrame)
 
 
-def test_a_model_that_moves_computes_elsewhere(model, forest):
+def test_a_model_that_stays_keeps_what_is_compiled(model, forest):
     compiled = model.for_target(threads=1)
     compiled.predict(rows(1))
-    compiled.to("cpu")
-    assert not compiled._methods
+    programs = compiled.programs
+    assert compiled.to("cpu").programs is programs
     np.testing.assert_array_equal(compiled.predict(rows(1)), forest.predict(rows(1)))
 
 

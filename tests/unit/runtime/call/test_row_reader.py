@@ -299,13 +299,13 @@ def test_few_kinds_are_remembered(monkeypatch):
     assert 0 < len(call._memory.calls) <= 3
 
 
-def test_a_model_that_was_pickled_or_moved_reads_rows_anew():
+def test_a_model_that_was_pickled_reads_rows_anew():
     model = hbconv.convert(one_hot(), "tvm")
     wanted = model.predict_proba(RECORD)
     assert model._methods
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict_proba(RECORD), wanted)
-    assert not model.to("cpu")._methods
-    np.testing.assert_array_equal(model.predict_proba(RECORD), wanted)
+    read = pickle.loads(pickle.dumps(model))
+    assert not read._methods
+    np.testing.assert_array_equal(read.predict_proba(RECORD), wanted)
 
 
 def distant_dates():

@@ -146,6 +146,7 @@ def test_a_file_from_before_forms_loads(tmp_path):
         ', "arrays": false',
         ', "why_dense": ""',
         '"why_dense": "", ',
+        ', "layouts": {}, "patches": {}',
     ):
         text = text.replace(new, "")
     assert text != members["manifest.json"].decode()
