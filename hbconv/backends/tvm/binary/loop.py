@@ -35,6 +35,7 @@ from hbconv.backends.tvm.machine.calling_convention import (
     column_dtypes,
     make_record,
 )
+from hbconv.system.addresses import address_of
 
 __all__ = [
     "Arguments",
@@ -85,7 +86,7 @@ class ColumnAddresses:
         if x.ndim != 2 or x.strides[0] != x.itemsize or not x.flags.aligned:
             return None
         words = np.full((x.shape[1], 2), CODES[x.dtype], np.int64)
-        words[:, 0] = np.arange(x.shape[1]) * x.strides[1] + x.ctypes.data
+        words[:, 0] = np.arange(x.shape[1]) * x.strides[1] + address_of(x)
         return cls(x.T, words)
 
     @classmethod
@@ -100,7 +101,7 @@ class ColumnAddresses:
             c if c.flags.c_contiguous and c.flags.aligned else np.require(c, None, ["C", "A"])
             for c in columns
         ]
-        addresses = [c.__array_interface__["data"][0] for c in columns]
+        addresses = [address_of(c) for c in columns]
         return cls(columns, np.column_stack([addresses, codes]).astype(np.int64))
 
 
@@ -211,7 +212,7 @@ class Workspace:
         )
         # Records hold bare addresses: without these references the memory would be freed.
         self._kept = (*loop.tables, *self.scratch)
-        addresses = [array.ctypes.data for array in self._kept]
+        addresses = [address_of(array) for array in self._kept]
         # The last words say of each matrix whether it is given column by column.
         self._record = make_record(0, [0] * n_matrices + addresses + [0] * n_matrices)
 
@@ -223,9 +224,9 @@ class Workspace:
         by_columns = 1 + len(matrices) + len(self._kept)
         for position, matrix in enumerate(matrices):
             if isinstance(matrix, ColumnAddresses):
-                record[by_columns + position] = matrix.words.ctypes.data
+                record[by_columns + position] = address_of(matrix.words)
             else:
-                record[1 + position] = matrix.ctypes.data
+                record[1 + position] = address_of(matrix)
         return record
 
     def record_at(self, rows: int, addresses: Sequence[int]) -> Record:
@@ -240,7 +241,7 @@ def copy_aligned(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Copy an array to an aligned address."""
     space = np.zeros(array.nbytes + ALIGNMENT, np.uint8)
     # numpy promises no such alignment, so the copy begins within a larger array.
-    start = -space.ctypes.data % ALIGNMENT
+    start = -address_of(space) % ALIGNMENT
     copy = space[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
     copy[...] = array
     return copy
