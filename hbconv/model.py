@@ -23,6 +23,7 @@ from hbconv.runtime.options import (
     check_options,
     check_values,
     find_runnable,
+    take_options,
 )
 from hbconv.runtime.program import Key, StoredProgram, answering, digest_of
 from hbconv.runtime.program_choice import OnNewDtypes, check_on_new_dtypes
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     from hbconv.runtime.report.explanation import Explanation
 
 __all__ = ["Model", "load"]
+
+REPOSITORY_OPTIONS = ("name", "file", "device")
 
 
 class Model(SklearnEstimator, WritesFiles):
@@ -434,6 +437,12 @@ class Model(SklearnEstimator, WritesFiles):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a file that ``hbconv.load`` reads: data only, complete or absent."""
         store.write(path, self._bytes())
+
+    def _export_repository(self, path: Path, options: dict[str, Any]) -> None:
+        """Write the next version of the model into a repository of the Triton server."""
+        from hbconv.triton.export import export_repository
+
+        export_repository(self, path, **take_options("triton", options, REPOSITORY_OPTIONS))
 
     def _only(self, methods: Iterable[str]) -> Model:
         """Return the model with some of its methods, or raise OptionError."""

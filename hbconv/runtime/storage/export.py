@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from hbconv.backends import find_backend
 from hbconv.backends.interface import argument_names
-from hbconv.containers import Graph, Schema, reads_tied_points
+from hbconv.containers import Graph, reads_tied_points
 from hbconv.cost_model.tuning_record import Tuning
 from hbconv.errors import BackendError, OptionError, log_export
 from hbconv.lower import find_choosing
@@ -88,10 +88,7 @@ class WritesFiles:
             return
         if format != "triton":
             raise unknown("format", format, ("triton",))
-        from hbconv.triton.export import export_repository
-
-        chosen = take_options("triton", options, REPOSITORY_OPTIONS)
-        export_repository(self, Path(path), **chosen)
+        self._export_repository(Path(path), options)
 
     def to_bytes(
         self: Exportable,
@@ -165,7 +162,6 @@ class WritesFiles:
         return write_sql(self, dialect, table, keys, methods)
 
 
-REPOSITORY_OPTIONS = ("name", "file", "device")
 LIBRARY_OPTIONS = ("target",)
 SQL_OPTIONS = ("dialect", "table", "keys")
 SQL_METHODS = ("predict", "predict_proba", "transform")
@@ -183,15 +179,6 @@ class Exportable(Protocol):
     dtypes: tuple[str, ...]
     target: Target
     tuning: Tuning | None
-    programs: Programs
-
-    @property
-    def schema(self) -> Schema:
-        """The input columns."""
-
-    @property
-    def backend(self) -> str:
-        """Name of its backend."""
 
     def for_target(self, **changes: Any) -> Any:
         """Return the same model for another target."""
@@ -218,6 +205,9 @@ class Exportable(Protocol):
 
     def _bytes(self) -> bytes:
         """Return the file that ``save`` writes."""
+
+    def _export_repository(self, path: Path, options: dict[str, Any]) -> None:
+        """Write a version into a repository of the Triton server."""
 
 
 def export_file(model: Exportable, path: Path, options: dict[str, Any]) -> None:
