@@ -60,10 +60,21 @@ def search_blocks(
     1. Bound the distance to each block of points by its box.
     2. Score the nearest blocks first. The last of the nearest so far bounds what may be nearer.
     """
+    dtype = blocks.weights.dtype.name
     with (
-        k.temporary(blocks.weights.dtype.name, (blocks.rank,)) as coordinates,
-        _Search.take(k, prefilter, blocks, out, best, x, points) as near,
+        k.temporary(dtype, (blocks.rank,)) as coordinates,
+        _one_rows(k, x.dtype, x.size) as own_entries,
+        _one_rows(k, dtype, blocks.rank) as own_coordinates,
+        _one_rows(k, dtype, blocks.n_boxes) as reaches,
+        _one_rows(k, "int32", blocks.size) as numbers,
+        _one_rows(k, x.dtype, blocks.size) as distances,
     ):
+        most, farthest, square = (k.variable(dtype, literal(0, dtype, 1)) for _ in range(3))
+        count, listed = (k.variable("int32", literal(0, "int32", 1)) for _ in range(2))
+        near = _Search(
+            k, prefilter, blocks, out, best, x, points, own_entries, own_coordinates, reaches,
+            numbers, distances, most, farthest, square, count, listed,
+        )  # fmt: skip
         project(k, prefilter, x, coordinates)
         with k.rows() as row:
             near.begin(coordinates, row)
@@ -99,34 +110,6 @@ class _Search:
     square: Register
     count: Register
     listed: Register
-
-    @classmethod
-    @contextmanager
-    def take(
-        cls,
-        k: Kernel,
-        prefilter: Prefilter,
-        blocks: PointBlocks,
-        out: Place,
-        best: Place,
-        x: Place,
-        points: Place,
-    ) -> Iterator[_Search]:
-        """Take scratch for as long as the block lasts."""
-        dtype = blocks.weights.dtype.name
-        with (
-            _one_rows(k, x.dtype, x.size) as entries,
-            _one_rows(k, dtype, blocks.rank) as coordinates,
-            _one_rows(k, dtype, blocks.n_boxes) as reaches,
-            _one_rows(k, "int32", blocks.size) as numbers,
-            _one_rows(k, x.dtype, blocks.size) as distances,
-        ):
-            most, farthest, square = (k.variable(dtype, literal(0, dtype, 1)) for _ in range(3))
-            count, listed = (k.variable("int32", literal(0, "int32", 1)) for _ in range(2))
-            yield cls(
-                k, prefilter, blocks, out, best, x, points, entries, coordinates, reaches, numbers,
-                distances, most, farthest, square, count, listed,
-            )  # fmt: skip
 
     def begin(self, coordinates: Place, row: Any) -> None:
         """Copy the row, and begin with no point and no bound."""

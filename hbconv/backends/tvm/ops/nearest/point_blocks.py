@@ -15,13 +15,17 @@ __all__ = ["VECTORS", "PointBlocks"]
 
 VECTORS = 4
 """Vectors of points in a block, whose sums are in flight together."""
-ROW, BOX, BOX_ENTRY, VISIT, VISIT_ENTRY = 1000, 0.3, 0.15, 0.2, 0.045
-"""Nanoseconds of a row, of each box, of each point that is visited, and of their coordinates."""
+ROW = 1000.0
+"""Nanoseconds of a row that visits blocks."""
+BOX, BOX_ENTRY = 0.3, 0.15
+"""Nanoseconds of each box, and of each of its coordinates."""
+VISIT, VISIT_ENTRY = 0.2, 0.045
+"""Nanoseconds of each point that is visited, and of each of its coordinates."""
 POINT, POINT_ENTRY = 0.15, 0.017
-"""Nanoseconds of a point and of its coordinates, where a tile of rows scores all points.
+"""Nanoseconds of each point where a tile of rows scores all, and of each of its coordinates.
 
-Both were fitted to ten sets of 10**4 to 10**6 points of 3 to 20 columns (Zen 4, vectors of 64 and
-of 32 bytes). They name the faster search of each, which is up to 25 times as fast as the other.
+These prices were fitted to ten sets of 10**4 to 10**6 points of 3 to 20 columns (Zen 4, vectors of
+64 and of 32 bytes). They name the faster search of each set, up to 25 times as fast as the other.
 """
 
 
