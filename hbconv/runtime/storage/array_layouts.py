@@ -3,7 +3,8 @@
 Kernels read matrices in panels: some rows side by side, column by column. So a file would hold the
 points of neighbours, or the weights of a product, once in the graph and once for each loop. Such an
 array is written as a recipe: which array it is, in panels of how many rows, times a power of two,
-in which dtype. Behind the rows come a few more: padding, or some of the last rows again.
+in which dtype. Behind the rows come a few more: padding, or some of the last rows again. Points in
+blocks of neighbours stand in an order that is stored besides.
 
 A recipe counts only if it gives the very bytes. Recipes read arrays that are stored, no others.
 """
@@ -13,9 +14,9 @@ from __future__ import annotations
 import math
 import struct
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, product
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ __all__ = [
     "ArrayLayout",
     "drop_layouts",
     "find_layout",
+    "find_order",
     "have_room",
     "lay_out",
     "read_layouts",
@@ -51,6 +53,12 @@ MOST_TRIED = 16
 """Pairs of a width and a panel that are tried for a constant: data that repeats has many."""
 MOST_SOURCES = 16
 """Sources that are tried: many arrays begin with zero."""
+LINE = 64
+"""Bytes of a cache line, which constants fill."""
+LEAST_ORDER = 1 << 10
+"""Rows of an order that is tried."""
+MOST_ORDERS = 4
+"""Orders that are tried for an array."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +85,9 @@ class ArrayLayout:
         Rows before the tail.
     fill : str
         As Python writes a float.
+    order : str
+        Name of a stored array of ints: which rows of the source the first ones are. Without it,
+        they are in order.
     """
 
     source: str
@@ -89,6 +100,7 @@ class ArrayLayout:
     first: int
     tail: tuple[int, ...]
     fill: str
+    order: str = ""
 
     @property
     def nbytes(self) -> int:
@@ -122,6 +134,10 @@ def drop_layouts(
             alike[name] = array
         else:
             layouts[name] = replace(found, tensor=tensor)
+    layouts |= _reordered(
+        [entry for entry in named if entry[0] not in layouts],
+        {layout.source for layout in layouts.values()},
+    )
     return (
         {name: array for name, array in arrays.items() if name not in layouts},
         {name: data for name, data in members.items() if name not in layouts},
@@ -144,14 +160,20 @@ def restore_layouts(
     if not have_room(layouts, size):
         raise StoreError("The model file holds recipes that take far more memory than it.")
     whole, written = dict(arrays), dict(members)
+
+    def stored(source: str, layout: ArrayLayout) -> Numbers:
+        if source in arrays:
+            return arrays[source]
+        found = _one_tensor(members.get(source, b""))
+        if found is None or not layout.tensor:
+            raise StoreError(
+                f"The model file lacks the array {source:.99}, which others are made of."
+            )
+        return found[1]
+
     for name, layout in layouts.items():
-        source = arrays.get(layout.source)
-        if source is None:
-            found = _one_tensor(members.get(layout.source, b""))
-            if found is None or not layout.tensor:
-                raise StoreError(f"The model file lacks the array that {name:.99} is made of.")
-            _, source = found
-        array = lay_out(layout, source)
+        order = stored(layout.order, layout) if layout.order else None
+        array = lay_out(layout, stored(layout.source, layout), order)
         if layout.tensor:
             written[name] = save({layout.tensor: array})
         else:
@@ -183,27 +205,51 @@ def _may_be_tensors(data: bytes) -> bool:
     return length < len(data) and data[8:9] == b"{"
 
 
-def lay_out(layout: ArrayLayout, source: Numbers) -> Numbers:
+def _reordered(named: Sequence[tuple[str, str, Numbers]], sources: set[str]) -> Layouts:
+    """Return recipes of members that hold the rows of another array in an order that is stored.
+
+    Arrays that other recipes read stay.
+    """
+    orders = {name: array for name, _, array in named if _is_order(array)}
+    if not orders:
+        return {}
+    layouts: Layouts = {}
+    for name, tensor, array in named:
+        others = {other: a for other, _, a in named if other != name and other not in layouts}
+        found = None if name in sources or not tensor else find_order(array, others, orders)
+        if found is not None:
+            layouts[name] = replace(found, tensor=tensor)
+            sources.add(found.source)
+    return layouts
+
+
+def _is_order(array: Numbers) -> bool:
+    """Whether an array may tell which rows of another one its own are."""
+    if array.dtype.kind != "i" or array.ndim != 1 or len(array) < LEAST_ORDER:
+        return False
+    return bool(array.min() >= 0 and array.max() < len(array))
+
+
+def lay_out(layout: ArrayLayout, source: Numbers, order: Numbers | None = None) -> Numbers:
     """Write the array.
 
     Raises
     ------
     ValueError, IndexError
-        The source has another size.
+        The source has another size, or the order names rows that it lacks.
     """
     panel, own = layout.panels
     tail = np.array(layout.tail, np.int64)
     # Nothing but the rows wanted is read: many recipes may name one large source.
-    rows = source.reshape(-1, layout.width, panel).transpose(0, 2, 1)
-    whole = layout.first // panel
-    part = rows[whole : whole + 1, : layout.first % panel]
-    matrix = np.concatenate(
-        [
-            rows[:whole].reshape(-1, layout.width),
-            part.reshape(-1, layout.width),
-            rows[tail // panel, tail % panel],
-        ]
-    )
+    rows = _whole_panels(source, layout.width, panel)
+    if order is None:
+        whole = layout.first // panel
+        part = rows[whole : whole + 1, : layout.first % panel]
+        first = [rows[:whole].reshape(-1, layout.width), part.reshape(-1, layout.width)]
+    else:
+        numbers = order[: layout.first]
+        first = [rows[numbers // panel, numbers % panel]]
+    matrix = np.concatenate([*first, rows[tail // panel, tail % panel]])
     # A cast may overflow, as it did when the array was made.
     with np.errstate(all="ignore"):
         matrix = (matrix * source.dtype.type(layout.times)).astype(layout.dtype)
@@ -234,9 +280,11 @@ def _read_layout(document: Any) -> ArrayLayout:
             and type(layout.tensor) is str
             and layout.dtype in DTYPES
             and all(type(size) is int and size >= 0 for size in sizes)
+            and min(layout.width, *layout.panels) > 0
             and type(layout.times) is float
             and all(type(row) is int and row >= -1 for row in layout.tail)
             and type(layout.fill) is str
+            and type(layout.order) is str
             and (layout.first + len(layout.tail)) * layout.width == math.prod(layout.shape)
         )
     except (TypeError, AttributeError) as error:
@@ -259,6 +307,25 @@ def find_layout(array: Numbers, sources: Mapping[str, Numbers]) -> ArrayLayout |
     return None
 
 
+def find_order(
+    array: Numbers, sources: Mapping[str, Numbers], orders: Mapping[str, Numbers]
+) -> ArrayLayout | None:
+    """Return the recipe of an array whose rows stand in one of some orders; None without one."""
+    if array.dtype.name not in DTYPES or array.nbytes < LEAST_BYTES:
+        return None
+    fitting = ((n, order) for n, order in orders.items() if array.size % len(order) == 0)
+    usable = {name: a for name, a in sources.items() if a.dtype.name in DTYPES}
+    for (number, order), (name, source) in product(islice(fitting, MOST_ORDERS), usable.items()):
+        for width, panels in _of_order(source.ravel(), array.ravel(), order):
+            times = _factor(source.ravel(), array.ravel(), width, panels, order)
+            if times is None:
+                continue
+            found = _match(name, source, array, width, panels, times, order)
+            if found is not None:
+                return replace(found, order=number)
+    return None
+
+
 def _first_digits(array: Numbers) -> float:
     """Return what all layouts of an array have in common: the digits of its first entry.
 
@@ -274,7 +341,13 @@ def _first_digits(array: Numbers) -> float:
 
 def _rows(flat: Numbers, width: int, panel: int) -> Numbers:
     """Return the matrix that panels hold."""
-    return flat.reshape(-1, width, panel).transpose(0, 2, 1).reshape(-1, width)
+    return _whole_panels(flat, width, panel).reshape(-1, width)
+
+
+def _whole_panels(flat: Numbers, width: int, panel: int) -> Numbers:
+    """Return the panels that are whole, the rows of each one after another."""
+    size = flat.size // (width * panel) * width * panel
+    return flat.reshape(-1)[:size].reshape(-1, width, panel).transpose(0, 2, 1)
 
 
 def _panels(matrix: Numbers, panel: int) -> Numbers:
@@ -333,6 +406,23 @@ def _of_constant(source: Numbers, flat: Numbers) -> Iterator[tuple[int, tuple[in
             yield width, (panel, other) if low is source else (other, panel)
 
 
+def _of_order(
+    source: Numbers, flat: Numbers, order: Numbers
+) -> Iterator[tuple[int, tuple[int, int]]]:
+    """Yield widths and panels of rows in an order, where the first entry is that of the source."""
+    width = flat.size // len(order)
+    digits, first = _first_digits(flat), int(order[0])
+    panels = np.arange(1, MOST_WIDTH + 1)
+    n_rows = source.size // (width * panels) * panels
+    # Zeros fill the last cache line of a constant.
+    whole = (source.nbytes - n_rows * width * source.itemsize < LINE) & (order.max() < n_rows)
+    own = panels[len(order) % panels == 0].tolist()
+    for panel in panels[whole].tolist():
+        place = first // panel * panel * width + first % panel
+        if _first_digits(source[place : place + 1]) == digits:
+            yield from ((width, (panel, each)) for each in own)
+
+
 def _first_apart(x: Numbers, y: Numbers) -> int | None:
     """Return the first place at which two arrays differ; None where one begins as the other."""
     least = min(x.size, y.size)
@@ -344,15 +434,22 @@ def _first_apart(x: Numbers, y: Numbers) -> int | None:
     return None
 
 
-def _factor(source: Numbers, flat: Numbers, width: int, panels: tuple[int, int]) -> float | None:
+def _factor(
+    source: Numbers,
+    flat: Numbers,
+    width: int,
+    panels: tuple[int, int],
+    order: Numbers | None = None,
+) -> float | None:
     """Return the factor for which some entries agree; None where they do not."""
-    count = min(source.size, flat.size) // width
+    count = (min(source.size, flat.size) if order is None else flat.size) // width
     row = np.linspace(0, max(0, count - MOST_TAIL - 1), SAMPLE).astype(np.int64)
     column = np.arange(SAMPLE) * 7 % width
     of_source, of_flat = (
-        row // panel * panel * width + column * panel + row % panel for panel in panels
+        rows // panel * panel * width + column * panel + rows % panel
+        for rows, panel in zip((row if order is None else order[row], row), panels, strict=True)
     )
-    if max(of_source[-1], of_flat[-1]) >= min(source.size, flat.size):
+    if of_source.max() >= source.size or of_flat.max() >= flat.size:
         return None
     x, y = source[of_source], flat[of_flat]
     with np.errstate(all="ignore"):
@@ -367,7 +464,13 @@ def _factor(source: Numbers, flat: Numbers, width: int, panels: tuple[int, int])
 
 
 def _match(
-    name: str, source: Numbers, array: Numbers, width: int, panels: tuple[int, int], times: float
+    name: str,
+    source: Numbers,
+    array: Numbers,
+    width: int,
+    panels: tuple[int, int],
+    times: float,
+    order: Numbers | None = None,
 ) -> ArrayLayout | None:
     """Return the recipe if it gives the very bytes.
 
@@ -376,6 +479,8 @@ def _match(
     """
     with np.errstate(all="ignore"):
         rows = (_rows(source, width, panels[0]) * source.dtype.type(times)).astype(array.dtype)
+    if order is not None:
+        rows = rows[order]
     own = _rows(array, width, panels[1])
     least = min(len(rows), len(own))
     word = f"u{array.itemsize}"
@@ -390,4 +495,4 @@ def _match(
     layout = ArrayLayout(
         name, "", array.dtype.name, array.shape, width, panels, times, first, tail, fill
     )
-    return layout if lay_out(layout, source).tobytes() == array.tobytes() else None
+    return layout if lay_out(layout, source, order).tobytes() == array.tobytes() else None

@@ -16,6 +16,7 @@ from hbconv.runtime.storage import array_layouts
 from hbconv.runtime.storage.array_layouts import (
     drop_layouts,
     find_layout,
+    find_order,
     lay_out,
     read_layouts,
     restore_layouts,
@@ -74,6 +75,65 @@ def test_constants_are_laid_out_of_constants(low, high):
     layout = find_layout(small, {"constant": large})
     assert layout is not None
     assert lay_out(layout, large).tobytes() == small.tobytes()
+
+
+MANY = RNG.standard_normal((4001, 5))
+ORDER = np.append(RNG.permutation(4001), np.zeros(31, np.int64)).astype(np.int32)
+"""What fills the last panel names the first row."""
+
+
+def ordered(rows=64, fill=np.inf):
+    """Lay points out in an order, in panels."""
+    return panels(MANY[ORDER[:4001]].astype(np.float32), rows, fill).ravel()
+
+
+def lined(array):
+    """Fill the last cache line of an array, as constants do."""
+    return np.append(array.ravel(), np.zeros(-array.nbytes % 64 // array.itemsize, array.dtype))
+
+
+SOURCES = {
+    "points": (MANY, 1.0),
+    "constant": (lined(panels(-2.0 * MANY, 6)), -0.5),
+    "constant of float32": (lined(panels(MANY.astype(np.float32), 6)), 1.0),
+}
+
+
+@pytest.mark.parametrize("order", [np.int32, np.int64])
+@pytest.mark.parametrize("source", SOURCES)
+def test_rows_in_an_order_that_is_stored_are_a_recipe(source, order):
+    points, times = SOURCES[source]
+    array, numbers = ordered(), ORDER.astype(order)
+    orders = {"other": numbers[::-1], "order": numbers}
+    layout = find_order(array, {"few": POINTS, "points": points}, orders)
+    assert (layout.source, layout.order, layout.times) == ("points", "order", times)
+    read = read_layouts({"a": asdict(layout)})["a"]
+    assert lay_out(read, points, numbers).tobytes() == array.tobytes()
+    array[7] = np.nextafter(array[7], np.float32(np.inf))
+    assert find_order(array, {"points": points}, orders) is None
+
+
+def test_members_in_an_order_come_back():
+    members = {
+        name: safetensors.save({"constant": array})
+        for name, array in {"order": ORDER, "blocks": ordered(), "points": MANY.ravel()}.items()
+    }
+    members["norms"] = safetensors.save({"constant": (MANY**2).sum(axis=1)[ORDER]})
+    kept_arrays, kept, layouts = drop_layouts({}, members)
+    assert kept.keys() == {"order", "points", "norms"}
+    assert restore_layouts(layouts, kept_arrays, kept, SIZE)[1] == members
+    for lost in ("order", "points"):
+        with pytest.raises(StoreError, match=lost):
+            restore_layouts(layouts, {}, {k: v for k, v in kept.items() if k != lost}, SIZE)
+
+
+@pytest.mark.parametrize(
+    "numbers", [ORDER + 4001, ORDER[:100], ORDER.astype(np.float64), ORDER[:, None]]
+)
+def test_orders_of_strangers_are_refused(numbers):
+    layout = find_order(ordered(), {"points": MANY}, {"order": ORDER})
+    with pytest.raises((StoreError, ValueError, IndexError)):
+        restore_layouts({"a": layout}, {"points": MANY, "order": numbers}, {}, SIZE)
 
 
 def changed(array, place):
@@ -144,6 +204,8 @@ HOSTILE = [
     {"tail": 3},
     {"times": True},
     {"fill": "x", "tail": [-1], "first": 1002},
+    {"order": "a9"},
+    {"order": None},
     {"more": 1},
 ]
 
@@ -166,10 +228,10 @@ def test_recipes_that_take_far_more_than_the_file_are_refused():
 CODES = 1 / 2
 """Float32 for each float64 of the points of neighbours: what scores them first.
 
-Tiles of rows score points in their order, and single rows in blocks of neighbours.
+Single rows score points in blocks of neighbours, whose order is stored.
 """
 MODELS = {
-    "neighbours": (KNeighborsClassifier(5), 1 + 2 * CODES),
+    "neighbours": (KNeighborsClassifier(5), 1 + CODES),
     "network": (MLPClassifier((200, 150), tol=1.0, random_state=0), 1.0),
     "machine": (SVC(), 2.0),
 }
