@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from tvm import tirx
@@ -15,10 +15,17 @@ from hbconv.backends.tvm.tir.memory import Place, storage
 from hbconv.backends.tvm.tir.row_blocks import RowMajorMatrix
 from hbconv.tensor import Constant, Input, Op, TensorProgram
 
-__all__ = ["columns_used", "live_rows", "read_columns", "write_rows"]
+__all__ = ["MatrixRows", "columns_used", "live_rows", "read_columns", "write_rows"]
 
 MIN_BYTES = 4
 """Bytes of the smallest numbers that are transposed in blocks; smaller ones are copied singly."""
+
+
+class MatrixRows(Protocol):
+    """A matrix that is read row by row."""
+
+    def load(self, row: Any, column: Any) -> Any:
+        """Read an entry of a row, or neighbouring ones."""
 
 
 def side(k: Kernel, dtype: str, width: int) -> int:
@@ -104,7 +111,7 @@ def _first_column(k: Kernel, block_starts: list[int], block: Any, width: int, si
 
 
 def read_columns(
-    k: Kernel, place: Place, matrix: RowMajorMatrix, first: Any, columns: Iterable[int]
+    k: Kernel, place: Place, matrix: MatrixRows, first: Any, columns: Iterable[int]
 ) -> None:
     """Read the tile's rows of a matrix, from row ``first`` on: at least the given columns."""
     (width,) = place.shape

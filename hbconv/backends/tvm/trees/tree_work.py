@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.tvm.machine.machine import Machine
+from hbconv.backends.tvm.trees.leaves.tables import sparse_cost
 from hbconv.backends.tvm.trees.single_row.tables import MAX_COLUMNS_SHUFFLED
 from hbconv.backends.tvm.trees.single_row.top_tables import count_slots, count_vectors
 from hbconv.cost_model import SINGLE_ROW, SMALL_TILE, Work
@@ -40,7 +41,7 @@ WALK_ROWS = 16
 """Rows that walk side by side."""
 # No timings of this choice are kept.
 MIN_SPLITS = 1_000
-"""Splits below which one row takes about as long in either loop."""
+"""Splits and outputs below which one row takes about as long in either loop."""
 MAX_ROWS_BESIDE_WALK = 8
 """Rows that a walk needs side by side to be the faster."""
 # With tops looked up, trees of 31 leaves gain by it up to 32 rows.
@@ -61,9 +62,10 @@ def count_tree_work(strategy: str, forest: Forest, dtype: str, rows: int) -> Wor
     """
     each = DOUBLES if dtype == "float64" else 1.0
     # As ``single_row_limit`` decides, but for what depends on the machine.
-    alone = rows <= MAX_ROWS_BESIDE_WALK and forest.n_tests >= MIN_SPLITS
-    sums = forest.n_trees * forest.values.shape[1]
-    leaf_bytes = VALUE_BYTES * forest.n_leaves * forest.values.shape[1]
+    alone = rows <= MAX_ROWS_BESIDE_WALK and forest.n_tests + forest.n_outputs >= MIN_SPLITS
+    width = sparse_cost(forest) or forest.values.shape[1]
+    sums = forest.n_trees * width
+    leaf_bytes = int(VALUE_BYTES * forest.n_leaves * width)
     if strategy == "select" and not alone:
         return Work(
             operators=1,
@@ -100,7 +102,7 @@ def single_row_limit(program: TensorProgram, machine: Machine) -> int:
     """Return up to how many rows a loop over single rows is the faster; 0 for small forests."""
     ops = [i for i in program.instructions if isinstance(i, Op) and "forest" in i.attributes]
     forests: list[Forest] = [op.attributes["forest"] for op in ops]
-    if sum(forest.n_tests for forest in forests) < MIN_SPLITS:
+    if sum(forest.n_tests + forest.n_outputs for forest in forests) < MIN_SPLITS:
         return 0
     if any(op.attributes["strategy"] != "select" for op in ops):
         # A walk looks up only the category tables that it reaches; a single row decides all sets.

@@ -8,12 +8,13 @@ Numbers are counted over the forest, and leaves of equal values may share one wh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from hbconv.backends.tvm.tir.kernel import Kernel
 from hbconv.backends.tvm.tir.memory import Place
-from hbconv.backends.tvm.trees.leaves.tables import lay_out_values
+from hbconv.backends.tvm.trees.leaves.sparse_sums import adding_sparse
+from hbconv.backends.tvm.trees.leaves.tables import lay_out_values, sparse_cost
 from hbconv.backends.tvm.trees.tree_order import Trees
 from hbconv.trees.forest import Forest
 
@@ -22,9 +23,31 @@ __all__ = ["TileLeaves", "adding", "writing"]
 TileLeaves = Callable[[Callable[[Any, Place, Any], None]], None]
 
 
-@contextmanager
-def adding(k: Kernel, out: Place, forest: Forest, trees: Trees) -> Iterator[TileLeaves]:
+def adding(
+    k: Kernel, out: Place, forest: Forest, trees: Trees
+) -> AbstractContextManager[TileLeaves]:
     """Add the values of the leaves, tree after tree."""
+    form = _adding_all if sparse_cost(forest) is None else _adding_entries
+    return form(k, out, forest, trees)
+
+
+@contextmanager
+def _adding_entries(k: Kernel, out: Place, forest: Forest, trees: Trees) -> Iterator[TileLeaves]:
+    target = k.constant(trees.targets(forest))
+    with adding_sparse(k, out, forest, lay_out_values(forest, trees)) as add_leaf:
+
+        def add(find: Callable[[Any, Place, Any], None]) -> None:
+            with k.temporary("int32", (1,)) as leaves, k.over((forest.n_trees,)) as (tree,):
+                find(tree, leaves, 0)
+                first = k.bind(k.entry(target, tree))
+                with k.rows() as row:
+                    add_leaf(first, row, k.bind(k.load(leaves, (0,), row)))
+
+        yield add
+
+
+@contextmanager
+def _adding_all(k: Kernel, out: Place, forest: Forest, trees: Trees) -> Iterator[TileLeaves]:
     start = k.constant(forest.start.data)
     values = k.constant(lay_out_values(forest, trees))
     target = k.constant(trees.targets(forest))

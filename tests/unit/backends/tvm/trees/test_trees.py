@@ -15,6 +15,8 @@ from hbconv.backends.tvm.machine.machine import Machine
 from hbconv.backends.tvm.machine.schedule import FEW
 from hbconv.backends.tvm.trees.bins.tables import make_bins
 from hbconv.backends.tvm.trees.bytewise.tables import make_byte_tables
+from hbconv.backends.tvm.trees.leaves.by_row import ENTRY_COST
+from hbconv.backends.tvm.trees.leaves.tables import sparse_cost
 from hbconv.backends.tvm.trees.single_row.emit import MAX_STEPS_AT_ONCE
 from hbconv.backends.tvm.trees.tree_order import Trees
 from hbconv.backends.tvm.trees.tree_work import single_row_limit
@@ -101,6 +103,38 @@ def test_random_forests(seed, dtype):
 )
 def test_forests_of_nearly_nothing(kinds):
     check(random_forest(np.random.default_rng(1), **kinds), "float32")
+
+
+@pytest.mark.parametrize("entries", [1, 6])
+@pytest.mark.parametrize("categorical", [0, 3])
+@pytest.mark.parametrize("accumulate", ["float32", "float64"])
+def test_leaves_of_many_classes_leave_their_zeros_out(entries, categorical, accumulate):
+    """Leaves have the value of one class or of some, or none; NaN and -0.0 count too."""
+    rng = np.random.default_rng(entries)
+    many = random_forest(
+        rng, n_trees=19, n_features=5, max_depth=6, n_outputs=67, vector=True,
+        accumulate=accumulate, n_categorical=categorical,
+    )  # fmt: skip
+    values = np.zeros_like(many.values.data)
+    for row in values:
+        row[rng.permutation(67)[:entries]] = rng.choice([0.1, -3.0, 1e30, -0.0, np.nan, np.inf])
+    values[::5] = 0.0
+    sparse = replace(many, values=Array(values), start=Array(np.abs(many.start.data)))
+    assert sparse_cost(sparse) is not None
+    assert (sparse_cost(sparse, ENTRY_COST) is None) == (entries == 6)
+    check(sparse, "float32")
+
+
+def test_zeros_are_added_to_sums_that_begin_with_minus_zero():
+    rng = np.random.default_rng(0)
+    many = random_forest(rng, n_trees=3, n_features=2, n_outputs=50, vector=True)
+    forest = replace(
+        many, values=Array(np.zeros_like(many.values.data)), start=Array(np.full(50, -0.0))
+    )
+    assert sparse_cost(forest) is None
+    x = rng.standard_normal((40, 2))
+    for found in compiled(forest, "float64").run({"x": x}).values():
+        assert not np.signbit(found).any()
 
 
 def chain(n_leaves, missing_left=True):
