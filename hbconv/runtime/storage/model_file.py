@@ -385,7 +385,7 @@ def _versions(packages: Iterable[str] = _PACKAGES) -> dict[str, str]:
     return versions
 
 
-FORMAT = 8
+FORMAT = 9
 """Number of the format written; files of a larger number are refused.
 
 Format 2 (after 0.1.0) gives an ``Output`` one form in place of eleven fields, and some classes
@@ -400,6 +400,7 @@ Format 6 holds the names of the features that contributions are of.
 Format 7 holds arrays and tables as deflated byte planes (``narrow``).
 Format 8 holds recipes of arrays that are others in another layout (``array_layouts``), members as
 what differs from another one (``member_patches``), and paths as bits of preorder.
+Format 9 holds each schema once, and recipes of rows in an order that is stored.
 """
 GRAPHS = 2
 """Format since which graphs are written as today."""

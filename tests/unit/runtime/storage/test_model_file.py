@@ -18,6 +18,7 @@ import pytest
 from fitted import NAMES, available_backends, fit, matrix, rows
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import Ridge
+from sklearn.preprocessing import OneHotEncoder
 from sources import dense
 
 import hbconv
@@ -41,7 +42,7 @@ def test_columns_are_written_field_by_field():
     """A vocabulary makes as many columns as it has terms."""
     schema = Schema.table(["a", "\u00e9"]).with_dtypes(["float32", "int16"])
     document, arrays = encode(schema)
-    fields = document["root"]["columns"]["columns"]
+    fields = document["shared"][0]["columns"]["columns"]
     assert fields == {
         "name": ["a", "\u00e9"],
         "dtype": ["float32", "int64"],
@@ -50,9 +51,19 @@ def test_columns_are_written_field_by_field():
     assert decode(document, arrays) == schema
     for name, values in (("dtype", ["float32", 7]), ("weak_int", [0, 1])):
         damaged = json.loads(json.dumps(document))
-        damaged["root"]["columns"]["columns"][name] = values
+        damaged["shared"][0]["columns"]["columns"][name] = values
         with pytest.raises(StoreError, match="fields of other types"):
             decode(damaged, arrays)
+
+
+def test_a_file_grows_with_its_columns_of_texts():
+    """Each has a container of its own, and all have one schema, which is written once."""
+    sizes = []
+    for columns in (20, 200):
+        x = np.array([["a"] * columns, ["b"] * columns], dtype=object)
+        model = hbconv.convert(OneHotEncoder().fit(x), "reference")
+        sizes.append(len(model.to_bytes()))
+    assert sizes[1] < 12 * sizes[0]
 
 
 def same_answers(one, two, x):

@@ -1,8 +1,8 @@
 """Files of older formats load and answer as when they were written for the reference backend.
 
 Files of format 1, by hbconv 0.1.0, each have answers of another form. The forest of format 6 has
-links and shares as arrays. The neighbours of format 7 hold every array as it is. ``answers.json``
-holds what each method answered then.
+links and shares as arrays. The neighbours of format 7 hold every array as it is, and each column of texts of
+format 8 the schema. ``answers.json`` holds what each method answered then.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import scipy.sparse
 
 import hbconv
 
-FOLDERS = [Path(__file__).parent / "files" / f"format_{n}" for n in (1, 6, 7)]
+FOLDERS = [Path(__file__).parent / "files" / f"format_{n}" for n in (1, 6, 7, 8)]
 FILES = {path.stem: path for folder in FOLDERS for path in folder.glob("*.hbc")}
 ANSWERS = {
     name: answers
@@ -47,7 +47,7 @@ def rows(name):
         return [TEXTS]
     if name == "sparse_always":
         return [FRAME[["colour"]]]
-    if name in ("blocks", "table"):
+    if name in ("blocks", "table", "text_columns"):
         return [FRAME]
     if name == "sparse_as_rows":
         return [X, scipy.sparse.csc_matrix(X), scipy.sparse.csr_array(X)]
