@@ -42,6 +42,7 @@ __all__ = ["CallContext", "Method", "Part", "answer_parts", "find_parts", "group
 
 Part = tuple[npt.NDArray[np.integer[Any]] | None, Program, Table]
 """Rows that a program answers: their places among all (None: all), the program, and the rows."""
+OBJECTS = np.dtype(object)
 Plan = MatrixReader | RowsThemselves | CellPlan | ColumnPlan
 
 
@@ -76,12 +77,12 @@ class Method:
         self._frames = graph.traits.frame_format if name == "transform" else None
         self._plans: dict[Any, Plan | None] = {}
         self._memory = Memory()
-        # A model fitted without names warns of the names of each table.
+        # A model fitted without names warns of the names of each table, but arrays have none.
         takes_items = self._reads.schema.conventions.items
         is_silent = self._reads.schema.named or takes_items
         # Text is JSON, but for a model that reads texts as rows.
         self._open: Call = parse_json if self._reads.schema.named and not takes_items else _itself
-        self._row = self._find_row_reader() if is_silent else None
+        self._row = self._find_row_reader()
         # Documents are looked at one by one, in columns that no program reads as well.
         reads_columns = is_silent and not takes_items and not self._reads.entries
         self._columns = self._find_column_reader() if reads_columns else None
@@ -89,7 +90,7 @@ class Method:
     def answer(self, x: Any) -> Any:
         """Answer as the source's method does, for rows in any form."""
         given: Any
-        if type(x) is np.ndarray:
+        if type(x) is np.ndarray and x.dtype is not OBJECTS:
             given = cells = x
             kind: Any = (x.dtype, x.shape)
         else:

@@ -1,4 +1,4 @@
-"""Row reader: a record, a frame of one row or a text goes straight to the inputs of a program.
+"""Row reader: a record, a table of one row or a text goes straight to the inputs of a program.
 
 The first row of a kind is read as all tables are. Rows of one kind have the same columns, with
 values of the same types, so the positions of columns, dtypes and conversions are settled then. A
@@ -133,8 +133,8 @@ class CellReader:
     """
 
     def __init__(self, reads: Reads, method: str, output: Output) -> None:
-        takes_items = reads.schema.conventions.items
-        self._read = read_text if takes_items else read_cells
+        plain = read_cells if reads.schema.named else read_objects
+        self._read = read_text if reads.schema.conventions.items else plain
         self._reads = reads
         self._method = method
         self._output = output
@@ -271,6 +271,21 @@ def _of_arrow(x: Any) -> RowCells | None:
 
 _COLUMNS = {list: _of_lists, np.ndarray: _of_arrays}
 _FRAMES = {"pandas": _of_pandas, "polars": _of_polars, "pyarrow": _of_arrow}
+
+
+def read_objects(x: Any) -> RowCells | None:
+    """Return the cells of an array of objects of one row; None of everything else.
+
+    Examples
+    --------
+    >>> read_objects(np.array([["f", 30]], dtype=object)).values
+    ('f', 30)
+    >>> read_objects(np.array(["f", 30], dtype=object))
+    """
+    if type(x) is not np.ndarray or x.ndim != 2 or len(x) != 1:
+        return None
+    values = tuple(x[0].tolist())
+    return RowCells(tuple(range(len(values))), (x.dtype,), values, ordered=True)
 
 
 def read_text(x: Any) -> RowCells | None:

@@ -61,7 +61,10 @@ def finds_silently(frame: Named, reads: Reads) -> bool:
     """Whether the columns of a table are found by their names, or refused, but never warned of."""
     if reads.schema.conventions.items:
         return True
-    if not reads.schema.named or not all(isinstance(name, str) for name in frame.names):
+    texts = [isinstance(name, str) for name in frame.names]
+    if not reads.schema.named:
+        return not any(texts)
+    if not all(texts):
         return False
     by_position = frame.ordered and reads.schema.finds == "positions"
     return not by_position or frame.names == reads.schema.names

@@ -16,6 +16,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from catboost import CatBoostClassifier
 from pairwise import failing
 from row_models import (
     SOURCES,
@@ -37,6 +38,7 @@ from row_table import (
     NUMBERS,
     PEOPLE,
     RECORD,
+    TEXTS,
     WORDS,
     covered_columns,
     labels,
@@ -45,11 +47,13 @@ from row_table import (
     records,
     table,
 )
+from sklearn.compose import ColumnTransformer
 from sklearn.dummy import DummyClassifier
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 import hbconv
 from hbconv.errors import HbconvError
@@ -127,6 +131,37 @@ def test_a_row_is_answered_as_the_ordinary_way_does(build, backend, form):
     model = converted(build, backend)
     for method in methods(model):
         for x in given(form):
+            wanted = outcome(lambda x, method=method: Method(model, method).ordinary(x), x)
+            for _ in range(2):
+                assert outcome(getattr(model, method), x) == wanted, x
+
+
+def unnamed(build):
+    """Fit a model anew on rows without names."""
+    if build is catboost:
+        source = CatBoostClassifier(**build().get_params())
+        return source.fit(people()[[*TEXTS, *NUMBERS]].to_numpy(object), labels())
+    texts, numbers = [0, 3], [1, 2, 4]
+    steps = {"one_hot": OneHotEncoder(handle_unknown="ignore"), "strict": OrdinalEncoder()}
+    columns = [("text", steps[build.__name__], texts), ("numbers", SimpleImputer(), numbers)]
+    last = LogisticRegression()
+    return make_pipeline(ColumnTransformer(columns), last).fit(
+        people().drop(columns="name").to_numpy(object), labels()
+    )
+
+
+@pytest.mark.parametrize("build", [one_hot, strict, catboost])
+def test_a_row_of_objects_is_answered_as_the_ordinary_way_does(build, monkeypatch):
+    model = hbconv.convert(unnamed(build), "tvm")
+    names = [*TEXTS, *NUMBERS] if build is catboost else ["sex", "age", "fare", "port", "sibsp"]
+    rows = [np.array([[r[n] for n in names]], object) for r in records() if {*names} <= {*r}]
+    plain = np.array([[RECORD[name] for name in names]], object)
+    wanted = model.predict(plain)
+    with monkeypatch.context() as patched:
+        patched.setattr(Method, "ordinary", not_asked)
+        np.testing.assert_array_equal(model.predict(plain), wanted)
+    for method in methods(model):
+        for x in [*rows, rows[0][0], rows[0][:, :2], np.concatenate(rows[:3])]:
             wanted = outcome(lambda x, method=method: Method(model, method).ordinary(x), x)
             for _ in range(2):
                 assert outcome(getattr(model, method), x) == wanted, x
