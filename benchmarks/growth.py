@@ -49,11 +49,12 @@ Fitted = tuple[Any, Any]
 
 @dataclass(frozen=True)
 class Axis:
-    """What grows, its sizes, and what fits a model of a size."""
+    """What grows, its sizes, what fits a model of a size, and why costs grow as they do."""
 
     about: str
     sizes: tuple[int, ...]
     fit: Callable[[int], Fitted]
+    reason: str
 
 
 def main() -> None:
@@ -74,7 +75,8 @@ def main() -> None:
             print(line(figures[-1]), flush=True)
             save(figures, chosen)
     if chosen.write:
-        write(chosen.write, facts(figures, chosen), {name: AXES[name].about for name in AXES})
+        about = {name: (axis.about, axis.reason) for name, axis in AXES.items()}
+        write(chosen.write, facts(figures, chosen), about)
     sys.exit(not all(figure["equal"] for figure in figures))
 
 
@@ -254,41 +256,84 @@ def _texts(words: int) -> Fitted:
 
 
 AXES = {
-    "trees": Axis("trees of 31 leaves (LightGBM)", (10, 100, 1000, 10_000), _boosted),
-    "depth": Axis(
-        "depth of 20 trees (random forest)", (4, 8, 12, 16, 20), lambda size: _forest(depth=size)
+    "trees": Axis(
+        "trees of 31 leaves (LightGBM)",
+        (10, 100, 1000, 10_000),
+        _boosted,
+        "The last trees have fewer leaves, so each takes less.",
     ),
-    "boosted depth": Axis("depth of 20 trees (XGBoost)", (4, 8, 12, 16, 20), _deep),
-    "rows": Axis("rows fitted, 20 trees without a limit", (1000, 10_000, 100_000), _forest),
+    "depth": Axis(
+        "depth of 20 trees (random forest)",
+        (4, 8, 12, 16, 20),
+        lambda size: _forest(depth=size),
+        "All tests of small trees are decided at once; rows walk down larger ones.",
+    ),
+    "boosted depth": Axis(
+        "depth of 20 trees (XGBoost)",
+        (4, 8, 12, 16, 20),
+        _deep,
+        "Rows walk down trees of more than some hundred leaves.",
+    ),
+    "rows": Axis(
+        "rows fitted, 20 trees without a limit",
+        (1000, 10_000, 100_000),
+        _forest,
+        "Nodes come from the outer caches, tree after tree.",
+    ),
     "rows asked": Axis(
         "rows of a call, 100 trees of 31 leaves (LightGBM)",
         (1, 100, 10_000, 1_000_000, 10_000_000),
         _asked,
+        "A call takes some microseconds, and a tile is full from 512 rows on.",
     ),
     "columns": Axis(
-        "columns (scaler, logistic regression)", (10, 100, 1000, 10_000, 100_000), _linear
+        "columns (scaler, logistic regression)",
+        (10, 100, 1000, 10_000, 100_000),
+        _linear,
+        "Rows of more than 1,000 columns do not stay in the caches.",
     ),
     "forest columns": Axis(
         "columns, 20 trees of depth 8",
         (10, 100, 1000),
         lambda size: _forest(5000, 8, columns=size),
+        "Trees read some columns, and whole rows come from memory.",
     ),
     "categories": Axis(
-        "categories of two columns (one-hot)", (10, 100, 1000, 10_000, 100_000), _one_hot
+        "categories of two columns (one-hot)",
+        (10, 100, 1000, 10_000, 100_000),
+        _one_hot,
+        "The tables of 100,000 texts do not fit the caches.",
     ),
     "target categories": Axis(
-        "categories of a column (TargetEncoder)", (10, 100, 1000, 10_000, 100_000), _target_encoded
+        "categories of a column (TargetEncoder)",
+        (10, 100, 1000, 10_000, 100_000),
+        _target_encoded,
+        "As for one-hot codes.",
     ),
-    "text columns": Axis("columns of ten categories (one-hot)", (1, 10, 100, 1000), _text_columns),
+    "text columns": Axis(
+        "columns of ten categories (one-hot)",
+        (1, 10, 100, 1000),
+        _text_columns,
+        "pandas holds each column of texts as an array of its own, and 1,000 are cold.",
+    ),
     "classes": Axis(
         "classes, 20 trees of depth 8",
         (2, 10, 100, 1000),
         lambda size: _forest(10_000, 8, classes=size),
+        "A leaf has few classes and a row all: 1,000 shares take 8 kB, written twice.",
     ),
     "points": Axis(
-        "points of 20 columns (neighbours)", (1000, 10_000, 100_000, 1_000_000), _neighbours
+        "points of 20 columns (neighbours)",
+        (1000, 10_000, 100_000, 1_000_000),
+        _neighbours,
+        "In 20 columns no block of points is too far, so all are tried.",
     ),
-    "words": Axis("words of a text (TF-IDF)", (10, 100, 1000, 10_000), _texts),
+    "words": Axis(
+        "words of a text (TF-IDF)",
+        (10, 100, 1000, 10_000),
+        _texts,
+        "A short text takes what a call takes.",
+    ),
 }
 
 if __name__ == "__main__":

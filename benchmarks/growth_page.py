@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,7 @@ def main() -> None:
     write(docs, stored, stored["about"])
 
 
-def write(docs: Path, stored: Stored, about: Mapping[str, str]) -> None:
+def write(docs: Path, stored: Stored, about: Mapping[str, Sequence[str]]) -> None:
     """Write the figures, the picture and the page into the folder of the docs."""
     whole = {**stored, "about": dict(about)}
     text = json.dumps(whole, indent=1, default=str)
@@ -78,7 +78,9 @@ def lines_of_page(stored: Stored) -> Iterator[str]:
         yield ""
         yield f"## {name.capitalize()}"
         yield ""
-        yield f"Size: {stored['about'][name]}."
+        size, reason = stored["about"][name]
+        yield f"Size: {size}."
+        yield reason
         yield ""
         yield from _table(figures)
 

@@ -66,9 +66,11 @@ def test_costs_that_grow_are_told_by_axis(imported, tmp_path):
     stored = {"figures": figures, "machine": {"processor": "Zen"}}
     for folder in ("figures", "performance"):
         (tmp_path / folder).mkdir()
-    page.write(tmp_path, stored, {"depth": "levels", "trees": "trees of 31 leaves"})
+    about = {"depth": ("levels", "Why."), "trees": ("trees of 31 leaves", "The last are small.")}
+    page.write(tmp_path, stored, about)
     told = (tmp_path / "performance" / "growth.md").read_text().splitlines()
     assert "## Depth" not in told
+    assert "The last are small." in told
     sizes = [line.split(" | ")[0] for line in told if line.startswith("| 1")]
     assert sizes == ["| 10", "| 1,000"]
     assert "| 10 | 0.50 s | 20 MiB | 0.25 MB | 3.5 us | 1,234 ns | 5,678 ns |" in told
