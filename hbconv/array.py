@@ -112,7 +112,7 @@ class Array:
         values: "Iterable[Any] | npt.ArrayLike | Array", dtype: npt.DTypeLike | None = None
     ) -> "Array":
         """Wrap values, converting to dtype when one is given."""
-        if isinstance(values, Array) and dtype is None:
+        if isinstance(values, Array) and (dtype is None or values.data.dtype == dtype):
             return values
         return Array(np.asarray(values) if dtype is None else numbers(values, dtype))
 

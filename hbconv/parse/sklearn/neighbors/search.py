@@ -217,12 +217,15 @@ def nearest(step: Step, estimator: Any, x: Node, count: int) -> Neighbors:
         warn_of_graph(step, x)
     else:
         warn_of_scaling(step, estimator)
-        dense, sparse = (
+        points = Array(dense(estimator._fit_X))
+        of_dense, of_sparse = (
             # Searches of dense and of sparse rows differ, and so do their choices among ties.
-            _smallest(surrogate.node, count, read_tie_rule(step, estimator, x, sparse=sparse))
+            _smallest(
+                surrogate.node, count, read_tie_rule(step, estimator, x, points, sparse=sparse)
+            )
             for sparse in (False, True)
         )
-        positions, entries = map(step.by_form, dense, sparse)
+        positions, entries = map(step.by_form, of_dense, of_sparse)
     return Neighbors(positions, surrogate.to_distance(entries))
 
 
@@ -433,13 +436,13 @@ class TieRule:
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
 
-def read_tie_rule(step: Step, estimator: Any, x: Node, *, sparse: bool) -> TieRule:
+def read_tie_rule(step: Step, estimator: Any, x: Node, points: Array, *, sparse: bool) -> TieRule:
     """Read how the source's search meets the fitted rows, for rows of an array or sparse ones."""
     if estimator._fit_method != "brute":
         return _tree_rule(step, estimator, x)
     metric = estimator.effective_metric_
     fitted = estimator._fit_X
-    formula = _formula(estimator, sparse=sparse)
+    formula = _formula(estimator, points, sparse=sparse)
     both_sparse = sparse and hasattr(fitted, "tocsr")
     by_heap = metric in _BY_HEAP or not isinstance(metric, str)
     # ArgKmin of scikit-learn leaves two sparse arrays to scipy (its issue 28191).
@@ -450,10 +453,10 @@ def read_tie_rule(step: Step, estimator: Any, x: Node, *, sparse: bool) -> TieRu
     return TieRule(PartitionSearch(), x, formula=formula)
 
 
-def _formula(estimator: Any, *, sparse: bool) -> Formula | None:
+def _formula(estimator: Any, points: Array, *, sparse: bool) -> Formula | None:
     """Return how the source rounds distances by brute force."""
     metric, fitted = estimator.effective_metric_, estimator._fit_X
-    points, points_are_sparse = Array(dense(fitted)), hasattr(fitted, "tocsr")
+    points_are_sparse = hasattr(fitted, "tocsr")
     either = sparse or points_are_sparse
     if metric == "cosine":
         return CosineDistances(points, None, sparse, points_are_sparse)
