@@ -39,7 +39,7 @@ Call = Callable[[bytes, Sequence[bytes]], bytes]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CallOutcome:
     """What came of a call.
 
     Parameters
@@ -67,10 +67,10 @@ class Outcome:
 class ComputeCluster(ABC):
     """A cluster, and the work that its workers were given.
 
-    Parameters
+    Attributes
     ----------
     slots : int
-        Parts that it runs at the same time.
+        Calls that it answers at the same time; known when it is connected.
     """
 
     slots: int
@@ -78,6 +78,10 @@ class ComputeCluster(ABC):
     def __init__(self) -> None:
         self._asked: set[Any] = set()
         self._lock = threading.Lock()
+
+    @abstractmethod
+    def connect(self, address: str | None, work: bytes, threads: int) -> None:
+        """Find the cluster; the parameters are those of ``open_cluster``."""
 
     @abstractmethod
     def call(self, parts: Sequence[bytes]) -> bytes:
@@ -89,7 +93,7 @@ class ComputeCluster(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Leave the cluster."""
+        """Leave the cluster, if it is connected."""
 
     def start_workers(self) -> None:
         """Make a call without parts for each slot, so that workers import hbconv and load the job.
@@ -116,7 +120,7 @@ class ComputeCluster(ABC):
         most = CALLS_A_SLOT * self.slots
         share = _share(len(parts), most)
         left = deque(parts)
-        asked: set[Future[Outcome]] = set()
+        asked: set[Future[CallOutcome]] = set()
         with self._threads(most) as submit:
             while left or asked:
                 while left and len(asked) < most:
@@ -138,7 +142,7 @@ class ComputeCluster(ABC):
         most = min(CALLS_A_SLOT * self.slots, MOST_CALLS_IN_ORDER)
         share = _share(count, most)
         rest = iter(parts)
-        asked: deque[Future[Outcome]] = deque()
+        asked: deque[Future[CallOutcome]] = deque()
         with self._threads(most) as submit:
             while True:
                 while len(asked) < most and (some := list(islice(rest, share))):
@@ -166,7 +170,7 @@ class ComputeCluster(ABC):
             return list(self._asked)
 
     @contextmanager
-    def _threads(self, count: int) -> Iterator[Callable[[Sequence[bytes]], Future[Outcome]]]:
+    def _threads(self, count: int) -> Iterator[Callable[[Sequence[bytes]], Future[CallOutcome]]]:
         """Give what submits parts as a call; when the block ends, no call is left."""
         pool = ThreadPoolExecutor(count, "hbconv-call")
         try:
@@ -179,7 +183,7 @@ class ComputeCluster(ABC):
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def _outcome(self, parts: Sequence[bytes]) -> Outcome:
+    def _outcome(self, parts: Sequence[bytes]) -> CallOutcome:
         try:
             packed = self.call(parts)
         except Exception as error:
@@ -187,7 +191,7 @@ class ComputeCluster(ABC):
                 f"The cluster gave work up: {_reason(error)}. Its logs say more."
             ) from error
         wrong, returned = pickle.loads(packed)  # noqa: S301 - the workers are the user's own
-        return Outcome(returned, wrong, parts[len(returned) :])
+        return CallOutcome(returned, wrong, parts[len(returned) :])
 
 
 def _share(parts: int, calls: int) -> int:
@@ -228,10 +232,10 @@ def travelling_call() -> Call:
 class RayCluster(ComputeCluster):
     """Remote tasks of Ray, which runs those of a lost worker again."""
 
-    def __init__(self, address: str | None, work: bytes, threads: int) -> None:
+    def connect(self, address: str | None, work: bytes, threads: int) -> None:
+        """Join a cluster, or start one."""
         import ray
 
-        super().__init__()
         self._ray = ray
         ray.init(address, logging_level="ERROR", log_to_driver=False)
         cpus = [node["Resources"].get("CPU", 0) for node in ray.nodes() if node["Alive"]]
@@ -263,10 +267,10 @@ class RayCluster(ComputeCluster):
 class DaskCluster(ComputeCluster):
     """Futures of Dask, which computes those of a lost worker again."""
 
-    def __init__(self, address: str | None, work: bytes, threads: int) -> None:  # noqa: ARG002
+    def connect(self, address: str | None, work: bytes, threads: int) -> None:  # noqa: ARG002
+        """Join a scheduler, or start one."""
         import distributed
 
-        super().__init__()
         # Without an address it is the scheduler that Dask's configuration names, else a new one.
         make: Any = distributed.Client
         self._client = make(address) if address else make(dashboard_address=None)
@@ -293,17 +297,17 @@ class DaskCluster(ComputeCluster):
 class SparkCluster(ComputeCluster):
     """Jobs of Spark, of one task each, by its DataFrame interface, which Spark Connect has too."""
 
-    def __init__(self, master: str | None, work: bytes, threads: int) -> None:  # noqa: ARG002
+    def connect(self, address: str | None, work: bytes, threads: int) -> None:  # noqa: ARG002
+        """Begin a session, of the master that the address names."""
         from pyspark.sql import SparkSession
         from pyspark.sql.functions import spark_partition_id
 
-        super().__init__()
         builder = SparkSession.builder.appName("hbconv score")
-        if master and master.startswith("sc://"):
-            builder = builder.remote(master)
-        elif master:
-            builder = builder.master(master).config("spark.ui.showConsoleProgress", False)
-        if master and master.startswith("local"):
+        if address and address.startswith("sc://"):
+            builder = builder.remote(address)
+        elif address:
+            builder = builder.master(address).config("spark.ui.showConsoleProgress", False)
+        if address and address.startswith("local"):
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         self._session = builder.getOrCreate()
         # A range has a partition for each slot. Spark Connect tells of them in no other way.
@@ -334,7 +338,7 @@ class SparkCluster(ComputeCluster):
         self._session.stop()
 
 
-ENGINES: dict[str, Callable[[str | None, bytes, int], ComputeCluster]] = {
+ENGINES: dict[str, Callable[[], ComputeCluster]] = {
     "ray": RayCluster,
     "spark": SparkCluster,
     "dask": DaskCluster,
@@ -386,11 +390,26 @@ def open_cluster(text: str, work: bytes, threads: int) -> Iterator[ComputeCluste
         The engine is not installed.
     """
     engine, address = parse_cluster(text)
+    cluster = ENGINES[engine]()
+    try:
+        with _named_errors(text, engine):
+            cluster.connect(address, work, threads)
+        cluster.start_workers()
+        yield cluster
+    finally:
+        # A connection to Ray that is left open ends this process a minute after its cluster.
+        with suppress(Exception):
+            cluster.close()
+
+
+@contextmanager
+def _named_errors(text: str, engine: str) -> Iterator[None]:
+    """Say what is wrong with an option, as a cluster is connected."""
     try:
         # The engines warn of one another, and Dask of models of many megabytes.
         with warnings.catch_warnings(), _own_signals():
             warnings.simplefilter("ignore")
-            cluster = ENGINES[engine](address, work, threads)
+            yield
     except ImportError as error:
         raise MissingPackageError(
             f"--on {text} needs a package that is not installed: {error}. "
@@ -400,12 +419,6 @@ def open_cluster(text: str, work: bytes, threads: int) -> Iterator[ComputeCluste
         raise
     except Exception as error:
         raise OptionError(f"--on {text}: the cluster does not answer: {_reason(error)}") from error
-    try:
-        cluster.start_workers()
-        yield cluster
-    finally:
-        with suppress(Exception):
-            cluster.close()
 
 
 @contextmanager

@@ -13,7 +13,6 @@ import random
 import shutil
 import signal
 import sys
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from sklearn.linear_model import LogisticRegression
 
 import hbconv
 from hbconv.cli import main
+from hbconv.errors import OptionError
 from hbconv.score import cluster_job, clusters, parts
 from hbconv.score.clusters import ComputeCluster, travelling_call
 
@@ -39,15 +39,13 @@ class HereCluster(ComputeCluster):
     again.
     """
 
-    def __init__(self, address: str | None, work: bytes, threads: int) -> None:
-        super().__init__()
+    def connect(self, address: str | None, work: bytes, threads: int) -> None:
         self.slots = SLOTS
         self.work = work
         self.draw = random.Random(address)
         self.function = travelling_call()
         self.calls = 0
         self.most = int(address or 1 << 30)
-        self.closed = threading.Event()
 
     def call(self, parts: Sequence[bytes]) -> bytes:
         self.calls += bool(parts)
@@ -61,7 +59,7 @@ class HereCluster(ComputeCluster):
         pass
 
     def close(self) -> None:
-        self.closed.set()
+        pass
 
 
 @pytest.fixture(scope="module")
@@ -299,15 +297,32 @@ class TestRefused:
         refused(capsys, "pip install 'hbconv[ray]'", "in", "-o", "c.csv", "--on", "ray")
 
 
+class TestClosed:
+    def test_when_it_is_refused_as_it_is_connected(self, monkeypatch):
+        """Ray would end this process a minute after a cluster that it did not leave."""
+        left = []
+
+        def connect(*_):
+            raise OptionError("too many threads")
+
+        monkeypatch.setitem(clusters.ENGINES, "here", HereCluster)
+        monkeypatch.setattr(HereCluster, "connect", connect)
+        monkeypatch.setattr(HereCluster, "close", lambda _: left.append(True))
+        with pytest.raises(OptionError, match="too many"), clusters.open_cluster("here", b"", 1):
+            pass
+        assert len(left) == 1
+
+
 class TestSignals:
     def test_are_handled_as_before(self, monkeypatch):
         """Ray ends the process at SIGTERM by itself, where the command has a run to tell of."""
 
-        def connect(*_):
+        def connect(cluster, *_):
             signal.signal(signal.SIGTERM, lambda *_: None)
-            return HereCluster(None, b"", 1)
+            cluster.slots = 1
 
-        monkeypatch.setitem(clusters.ENGINES, "here", connect)
+        monkeypatch.setitem(clusters.ENGINES, "here", HereCluster)
+        monkeypatch.setattr(HereCluster, "connect", connect)
         monkeypatch.setattr(HereCluster, "start_workers", lambda _: None)
         before = signal.getsignal(signal.SIGTERM)
         with clusters.open_cluster("here", b"", 1):
