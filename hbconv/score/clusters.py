@@ -24,8 +24,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from hbconv import __version__
+from hbconv.engines import travelling
 from hbconv.errors import BackendError, HbconvError, InputError, MissingPackageError, OptionError
+from hbconv.score.parts import run_packed
 
 __all__ = ["ENGINES", "ComputeCluster", "open_cluster", "parse_cluster"]
 
@@ -204,27 +205,16 @@ def _share(parts: int, calls: int) -> int:
 
 
 def travelling_call() -> Call:
-    """Return what a worker runs.
-
-    A function in a function is sent as its code, so a Python without hbconv can say so itself.
-    """
-    wanted = __version__
+    """Return what a worker runs: ``run_packed``, or what is wrong with its Python."""
+    run = travelling(run_packed)
 
     def call(work: bytes, parts: Sequence[bytes]) -> bytes:
         import pickle
-        import socket
-        import sys
 
-        python = f"{sys.executable} on {socket.gethostname()}"
-        way_out = f"Install 'hbconv[score]=={wanted}' there; PYSPARK_PYTHON names Spark's Python."
         try:
-            import hbconv
-            from hbconv.score.parts import run_packed
+            return bytes(run(work, parts))
         except ImportError as error:
-            return pickle.dumps((f"{python} does not import hbconv: {error}. {way_out}", ()))
-        if hbconv.__version__ != wanted:
-            return pickle.dumps((f"{python} has hbconv {hbconv.__version__}. {way_out}", ()))
-        return run_packed(work, parts)
+            return pickle.dumps((str(error), ()))
 
     return call
 

@@ -8,7 +8,6 @@ clusters do; ``test_clusters`` asks real ones.
 from __future__ import annotations
 
 import json
-import pickle
 import random
 import shutil
 import signal
@@ -238,10 +237,12 @@ class TestCalls:
         refused(capsys, "2 of 4 files are done", "in", "-o", "c/", "--on", "here")
 
     def test_ask_every_slot_before_the_run_begins(self, capsys, work, monkeypatch):
-        """A worker that has no hbconv says so before a folder is begun."""
-        monkeypatch.setattr(parts, "run_packed", lambda *_: pickle.dumps(("no hbconv here", ())))
+        """A worker that has another hbconv says so before a folder is begun."""
+        monkeypatch.setattr(hbconv, "__version__", "0.0")
         asked = watch_calls(monkeypatch)
-        refused(capsys, "no hbconv here", "in", "-o", "c/", "--on", "here")
+        refused(
+            capsys, "has hbconv 0.0. Install 'hbconv[score]==", "in", "-o", "c/", "--on", "here"
+        )
         assert set(asked) == {0}
         assert not Path("c").exists()
 
