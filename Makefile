@@ -17,6 +17,7 @@
 #   make replay     the same, compared with that file: before and after a change of how models are called
 #   make processes  500 processes that answer and end; none may die
 #   make kills      400 runs of hbconv score, killed at random moments; nothing may be lost
+#   make cluster-kills  runs of hbconv score on Dask, Ray and Spark, which lose workers, then the command; nothing may be lost (half an hour)
 #   make soak       ten minutes of requests while models are swapped and workers killed
 #   make matrix     every case of the matrix, in both dtypes, on its backends (an hour)
 #   make exports    every case of the matrix, exported and run by its bare runtime (an hour)
@@ -48,9 +49,9 @@ export PYTHONDONTWRITEBYTECODE =
 SUITE := PYTHONPATH=tests:tests/system:tests/support:tests/conformance:strategies:datasets
 
 # What scores on Ray and Spark, which only make engines installs.
-ENGINES := hbconv/engines hbconv/score/clusters.py hbconv/score/cluster_job.py hbconv/score/parts.py tests/unit/engines tests/unit/score/test_clusters.py
+ENGINES := hbconv/engines hbconv/score/clusters.py hbconv/score/cluster_job.py hbconv/score/parts.py tests/unit/engines tests/unit/score/test_clusters.py tests/system/cluster_kills.py
 
-.PHONY: demo test cold quick lint check changed-engines battery attack fuzz hunt record replay memory processes kills soak matrix exports emulate doors traced foreign memcheck engines with-engines night gpu support versions aarch64 resolve bench site packages env
+.PHONY: demo test cold quick lint check changed-engines battery attack fuzz hunt record replay memory processes kills cluster-kills soak matrix exports emulate doors traced foreign memcheck engines with-engines night gpu support versions aarch64 resolve bench site packages env
 
 demo: env
 	$(BIN)/python examples/demo.py
@@ -114,6 +115,10 @@ processes: env
 kills: env
 	$(BIN)/python tests/system/kills.py --count 200
 	$(BIN)/python tests/system/kills.py --count 200 --seed 1 --devices cpu,cpu
+
+cluster-kills: COUNT ?= 5
+cluster-kills: with-engines
+	$(BIN)/python tests/system/cluster_kills.py --count $(COUNT)
 
 soak: env
 	PYTHONPATH=tests/system:strategies $(BIN)/python tests/system/soak.py --minutes 10

@@ -6,15 +6,17 @@ Import the file of the engine that you have: ``hbconv.engines.polars``, for exam
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import pickle
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from hbconv import __version__
 from hbconv.engines.scorer import Scorer
 
 if TYPE_CHECKING:
     from hbconv.model import Model
 
-__all__ = ["as_column", "as_read", "scorer_of"]
+__all__ = ["as_column", "as_read", "scorer_of", "travelling"]
 
 
 def scorer_of(
@@ -55,3 +57,35 @@ def _is_number(kind: Any) -> bool:
 def as_column(answers: Any) -> Any:
     """Return a RecordBatch as one Arrow array: its only column, or structs of several."""
     return answers.column(0) if answers.num_columns == 1 else answers.to_struct_array()
+
+
+def travelling(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function as workers of an engine can be sent it, whether they have hbconv or not.
+
+    A function in a function is sent as its code, so a Python without hbconv can say so in one line.
+    A pickle would end in a traceback of its own.
+    """
+    packed = pickle.dumps(function)
+    wanted = __version__
+    unpacked: list[Callable[..., Any]] = []
+
+    def call(*given: Any) -> Any:
+        if unpacked:
+            return unpacked[0](*given)
+        import pickle
+        import socket
+        import sys
+
+        python = f"{sys.executable} on {socket.gethostname()}"
+        way_out = f"Install 'hbconv[score]=={wanted}' there; PYSPARK_PYTHON names Spark's Python."
+        try:
+            import hbconv
+        except ImportError as error:
+            said = f"{python} does not import hbconv: {error}. {way_out}"
+            raise ImportError(said) from None
+        if hbconv.__version__ != wanted:
+            raise ImportError(f"{python} has hbconv {hbconv.__version__}. {way_out}")
+        unpacked.append(pickle.loads(packed))  # noqa: S301 - it came in a pickle
+        return unpacked[0](*given)
+
+    return call

@@ -80,7 +80,8 @@ def score_dataset(
     Raises
     ------
     OptionError
-        The actors would keep all CPUs, or a model that computes on the CPU is given GPUs.
+        The actors would keep all CPUs, or the cluster lacks their GPUs, or a model that computes on
+        the CPU is given GPUs.
     """
     import ray
 
@@ -109,7 +110,13 @@ def _cpus(model: Model, num_cpus: float | None, num_gpus: float | None) -> float
 def _actors(cluster: dict[str, float], cpus: float, num_gpus: float | None) -> int:
     """Return how many actors the cluster has room for."""
     if num_gpus:
-        return max(1, int(cluster.get("GPU", 0) // num_gpus))
+        gpus = cluster.get("GPU", 0)
+        if gpus < num_gpus:
+            raise OptionError(
+                f"num_gpus={num_gpus:g}, and the cluster has {gpus:g} GPUs, so Ray would wait for "
+                "ever. Give actors too, if nodes with GPUs start as they are asked for."
+            )
+        return int(gpus // num_gpus)
     return max(1, int((cluster.get("CPU", 1) - 1) // max(cpus, 1)))
 
 

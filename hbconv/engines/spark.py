@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from hbconv.engines import as_column, as_read, scorer_of
+from hbconv.engines import as_column, as_read, scorer_of, travelling
 
 if TYPE_CHECKING:
     from hbconv.engines.scorer import Scorer
@@ -49,7 +49,7 @@ def score_rows(
 
     score = scorer_of(model, methods, keep, reasons)
     answers = from_arrow_schema(score.schema(to_arrow_schema(frame.schema)))
-    return frame.mapInArrow(partial(score_batches, score), answers)
+    return frame.mapInArrow(travelling(partial(score_batches, score)), answers)
 
 
 def score_batches(score: Scorer, batches: Iterable[Any]) -> Iterator[Any]:
@@ -96,16 +96,20 @@ def create_function(
 def _function(score: Scorer) -> Callable[..., Any]:
     import pyarrow as pa
 
-    parameters = score.inputs()
-
-    def call(*columns: pa.Array) -> pa.Array:
-        if len(columns) != len(parameters):
-            raise TypeError(
-                f"The model reads {len(parameters)} columns: {', '.join(parameters.names)}."
-            )
-        arrays = [as_read(column, field) for column, field in zip(columns, parameters, strict=True)]
-        return as_column(score(pa.RecordBatch.from_arrays(arrays, names=parameters.names)))
-
+    call = travelling(partial(_answer, score))
     # Spark reads the kind of a function from its annotations, which are texts in this file.
-    call.__annotations__ = {"columns": pa.Array, "return": pa.Array}
+    call.__annotations__ = {"given": pa.Array, "return": pa.Array}
     return call
+
+
+def _answer(score: Scorer, *columns: Any) -> Any:
+    """Answer the columns that the model reads."""
+    import pyarrow as pa
+
+    parameters = score.inputs()
+    if len(columns) != len(parameters):
+        raise TypeError(
+            f"The model reads {len(parameters)} columns: {', '.join(parameters.names)}."
+        )
+    arrays = [as_read(column, field) for column, field in zip(columns, parameters, strict=True)]
+    return as_column(score(pa.RecordBatch.from_arrays(arrays, names=parameters.names)))

@@ -79,7 +79,7 @@ class ClusterJob(ScoreJob):
         rows = rejected = 0
         packed = (_packed(ReturnedPart(part, schema)) for part in self._split(shards))
         with (
-            closing(self.cluster.in_order(packed)) as answered,
+            closing(self.cluster.in_order(packed, self._count(shards))) as answered,
             table_writer(path, kind, schema) as write,
             write_behind(write) as hand_on,
         ):
@@ -99,6 +99,11 @@ class ClusterJob(ScoreJob):
             split = shard.kind == "parquet"
             parts = split_row_groups(shard, PART_BATCHES * self.batch_rows) if split else ()
             yield from parts or (shard,)
+
+    def _count(self, shards: Sequence[Shard]) -> int:
+        """Return about how many parts there are, without a look at the files."""
+        rows = PART_BATCHES * self.batch_rows
+        return sum(max(1, (shard.rows or 0) // rows) for shard in shards)
 
 
 def _packed(part: FilePart | ReturnedPart) -> bytes:

@@ -1,7 +1,9 @@
 """Clusters that are there: each calls a function of bytes for many parts, on Ray, Spark or Dask.
 
-A thread waits for each call. So the three differ in one call alone, and the cluster's own rules say
-what happens to the calls of a lost worker: it makes them again on another one.
+A call takes several parts, which a worker runs one after another; those that it leaves when its
+time is up go into later calls. A thread waits for each call. So the three differ in one call alone,
+and the cluster's own rules say what happens to the calls of a lost worker: it makes them again on
+another one.
 """
 
 from __future__ import annotations
@@ -16,30 +18,60 @@ import warnings
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
-from hbconv import __version__
+from hbconv.engines import travelling
 from hbconv.errors import BackendError, HbconvError, InputError, MissingPackageError, OptionError
+from hbconv.score.parts import run_packed
 
 __all__ = ["ENGINES", "ComputeCluster", "open_cluster", "parse_cluster"]
 
-PARTS_A_SLOT = 2
-"""Parts that a slot has at once: one that it scores, and one that waits."""
-MOST_RETURNED = 64
-"""Parts whose answers may wait in this process for those before them."""
+CALLS_A_SLOT = 2
+"""Calls that a slot has at once: one that it answers, and one that waits."""
+MOST_CALLS_IN_ORDER = 64
+"""Calls whose answers may wait in this process for those before them."""
+MOST_PARTS_A_CALL = 64
 
-Call = Callable[[bytes, bytes], bytes]
+Call = Callable[[bytes, Sequence[bytes]], bytes]
+
+
+@dataclass(frozen=True)
+class CallOutcome:
+    """What came of a call.
+
+    Parameters
+    ----------
+    returned : sequence of bytes
+        What its first parts returned, each pickled.
+    wrong : str or None
+        What is wrong with the part behind them.
+    left : sequence of bytes
+        Parts that were not run.
+    """
+
+    returned: Sequence[bytes]
+    wrong: str | None
+    left: Sequence[bytes]
+
+    def values(self) -> Iterator[Any]:
+        """Yield what the parts returned, and raise what is wrong."""
+        for value in self.returned:
+            yield pickle.loads(value)  # noqa: S301 - the workers are the user's own
+        if self.wrong is not None:
+            raise InputError(self.wrong)
 
 
 class ComputeCluster(ABC):
     """A cluster, and the work that its workers were given.
 
-    Parameters
+    Attributes
     ----------
     slots : int
-        Parts that it runs at the same time.
+        Calls that it answers at the same time; known when it is connected.
     """
 
     slots: int
@@ -49,8 +81,12 @@ class ComputeCluster(ABC):
         self._lock = threading.Lock()
 
     @abstractmethod
-    def call(self, part: bytes) -> bytes:
-        """Run a part on a worker, and wait for its outcome."""
+    def connect(self, address: str | None, work: bytes, threads: int) -> None:
+        """Find the cluster; the parameters are those of ``open_cluster``."""
+
+    @abstractmethod
+    def call(self, parts: Sequence[bytes]) -> bytes:
+        """Run ``travelling_call()`` on a worker, and wait for what it returns."""
 
     @abstractmethod
     def stop(self) -> None:
@@ -58,7 +94,19 @@ class ComputeCluster(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Leave the cluster."""
+        """Leave the cluster, if it is connected."""
+
+    def start_workers(self) -> None:
+        """Make a call without parts for each slot, so that workers import hbconv and load the job.
+
+        Raises
+        ------
+        InputError
+            A worker has no hbconv, or another one.
+        """
+        with self._threads(self.slots) as submit:
+            for future in [submit(()) for _ in range(self.slots)]:
+                deque(future.result().values(), maxlen=0)
 
     def as_they_end(self, parts: Sequence[bytes]) -> Generator[Any]:
         """Yield what each part returned, whichever ends first.
@@ -68,23 +116,44 @@ class ComputeCluster(ABC):
         InputError
             A part cannot be answered.
         BackendError
-            The cluster gave a part up.
+            The cluster gave a call up.
         """
-        with self._threads(PARTS_A_SLOT * self.slots) as submit:
-            for future in as_completed([submit(part) for part in parts]):
-                yield future.result()
-
-    def in_order(self, parts: Iterable[bytes]) -> Generator[Any]:
-        """Yield what each part returned, in the order of the parts; raise as ``as_they_end``."""
-        most = min(PARTS_A_SLOT * self.slots, MOST_RETURNED)
-        asked: deque[Future[Any]] = deque()
+        most = CALLS_A_SLOT * self.slots
+        share = _share(len(parts), most)
+        left = deque(parts)
+        asked: set[Future[CallOutcome]] = set()
         with self._threads(most) as submit:
-            for part in parts:
-                if len(asked) == most:
-                    yield asked.popleft().result()
-                asked.append(submit(part))
-            while asked:
-                yield asked.popleft().result()
+            while left or asked:
+                while left and len(asked) < most:
+                    asked.add(submit([left.popleft() for _ in range(min(share, len(left)))]))
+                ended, asked = wait(asked, return_when=FIRST_COMPLETED)
+                for outcome in map(Future.result, ended):
+                    yield from outcome.values()
+                    left.extend(outcome.left)
+
+    def in_order(self, parts: Iterable[bytes], count: int) -> Generator[Any]:
+        """Yield what each part returned, in the order of the parts; raise as ``as_they_end``.
+
+        Parameters
+        ----------
+        parts : iterable of bytes
+        count : int
+            How many these are, about.
+        """
+        most = min(CALLS_A_SLOT * self.slots, MOST_CALLS_IN_ORDER)
+        share = _share(count, most)
+        rest = iter(parts)
+        asked: deque[Future[CallOutcome]] = deque()
+        with self._threads(most) as submit:
+            while True:
+                while len(asked) < most and (some := list(islice(rest, share))):
+                    asked.append(submit(some))
+                if not asked:
+                    return
+                outcome = asked.popleft().result()
+                yield from outcome.values()
+                if outcome.left:
+                    asked.appendleft(submit(outcome.left))
 
     @contextmanager
     def _running(self, asked: Any) -> Iterator[Any]:
@@ -102,11 +171,11 @@ class ComputeCluster(ABC):
             return list(self._asked)
 
     @contextmanager
-    def _threads(self, count: int) -> Iterator[Callable[[bytes], Future[Any]]]:
-        """Give what submits a part; when the block ends, no call is left."""
-        pool = ThreadPoolExecutor(count, "hbconv-part")
+    def _threads(self, count: int) -> Iterator[Callable[[Sequence[bytes]], Future[CallOutcome]]]:
+        """Give what submits parts as a call; when the block ends, no call is left."""
+        pool = ThreadPoolExecutor(count, "hbconv-call")
         try:
-            yield lambda part: pool.submit(self._outcome, part)
+            yield lambda parts: pool.submit(self._outcome, parts)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             with suppress(Exception):  # what ended the block counts
@@ -115,41 +184,37 @@ class ComputeCluster(ABC):
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def _outcome(self, part: bytes) -> Any:
+    def _outcome(self, parts: Sequence[bytes]) -> CallOutcome:
         try:
-            packed = self.call(part)
+            packed = self.call(parts)
         except Exception as error:
             raise BackendError(
-                f"The cluster gave a part up: {_reason(error)}. Its logs say more."
+                f"The cluster gave work up: {_reason(error)}. Its logs say more."
             ) from error
         wrong, returned = pickle.loads(packed)  # noqa: S301 - the workers are the user's own
-        if wrong is not None:
-            raise InputError(wrong)
-        return returned
+        return CallOutcome(returned, wrong, parts[len(returned) :])
+
+
+def _share(parts: int, calls: int) -> int:
+    """Return how many parts a call takes: its share, as a call costs Spark 0.15 s of a processor.
+
+    >>> _share(3, 4), _share(80, 4), _share(100_000, 4)
+    (1, 20, 64)
+    """
+    return max(1, min(-(-parts // calls), MOST_PARTS_A_CALL))
 
 
 def travelling_call() -> Call:
-    """Return what a worker runs.
+    """Return what a worker runs: ``run_packed``, or what is wrong with its Python."""
+    run = travelling(run_packed)
 
-    A function in a function is sent as its code, so a Python without hbconv can say so itself.
-    """
-    wanted = __version__
-
-    def call(work: bytes, part: bytes) -> bytes:
+    def call(work: bytes, parts: Sequence[bytes]) -> bytes:
         import pickle
-        import socket
-        import sys
 
-        python = f"{sys.executable} on {socket.gethostname()}"
-        way_out = f"Install 'hbconv[score]=={wanted}' there; PYSPARK_PYTHON names Spark's Python."
         try:
-            import hbconv
-            from hbconv.score.parts import run_packed
+            return bytes(run(work, parts))
         except ImportError as error:
-            return pickle.dumps((f"{python} does not import hbconv: {error}. {way_out}", None))
-        if hbconv.__version__ != wanted:
-            return pickle.dumps((f"{python} has hbconv {hbconv.__version__}. {way_out}", None))
-        return run_packed(work, part)
+            return pickle.dumps((str(error), ()))
 
     return call
 
@@ -157,10 +222,10 @@ def travelling_call() -> Call:
 class RayCluster(ComputeCluster):
     """Remote tasks of Ray, which runs those of a lost worker again."""
 
-    def __init__(self, address: str | None, work: bytes, threads: int) -> None:
+    def connect(self, address: str | None, work: bytes, threads: int) -> None:
+        """Join a cluster, or start one."""
         import ray
 
-        super().__init__()
         self._ray = ray
         ray.init(address, logging_level="ERROR", log_to_driver=False)
         cpus = [node["Resources"].get("CPU", 0) for node in ray.nodes() if node["Alive"]]
@@ -174,9 +239,9 @@ class RayCluster(ComputeCluster):
         self._work = ray.put(work)
         self._task = ray.remote(num_cpus=threads)(travelling_call())
 
-    def call(self, part: bytes) -> bytes:
+    def call(self, parts: Sequence[bytes]) -> bytes:
         """Run a task."""
-        with self._running(self._task.remote(self._work, part)) as asked:
+        with self._running(self._task.remote(self._work, parts)) as asked:
             return bytes(self._ray.get(asked))
 
     def stop(self) -> None:
@@ -192,10 +257,10 @@ class RayCluster(ComputeCluster):
 class DaskCluster(ComputeCluster):
     """Futures of Dask, which computes those of a lost worker again."""
 
-    def __init__(self, address: str | None, work: bytes, threads: int) -> None:  # noqa: ARG002
+    def connect(self, address: str | None, work: bytes, threads: int) -> None:  # noqa: ARG002
+        """Join a scheduler, or start one."""
         import distributed
 
-        super().__init__()
         # Without an address it is the scheduler that Dask's configuration names, else a new one.
         make: Any = distributed.Client
         self._client = make(address) if address else make(dashboard_address=None)
@@ -204,9 +269,9 @@ class DaskCluster(ComputeCluster):
         self._work = self._client.submit(bytes, work, pure=False)
         self._function = travelling_call()
 
-    def call(self, part: bytes) -> bytes:
+    def call(self, parts: Sequence[bytes]) -> bytes:
         """Compute a future."""
-        future = self._client.submit(self._function, self._work, part, pure=False)
+        future = self._client.submit(self._function, self._work, parts, pure=False)
         with self._running(future) as asked:
             return bytes(asked.result())
 
@@ -222,17 +287,17 @@ class DaskCluster(ComputeCluster):
 class SparkCluster(ComputeCluster):
     """Jobs of Spark, of one task each, by its DataFrame interface, which Spark Connect has too."""
 
-    def __init__(self, master: str | None, work: bytes, threads: int) -> None:  # noqa: ARG002
+    def connect(self, address: str | None, work: bytes, threads: int) -> None:  # noqa: ARG002
+        """Begin a session, of the master that the address names."""
         from pyspark.sql import SparkSession
         from pyspark.sql.functions import spark_partition_id
 
-        super().__init__()
         builder = SparkSession.builder.appName("hbconv score")
-        if master and master.startswith("sc://"):
-            builder = builder.remote(master)
-        elif master:
-            builder = builder.master(master).config("spark.ui.showConsoleProgress", False)
-        if master and master.startswith("local"):
+        if address and address.startswith("sc://"):
+            builder = builder.remote(address)
+        elif address:
+            builder = builder.master(address).config("spark.ui.showConsoleProgress", False)
+        if address and address.startswith("local"):
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         self._session = builder.getOrCreate()
         # A range has a partition for each slot. Spark Connect tells of them in no other way.
@@ -241,7 +306,7 @@ class SparkCluster(ComputeCluster):
         self._work = work
         self._call = travelling_call()
 
-    def call(self, part: bytes) -> bytes:
+    def call(self, parts: Sequence[bytes]) -> bytes:
         """Run a job of one row."""
         call, work = self._call, self._work
 
@@ -249,7 +314,7 @@ class SparkCluster(ComputeCluster):
             import pyarrow as pa
 
             for _ in batches:
-                yield pa.record_batch([pa.array([call(work, part)], pa.binary())], ["outcome"])
+                yield pa.record_batch([pa.array([call(work, parts)], pa.binary())], ["outcome"])
 
         one = self._session.range(0, 1, 1, 1)
         return bytes(one.mapInArrow(answer, "outcome binary").collect()[0][0])
@@ -263,7 +328,7 @@ class SparkCluster(ComputeCluster):
         self._session.stop()
 
 
-ENGINES: dict[str, Callable[[str | None, bytes, int], ComputeCluster]] = {
+ENGINES: dict[str, Callable[[], ComputeCluster]] = {
     "ray": RayCluster,
     "spark": SparkCluster,
     "dask": DaskCluster,
@@ -301,7 +366,7 @@ def open_cluster(text: str, work: bytes, threads: int) -> Iterator[ComputeCluste
     text : str
         As for ``parse_cluster``.
     work : bytes
-        What workers are given, together with each part.
+        What workers are given, together with each call.
     threads : int
         Threads that a part takes.
 
@@ -309,15 +374,32 @@ def open_cluster(text: str, work: bytes, threads: int) -> Iterator[ComputeCluste
     ------
     OptionError
         The cluster does not answer.
+    InputError
+        A worker has no hbconv, or another one.
     MissingPackageError
         The engine is not installed.
     """
     engine, address = parse_cluster(text)
+    cluster = ENGINES[engine]()
+    try:
+        with _named_errors(text, engine):
+            cluster.connect(address, work, threads)
+        cluster.start_workers()
+        yield cluster
+    finally:
+        # A connection to Ray that is left open ends this process a minute after its cluster.
+        with suppress(Exception):
+            cluster.close()
+
+
+@contextmanager
+def _named_errors(text: str, engine: str) -> Iterator[None]:
+    """Say what is wrong with an option, as a cluster is connected."""
     try:
         # The engines warn of one another, and Dask of models of many megabytes.
         with warnings.catch_warnings(), _own_signals():
             warnings.simplefilter("ignore")
-            cluster = ENGINES[engine](address, work, threads)
+            yield
     except ImportError as error:
         raise MissingPackageError(
             f"--on {text} needs a package that is not installed: {error}. "
@@ -327,11 +409,6 @@ def open_cluster(text: str, work: bytes, threads: int) -> Iterator[ComputeCluste
         raise
     except Exception as error:
         raise OptionError(f"--on {text}: the cluster does not answer: {_reason(error)}") from error
-    try:
-        yield cluster
-    finally:
-        with suppress(Exception):
-            cluster.close()
 
 
 @contextmanager

@@ -8,7 +8,8 @@ from __future__ import annotations
 import io
 import pickle
 import socket
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -24,6 +25,11 @@ __all__ = ["FilePart", "ReturnedPart", "SharedWork", "run_packed"]
 
 MOST_BYTES = 1 << 30
 """Answers to a part that a worker returns; Spark hands no value of 2 GB on."""
+CALL_BYTES = 1 << 25
+"""Answers with which a call ends, whatever parts it has left: the asking machine holds many."""
+CALL_SECONDS = 10.0
+"""Time after which a call ends, whatever parts it has left: a lost worker loses no more, and the
+asking machine is told of what is wrong, and how far the job is."""
 
 
 @dataclass(frozen=True)
@@ -97,29 +103,40 @@ class ReturnedPart:
             return Answers(path.read_bytes(), rejects.getvalue() if rejects else "", rows, rejected)
 
 
-def run_packed(packed_work: bytes, packed_part: bytes) -> bytes:
-    """Run a part in a worker, and return what `ComputeCluster` takes for its outcome.
+def run_packed(packed_work: bytes, packed_parts: Sequence[bytes]) -> bytes:
+    """Run parts in a worker until its time is up, and return what `ComputeCluster` makes of it.
 
-    The outcome is a text, of what is wrong with the part, or None, and what it returned.
+    That is a text, of what is wrong with a part, or None, and what the parts before it returned.
     """
-    part, planned = pickle.loads(packed_part)  # noqa: S301 - the workers are the user's own
-    outcome: tuple[str | None, Any]
+    returned: list[bytes] = []
+    try:
+        work, job = _job(packed_work)
+        ends = time.monotonic() + CALL_SECONDS
+        for part in packed_parts:
+            returned.append(_run_part(part, work, job))
+            if time.monotonic() > ends or sum(map(len, returned)) > CALL_BYTES:
+                break
+    except HbconvError as error:
+        return pickle.dumps((str(error), returned))
+    return pickle.dumps((None, returned))
+
+
+def _run_part(packed: bytes, work: SharedWork, job: ScoreJob) -> bytes:
+    part, planned = pickle.loads(packed)  # noqa: S301 - the workers are the user's own
     try:
         _require_same_file(part.shard, planned)
-        work, job = _job(packed_work)
-        outcome = None, part.run(job, set_aside=work.set_aside)
-    except HbconvError as error:
-        outcome = str(error), None
+        return pickle.dumps(part.run(job, set_aside=work.set_aside))
     except OSError as error:
-        outcome = f"{part.shard.name}, on {socket.gethostname()}: {error}", None
-    return pickle.dumps(outcome)
+        raise InputError(f"{part.shard.name}, on {socket.gethostname()}: {error}") from error
 
 
 @lru_cache(maxsize=1)
 def _job(packed_work: bytes) -> tuple[SharedWork, ScoreJob]:
     """Return the job of a worker, which runs one part after another of it."""
     work: SharedWork = pickle.loads(packed_work)  # noqa: S301 - the workers are the user's own
-    return work, job_of(work.scorers, work.schema, work.batch_rows)
+    job = job_of(work.scorers, work.schema, work.batch_rows)
+    _ = job.schema  # what is compiled belongs to the start, as in the plain job
+    return work, job
 
 
 def _require_same_file(shard: Shard, planned: dict[str, Any]) -> None:

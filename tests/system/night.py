@@ -114,6 +114,15 @@ BATTERIES = (
         cases=r"(\d+) runs were killed",
     ),
     Battery(
+        "cluster_kills",
+        60,
+        "runs of hbconv score on Dask, Ray and Spark, which lose workers, then the command",
+        ("{python} tests/system/cluster_kills.py --count {count} --seed {seed}",),
+        count=5,
+        cases=r"(\d+) rounds of",
+        needs=("ray", "pyspark", "java"),
+    ),
+    Battery(
         "attack_files",
         60,
         "files with a hostile value in a field; none may crash, hang or cost more than its size",

@@ -1,8 +1,10 @@
+import json
 import os
 import sys
 
 import numpy as np
 import pytest
+from gpu_scorer import GpuScorer
 
 import hbconv
 
@@ -16,9 +18,13 @@ HALF = {"actors": 2, "num_cpus": 0.5}
 
 @pytest.fixture(scope="module")
 def dataset_of():
-    """Make datasets of eight blocks, on a cluster of two CPUs on this machine."""
+    """Make datasets of eight blocks, on a cluster of two CPUs on this machine.
+
+    It counts one GPU, which need not be there.
+    """
     paths = {"env_vars": {"PYTHONPATH": os.pathsep.join(sys.path)}}
-    ray.init("local", num_cpus=2, include_dashboard=False, runtime_env=paths, logging_level="ERROR")
+    options = {"include_dashboard": False, "logging_level": "ERROR", "runtime_env": paths}
+    ray.init("local", num_cpus=2, num_gpus=1, **options)
     yield lambda rows: ray_data.from_pandas(rows).repartition(8)
     ray.shutdown()
 
@@ -51,6 +57,21 @@ def test_actors_that_keep_all_cpus_are_refused(dataset_of, rows, path):
 def test_gpus_for_a_model_on_the_cpu_are_refused(dataset_of, rows, path):
     with pytest.raises(hbconv.OptionError, match="GPUs would idle"):
         score_dataset(dataset_of(rows), path, num_gpus=1)
+
+
+@pytest.mark.parametrize(("num_gpus", "most"), [(1, 1), (0.5, 2)])
+def test_actors_are_given_their_gpus(dataset_of, rows, source, path, tmp_path, num_gpus, most):
+    """Not run on a GPU: the actors are placed, and told their device, as on one."""
+    options = {"num_gpus": num_gpus, "batch_rows": 40}
+    check(score_dataset(dataset_of(rows), GpuScorer(path, tmp_path), **options), rows, source)
+    notes = [json.loads(note.read_text()) for note in tmp_path.iterdir()]
+    assert 0 < len(notes) <= most
+    assert all(note == {"gpus": [0], "visible": "0"} for note in notes)
+
+
+def test_gpus_that_no_node_has_are_refused(dataset_of, rows, path, tmp_path):
+    with pytest.raises(hbconv.OptionError, match="num_gpus=2, and the cluster has 1 GPUs"):
+        score_dataset(dataset_of(rows), GpuScorer(path, tmp_path), num_gpus=2)
 
 
 def test_a_refused_row_ends_the_job_with_its_reason(dataset_of, rows, path):

@@ -4,16 +4,19 @@ import pickle
 import shutil
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from late import late
 
 import hbconv
 import hbconv.mlflow
 from hbconv.engines import spark as adapter
+from hbconv.engines import travelling
 from hbconv.engines.spark import create_function, score_batches, score_rows
 
 ARGUMENTS = "age, city, income"
@@ -46,6 +49,29 @@ def test_a_function_takes_numbers_of_any_type(rows, source, path):
         assert answer(ages, cities, incomes).to_pylist() == source.predict(asked).tolist()
     with pytest.raises(TypeError, match="reads 3 columns: age, city, income"):
         answer(cities)
+
+
+BARE = """
+import pickle, sys
+sys.modules["hbconv"] = None
+call = pickle.load(open(sys.argv[1], "rb"))
+try:
+    call([])
+except ImportError as error:
+    print(error)
+"""
+
+
+def test_a_python_without_hbconv_says_so(path, tmp_path):
+    """A pickle's own error is a traceback that does not name the Python."""
+    answer = travelling(partial(score_batches, hbconv.Scorer(path)))
+    (tmp_path / "sent").write_bytes(late("cloudpickle").dumps(answer))
+    command = [sys.executable, "-c", BARE, str(tmp_path / "sent")]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert said.startswith(f"{sys.executable} on ")
+    assert "does not import hbconv: " in said
+    assert f"Install 'hbconv[score]=={hbconv.__version__}' there" in said
+    assert len(said.splitlines()) == 1
 
 
 CONNECT = """

@@ -12,22 +12,25 @@ import random
 import shutil
 import signal
 import sys
-import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from sklearn.linear_model import LogisticRegression
 
 import hbconv
 from hbconv.cli import main
+from hbconv.errors import OptionError
 from hbconv.score import cluster_job, clusters, parts
 from hbconv.score.clusters import ComputeCluster, travelling_call
 
 NAMES = list("abc")
+SLOTS = 3
 
 
 class HereCluster(ComputeCluster):
@@ -35,29 +38,27 @@ class HereCluster(ComputeCluster):
     again.
     """
 
-    def __init__(self, address: str | None, work: bytes, threads: int) -> None:
-        super().__init__()
-        self.slots = 3
+    def connect(self, address: str | None, work: bytes, threads: int) -> None:
+        self.slots = SLOTS
         self.work = work
         self.draw = random.Random(address)
         self.function = travelling_call()
         self.calls = 0
         self.most = int(address or 1 << 30)
-        self.closed = threading.Event()
 
-    def call(self, part: bytes) -> bytes:
-        self.calls += 1
+    def call(self, parts: Sequence[bytes]) -> bytes:
+        self.calls += bool(parts)
         if self.calls > self.most:
             raise RuntimeError("executor 3 exited\n\nio.Error: it was killed\n\tat Job.java:1")
         for _ in range(self.draw.randrange(3)):
-            self.function(self.work, part)
-        return self.function(self.work, part)
+            self.function(self.work, parts)
+        return self.function(self.work, parts)
 
     def stop(self) -> None:
         pass
 
     def close(self) -> None:
-        self.closed.set()
+        pass
 
 
 @pytest.fixture(scope="module")
@@ -211,6 +212,60 @@ class TestFolder:
         assert not away.exists()
 
 
+class TestCalls:
+    """A call takes several parts, and gives back those that it has no time for."""
+
+    @pytest.mark.parametrize("limit", ["CALL_SECONDS", "CALL_BYTES", None])
+    @pytest.mark.parametrize("output", ["{}/", "{}.arrow"])
+    def test_lose_no_part_that_is_left(self, capsys, work, monkeypatch, limit, output):
+        monkeypatch.setattr(sys.modules[__name__], "SLOTS", 1)
+        asked = watch_calls(monkeypatch)
+        if limit:
+            monkeypatch.setattr(parts, limit, -1)
+        plain = scored(capsys, "in", "-o", output.format("p"), "--rejects", "p.jsonl")
+        argv = ("in", "-o", output.format("c"), "--rejects", "c.jsonl", "--on", "here")
+        assert counts(scored(capsys, *argv)) == counts(plain)
+        assert Path("c.jsonl").read_text() == Path("p.jsonl").read_text()
+        found, expected = (read(output.format(name)) for name in "cp")
+        pd.testing.assert_frame_equal(found, expected, rtol=1e-12)
+        assert max(asked) > 1
+        assert (sum(asked) > len(list(Path("in").iterdir()))) or not limit
+
+    def test_tell_of_the_parts_before_a_bad_one(self, capsys, work, monkeypatch):
+        pd.read_parquet("in/0.parquet").dropna().to_parquet("in/0.parquet", index=False)
+        monkeypatch.setattr(clusters, "_share", lambda parts, _: parts)
+        refused(capsys, "2 of 4 files are done", "in", "-o", "c/", "--on", "here")
+
+    def test_ask_every_slot_before_the_run_begins(self, capsys, work, monkeypatch):
+        """A worker that has another hbconv says so before a folder is begun."""
+        monkeypatch.setattr(hbconv, "__version__", "0.0")
+        asked = watch_calls(monkeypatch)
+        refused(
+            capsys, "has hbconv 0.0. Install 'hbconv[score]==", "in", "-o", "c/", "--on", "here"
+        )
+        assert set(asked) == {0}
+        assert not Path("c").exists()
+
+
+def watch_calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list that gets the number of parts of each call."""
+    asked: list[int] = []
+    call = HereCluster.call
+
+    def watched(self: HereCluster, some: Sequence[bytes]) -> bytes:
+        asked.append(len(some))
+        return call(self, some)
+
+    monkeypatch.setattr(HereCluster, "call", watched)
+    return asked
+
+
+def read(place: str) -> pd.DataFrame:
+    if place.endswith("/"):
+        return pq.read_table(place).to_pandas()
+    return pa.ipc.open_file(place).read_all().to_pandas()
+
+
 class TestRefused:
     def test_files_that_a_worker_sees_otherwise(self, capsys, work, monkeypatch):
         monkeypatch.setattr(cluster_job, "_packed", _changed(cluster_job._packed))
@@ -222,7 +277,7 @@ class TestRefused:
         refused(capsys, "Write a file for each input: -o folder/", *argv)
 
     def test_a_part_that_the_cluster_gives_up(self, capsys, work):
-        said = "gave a part up: RuntimeError: io.Error: it was killed"
+        said = "gave work up: RuntimeError: io.Error: it was killed"
         refused(capsys, said, "in", "-o", "c.csv", "--on", "here:1", "--rejects", "c.jsonl")
 
     @pytest.mark.parametrize(
@@ -243,15 +298,33 @@ class TestRefused:
         refused(capsys, "pip install 'hbconv[ray]'", "in", "-o", "c.csv", "--on", "ray")
 
 
+class TestClosed:
+    def test_when_it_is_refused_as_it_is_connected(self, monkeypatch):
+        """Ray would end this process a minute after a cluster that it did not leave."""
+        left = []
+
+        def connect(*_):
+            raise OptionError("too many threads")
+
+        monkeypatch.setitem(clusters.ENGINES, "here", HereCluster)
+        monkeypatch.setattr(HereCluster, "connect", connect)
+        monkeypatch.setattr(HereCluster, "close", lambda _: left.append(True))
+        with pytest.raises(OptionError, match="too many"), clusters.open_cluster("here", b"", 1):
+            pass
+        assert len(left) == 1
+
+
 class TestSignals:
     def test_are_handled_as_before(self, monkeypatch):
         """Ray ends the process at SIGTERM by itself, where the command has a run to tell of."""
 
-        def connect(*_):
+        def connect(cluster, *_):
             signal.signal(signal.SIGTERM, lambda *_: None)
-            return HereCluster(None, b"", 1)
+            cluster.slots = 1
 
-        monkeypatch.setitem(clusters.ENGINES, "here", connect)
+        monkeypatch.setitem(clusters.ENGINES, "here", HereCluster)
+        monkeypatch.setattr(HereCluster, "connect", connect)
+        monkeypatch.setattr(HereCluster, "start_workers", lambda _: None)
         before = signal.getsignal(signal.SIGTERM)
         with clusters.open_cluster("here", b"", 1):
             assert signal.getsignal(signal.SIGTERM) is before

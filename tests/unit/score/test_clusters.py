@@ -1,5 +1,5 @@
-"""``hbconv score --on`` on real clusters of this machine, of which each loses a worker in the middle
-of a job: no row is lost, and none is there twice.
+"""``hbconv score --on`` on real clusters of this machine, of which each loses workers in the middle of
+a job, and then the command: no row is lost, and none is there twice.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from cluster_kills import kill_both
 from dying_scorer import DyingScorer
 from late import late
 from sklearn.linear_model import LogisticRegression
@@ -31,6 +32,18 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # the engines' own
 distributed = late("distributed")
 ROWS = 1_200
 BAD = [5, 700, 1_199]
+
+
+def require_ray() -> None:
+    pytest.importorskip("ray", reason="Ray is missing: pip install 'hbconv[ray]', make engines")
+
+
+def require_spark() -> None:
+    pytest.importorskip(
+        "pyspark", reason="Spark is missing: pip install 'hbconv[spark]', make engines"
+    )
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java, which is missing: apt-get install default-jre-headless")
 
 
 @pytest.fixture(scope="module")
@@ -113,8 +126,7 @@ class TestOnRay:
             # Ray reads it as it is imported; else both sides would need one token.
             patch.setenv("RAY_AUTH_MODE", "disabled")
             patch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
-            reason = "Ray is missing: pip install 'hbconv[ray]', make engines"
-            pytest.importorskip("ray", reason=reason)
+            require_ray()
             with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as head:
                 assert any("Ray runtime started" in line for line in head.stdout)
                 yield f"ray:127.0.0.1:{port}"
@@ -135,11 +147,7 @@ class TestOnRay:
 class TestOnSpark:
     @pytest.fixture(autouse=True)
     def spark(self, monkeypatch: pytest.MonkeyPatch) -> Any:
-        pytest.importorskip(
-            "pyspark", reason="Spark is missing: pip install 'hbconv[spark]', make engines"
-        )
-        if shutil.which("java") is None:
-            pytest.skip("Spark needs Java, which is missing: apt-get install default-jre-headless")
+        require_spark()
         monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
         monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
 
@@ -161,3 +169,19 @@ class TestOnSpark:
         assert f"{sys.executable} on " in said
         assert "does not import hbconv: " in said
         assert f"Install 'hbconv[score]=={hbconv.__version__}' there" in said
+        assert "Traceback" not in said
+        assert not Path("out").exists()
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds workers in Linux's /proc")
+@pytest.mark.parametrize(
+    ("engine", "require"), [("dask", None), ("ray", require_ray), ("spark", require_spark)]
+)
+def test_killed_workers_and_commands_lose_nothing(tmp_path, monkeypatch, engine, require):
+    """The short form of ``make cluster-kills``."""
+    if require:
+        require()
+    monkeypatch.chdir(tmp_path)
+    killed, done = kill_both(engine, files=16)
+    assert killed > 0
+    assert done > 0
