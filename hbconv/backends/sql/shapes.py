@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hbconv.backends.sql.dialects.base import choose, search
-from hbconv.backends.sql.elementwise import Emit, product, rounded
+from hbconv.backends.sql.elementwise import Emit, largest, product, rounded
 from hbconv.backends.sql.writer import (
     ANY,
     FINITE,
@@ -132,29 +132,20 @@ def _product(w: SelectWriter, x: Cells, weights: Cells, dtype: str) -> Cells:
 
 
 def reduce_max(w: SelectWriter, op: Operation, x: Cells) -> Cells:
-    """Write the largest, NaN where there is one."""
-    found = [_largest(w, line) for line in _lines(x, op.attributes["axis"])]
-    return fill(found, op.shape)
-
-
-def _largest(w: SelectWriter, line: Cells) -> Cell:
-    cells = [w.shallow(cell) for cell in line]
-    text = w.dialect.greatest([cell.text for cell in cells])
-    return w.cell(text, *cells, known=min(cell.known for cell in cells))
+    lines = _lines(x, op.attributes["axis"])
+    return fill([largest(w, *map(w.shallow, line)) for line in lines], op.shape)
 
 
 def argmax(w: SelectWriter, op: Operation, x: Cells) -> Cells:
     """Write the first position that holds the largest; NaN is above all numbers, and is itself."""
+    same = "=" if w.dialect.has_nan else "IS"
     found = []
     for line in _lines(x, op.attributes["axis"]):
-        cells = [w.store(cell) for cell in line]
-        top = w.store(_largest(w, fill(cells, line.shape)))
-        whens = "".join(
-            f" WHEN {c.text} {w.dialect.same} {top.text} THEN {i}" for i, c in enumerate(cells[:-1])
-        )
-        last = len(cells) - 1
-        text = f"CASE{whens} ELSE {last} END" if whens else str(last)
-        found.append(w.cell(text, top, *cells, known=FINITE))
+        *cells, last = [w.store(cell) for cell in line]
+        top = w.store(largest(w, *cells, last))
+        whens = "".join(f" WHEN {c.text} {same} {top.text} THEN {i}" for i, c in enumerate(cells))
+        text = f"CASE{whens} ELSE {len(cells)} END" if whens else "0"
+        found.append(w.cell(text, top, *cells, last, known=FINITE))
     return fill(found, op.shape)
 
 

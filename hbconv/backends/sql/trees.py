@@ -192,19 +192,19 @@ class _Column:
         x = self.plain
         if x.known or (w.dialect.has_nan and not to_left):
             return x
-        end = w.dialect.number(-np.inf if to_left else np.inf, self.dtype)
-        text = f"CASE WHEN {w.dialect.isnan(x.text)} THEN {end} ELSE {x.text} END"
+        end = w.dialect.literal(-np.inf if to_left else np.inf, self.dtype)
+        text = f"CASE WHEN {w.dialect.apply('isnan', x.text)} THEN {end} ELSE {x.text} END"
         return w.store(w.cell(text, x, known=NUMBER))
 
     def compare(self, w: SelectWriter, side: Cell, bound: float, to_left: bool) -> tuple[str, str]:
         """Return when ``x <= bound``, or NaN that goes left, and when not."""
         x = self.plain
-        nan = w.dialect.isnan(x.text)
+        nan = w.dialect.apply("isnan", x.text)
         if np.isnan(bound):  # No number is at most NaN.
             return (nan, f"NOT {nan}") if to_left and not x.known else ("FALSE", "TRUE")
         if bound == np.inf and not to_left and not x.known:
             return f"NOT {nan}", nan
-        text = w.dialect.bound(bound)
+        text = w.dialect.bare(bound, "float64")
         return f"{side.text}<={text}", f"{side.text}>{text}"
 
 
@@ -282,7 +282,7 @@ def _leaf_writer(w: SelectWriter, forest: Forest, x: Cells, dtype: str) -> tuple
     def constant(leaf: int) -> str:
         if _is_narrow(w, forest):
             return w.dialect.float64(shortest_float32(values[leaf]))
-        return w.dialect.number(values[leaf], forest.accumulate)
+        return w.dialect.literal(values[leaf], forest.accumulate)
 
     slopes = forest.slopes
     if slopes is None:
@@ -296,14 +296,14 @@ def _leaf_writer(w: SelectWriter, forest: Forest, x: Cells, dtype: str) -> tuple
 
     def linear(leaf: int) -> str:
         start, end = slopes.start.data[leaf : leaf + 2].tolist()
-        total = w.dialect.number(slopes.constant.data[leaf].item(), forest.accumulate)
+        total = w.dialect.literal(slopes.constant.data[leaf].item(), forest.accumulate)
         features = slopes.feature.data[start:end].tolist()
         for feature, coefficient in zip(
             features, slopes.coefficient.data[start:end].tolist(), strict=True
         ):
             total += f"+{w.dialect.scale(cells[feature].text, '*', coefficient, forest.accumulate)}"
         unsure = dict.fromkeys(f for f in features if not cells[f].known)
-        nan = " OR ".join(w.dialect.isnan(cells[f].text) for f in unsure)
+        nan = " OR ".join(w.dialect.apply("isnan", cells[f].text) for f in unsure)
         return f"CASE WHEN {nan} THEN {constant(leaf)} ELSE {total} END" if nan else f"({total})"
 
     return linear, list(cells.values())

@@ -16,7 +16,7 @@ from hbconv.backends.reference import evaluate
 from hbconv.backends.sql.artifact import write_program
 from hbconv.backends.sql.dialects import find_dialect
 from hbconv.backends.sql.elementwise import convert
-from hbconv.backends.sql.writer import ANY, FINITE, Cell, SelectWriter, fill
+from hbconv.backends.sql.writer import FINITE, Cell, SelectWriter, fill
 from hbconv.errors import BackendError
 from hbconv.target import Target
 from hbconv.tensor import TensorProgram, verify_program
@@ -78,9 +78,8 @@ def write(program: TensorProgram, engine: str) -> str:
 
     def read(name: str, dtype: str) -> Cell:
         if dtype in FLOATS:
-            return convert(
-                w, w.store(Cell(dialect.read(name, dtype), depth=1, known=ANY)), "float64", dtype
-            )
+            wide = w.store(Cell(dialect.apply("numbers", name), depth=1))
+            return convert(w, wide, "float64", dtype)
         cell = Cell(name if dtype == "bool" else dialect.cast(name, dtype), depth=1, known=FINITE)
         return w.store(cell)
 
