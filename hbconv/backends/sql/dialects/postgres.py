@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -33,7 +34,9 @@ _DIVIDE = (
     f"WHEN least(abs({{x}}),1)*{2.0**537}<=greatest(abs({{y}}),1)*{2.0**-538} THEN 0 "
     "ELSE 1 END/{y} END"
 )
-# Beyond the range by the logarithm of the result.
+# By the logarithm of the result, whose rounding must not decide whether ``power`` raises: next to
+# the largest float the result is computed from it, and the smallest float stands for what rounds
+# to it.
 _RESULT = "sign({y})*least(abs({y}),1e300)*ln(abs({x}))"
 _POW = (
     "CASE WHEN {x}<0 AND {y}<>floor({y}) "
@@ -42,8 +45,10 @@ _POW = (
     "WHEN {x}::text='-0' AND {y}=floor({y}) AND floor({y}/2)<>{y}/2 THEN {least} "
     "ELSE {infinity} END "
     "WHEN {x}<>0 AND abs({x})<{infinity} AND abs({y})>=1e-300 AND abs({y})<{infinity} "
-    f"THEN CASE WHEN {_RESULT}>{MOST_EXPONENT} THEN power(sign({{x}}),{{y}})*{{infinity}} "
-    f"WHEN {_RESULT}<{LEAST_EXPONENT} THEN power(sign({{x}}),{{y}})*0 ELSE power({{x}},{{y}}) END "
+    f"THEN power(sign({{x}}),{{y}})*CASE WHEN {_RESULT}>{MOST_EXPONENT} THEN {{infinity}} "
+    f"WHEN {_RESULT}>709.7827 THEN exp({_RESULT}-{MOST_EXPONENT})*'{sys.float_info.max}' "
+    f"WHEN {_RESULT}<{LEAST_EXPONENT} THEN 0 WHEN {_RESULT}<-744.1 THEN '5e-324' "
+    "ELSE power(abs({x}),{y}) END "
     "ELSE power({x},{y}) END"
 )
 # Half of the smallest float32, or less, becomes a zero of the same sign.
