@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.backends.sql.dialects.base import LARGEST_FLOAT32, shortest_float32
+from hbconv.backends.sql.dialects.base import shortest_float32
 from hbconv.backends.sql.shapes import fold
 from hbconv.backends.sql.writer import (
     FINITE,
@@ -51,8 +51,8 @@ def double_bounds(thresholds: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
 
     So ``float32(x) <= t`` is ``x <= b``, and no row is rounded. NaN stays NaN.
 
-    1. Halfway to the next float32, a number rounds to whichever of the two is even.
-    2. From halfway beyond the largest float32 on, numbers round to infinity.
+    Halfway to the next float32, a number rounds to whichever of the two is even; from halfway to
+    2**128 on, numbers round to infinity.
 
     Examples
     --------
@@ -61,15 +61,12 @@ def double_bounds(thresholds: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     (array([ True,  True]), array([0.10000001, 1.0000001 ], dtype=float32))
     """
     with np.errstate(over="ignore"):
-        above = np.nextafter(thresholds, np.float32(np.inf)).astype(np.float64)
-    exact = thresholds.astype(np.float64)
-    middle = np.where(np.isinf(above), LARGEST_FLOAT32, (exact + above) / 2)  # 1
-    is_even = thresholds.view(np.uint32) % 2 == 0
-    bounds = np.where(is_even, middle, np.nextafter(middle, -np.inf))
-    bounds = np.where(thresholds == -np.inf, -LARGEST_FLOAT32, bounds)  # 2
-    return np.where(
-        np.isinf(thresholds) & (thresholds > 0), np.inf, np.where(np.isnan(exact), np.nan, bounds)
-    )
+        above = np.nextafter(thresholds, np.float32(np.inf))
+        ends = [np.clip(side.astype(float), -(2.0**128), 2.0**128) for side in (thresholds, above)]
+        middle = (ends[0] + ends[1]) / 2
+        reaches = middle.astype(np.float32) <= thresholds
+    bounds = np.where(reaches, middle, np.nextafter(middle, -np.inf))
+    return np.where(thresholds == np.inf, np.inf, bounds)
 
 
 @dataclass(frozen=True)
@@ -298,10 +295,9 @@ def _leaf_writer(w: SelectWriter, forest: Forest, x: Cells, dtype: str) -> tuple
         start, end = slopes.start.data[leaf : leaf + 2].tolist()
         total = w.dialect.literal(slopes.constant.data[leaf].item(), forest.accumulate)
         features = slopes.feature.data[start:end].tolist()
-        for feature, coefficient in zip(
-            features, slopes.coefficient.data[start:end].tolist(), strict=True
-        ):
-            total += f"+{w.dialect.scale(cells[feature].text, '*', coefficient, forest.accumulate)}"
+        factors = slopes.coefficient.data[start:end].tolist()
+        for feature, factor in zip(features, factors, strict=True):
+            total += f"+{w.dialect.scale(cells[feature].text, '*', factor, forest.accumulate)}"
         unsure = dict.fromkeys(f for f in features if not cells[f].known)
         nan = " OR ".join(w.dialect.apply("isnan", cells[f].text) for f in unsure)
         return f"CASE WHEN {nan} THEN {constant(leaf)} ELSE {total} END" if nan else f"({total})"
