@@ -131,7 +131,7 @@ class WritesFiles:
 
         Parameters
         ----------
-        dialect : {"duckdb", "postgres", "sqlite"}
+        dialect : {"duckdb", "postgres", "spark", "sqlite"}
         table : str
             Name of the table, whose columns are named as those that the model was fitted on. Points
             part it from its schema, except between double quotes.

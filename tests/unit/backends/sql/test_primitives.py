@@ -1,4 +1,4 @@
-"""SQLite and PostgreSQL give every primitive its meaning, as DuckDB does beside the backends."""
+"""SQLite, PostgreSQL and Spark give every primitive its meaning, as DuckDB does beside the backends."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RUNS = [pytest.param(case, dtype, id=f"{case}-{dtype}") for case in CASES for dt
 REFUSED = "cannot run|columns at most|longer than|has no remainder"
 
 
-@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+@pytest.mark.parametrize("engine", ["sqlite", "postgres", "spark"])
 @pytest.mark.parametrize(("case", "dtype"), RUNS)
 @pytest.mark.share("case")
 def test_primitive(case: Case, dtype: str, engine: str) -> None:

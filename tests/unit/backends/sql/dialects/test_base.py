@@ -87,12 +87,17 @@ def test_powers_next_to_the_ends_of_the_range_are_no_errors(exponent: float, eng
         assert np.isfinite(got).any()
 
 
-@pytest.mark.parametrize("dialect", ["duckdb", "sqlite", "postgres"])
+@pytest.mark.parametrize("dialect", ENGINES)
 def test_half_a_character_is_refused(dialect):
     made = find_dialect(dialect)
     for write in (made.text, made.quote):
         with pytest.raises(BackendError, match="SQL cannot"):
             write("a\ud800")
+
+
+def test_spark_names_no_column_by_a_setting():
+    with pytest.raises(BackendError, match="cannot name"):
+        find_dialect("spark").quote("a${b}")
 
 
 def test_databases_fold_letters_of_ascii_alone():
