@@ -98,7 +98,7 @@ class Dialect:
     def quote(self, name: str) -> str:
         """Return a name of a column or table."""
         if "\0" in name or not name or not is_unicode(name):
-            raise BackendError(f"SQL cannot name a column {name!r}. Rename it and fit again.")
+            raise BackendError(f"SQL cannot name a column or table {name!r}. Rename it.")
         return self.mark + name.replace(self.mark, 2 * self.mark) + self.mark
 
     def fold(self, name: str) -> str:

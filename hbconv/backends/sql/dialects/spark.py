@@ -53,7 +53,7 @@ class Spark(Dialect):
     def quote(self, name: str) -> str:
         """Return a name; in all of a text, ``${x}`` is replaced by a setting of the session."""
         if "${" in name:
-            raise BackendError(f"Spark cannot name a column {name!r}. Rename it and fit again.")
+            raise BackendError(f"Spark cannot name a column or table {name!r}. Rename it.")
         return super().quote(name)
 
     def fold(self, name: str) -> str:
