@@ -11,7 +11,8 @@ __all__ = ["Spark"]
 
 # ``floor`` and ``ceil`` give a bigint, and raise where it does not hold the number.
 _FLOOR = "CASE WHEN rint({x})>{x} THEN rint({x})-1 ELSE rint({x}) END"
-_CEIL = "CASE WHEN rint({x})<{x} THEN rint({x})+1 ELSE rint({x}) END"
+# The ceiling of -0.7 is -0.
+_CEIL = "CASE WHEN rint({x})<{x} THEN -(-rint({x})-1) ELSE rint({x}) END"
 # Division by zero raises, and only its text tells -0 from 0.
 _DIVIDE = (
     "CASE WHEN {y}<>0 THEN {x}/{y} WHEN {x}=0 OR isnan({x}) THEN {nan} "
