@@ -62,7 +62,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--sql",
         metavar="DIALECT",
-        help="database that a .sql is for: duckdb (default), postgres or sqlite",
+        help="database that a .sql is for: duckdb (default), postgres, spark or sqlite",
     )
     command.add_argument("--table", help="table that a .sql reads (default: rows)")
     command.add_argument(

@@ -1,4 +1,6 @@
-"""Databases that answer queries about a table: DuckDB, SQLite, and PostgreSQL where it is installed."""
+"""Databases that answer queries about a table: DuckDB and SQLite; PostgreSQL and Spark where they
+are installed.
+"""
 
 from __future__ import annotations
 
@@ -146,9 +148,37 @@ def _stop(run: Callable[..., Any], command: Sequence[str], folder: str) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
+def _spark(query: str, rows: pd.DataFrame) -> Answer:
+    session = _session()
+    types = {"f": "double", "i": "bigint", "b": "boolean", "O": "string"}
+    columns = [f"`{name.replace('`', '``')}` {types[rows[name].dtype.kind]}" for name in rows]
+    session.createDataFrame(_plain(rows), ", ".join(columns)).createOrReplaceTempView("rows")
+    answer = session.sql(query)
+    return answer.columns, [tuple(row) for row in answer.collect()]
+
+
+@cache
+def _session() -> Any:
+    """Start Spark in this process, with a thread of its own."""
+    spark = pytest.importorskip("pyspark.sql", reason="Spark is not installed")
+    if not shutil.which("java"):
+        pytest.skip("Spark needs Java, which is not installed")
+    # Compiling a query costs Java seconds, and the tables have few rows.
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.driver.host": "localhost",
+    }
+    session = spark.SparkSession.builder.master("local[1]").config(map=settings).getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    return session
+
+
 ENGINES: dict[str, Callable[[str, pd.DataFrame], Answer]] = {
     "duckdb": _duckdb,
     "sqlite": _sqlite,
     "postgres": _postgres,
+    "spark": _spark,
 }
 """What answers a query about a table ``rows``."""

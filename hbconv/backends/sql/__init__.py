@@ -6,15 +6,13 @@ expression. Trees are CASE.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from hbconv.backends.base import Artifact, Backend
 from hbconv.backends.sql.artifact import EMITS
-from hbconv.backends.sql.dialects import find_dialect
-from hbconv.backends.sql.export import export_query
 from hbconv.errors import BackendError
 from hbconv.tensor import Builder, Value
 from hbconv.tensor.decompositions import rewrite_program
@@ -22,12 +20,11 @@ from hbconv.tensor.types import FLOATS
 from hbconv.trees.strategy import strategies
 
 if TYPE_CHECKING:
-    from hbconv.containers import Graph
     from hbconv.target import Target
     from hbconv.tensor import TensorProgram
     from hbconv.tensor.decompositions import Rule
 
-__all__ = ["BACKEND", "Sql", "export_sql"]
+__all__ = ["BACKEND", "Sql"]
 
 _NO_SHIFT = "databases differ in what bits beyond the last one become"
 _ROW_BY_ROW = "it decides among equal entries, row by row"
@@ -114,25 +111,3 @@ class Sql(Backend):
 
 
 BACKEND = Sql()
-
-
-def export_sql(
-    graph: Graph,
-    target: Target,
-    dialect: str,
-    table: str,
-    keys: tuple[str, ...],
-    names: Mapping[str, Sequence[str]],
-    dtypes: Sequence[str],
-) -> str:
-    """Write a graph as one SELECT, as ``export_query`` does, for the database of that name.
-
-    Raises
-    ------
-    OptionError
-        There is no such dialect.
-    BackendError
-        It cannot hold the model, its names or its text.
-    """
-    made = find_dialect(dialect)
-    return export_query(graph, target, BACKEND, made, table, keys, names, dtypes)

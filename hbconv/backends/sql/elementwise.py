@@ -27,7 +27,7 @@ from hbconv.tensor.types import FLOATS
 if TYPE_CHECKING:
     from hbconv.backends.sql.writer import Operation
 
-__all__ = ["ELEMENTWISE", "Emit", "convert", "in_float32", "product", "rounded"]
+__all__ = ["ELEMENTWISE", "Emit", "convert", "in_float32", "largest", "product", "rounded"]
 
 Emit = Callable[..., Cells]
 Write = Callable[..., Cell]
@@ -114,12 +114,13 @@ def divide(w: SelectWriter, op: Operation, x: Cell, y: Cell) -> Cell:
     return rounded(w, made, op.dtype)
 
 
-def negate(w: SelectWriter, op: Operation, x: Cell) -> Cell:  # noqa: ARG001
-    return w.cell(f"(-{x.text})", x, known=x.known)
+def form(operation: str) -> Emit:
+    """Write what is no NaN, finite or modest where its operand is, by its form."""
 
+    def write(w: SelectWriter, op: Operation, x: Cell) -> Cell:  # noqa: ARG001
+        return w.cell(w.dialect.apply(operation, x.text), x, known=x.known)
 
-def absolute(w: SelectWriter, op: Operation, x: Cell) -> Cell:  # noqa: ARG001
-    return w.cell(f"abs({x.text})", x, known=x.known)
+    return each(write)
 
 
 def function(name: str) -> Emit:
@@ -155,22 +156,27 @@ def remainder(w: SelectWriter, op: Operation, x: Cell, y: Cell) -> Cell:
 def quotient(w: SelectWriter, op: Operation, x: Cell, y: Cell) -> Cell:  # noqa: ARG001
     """Write the whole quotient of ints; by zero it is 0."""
     x, y = w.store(x), w.store(y)
-    text = f"CASE WHEN {y.text}=0 THEN 0 ELSE {x.text}{w.dialect.whole_division}{y.text} END"
-    return w.cell(text, x, y, known=FINITE)
+    whole = w.dialect.apply("whole quotient", x.text, y.text)
+    return w.cell(f"CASE WHEN {y.text}=0 THEN 0 ELSE {whole} END", x, y, known=FINITE)
+
+
+def largest(w: SelectWriter, *xs: Cell, sign: str = "") -> Cell:
+    """Write the largest, or the largest of the negatives; NaN where there is one."""
+    text = w.dialect.greatest([sign + x.text for x in xs])
+    return w.cell(text, *xs, known=min(x.known for x in xs))
 
 
 def maximum(w: SelectWriter, op: Operation, x: Cell, y: Cell) -> Cell:  # noqa: ARG001
-    return w.cell(w.dialect.greatest([x.text, y.text]), x, y, known=min(x.known, y.known))
+    return largest(w, x, y)
 
 
 def minimum(w: SelectWriter, op: Operation, x: Cell, y: Cell) -> Cell:
     """Write the least of ints, or the largest of the negatives: NaN is above all numbers."""
-    known = min(x.known, y.known)
-    if op.dtype not in FLOATS:
-        text = f"CASE WHEN {x.text}<={y.text} THEN {x.text} ELSE {y.text} END"
-        return w.cell(text, x, y, known=known)
-    larger = w.dialect.greatest([f"-{x.text}", f"-{y.text}"])
-    return w.cell(f"(-{larger})", x, y, known=known)
+    if op.dtype in FLOATS:
+        made = largest(w, x, y, sign="-")
+        return replace(made, text=f"(-{made.text})")
+    text = f"CASE WHEN {x.text}<={y.text} THEN {x.text} ELSE {y.text} END"
+    return w.cell(text, x, y, known=FINITE)
 
 
 def comparison(symbol: str) -> Emit:
@@ -186,7 +192,9 @@ def comparison(symbol: str) -> Emit:
             return w.cell(f"coalesce({test},FALSE)", x, y, known=FINITE)
         # NaN equals itself and is above all numbers.
         holds_of_nan = not y.known and not (symbol == "=" and x.known)
-        made = f"({test} AND NOT {w.dialect.isnan(y.text)})" if holds_of_nan else f"({test})"
+        made = (
+            f"({test} AND NOT {w.dialect.apply('isnan', y.text)})" if holds_of_nan else f"({test})"
+        )
         return w.cell(made, x, y, known=FINITE)
 
     return each(write)
@@ -196,7 +204,7 @@ def isnan(w: SelectWriter, op: Operation, x: Cell) -> Cell:  # noqa: ARG001
     if x.known:
         return w.constant(False, "bool")
     x = w.store(x)
-    return w.cell(w.dialect.isnan(x.text), x, known=FINITE, tested=x.text)
+    return w.cell(w.dialect.apply("isnan", x.text), x, known=FINITE, tested=x.text)
 
 
 def logic(word: str, symbol: str) -> Emit:
@@ -238,7 +246,7 @@ def convert(w: SelectWriter, x: Cell, source: str, dtype: str) -> Cell:
             return w.constant(np.asarray(x.value, source).astype(dtype).item(), dtype)
     x = w.shallow(x)
     if source == "bool":
-        one, zero = (w.dialect.number(v, dtype) for v in (1, 0))
+        one, zero = (w.dialect.literal(v, dtype) for v in (1, 0))
         return w.cell(f"CASE WHEN {x.text} THEN {one} ELSE {zero} END", x, known=MODEST)
     if dtype == "bool":
         # NaN differs from zero, and so is True.
@@ -247,12 +255,11 @@ def convert(w: SelectWriter, x: Cell, source: str, dtype: str) -> Cell:
         return w.cell(f"coalesce({test},{none})" if none else f"({test})", x, known=FINITE)
     if dtype == "float32" and (source == "float64" or not w.dialect.has_float32):
         return in_float32(w, x)
-    if dtype in FLOATS and source in FLOATS:
-        return (
-            w.cell(w.dialect.cast(x.text, dtype), x, known=x.known) if w.dialect.has_float32 else x
-        )
+    if dtype in FLOATS and source in FLOATS and not w.dialect.has_float32:
+        return x
     if dtype in FLOATS:
-        return w.cell(w.dialect.cast(x.text, dtype), x, known=MODEST)
+        known = x.known if source in FLOATS else MODEST
+        return w.cell(w.dialect.cast(x.text, dtype), x, known=known)
     x = w.store(x)
     return w.cell(w.dialect.to_int(x.text, source, dtype), x, known=FINITE)
 
@@ -264,8 +271,8 @@ ELEMENTWISE: Mapping[str, Emit] = {
     **{name: rounding(name) for name in ("floor", "ceil", "rint")},
     "mul": each(multiply),
     "div": each(divide),
-    "neg": each(negate),
-    "abs": each(absolute),
+    "neg": form("negate"),
+    "abs": form("abs"),
     "fmod": each(remainder),
     "trunc_divide": each(quotient),
     "maximum": each(maximum),

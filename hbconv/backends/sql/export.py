@@ -6,6 +6,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hbconv.backends.interface import (
@@ -15,11 +16,12 @@ from hbconv.backends.interface import (
     lower_with_checks,
     require_texts,
 )
+from hbconv.backends.sql import BACKEND
 from hbconv.backends.sql.artifact import write_program
+from hbconv.backends.sql.dialects import find_dialect
 from hbconv.backends.sql.elementwise import convert, in_float32
 from hbconv.backends.sql.shapes import any_of
 from hbconv.backends.sql.writer import (
-    ANY,
     FINITE,
     MOST_BYTES,
     MOST_TERMS,
@@ -35,73 +37,86 @@ from hbconv.lower import CodesFeed, Feed, Lowered, columns_read
 from hbconv.tensor.types import FLOATS
 
 if TYPE_CHECKING:
-    from hbconv.backends.base import Backend
     from hbconv.backends.sql.dialects.base import Dialect
     from hbconv.containers import Graph, Output
     from hbconv.target import Target
 
-__all__ = ["export_query"]
+__all__ = ["Query"]
 
 LONG_BYTES = 200_000
 """Text from which on a warning says what planning takes: 0.2 seconds in DuckDB."""
 
 
-def export_query(
-    graph: Graph,
-    target: Target,
-    backend: Backend,
-    dialect: Dialect,
-    table: str,
-    keys: Sequence[str],
-    names: Mapping[str, Sequence[str]],
-    dtypes: Sequence[str],
-) -> str:
-    """Write the answers of a graph's outputs as one SELECT.
-
-    Rows that the source refuses are answered by NULL.
+@dataclass(frozen=True)
+class Query:
+    """What a query is asked, of which table, for which database.
 
     Parameters
     ----------
-    graph : Graph
-        Planned.
-    target : Target
-    backend : Backend
-    dialect : Dialect
+    dialect : str
+        Name of the database.
     table : str
         Name of the table that holds the rows, perhaps after its schema's and a point.
-    keys : sequence of str
+    keys : tuple of str
         Columns of the table that are passed through.
     names : mapping of str to sequence of str
         What the columns of each answer are about.
     dtypes : sequence of str
         Of the columns of a sample: bools count as int64.
-
-    Raises
-    ------
-    BackendError
-        The dialect cannot hold the model, its names or its text.
     """
-    lowered = lower_with_checks(graph, target)
-    _require_columns(lowered, graph, dialect)
-    _require_exact_categories(graph)
-    parts = split_name(table)
-    kept = [dialect.quote(key) for key in keys]
-    w = SelectWriter(dialect, ".".join(map(dialect.quote, parts)), kept, [*keys, *parts])
-    inputs = {feed.name: _read(w, feed, graph, dtypes) for feed in _feeds(lowered)}
-    values = write_program(w, backend.prepare(lowered.program, target), inputs)
-    checks = [cells for name, cells in values.items() if name not in graph.outputs]
-    strange = _find_texts(w, lowered, graph)
-    refused = w.store(any_of(w, [*strange, *(cell for cells in checks for cell in cells.flat)]))
-    answers: dict[str, Cell] = {}
-    for method, output in graph.outputs.items():
-        dtype = lowered.program.types.outputs[method].dtype
-        cells = _decode(w, output, values[method], dtype)
-        vector = [method] if output.is_vector else None
-        found = vector or _names(method, names[method], len(cells), dialect)
-        answers |= {n: _unless(w, refused, c) for n, c in zip(found, cells, strict=True)}
-    _require_distinct([*keys, *answers], dialect)
-    query = w.select(answers)
-    size = len(query.encode())
+
+    dialect: str
+    table: str
+    keys: tuple[str, ...]
+    names: Mapping[str, Sequence[str]]
+    dtypes: Sequence[str]
+
+    def write(self, graph: Graph, target: Target) -> str:
+        """Write the answers of a planned graph's outputs as one SELECT.
+
+        Rows that the source refuses are answered by NULL.
+
+        Raises
+        ------
+        OptionError
+            There is no such dialect.
+        BackendError
+            The dialect cannot hold the model, its names or its text.
+        """
+        dialect = find_dialect(self.dialect)
+        lowered = lower_with_checks(graph, target)
+        _require_columns(lowered, graph, dialect)
+        _require_exact_categories(graph)
+        parts = split_name(self.table)
+        kept = [dialect.quote(key) for key in self.keys]
+        w = SelectWriter(dialect, ".".join(map(dialect.quote, parts)), kept, [*self.keys, *parts])
+        answers = self._answers(w, graph, lowered, target)
+        _require_distinct([*self.keys, *answers], dialect)
+        query = w.select(answers)
+        _judge_size(len(query.encode()))
+        return query + "\n"
+
+    def _answers(
+        self, w: SelectWriter, graph: Graph, lowered: Lowered, target: Target
+    ) -> dict[str, Cell]:
+        """Write the program, and return the columns of each answer by their names."""
+        inputs = {feed.name: _read(w, feed, graph, self.dtypes) for feed in _feeds(lowered)}
+        values = write_program(w, BACKEND.prepare(lowered.program, target), inputs)
+        checks = [cells for name, cells in values.items() if name not in graph.outputs]
+        strange = _find_texts(w, lowered, graph)
+        refused = w.store(any_of(w, [*strange, *(cell for cells in checks for cell in cells.flat)]))
+        answers: dict[str, Cell] = {}
+        for method, output in graph.outputs.items():
+            dtype = lowered.program.types.outputs[method].dtype
+            cells = _decode(w, output, values[method], dtype)
+            vector = [method] if output.is_vector else None
+            found = vector or _names(method, self.names[method], len(cells), w.dialect)
+            answers |= {n: _unless(w, refused, c) for n, c in zip(found, cells, strict=True)}
+        return answers
+
+
+def _judge_size(size: int) -> None:
+    """Refuse a text of more bytes than a database should be given, and warn of a long one."""
     if size > MOST_BYTES:
         raise too_long()
     if size > LONG_BYTES:
@@ -111,7 +126,6 @@ def export_query(
             UserWarning,
             stacklevel=5,
         )
-    return query + "\n"
 
 
 def _feeds(lowered: Lowered) -> list[Feed | CodesFeed]:
@@ -126,7 +140,9 @@ def _read(w: SelectWriter, feed: Feed | CodesFeed, graph: Graph, dtypes: Sequenc
         return fill(cells, (len(cells),))
     cells = []
     for column in feed.columns:
-        cell = w.store(Cell(w.dialect.read(names[column], dtypes[column]), depth=1, known=ANY))
+        is_bool = dtypes[column] == "int64" and "bools" in w.dialect.forms
+        text = w.dialect.apply("bools" if is_bool else "numbers", names[column])
+        cell = w.store(Cell(text, depth=1))
         # Rounding here is that of the source's rows, whatever the type of the table's column.
         cells.append(w.store(in_float32(w, cell)) if feed.dtype == "float32" else cell)
     return fill(cells, (len(cells),))
@@ -136,7 +152,8 @@ def _find_texts(w: SelectWriter, lowered: Lowered, graph: Graph) -> list[Cell]:
     """Store when a column of numbers holds something else, where the database lets it."""
     read = {column for feed in lowered.feeds if isinstance(feed, Feed) for column in feed.columns}
     names = [w.dialect.quote(graph.schema.columns[column].name) for column in sorted(read)]
-    tests = [test for name in names if (test := w.dialect.is_no_number(name))]
+    asked = names if w.dialect.forms["no number"] else []
+    tests = [w.dialect.apply("no number", name) for name in asked]
     parts = [tests[start : start + MOST_TERMS] for start in range(0, len(tests), MOST_TERMS)]
     # In a WHEN, SQLite skips what need not be asked; a bare AND took 3 times as long. A test is
     # 14 ns a row; `max` of all columns, or a flag in a stage before, took longer (8 columns).
@@ -155,7 +172,7 @@ def _code(w: SelectWriter, name: str, leaf: Codes, leaves: Iterable[Codes]) -> C
         f" WHEN {w.dialect.text(text)} THEN {code}"
         for text, code in zip(texts, codes.tolist(), strict=True)
     )
-    read = w.dialect.read_text(name)
+    read = w.dialect.apply("texts", name)
     found = f"CASE {read}{whens} ELSE -1 END" if whens else "-1"
     if of_null != -1:
         found = f"CASE WHEN {name} IS NULL THEN {of_null} ELSE {found} END"

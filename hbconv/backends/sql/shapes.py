@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hbconv.backends.sql.dialects.base import choose, search
-from hbconv.backends.sql.elementwise import Emit, product, rounded
+from hbconv.backends.sql.elementwise import Emit, largest, product, rounded
 from hbconv.backends.sql.writer import (
     ANY,
     FINITE,
@@ -79,13 +80,11 @@ def reduction(symbol: str, neutral: float) -> Emit:
     """Fold an axis by an operator, from its first entry to its last."""
 
     def emit(w: SelectWriter, op: Operation, x: Cells) -> Cells:
-        dtype = op.dtype
         lines = _lines(x, op.attributes["axis"])
-        start = w.constant(np.dtype(dtype).type(neutral).item(), dtype)
+        start = w.constant(np.dtype(op.dtype).type(neutral).item(), op.dtype)
         # A sum that starts from zero is never -0.0.
         first = [start] if op.primitive == "ordered_sum" or not lines.shape[1] else []
-        rows = [[*first, *line] for line in lines]
-        return fill([fold(w, symbol, row, dtype) for row in rows], op.shape)
+        return fill([fold(w, symbol, [*first, *line], op.dtype) for line in lines], op.shape)
 
     return emit
 
@@ -98,63 +97,48 @@ def _lines(x: Cells, axis: int) -> Cells:
 
 def cumsum(w: SelectWriter, op: Operation, x: Cells) -> Cells:
     """Write running sums, each of the one before."""
+
+    def add(total: Cell, cell: Cell) -> Cell:
+        return w.store(fold(w, "+", [total, w.shallow(cell)], op.dtype))
+
     axis = op.attributes["axis"]
-    moved = np.moveaxis(x, axis, -1)
-    sums = [_running_sums(w, list(line), op.dtype) for line in _lines(x, axis)]
-    flat = [cell for line in sums for cell in line]
-    return np.moveaxis(fill(flat, moved.shape), -1, axis)
-
-
-def _running_sums(w: SelectWriter, cells: list[Cell], dtype: str) -> list[Cell]:
-    found = cells[:1]
-    for cell in cells[1:]:
-        found.append(w.store(fold(w, "+", [found[-1], w.shallow(cell)], dtype)))
-    return found
+    sums = [cell for line in _lines(x, axis) for cell in accumulate(line, add)]
+    return np.moveaxis(fill(sums, np.moveaxis(x, axis, -1).shape), -1, axis)
 
 
 def matmul(w: SelectWriter, op: Operation, x: Cells, weights: Cells) -> Cells:
     """Multiply by a constant matrix; what is zero at a finite entry adds nothing."""
-    dtype = op.dtype
-    if len(x.shape) == 2:
-        products = [_product(w, row, table, dtype) for row, table in zip(x, weights, strict=True)]
-        return np.stack(products) if products else fill([], op.shape)
-    return _product(w, x, weights, dtype)
+    if len(x.shape) == 1:
+        return fill(_product(w, x, weights, op.dtype), op.shape)
+    rows = [_product(w, row, table, op.dtype) for row, table in zip(x, weights, strict=True)]
+    return fill([cell for row in rows for cell in row], op.shape)
 
 
-def _product(w: SelectWriter, x: Cells, weights: Cells, dtype: str) -> Cells:
+def _product(w: SelectWriter, x: Cells, weights: Cells, dtype: str) -> list[Cell]:
     x = w.store_all(x) if weights.shape[1] > 1 else fill([*map(w.shallow, x)], x.shape)
     out = []
     for column in weights.T:
         pairs = [(a, b) for a, b in zip(x, column, strict=True) if b.value or a.known < FINITE]
         terms = [rounded(w, product(w, a, b, dtype), dtype) for a, b in pairs]
         out.append(fold(w, "+", terms, dtype) if terms else w.constant(0.0, dtype))
-    return fill(out, (len(out),))
+    return out
 
 
 def reduce_max(w: SelectWriter, op: Operation, x: Cells) -> Cells:
-    """Write the largest, NaN where there is one."""
-    found = [_largest(w, line) for line in _lines(x, op.attributes["axis"])]
-    return fill(found, op.shape)
-
-
-def _largest(w: SelectWriter, line: Cells) -> Cell:
-    cells = [w.shallow(cell) for cell in line]
-    text = w.dialect.greatest([cell.text for cell in cells])
-    return w.cell(text, *cells, known=min(cell.known for cell in cells))
+    lines = _lines(x, op.attributes["axis"])
+    return fill([largest(w, *map(w.shallow, line)) for line in lines], op.shape)
 
 
 def argmax(w: SelectWriter, op: Operation, x: Cells) -> Cells:
     """Write the first position that holds the largest; NaN is above all numbers, and is itself."""
+    same = "=" if w.dialect.has_nan else "IS"
     found = []
     for line in _lines(x, op.attributes["axis"]):
-        cells = [w.store(cell) for cell in line]
-        top = w.store(_largest(w, fill(cells, line.shape)))
-        whens = "".join(
-            f" WHEN {c.text} {w.dialect.same} {top.text} THEN {i}" for i, c in enumerate(cells[:-1])
-        )
-        last = len(cells) - 1
-        text = f"CASE{whens} ELSE {last} END" if whens else str(last)
-        found.append(w.cell(text, top, *cells, known=FINITE))
+        *cells, last = [w.store(cell) for cell in line]
+        top = w.store(largest(w, *cells, last))
+        whens = "".join(f" WHEN {c.text} {same} {top.text} THEN {i}" for i, c in enumerate(cells))
+        text = f"CASE{whens} ELSE {len(cells)} END" if whens else "0"
+        found.append(w.cell(text, top, *cells, last, known=FINITE))
     return fill(found, op.shape)
 
 

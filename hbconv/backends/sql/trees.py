@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from hbconv.backends.sql.dialects.base import LARGEST_FLOAT32, shortest_float32
+from hbconv.backends.sql.dialects.base import shortest_float32
 from hbconv.backends.sql.shapes import fold
 from hbconv.backends.sql.writer import (
     FINITE,
@@ -51,8 +51,8 @@ def double_bounds(thresholds: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
 
     So ``float32(x) <= t`` is ``x <= b``, and no row is rounded. NaN stays NaN.
 
-    1. Halfway to the next float32, a number rounds to whichever of the two is even.
-    2. From halfway beyond the largest float32 on, numbers round to infinity.
+    Halfway to the next float32, a number rounds to whichever of the two is even; from halfway to
+    2**128 on, numbers round to infinity.
 
     Examples
     --------
@@ -61,15 +61,12 @@ def double_bounds(thresholds: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     (array([ True,  True]), array([0.10000001, 1.0000001 ], dtype=float32))
     """
     with np.errstate(over="ignore"):
-        above = np.nextafter(thresholds, np.float32(np.inf)).astype(np.float64)
-    exact = thresholds.astype(np.float64)
-    middle = np.where(np.isinf(above), LARGEST_FLOAT32, (exact + above) / 2)  # 1
-    is_even = thresholds.view(np.uint32) % 2 == 0
-    bounds = np.where(is_even, middle, np.nextafter(middle, -np.inf))
-    bounds = np.where(thresholds == -np.inf, -LARGEST_FLOAT32, bounds)  # 2
-    return np.where(
-        np.isinf(thresholds) & (thresholds > 0), np.inf, np.where(np.isnan(exact), np.nan, bounds)
-    )
+        above = np.nextafter(thresholds, np.float32(np.inf))
+        ends = [np.clip(side.astype(float), -(2.0**128), 2.0**128) for side in (thresholds, above)]
+        middle = (ends[0] + ends[1]) / 2
+        reaches = middle.astype(np.float32) <= thresholds
+    bounds = np.where(reaches, middle, np.nextafter(middle, -np.inf))
+    return np.where(thresholds == np.inf, np.inf, bounds)
 
 
 @dataclass(frozen=True)
@@ -192,19 +189,19 @@ class _Column:
         x = self.plain
         if x.known or (w.dialect.has_nan and not to_left):
             return x
-        end = w.dialect.number(-np.inf if to_left else np.inf, self.dtype)
-        text = f"CASE WHEN {w.dialect.isnan(x.text)} THEN {end} ELSE {x.text} END"
+        end = w.dialect.literal(-np.inf if to_left else np.inf, self.dtype)
+        text = f"CASE WHEN {w.dialect.apply('isnan', x.text)} THEN {end} ELSE {x.text} END"
         return w.store(w.cell(text, x, known=NUMBER))
 
     def compare(self, w: SelectWriter, side: Cell, bound: float, to_left: bool) -> tuple[str, str]:
         """Return when ``x <= bound``, or NaN that goes left, and when not."""
         x = self.plain
-        nan = w.dialect.isnan(x.text)
+        nan = w.dialect.apply("isnan", x.text)
         if np.isnan(bound):  # No number is at most NaN.
             return (nan, f"NOT {nan}") if to_left and not x.known else ("FALSE", "TRUE")
         if bound == np.inf and not to_left and not x.known:
             return f"NOT {nan}", nan
-        text = w.dialect.bound(bound)
+        text = w.dialect.bare(bound, "float64")
         return f"{side.text}<={text}", f"{side.text}>{text}"
 
 
@@ -282,7 +279,7 @@ def _leaf_writer(w: SelectWriter, forest: Forest, x: Cells, dtype: str) -> tuple
     def constant(leaf: int) -> str:
         if _is_narrow(w, forest):
             return w.dialect.float64(shortest_float32(values[leaf]))
-        return w.dialect.number(values[leaf], forest.accumulate)
+        return w.dialect.literal(values[leaf], forest.accumulate)
 
     slopes = forest.slopes
     if slopes is None:
@@ -296,14 +293,13 @@ def _leaf_writer(w: SelectWriter, forest: Forest, x: Cells, dtype: str) -> tuple
 
     def linear(leaf: int) -> str:
         start, end = slopes.start.data[leaf : leaf + 2].tolist()
-        total = w.dialect.number(slopes.constant.data[leaf].item(), forest.accumulate)
+        total = w.dialect.literal(slopes.constant.data[leaf].item(), forest.accumulate)
         features = slopes.feature.data[start:end].tolist()
-        for feature, coefficient in zip(
-            features, slopes.coefficient.data[start:end].tolist(), strict=True
-        ):
-            total += f"+{w.dialect.scale(cells[feature].text, '*', coefficient, forest.accumulate)}"
+        factors = slopes.coefficient.data[start:end].tolist()
+        for feature, factor in zip(features, factors, strict=True):
+            total += f"+{w.dialect.scale(cells[feature].text, '*', factor, forest.accumulate)}"
         unsure = dict.fromkeys(f for f in features if not cells[f].known)
-        nan = " OR ".join(w.dialect.isnan(cells[f].text) for f in unsure)
+        nan = " OR ".join(w.dialect.apply("isnan", cells[f].text) for f in unsure)
         return f"CASE WHEN {nan} THEN {constant(leaf)} ELSE {total} END" if nan else f"({total})"
 
     return linear, list(cells.values())

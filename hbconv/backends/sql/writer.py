@@ -144,7 +144,7 @@ class SelectWriter:
 
     def constant(self, value: Any, dtype: str) -> Cell:
         """Return a number of a dtype."""
-        return Cell(self.dialect.number(value, dtype), known=_known_of(abs(value)), value=value)
+        return Cell(self.dialect.literal(value, dtype), known=_known_of(abs(value)), value=value)
 
     def array(self, values: npt.NDArray[Any]) -> Cells:
         """Return a constant array."""

@@ -131,7 +131,7 @@ class WritesFiles:
 
         Parameters
         ----------
-        dialect : {"duckdb", "postgres", "sqlite"}
+        dialect : {"duckdb", "postgres", "spark", "sqlite"}
         table : str
             Name of the table, whose columns are named as those that the model was fitted on. Points
             part it from its schema, except between double quotes.
@@ -155,8 +155,8 @@ class WritesFiles:
         >>> source = LinearRegression(fit_intercept=False).fit([[1.0], [2.0]], [2.0, 4.0])
         >>> model = hbconv.convert(source, backend="reference")
         >>> print(model.to_sql(), end="")
-        WITH v_1 AS (SELECT coalesce(CAST("x0" AS DOUBLE),CAST('NaN' AS DOUBLE)) AS v0 FROM "rows"),
-        v_2 AS (SELECT v0, (NOT (abs(v0)<CAST('Infinity' AS DOUBLE))) AS v1 FROM v_1)
+        WITH v_1 AS (SELECT coalesce(CAST("x0" AS DOUBLE),CAST('nan' AS DOUBLE)) AS v0 FROM "rows"),
+        v_2 AS (SELECT v0, (NOT (abs(v0)<CAST('inf' AS DOUBLE))) AS v1 FROM v_1)
         SELECT CASE WHEN v1 THEN NULL ELSE v0*2.0e0 END AS "predict" FROM v_2
         """
         return write_sql(self, dialect, table, keys, methods)
@@ -249,7 +249,7 @@ def write_sql(
     methods: Iterable[str] | None = None,
 ) -> str:
     """Return a model as one SELECT, as ``Model.to_sql`` describes it."""
-    from hbconv.backends.sql import export_sql
+    from hbconv.backends.sql.export import Query
 
     _require_file(model)
     graph = model.parsed
@@ -263,7 +263,7 @@ def write_sql(
     stages = Programs(graph, target, tuning=model.tuning).compilation(tuple(chosen), dtypes)
     names = {name: model.output_names(name) for name in chosen}
     passed = (keys,) if isinstance(keys, str) else tuple(keys)
-    return export_sql(stages.graph, target, dialect, table, passed, names, model.dtypes)
+    return Query(dialect, table, passed, names, model.dtypes).write(stages.graph, target)
 
 
 def answered_in_sql(graph: Graph) -> tuple[str, ...]:

@@ -12,15 +12,7 @@ from hbconv.backends.interface import is_unicode
 from hbconv.errors import BackendError
 from hbconv.tensor.types import FLOATS
 
-__all__ = [
-    "LARGEST_FLOAT32",
-    "LONG_TABLE",
-    "Dialect",
-    "choose",
-    "float_word",
-    "search",
-    "shortest_float32",
-]
+__all__ = ["LARGEST_FLOAT32", "Dialect", "choose", "search", "shortest_float32"]
 
 LARGEST_FLOAT32 = 3.4028235677973366e38
 """Halfway from the largest float32 to the next power of two: from here on, floats round to inf."""
@@ -40,28 +32,21 @@ class Dialect:
     types : dict of str to str
         The type of each dtype.
     forms : mapping of str to str
-        How an operation of float64 on ``{x}``, or on ``{x}`` and ``{y}``, is written, so that its
-        answers are those of IEEE 754. One that misses is a function of that name.
+        How each operation on ``{x}``, or on ``{x}`` and ``{y}``, is written, so that its answers
+        are those of IEEE 754. One that misses is a function of that name, and the database lacks
+        one whose form is empty.
     mark : str
         Stands around a name.
     fence : str
         Ends a stage, so that its columns are computed once however often they are read.
-    same : str
-        Operator of equality for which missing values are equal.
     largest : str
         Function that returns the largest of its arguments.
-    collation : str
-        Compares texts character by character.
-    array : str
-        A list of ``entries`` of a ``type``; empty where there is none.
-    reads_arrays_fast : bool
-        A list of leaves is faster than a tree of CASE.
     most_columns : int
         Of a stage.
     most_name_bytes : int
         Of a name; longer ones are cut off.
-    whole_division : str
-        Operator of the quotient of ints, rounded toward zero.
+    reads_arrays_fast : bool
+        A list of leaves is faster than a tree of CASE.
     has_float32 : bool
         Floats of 32 bits have arithmetic of their own.
     has_nan : bool
@@ -77,9 +62,16 @@ class Dialect:
         "bool": "BOOLEAN", "string": "VARCHAR",
     }  # fmt: skip
     forms: ClassVar[Mapping[str, str]] = {
+        # Columns of the user's: numbers, texts, and what is no number where the database would read
+        # it as one.
+        "numbers": "coalesce(CAST({x} AS DOUBLE),{nan})",
+        "texts": "CAST({x} AS VARCHAR) COLLATE C",
+        "no number": "",
         "multiply": "({x}*{y})",
         "divide": "({x}/{y})",
         "remainder": "({x}%{y})",
+        "whole quotient": "{x}//{y}",
+        "negate": "(-{x})",
         "pow": "pow({x},{y})",
         "rint": "round_even({x},0)",
         # DuckDB before 2 raises where the logarithm is not finite.
@@ -89,18 +81,16 @@ class Dialect:
         "cos": "CASE WHEN abs({x})={infinity} THEN {nan} ELSE cos({x}) END",
         "asin": "CASE WHEN abs({x})<=1 THEN asin({x}) ELSE {nan} END",
         "float32": "coalesce(TRY_CAST({x} AS REAL),"
-        "CASE WHEN {x}>0 THEN CAST('Infinity' AS REAL) ELSE CAST('-Infinity' AS REAL) END)",
+        "CASE WHEN {x}>0 THEN CAST('inf' AS REAL) ELSE CAST('-inf' AS REAL) END)",
+        # Entry {x}, from 0, of the entries {y} of a type.
+        "entry": "CAST([{y}] AS {type}[])[{x}+1]",
     }
     mark: ClassVar[str] = '"'
     fence: ClassVar[str] = ""
-    same: ClassVar[str] = "="
     largest: ClassVar[str] = "greatest"
-    collation: ClassVar[str] = "C"
-    array: ClassVar[str] = "CAST([{entries}] AS {type}[])"
-    reads_arrays_fast: ClassVar[bool] = True
     most_columns: ClassVar[int] = 6000
     most_name_bytes: ClassVar[int] = 1000
-    whole_division: ClassVar[str] = "//"
+    reads_arrays_fast: ClassVar[bool] = True
     has_float32: ClassVar[bool] = True
     has_nan: ClassVar[bool] = True
     raises: ClassVar[bool] = False
@@ -108,7 +98,7 @@ class Dialect:
     def quote(self, name: str) -> str:
         """Return a name of a column or table."""
         if "\0" in name or not name or not is_unicode(name):
-            raise BackendError(f"SQL cannot name a column {name!r}. Rename it and fit again.")
+            raise BackendError(f"SQL cannot name a column or table {name!r}. Rename it.")
         return self.mark + name.replace(self.mark, 2 * self.mark) + self.mark
 
     def fold(self, name: str) -> str:
@@ -123,12 +113,16 @@ class Dialect:
             )
         return "'" + value.replace("'", "''") + "'"
 
-    def number(self, value: Any, dtype: str) -> str:
-        """Return a literal that is read as exactly this number of this dtype."""
+    def literal(self, value: Any, dtype: str) -> str:
+        """Return a literal that is read as exactly this text, bool or number of this dtype."""
+        if dtype == "string":
+            return self.text(value)
         if dtype == "bool":
             return "TRUE" if value else "FALSE"
-        if dtype in FLOATS:
-            return self.float32(float(value)) if dtype == "float32" else self.float64(float(value))
+        if dtype == "float32":
+            return self.float32(float(value))
+        if dtype == "float64":
+            return self.float64(float(value))
         if int(value) == -(2**63):
             return "(-9223372036854775807-1)"
         return str(int(value)) if value >= 0 else f"({int(value)})"
@@ -136,27 +130,17 @@ class Dialect:
     def float64(self, value: float) -> str:
         """Return a literal of float64: with an exponent, since 0.1 alone is a decimal."""
         if not math.isfinite(value):
-            return self.cast(f"'{float_word(value)}'", "float64")
+            return self.cast(f"'{value}'", "float64")
         text = repr(value)
         text = text if "e" in text else f"{text}e0"
         return f"({text})" if text.startswith("-") else text
 
     def float32(self, value: float) -> str:
         """Return a literal of float32."""
-        if not math.isfinite(value):
-            return self.cast(f"'{float_word(value)}'", "float32")
-        return self.cast(self.float64(shortest_float32(value)), "float32")
+        return self.cast(f"'{shortest_float32(value)}'", "float32")
 
-    def bound(self, value: float) -> str:
-        """Return a float64 that a column is compared with."""
-        return self.float64(value)
-
-    def literal(self, value: Any, dtype: str) -> str:
-        """Return a literal of a text or a number."""
-        return self.text(value) if dtype == "string" else self.number(value, dtype)
-
-    def listed(self, value: Any, dtype: str) -> str:
-        """Return a literal in a list, which converts all of its entries to one type."""
+    def bare(self, value: Any, dtype: str) -> str:
+        """Return a literal whose dtype is that of its list, or of the column beside it."""
         if dtype == "float32":
             return self.float64(shortest_float32(value))
         return self.literal(value, dtype)
@@ -168,24 +152,12 @@ class Dialect:
     def to_int(self, x: str, source: str, dtype: str) -> str:
         """Truncate a number; what the int cannot hold becomes 0."""
         end = 2.0 ** (31 if dtype == "int32" else 63)
-        inside = f"{x}>={self.bound(-end)} AND {x}<{self.bound(end)}"
+        inside = f"{x}>={self.bare(-end, 'float64')} AND {x}<{self.bare(end, 'float64')}"
         whole = self.apply("trunc", x) if source in FLOATS else x
         return f"CASE WHEN {inside} THEN {self.cast(whole, dtype)} ELSE 0 END"
 
-    def read(self, column: str, dtype: str) -> str:  # noqa: ARG002
-        """Read a column, which had a dtype in the model's sample, as float64, NULL as NaN."""
-        return f"coalesce({self.cast(column, 'float64')},{self.float64(math.nan)})"
-
-    def is_no_number(self, column: str) -> str:  # noqa: ARG002
-        """Test for what a column of numbers should not hold; empty where the database raises."""
-        return ""
-
-    def read_text(self, column: str) -> str:
-        """Read a column of the user's as text, of which equal ones have the same characters."""
-        return f"{self.cast(column, 'string')} COLLATE {self.collation}"
-
-    def apply(self, operation: str, x: str, y: str = "") -> str:
-        """Write an operation of float64 by its form; ``x`` and ``y`` are names.
+    def apply(self, operation: str, x: str, y: str = "", dtype: str = "float64") -> str:
+        """Write an operation by its form; ``x`` and ``y`` are names.
 
         Raises
         ------
@@ -199,11 +171,9 @@ class Dialect:
                 f"Use dialect='duckdb', or a column of the {operation}."
             )
         nan, infinity, least = map(self.float64, (math.nan, math.inf, -math.inf))
-        return form.format(x=x, y=y, nan=nan, infinity=infinity, least=least)
-
-    def isnan(self, x: str) -> str:
-        """Test for NaN."""
-        return self.apply("isnan", x)
+        return form.format(
+            x=x, y=y, type=self.types[dtype], nan=nan, infinity=infinity, least=least
+        )
 
     def greatest(self, xs: Sequence[str]) -> str:
         """Return the largest, or NaN where there is one."""
@@ -213,17 +183,17 @@ class Dialect:
 
     def scale(self, x: str, symbol: str, constant: float, dtype: str) -> str:
         """Multiply a float by a constant, or divide it by one that is not zero."""
-        return f"{x}{symbol}{self.number(constant, dtype)}"
+        return f"{x}{symbol}{self.literal(constant, dtype)}"
 
     def pick(self, index: str, values: Sequence[Any], dtype: str) -> str:
         """Return the value at a position from 0."""
+        if len(values) > LONG_TABLE and self.forms["entry"]:
+            listed = ",".join(self.bare(value, dtype) for value in values)
+            return self.apply("entry", index, listed, dtype)
+        entries = [self.literal(value, dtype) for value in values]
         if len(values) <= LONG_TABLE:
-            return choose(index, [self.literal(value, dtype) for value in values])
-        if self.array:
-            entries = ",".join(self.listed(value, dtype) for value in values)
-            return f"{self.array.format(entries=entries, type=self.types[dtype])}[{index}+1]"
-        bounds = [str(position) for position in range(1, len(values))]
-        return search(index, ">=", bounds, [self.literal(value, dtype) for value in values])
+            return choose(index, entries)
+        return search(index, ">=", [str(place) for place in range(1, len(values))], entries)
 
 
 def choose(index: str, entries: Sequence[str], first: int = 0) -> str:
@@ -241,15 +211,6 @@ def search(x: str, symbol: str, bounds: Sequence[str], entries: Sequence[str]) -
     above = search(x, symbol, bounds[middle + 1 :], entries[middle + 1 :])
     below = search(x, symbol, bounds[:middle], entries[: middle + 1])
     return f"CASE WHEN {x}{symbol}{bounds[middle]} THEN {above} ELSE {below} END"
-
-
-def float_word(value: float) -> str:
-    """Return the text of a float, as most databases read it."""
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    return repr(value)
 
 
 def shortest_float32(value: float) -> float:

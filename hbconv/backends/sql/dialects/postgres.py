@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import math
+import sys
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from hbconv.backends.sql.dialects.base import (
-    LARGEST_FLOAT32,
-    Dialect,
-    float_word,
-    shortest_float32,
-)
+from hbconv.backends.sql.dialects.base import LARGEST_FLOAT32, Dialect, shortest_float32
 
 __all__ = ["PostgreSQL", "find_range"]
 
@@ -20,7 +16,7 @@ MOST_EXPONENT, LEAST_EXPONENT = 709.782712893384, -745.1332191019411
 
 # 1. Scaled sizes tell what a product or quotient becomes: an infinity, or zero from half of the
 #    smallest float on. Sizes that cannot lead there are cut off, so that no scaled one raises.
-# 2. The factor 'Infinity' or 0 then takes the signs, and the NaN, of both sides.
+# 2. The factor infinity or 0 then takes the signs, and the NaN, of both sides.
 _MULTIPLY = (
     "({x}*CASE "
     f"WHEN (greatest(abs({{x}}),1)*{2.0**-512})*(greatest(abs({{y}}),1)*{2.0**-512})>=1 "
@@ -31,14 +27,16 @@ _MULTIPLY = (
 )
 # Only its text tells -0 from 0.
 _DIVIDE = (
-    "CASE WHEN {y}=0 THEN CASE WHEN {x}=0 OR {x}='NaN' THEN {nan} "
+    "CASE WHEN {y}=0 THEN CASE WHEN {x}=0 OR {x}='nan' THEN {nan} "
     "WHEN ({x}>0)=({y}::text<>'-0') THEN {infinity} ELSE {least} END ELSE {x}*CASE "
     f"WHEN greatest(abs({{x}}),{2.0**-60})*{2.0**-512}>=least(abs({{y}}),2)*{2.0**512} "
     "THEN {infinity} "
     f"WHEN least(abs({{x}}),1)*{2.0**537}<=greatest(abs({{y}}),1)*{2.0**-538} THEN 0 "
     "ELSE 1 END/{y} END"
 )
-# Beyond the range by the logarithm of the result.
+# By the logarithm of the result, whose rounding must not decide whether ``power`` raises: next to
+# the largest float the result is computed from it, and the smallest float stands for what rounds
+# to it.
 _RESULT = "sign({y})*least(abs({y}),1e300)*ln(abs({x}))"
 _POW = (
     "CASE WHEN {x}<0 AND {y}<>floor({y}) "
@@ -47,15 +45,17 @@ _POW = (
     "WHEN {x}::text='-0' AND {y}=floor({y}) AND floor({y}/2)<>{y}/2 THEN {least} "
     "ELSE {infinity} END "
     "WHEN {x}<>0 AND abs({x})<{infinity} AND abs({y})>=1e-300 AND abs({y})<{infinity} "
-    f"THEN CASE WHEN {_RESULT}>{MOST_EXPONENT} THEN power(sign({{x}}),{{y}})*{{infinity}} "
-    f"WHEN {_RESULT}<{LEAST_EXPONENT} THEN power(sign({{x}}),{{y}})*0 ELSE power({{x}},{{y}}) END "
+    f"THEN power(sign({{x}}),{{y}})*CASE WHEN {_RESULT}>{MOST_EXPONENT} THEN {{infinity}} "
+    f"WHEN {_RESULT}>709.7827 THEN exp({_RESULT}-{MOST_EXPONENT})*'{sys.float_info.max}' "
+    f"WHEN {_RESULT}<{LEAST_EXPONENT} THEN 0 WHEN {_RESULT}<-744.1 THEN '5e-324' "
+    "ELSE power(abs({x}),{y}) END "
     "ELSE power({x},{y}) END"
 )
 # Half of the smallest float32, or less, becomes a zero of the same sign.
 _FLOAT32 = (
-    "CASE WHEN {x}='NaN' THEN 'NaN'::float4 "
-    f"WHEN {{x}}>={LARGEST_FLOAT32} THEN 'Infinity'::float4 "
-    f"WHEN {{x}}<=-{LARGEST_FLOAT32} THEN '-Infinity'::float4 "
+    "CASE WHEN {x}='nan' THEN 'nan'::float4 "
+    f"WHEN {{x}}>={LARGEST_FLOAT32} THEN 'inf'::float4 "
+    f"WHEN {{x}}<=-{LARGEST_FLOAT32} THEN '-inf'::float4 "
     f"WHEN abs({{x}})<={2.0**-150} THEN ({{x}}*0)::float4 ELSE {{x}}::float4 END"
 )
 
@@ -70,25 +70,29 @@ class PostgreSQL(Dialect):
     }  # fmt: skip
     forms: ClassVar = {
         **Dialect.forms,
+        "numbers": "coalesce(CAST({x} AS float8),{nan})",
+        # They have no cast to float8.
+        "bools": "coalesce((CASE CAST({x} AS text) WHEN 'true' THEN '1' WHEN 'false' THEN '0' "
+        "ELSE CAST({x} AS text) END)::float8,{nan})",
+        "texts": 'CAST({x} AS text) COLLATE "C"',
         "multiply": _MULTIPLY,
         "divide": _DIVIDE,
         # Its remainder is one of decimals.
         "remainder": "",
+        "whole quotient": "{x}/{y}",
         "pow": _POW,
-        "isnan": "({x}='NaN')",
+        "isnan": "({x}='nan')",
         "rint": "round({x})",
-        "exp": f"CASE WHEN {{x}}>{MOST_EXPONENT} THEN {{x}}*'Infinity' "
+        "exp": f"CASE WHEN {{x}}>{MOST_EXPONENT} THEN {{x}}*'inf' "
         f"WHEN {{x}}<{LEAST_EXPONENT} THEN 0 ELSE exp({{x}}) END",
         "float32": _FLOAT32,
+        "entry": "(ARRAY[{y}]::{type}[])[{x}+1]",
     }
     # Without it a column that is read often is computed as often, stage by stage.
     fence = " OFFSET 0"
-    collation = '"C"'
-    array = "(ARRAY[{entries}]::{type}[])"
-    reads_arrays_fast = False
-    whole_division = "/"
     most_columns = 1600
     most_name_bytes = 63
+    reads_arrays_fast = False
     raises = True
 
     def fold(self, name: str) -> str:
@@ -97,45 +101,32 @@ class PostgreSQL(Dialect):
 
     def float64(self, value: float) -> str:
         """Return a literal of float64: 0.1 and 1e-1 are decimals."""
-        return f"'{float_word(value)}'::float8"
+        return f"'{value}'::float8"
 
     def float32(self, value: float) -> str:
         """Return a literal of float32, which is rounded once."""
-        return f"'{float_word(value)}'::float4"
+        return f"'{value}'::float4"
 
-    def bound(self, value: float) -> str:
-        """Return a float64 beside a column: a decimal, which is float8 once the query is read."""
-        if not math.isfinite(value):
-            return self.float64(value)
-        return f"({value!r})" if value < 0 else repr(value)
-
-    def listed(self, value: Any, dtype: str) -> str:
-        """Return a literal in an array: decimals are converted once, when the query is planned."""
+    def bare(self, value: Any, dtype: str) -> str:
+        """Return a literal beside a column or in a list: a decimal, converted once, in planning."""
         if not dtype.startswith("float"):
-            return super().listed(value, dtype)
+            return super().bare(value, dtype)
         value = shortest_float32(value) if dtype == "float32" else value
-        is_decimal = math.isfinite(value) and (value or math.copysign(1.0, value) > 0)
-        return repr(value) if is_decimal else f"'{float_word(value)}'"
-
-    def read(self, column: str, dtype: str) -> str:
-        """Read what may be a boolean, which has no cast to float8, by its text."""
-        if dtype != "int64":
-            return super().read(column, dtype)
-        text = self.cast(column, "string")
-        number = f"CASE {text} WHEN 'true' THEN '1' WHEN 'false' THEN '0' ELSE {text} END"
-        return f"coalesce(({number})::float8,{self.float64(math.nan)})"
+        if not math.isfinite(value) or (value == 0 and math.copysign(1.0, value) < 0):
+            return f"'{value}'"
+        return f"({value})" if value < 0 else str(value)
 
     def scale(self, x: str, symbol: str, constant: float, dtype: str) -> str:
         """Multiply a name, or divide it; what leaves the range becomes zero or an infinity."""
         plain = super().scale(x, symbol, constant, dtype)
         if constant == 0 or not math.isfinite(constant):
             return plain
-        zero, infinity = ("-0", "-Infinity") if constant < 0 else ("0", "Infinity")
+        zero, infinity = ("-0", "-inf") if constant < 0 else ("0", "inf")
         factor = abs(Fraction(constant))
         lost, endless = find_range(factor if symbol == "*" else 1 / factor, dtype)
-        whens = [f" WHEN abs({x})<={self.bound(lost)} THEN {x}*'{zero}'"] if lost else []
+        whens = [f" WHEN abs({x})<={lost} THEN {x}*'{zero}'"] if lost else []
         if math.isfinite(endless):
-            whens.append(f" WHEN abs({x})>={self.bound(endless)} THEN {x}*'{infinity}'")
+            whens.append(f" WHEN abs({x})>={endless} THEN {x}*'{infinity}'")
         return f"CASE{''.join(whens)} ELSE {plain} END" if whens else plain
 
 

@@ -31,9 +31,16 @@ class SQLite(Dialect):
     }  # fmt: skip
     forms: ClassVar = {
         **Dialect.forms,
+        # The shell's ``.import`` writes empty texts for missing numbers.
+        "numbers": "CAST(nullif({x},'') AS REAL)",
+        "texts": "CAST({x} AS TEXT) COLLATE BINARY",
+        # CAST would read a text as 0, and a date as its year. Texts are above all numbers, where
+        # ``+`` keeps them as they are; NUMERIC makes a number of a text that is one as a whole.
+        "no number": "+{x}>9e999 AND {x}<>'' AND {x}<>CAST({x} AS NUMERIC)",
         "divide": "CASE WHEN {y}=0 THEN CASE WHEN {x}>0 THEN 9e999 WHEN {x}<0 THEN -9e999 END "
         "ELSE {x}/{y} END",
         "remainder": "mod({x},{y})",
+        "whole quotient": "{x}/{y}",
         # The power of NaN to 0 is 1.
         "pow": "CASE WHEN {y}=0 OR {x}=1 THEN 1.0 ELSE pow({x},{y}) END",
         "isnan": "({x} IS NULL)",
@@ -43,17 +50,14 @@ class SQLite(Dialect):
         "rint": f"CASE WHEN abs({{x}})>={2.0**52} OR {{x}}=0 THEN {{x}} "
         f"WHEN {{x}}>0 THEN ({{x}}+{2.0**52})-{2.0**52} ELSE ({{x}}-{2.0**52})+{2.0**52} END",
         "float32": _FLOAT32,
+        "entry": "",
     }
     # A name between double quotes is a text where the table has no such column.
     mark = "`"
     fence = " LIMIT -1 OFFSET 0"
-    same = "IS"
     largest = "max"
-    collation = "BINARY"
-    array = ""
-    reads_arrays_fast = False
-    whole_division = "/"
     most_columns = 2000
+    reads_arrays_fast = False
     has_float32 = False
     has_nan = False
 
@@ -71,18 +75,6 @@ class SQLite(Dialect):
     def float32(self, value: float) -> str:
         """Return a literal of float64 that is a float32."""
         return self.float64(float(np.float32(value)))
-
-    def read(self, column: str, dtype: str) -> str:  # noqa: ARG002
-        """Read a column as float64; the shell's ``.import`` writes empty texts for missing ones."""
-        return self.cast(f"nullif({column},'')", "float64")
-
-    def is_no_number(self, column: str) -> str:
-        """Test for a text that is no number, which ``CAST`` would read as 0, or a date as its year.
-
-        1. All texts are above all numbers, where ``+`` keeps them as they are.
-        2. Comparing with a number makes one of the text, if the whole of it is one.
-        """
-        return f"+{column}>9e999 AND {column}<>'' AND {column}<>CAST({column} AS NUMERIC)"
 
 
 def _quotient(value: float) -> str:

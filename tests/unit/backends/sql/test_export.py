@@ -194,7 +194,7 @@ import hashlib, sys
 import hbconv
 for path in sys.argv[1:]:
     model = hbconv.load(path)
-    text = "".join(model.to_sql(name, keys=["id"]) for name in ("duckdb", "postgres", "sqlite"))
+    text = "".join(model.to_sql(name, keys=["id"]) for name in ("duckdb", "postgres", "spark", "sqlite"))
     print(hashlib.sha256(text.encode()).hexdigest())
 """
 """Prints what the queries of saved models are."""
@@ -208,9 +208,7 @@ def test_the_same_model_gives_the_same_text(tmp_path) -> None:
         models = [hbconv.convert(source(name), "reference") for _ in range(2)]
         models[0].save(path)
         first, second = (
-            "".join(
-                model.to_sql(engine, keys=["id"]) for engine in ("duckdb", "postgres", "sqlite")
-            )
+            "".join(model.to_sql(engine, keys=["id"]) for engine in sorted(ENGINES))
             for model in models
         )
         assert first == second
@@ -252,9 +250,9 @@ def test_columns_and_keys_may_have_any_name(names: list[str], engine: str) -> No
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_texts_may_hold_anything(engine: str) -> None:
-    listed = 'it\'s|a "b"|x\ny|a\\b|\t|ü|日本||  |%s{}|--|:p|$1'
+    listed = 'it\'s|a "b"|x\ny|a\\b|\t|ü|日本||  |%s{}|--|:p|$1|${x}'
     texts = listed.split("|")
-    rows = pd.DataFrame({"text": texts * 3, "id": range(39)})
+    rows = pd.DataFrame({"text": texts * 3, "id": range(42)})
     encoder = OneHotEncoder(sparse_output=False).fit(rows[["text"]])
     tree = DecisionTreeClassifier().fit(encoder.transform(rows[["text"]]), rows["text"])
     model = hbconv.convert(make_pipeline(encoder, tree), "reference")
@@ -293,6 +291,19 @@ def test_sqlite_reads_numbers_of_texts_and_refuses_rows_of_others() -> None:
     assert got[5:] == [None] * 3
 
 
+@pytest.mark.parametrize("engine", ["duckdb", "postgres", "spark"])
+@pytest.mark.parametrize("value", ["CAST('2026-01-01' AS TIMESTAMP)", "current_date", "'abc'"])
+def test_what_is_no_number_is_an_error_of_the_database(value: str, engine: str) -> None:
+    """SQLite has no such types, and gives rows of other texts NULL."""
+    model = hbconv.convert(LinearRegression().fit([[1.0], [2.0]], [2.0, 4.0]), "reference")
+    query = model.to_sql(engine, keys=["id"])
+    given = f"FROM (SELECT {value} AS x0, 1 AS id) AS given"
+    asked = re.sub('FROM [`"]rows[`"]', given, query, count=1)
+    assert given in asked
+    with pytest.raises(Exception, match=r"(?i)cast|convert|invalid|no number"):
+        ask(engine, asked, pd.DataFrame({"id": [1]}))
+
+
 def test_a_column_that_misses_is_an_error_in_sqlite() -> None:
     """A name between double quotes would be a text there, which is read as 0."""
     model = hbconv.convert(
@@ -304,21 +315,21 @@ def test_a_column_that_misses_is_an_error_in_sqlite() -> None:
             ask_sqlite(query, f"CREATE TABLE rows({'age' if keys else 'ages'} REAL)")
 
 
-def test_columns_that_a_database_takes_for_one_are_refused() -> None:
+@pytest.mark.parametrize("engine", ENGINES)
+def test_columns_that_a_database_takes_for_one_are_refused(engine: str) -> None:
     rng = np.random.default_rng(0)
     for names, refused in (
-        (["a", "A"], {"duckdb", "sqlite"}),
+        (["a", "A"], {"duckdb", "spark", "sqlite"}),
         (["n" * 63 + "a", "n" * 63 + "b"], {"postgres"}),
     ):
         rows = pd.DataFrame(rng.normal(size=(9, 2)), columns=names)
         model = hbconv.convert(LinearRegression().fit(rows, rows[names[0]]), "reference")
-        for engine in ENGINES:
-            if engine in refused:
-                with pytest.raises(BackendError, match="for one column"):
-                    model.to_sql(engine)
-            else:
-                answer = ask(engine, model.to_sql(engine, keys=["id"]), rows.assign(id=range(9)))
-                np.testing.assert_allclose(answer["predict"].to_numpy(float), rows[names[0]])
+        if engine in refused:
+            with pytest.raises(BackendError, match="for one column"):
+                model.to_sql(engine)
+        else:
+            answer = ask(engine, model.to_sql(engine, keys=["id"]), rows.assign(id=range(9)))
+            np.testing.assert_allclose(answer["predict"].to_numpy(float), rows[names[0]])
 
 
 def test_keys_and_labels_of_another_case_are_others_in_postgres() -> None:
@@ -426,7 +437,7 @@ def test_bounds_decide_as_rounded_rows_do() -> None:
             assert ((x.astype(np.float32) <= t) == (x <= bounds)).all()
 
 
-@pytest.mark.parametrize("name", ["duckdb", "sqlite"])
+@pytest.mark.parametrize("name", ENGINES)
 def test_literals_are_read_exactly(name: str) -> None:
     rng = np.random.default_rng(1)
     bits = rng.integers(0, 2**63, 3000, dtype=np.int64).view(np.float64)
@@ -440,7 +451,7 @@ def test_literals_are_read_exactly(name: str) -> None:
         np.testing.assert_array_equal(answer.iloc[0, 1:].to_numpy().astype(float), part)
 
 
-@pytest.mark.parametrize("dialect", ["duckdb", "sqlite", "postgres"])
+@pytest.mark.parametrize("dialect", ENGINES)
 def test_a_label_with_half_a_character_is_refused_by_name(dialect):
     """Probabilities are named by their labels, and numbered where a database holds no such name."""
     rows = np.arange(6.0)[:, None]

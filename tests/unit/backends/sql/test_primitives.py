@@ -1,4 +1,4 @@
-"""SQLite and PostgreSQL give every primitive its meaning, as DuckDB does beside the backends."""
+"""SQLite, PostgreSQL and Spark give every primitive its meaning, as DuckDB does beside the backends."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hbconv.backends.reference import evaluate
 from hbconv.backends.sql.artifact import write_program
 from hbconv.backends.sql.dialects import find_dialect
 from hbconv.backends.sql.elementwise import convert
-from hbconv.backends.sql.writer import ANY, FINITE, Cell, SelectWriter, fill
+from hbconv.backends.sql.writer import FINITE, Cell, SelectWriter, fill
 from hbconv.errors import BackendError
 from hbconv.target import Target
 from hbconv.tensor import TensorProgram, verify_program
@@ -27,7 +27,7 @@ RUNS = [pytest.param(case, dtype, id=f"{case}-{dtype}") for case in CASES for dt
 REFUSED = "cannot run|columns at most|longer than|has no remainder"
 
 
-@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+@pytest.mark.parametrize("engine", ["sqlite", "postgres", "spark"])
 @pytest.mark.parametrize(("case", "dtype"), RUNS)
 @pytest.mark.share("case")
 def test_primitive(case: Case, dtype: str, engine: str) -> None:
@@ -78,9 +78,8 @@ def write(program: TensorProgram, engine: str) -> str:
 
     def read(name: str, dtype: str) -> Cell:
         if dtype in FLOATS:
-            return convert(
-                w, w.store(Cell(dialect.read(name, dtype), depth=1, known=ANY)), "float64", dtype
-            )
+            wide = w.store(Cell(dialect.apply("numbers", name), depth=1))
+            return convert(w, wide, "float64", dtype)
         cell = Cell(name if dtype == "bool" else dialect.cast(name, dtype), depth=1, known=FINITE)
         return w.store(cell)
 

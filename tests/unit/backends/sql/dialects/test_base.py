@@ -68,12 +68,36 @@ def test_powers_leave_the_range_as_those_of_ieee_754(engine: str) -> None:
     np.testing.assert_allclose(answer["v"].to_numpy().astype(float), want, rtol=1e-15)
 
 
-@pytest.mark.parametrize("dialect", ["duckdb", "sqlite", "postgres"])
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("exponent", [-745.1332191019412, 709.782712893384])
+def test_powers_next_to_the_ends_of_the_range_are_no_errors(exponent: float, engine: str) -> None:
+    """Rounding decides whether these are finite, or zero, and PostgreSQL raises where they are not."""
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.uniform(0.001, 0.999, 100), rng.uniform(1.001, 1000, 100)] * 3)
+    y = exponent / np.log(x) * np.repeat([1, 1 + 1e-13, 1 - 1e-13], 200)
+    rows = pd.DataFrame({"x": x, "y": y, "id": range(600)})
+    answer = ask(
+        engine, f"SELECT id, {find_dialect(engine).apply('pow', 'x', 'y')} v FROM rows", rows
+    )
+    got = answer["v"].to_numpy().astype(float)
+    if exponent < 0:
+        assert set(got) <= {0.0, 5e-324}
+    else:
+        assert (got >= np.exp(exponent) * (1 - 1e-9)).all()
+        assert np.isfinite(got).any()
+
+
+@pytest.mark.parametrize("dialect", ENGINES)
 def test_half_a_character_is_refused(dialect):
     made = find_dialect(dialect)
     for write in (made.text, made.quote):
         with pytest.raises(BackendError, match="SQL cannot"):
             write("a\ud800")
+
+
+def test_spark_names_no_column_by_a_setting():
+    with pytest.raises(BackendError, match="cannot name"):
+        find_dialect("spark").quote("a${b}")
 
 
 def test_databases_fold_letters_of_ascii_alone():
