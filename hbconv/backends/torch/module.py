@@ -300,8 +300,11 @@ class _FxWriter:
         return (self.buffer(f"{name}_{k}", array) for k, array in enumerate(arrays))
 
     def buffer(self, name: str, array: npt.NDArray[Any]) -> fx.Node:
-        # On the CPU, what is prepared keeps its order in memory.
-        copied = array.copy(order="K" if self.device == "cpu" else "C")
+        # On the CPU, what is prepared keeps its order in memory. A buffer itself is in C order:
+        # torch.export warns of others, which it takes for parts of a tensor.
+        if self.device == "cpu" and array.flags.fnc:
+            return self.graph.call_method("t", (self.buffer(name, array.T),))
+        copied = array.copy(order="C")
         self.root.register_buffer(name, torch.from_numpy(copied).to(DTYPES[array.dtype.name]))
         return self.graph.get_attr(name)
 

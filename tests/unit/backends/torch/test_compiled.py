@@ -91,6 +91,7 @@ def test_torch_alone_answers_and_refuses(tmp_path):
 @pytest.mark.skipif(
     not any(map(shutil.which, ("g++", "clang++"))), reason="AOTInductor compiles C++ here"
 )
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 def test_the_module_itself_is_compiled_by_torch(tmp_path, monkeypatch):
     """The kernel of a module is no part of a file: torch compiles its plain operators."""
     monkeypatch.delenv("HBCONV_TORCH_OPERATORS", raising=False)
