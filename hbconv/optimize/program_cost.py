@@ -20,7 +20,7 @@ from hbconv.system.processor import find_caches
 from hbconv.target import Target
 from hbconv.tensor import Op, OpKind, TensorProgram
 from hbconv.tensor.decompositions import rewrite_program
-from hbconv.tensor.summed_squares import find_summed_squares
+from hbconv.tensor.summed_squares import MIN_FEATURES, find_summed_squares
 from hbconv.trees.forest import Forest
 from hbconv.trees.strategy import Refusal, find_strategy, strategies
 
@@ -238,20 +238,44 @@ KERNEL = (1e-8, 3.3e-10)
 """Seconds that scikit-learn takes for a distance that a kernel adds up, and for each coordinate."""
 DENSITY = 6e-8
 """Seconds that it takes for a distance of a kernel density, whose tree it walks."""
-OWN_KERNEL: Mapping[str, tuple[float, float]] = {
-    "tvm": (8e-10, 1e-10),
-    "torch": (4e-9, 3.2e-9),
-    "torchscript": (4e-9, 3.2e-9),
-    "onnx": (1.1e-8, 3.5e-10),
+OWN_KERNEL: Mapping[str, tuple[float, float, float]] = {
+    "tvm": (0.0, 8e-10, 1e-10),
+    "torch": (7e-7, 9e-9, 3e-10),
+    "torchscript": (7e-7, 9e-9, 3e-10),
+    "onnx": (0.0, 1.1e-8, 3.5e-10),
 }
-"""Seconds that backends take for these.
+"""Seconds that backends take for a row, and for these.
 
 Measured for 10,000 rows of Gaussian processes, on a virtual EPYC with AVX2 under a load of 8 on 2
 cores, 2026-11-29. In ns a distance of 100 points, with 4, 8 and 30 coordinates: scikit-learn 11,
-13 and 20, ONNX 13, 17 and 21, torch 19, 35 and 127. Of 1,000 points with 8, ONNX took 15 and
-scikit-learn 21, torch 25 to 32 and scikit-learn 14 to 17. Densities of 100 points with 4 and 8 took
-scikit-learn 70 and 60, ONNX 26 and 33, torch 27 and 28. Kernels by products (SVR, KernelRidge)
-are not predicted: ONNX took 0.26 to 0.83 of their time, torch 0.28 to 1.2.
+13 and 20, ONNX 13, 17 and 21. Of 1,000 points with 8, ONNX took 15 and scikit-learn 21. Densities
+of 100 points with 4 and 8 took scikit-learn 70 and 60, ONNX 26 and 33. Another run under a load of
+11, torch and scikit-learn: 100 points with 8 and 30 took 8.6 and 5.4, 15 and 12, 300 with 6 took
+6.2 and 7.9, 1,000 with 6 and 30 took 7.0 and 8.1, 11 and 15. Kernels by products (SVR,
+KernelRidge) are not predicted: ONNX took 0.26 to 0.83 of their time, torch 0.28 to 1.2.
+"""
+SUM_OF_SQUARES = (1e-8, 1.6e-9)
+"""What torch takes for a distance that it adds up feature by feature, and for each coordinate.
+
+In the run of torch above, 100 points with 2 and 4 took it 6.0 and 7.0, and scikit-learn 3.8 and
+4.7.
+"""
+
+MAX_TREE_FEATURES = 6
+"""Features up to which the search trees of scikit-learn leave out most points."""
+TREE_ROW, TREE_LEAVES = 8e-7, 1.5e-6
+"""Seconds that it takes for a row there, and for the leaves among 10,000 points of two features."""
+OWN_FEW_FEATURES: Mapping[str, tuple[float, float]] = {
+    "torch": (5e-6, 1.3e-9),
+    "torchscript": (5e-6, 1.3e-9),
+    "onnx": (3e-6, 8.5e-10),
+}
+"""Seconds that backends take for a row, and for each point, to find the nearest of few features.
+
+Measured as in the run of torch above, for five neighbours of 2,000 rows, us a row. Scikit-learn,
+torch and ONNX: 300 points with 2 and 6 features 1.2, 4.8 and 3.0, 2.8, 4.9 and 3.1; 1,000 with 4
+took 3.1, 7.8 and 5.1; 10,000 with 2, 4 and 6 took 1.8, 15 and 11, 5.2, 26 and 12, 15, 24 and 13;
+50,000 with 2, 4 and 6 took 2.6, 29 and 38, 8.4, 48 and 42, 37, 99 and 46.
 """
 
 TERM = 6e-11
@@ -312,7 +336,7 @@ def predict_slowdown(program: TensorProgram, source: str, target: Target) -> flo
     >>> found = b.op("nearest", x, b.constant(np.zeros((1000, 4))), k=5)
     >>> program = b.program({"y": found})
     >>> [round(predict_slowdown(program, "sklearn", Target(name)), 1) for name in ("torch", "tvm")]
-    [1.0, 0.2]
+    [2.6, 0.2]
     """
     if target.device != "cpu" or target.backend not in OWN:
         return 1.0
@@ -335,6 +359,8 @@ def _seconds(program: TensorProgram, library: str, target: Target) -> Iterator[t
             yield _of_trees(program, op, library, target)
         elif position in kernels:
             yield _of_kernel(program, op, target)
+        elif (seconds := _of_few_features(program, op, target)) is not None:
+            yield seconds
         elif op.primitive in ("nearest", "pairwise", "nearest_donors"):
             nearest, others, donors = OWN[target.backend]
             count = target.rows * math.prod(program.instructions[op.operands[1]].type.shape)
@@ -361,12 +387,27 @@ def _of_linear(program: TensorProgram, target: Target) -> Iterator[tuple[float, 
     yield own, LINEAR_CALL + target.rows * a_row
 
 
+def _of_few_features(program: TensorProgram, op: Op, target: Target) -> tuple[float, float] | None:
+    """Return the seconds for the nearest points of few features, which the source has in a tree."""
+    if op.primitive != "nearest" or target.backend not in OWN_FEW_FEATURES:
+        return None
+    points, width = program.instructions[op.operands[1]].type.shape
+    if width > MAX_TREE_FEATURES:
+        return None
+    row, point = OWN_FEW_FEATURES[target.backend]
+    leaves = TREE_LEAVES * 1.65 ** (width - 2) * (points / 10_000) ** 0.4
+    return target.rows * (row + points * point), target.rows * (TREE_ROW + leaves)
+
+
 def _of_kernel(program: TensorProgram, op: Op, target: Target) -> tuple[float, float]:
     points, width = program.instructions[op.operands[1]].type.shape
-    own, source = (each[0] + width * each[1] for each in (OWN_KERNEL[target.backend], KERNEL))
+    row, distance, coordinate = OWN_KERNEL[target.backend]
+    if target.backend.startswith("torch") and width < MIN_FEATURES[target.backend]:
+        distance, coordinate = SUM_OF_SQUARES
+    own = row + points * (distance + width * coordinate)
     is_density = not program.primitives.isdisjoint(("logsumexp", "ordered_logsumexp"))
-    count = target.rows * points
-    return count * own, count * (DENSITY if is_density else source)
+    source = DENSITY if is_density else KERNEL[0] + width * KERNEL[1]
+    return target.rows * own, target.rows * points * source
 
 
 def _of_layers(program: TensorProgram, target: Target) -> Iterator[tuple[float, float]]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,8 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from hbconv.backends.torch.jit import script
-from hbconv.backends.torch.launches import pairwise_on_device, takes_launches
+from hbconv.backends.torch.distances import pairwise, prepare_columns
 from hbconv.backends.torch.nearest import (
     cumsum,
     nearest,
@@ -86,52 +83,6 @@ def cast(x: Tensor, dtype: str) -> Tensor:
 def matmul(x: Tensor, w: Tensor) -> Tensor:
     """Multiply (rows, k) by (k, m), or (rows, b, k) by (b, k, m)."""
     return x @ w if x.dim() == 2 else torch.bmm(x.transpose(0, 1), w).transpose(0, 1)
-
-
-def _term(x: Tensor, y: Tensor, kind: str, p: float) -> Tensor:
-    """Compute the term of a feature, and change no tensor but the result."""
-    if kind == "different":
-        return (x != y).to(x.dtype)
-    if kind == "canberra":
-        return torch.where((x == 0) & (y == 0), 0, (x - y).abs() / (x.abs() + y.abs()))
-    if kind == "chi_square":
-        return torch.where(x + y == 0, 0, torch.square(x - y) / (x + y))
-    if kind == "square":
-        return (x - y).square_()
-    if kind == "present":
-        # Without limits given, nan_to_num_ would also replace infinities, by the largest numbers.
-        return (x - y).square_().nan_to_num_(0.0, math.inf, -math.inf)
-    distance = (x - y).abs_()
-    return distance.pow_(p) if kind == "power" else distance
-
-
-def _fold_terms(x: Tensor, points: Tensor, kind: str, p: float) -> Tensor:
-    """Fold terms feature by feature: no temporary is larger than the result.
-
-    Tensors are written over: fresh ones for each step took 3 to 6 times as long on a CPU.
-    """
-    total = x.new_zeros((x.shape[0], points.shape[0]))
-    for feature, values in enumerate(points.unbind(1)):
-        term = _term(x[:, feature : feature + 1], values, kind, p)
-        total = torch.maximum(total, term) if kind == "largest" else total.add_(term)
-    return total
-
-
-@cache
-def _scripted_fold() -> Callable[..., Tensor]:
-    """Return the loop over features as a loop: of 527, a trace took 2 s."""
-    fold: Callable[..., Tensor] = script(_fold_terms)
-    return fold
-
-
-def pairwise(x: Tensor, points: Tensor, kind: str, p: float) -> Tensor:
-    """Fold the terms of the features, in order."""
-    if takes_launches(x) and not (x.requires_grad and torch.is_grad_enabled()):
-        # Its kernel has no gradient.
-        return pairwise_on_device(x, points, kind, p)
-    if torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
-        return _scripted_fold()(x, points, kind, p)
-    return _fold_terms(x, points, kind, p)
 
 
 def take(x: Tensor, indices: Tensor, dim: int) -> Tensor:
@@ -213,20 +164,6 @@ def prepare_sizes(
     (array([0, 3], dtype=int32), array([3, 2], dtype=int32))
     """
     return np.cumsum(sizes, dtype=sizes.dtype) - sizes, sizes
-
-
-def prepare_columns(points: npt.NDArray[Any], **_attributes: Any) -> tuple[npt.NDArray[Any]]:
-    """Lay points out column by column, as ``pairwise`` reads them.
-
-    Along rows of 8 columns, distances to 1,000 points took 14 to 18 ns each, so laid 7 (Zen 3,
-    busy).
-
-    Examples
-    --------
-    >>> prepare_columns(np.zeros((5, 2)))[0].strides
-    (8, 40)
-    """
-    return (np.asfortranarray(points),)
 
 
 def prepare_edges(

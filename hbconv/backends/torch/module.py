@@ -5,7 +5,7 @@ Leave ``torch.autocast``: it would compute products in another dtype than the pr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -15,11 +15,13 @@ from torch import Tensor, fx
 
 from hbconv.backends.cuda.choose import refuse
 from hbconv.backends.torch.device_trees import DeviceTrees
+from hbconv.backends.torch.distances import prepare_summed, summed_squares
 from hbconv.backends.torch.forest import ForestModule
 from hbconv.backends.torch.functions import DTYPES, FUNCTIONS, PREPARED
 from hbconv.errors import InputError
 from hbconv.tensor import PRIMITIVES, Builder, Constant, Input, Op, TensorProgram
 from hbconv.tensor.program import Instruction, Runs, find_few_runs, find_repeats
+from hbconv.tensor.summed_squares import find_summed_squares
 from hbconv.trees.splits import Splits, prepare_splits
 from hbconv.trees.strategy import lower_trees
 
@@ -175,7 +177,7 @@ class _FxTracer(fx.Tracer):
     """
 
     def __init__(self) -> None:
-        super().__init__(autowrap_functions=tuple(FUNCTIONS.values()))
+        super().__init__(autowrap_functions=(*FUNCTIONS.values(), summed_squares))
 
     def is_leaf_module(self, m: torch.nn.Module, module_qualified_name: str) -> bool:
         """Whether a module is called, rather than read: a loop or a forest."""
@@ -193,6 +195,7 @@ class _FxWriter:
         self.write_trees = _cpu_trees if device == "cpu" else _device_trees
         self.root, self.graph = torch.nn.Module(), fx.Graph(tracer_cls=_FxTracer)
         self.nodes: list[fx.Node] = []
+        self.summed = find_summed_squares(program)
 
     def body(self) -> fx.GraphModule:
         for position, instruction in enumerate(self.program.instructions):
@@ -226,6 +229,9 @@ class _FxWriter:
             return self.write_runs(instruction, runs)
         if isinstance(instruction, Op) and (repeats := self.repeats(instruction)):
             return self.write_repeats(instruction, repeats)
+        if isinstance(instruction, Op) and (points := self.summed_points(instruction)):
+            x = self.nodes[instruction.operands[0]]
+            return self.graph.call_function(summed_squares, (x, *self.buffers(name, points)))
         if isinstance(instruction, Op):
             attributes = dict(_torch_attribute(*item) for item in instruction.attributes.items())
             return self.graph.call_function(
@@ -281,11 +287,24 @@ class _FxWriter:
         if op.primitive not in PREPARED or not isinstance(last, Constant):
             return operands
         parts = PREPARED[op.primitive](last.value.data, **op.attributes)
-        return (*operands[:-1], *(self.buffer(f"{name}_{k}", part) for k, part in enumerate(parts)))
+        return (*operands[:-1], *self.buffers(name, parts))
+
+    def summed_points(self, op: Op) -> tuple[npt.NDArray[Any], ...] | None:
+        """Return the constants of squared distances by products, on the CPU and where they win."""
+        if self.device != "cpu" or len(self.nodes) not in self.summed:
+            return None
+        points = self.program.instructions[op.operands[1]]
+        return prepare_summed(points.value.data) if isinstance(points, Constant) else None
+
+    def buffers(self, name: str, arrays: Sequence[npt.NDArray[Any]]) -> Iterator[fx.Node]:
+        return (self.buffer(f"{name}_{k}", array) for k, array in enumerate(arrays))
 
     def buffer(self, name: str, array: npt.NDArray[Any]) -> fx.Node:
-        # On the CPU, what is prepared keeps its order in memory.
-        copied = array.copy(order="K" if self.device == "cpu" else "C")
+        # On the CPU, what is prepared keeps its order in memory. A buffer itself is in C order:
+        # torch.export warns of others, which it takes for parts of a tensor.
+        if self.device == "cpu" and array.flags.fnc:
+            return self.graph.call_method("t", (self.buffer(name, array.T),))
+        copied = array.copy(order="C")
         self.root.register_buffer(name, torch.from_numpy(copied).to(DTYPES[array.dtype.name]))
         return self.graph.get_attr(name)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 
@@ -30,17 +29,17 @@ if TYPE_CHECKING:
     from hbconv.containers import Graph
     from hbconv.target import Target
 
-__all__ = ["NativeOperator", "export_native", "torch_headers"]
+__all__ = ["NativeOperator", "export_native", "require_stable_interface"]
 
 FIRST_TORCH = "2.10"
-"""The first torch whose stable ABI has what ``operator.cpp`` calls."""
+"""The first torch whose stable C interface has what ``operator.ll`` calls."""
 
 _DECLARING = Lock()
 """Held while torch knows an operator for a while: it can be declared but once."""
 
 
 class NativeOperator(Protocol):
-    """An operator of a library, as ``c_library.operator`` makes it."""
+    """An operator of a library, as ``tvm.c_library.operator`` makes it."""
 
     @property
     def namespace(self) -> str:
@@ -63,22 +62,14 @@ class NativeOperator(Protocol):
         """The output of each method."""
 
 
-def torch_headers() -> Path:
-    """Return the folder of torch's header files.
-
-    Raises
-    ------
-    MissingPackageError
-        Torch has no stable ABI, or came without the files.
-    """
-    headers = Path(torch.__file__).parent / "include"
+def require_stable_interface() -> None:
+    """Raise MissingPackageError where torch does not have the interface that a library calls."""
     # torch.__version__ compares by its numbers, not as text: 2.9 is before 2.10.
-    if torch.__version__ < FIRST_TORCH or not (headers / "torch/csrc/stable/library.h").is_file():
+    if torch.__version__ < FIRST_TORCH:
         raise MissingPackageError(
-            "A torch operator needs torch 2.10 or later and its header files, which torch "
-            f"{torch.__version__} here lacks. Install a later torch, or export without native=True"
+            f"A torch operator needs torch {FIRST_TORCH} or later, and here is torch "
+            f"{torch.__version__}. Install a later torch, or export without native=True"
         )
-    return headers
 
 
 def export_native(

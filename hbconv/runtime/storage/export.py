@@ -355,11 +355,12 @@ def _write_native(
         Instruction set of the processors that will run it. By default this machine's.
     """
     find_backend("torch").require_packages()
-    from hbconv.backends.torch.native import export_native, torch_headers
-    from hbconv.backends.tvm.c_library.export import export_operator
+    from hbconv.backends.torch.native import export_native, require_stable_interface
+    from hbconv.backends.tvm.c_library.operator import export_operator
 
+    require_stable_interface()
     graph = programs.compilation(programs.parsed.exported, dtypes).graph
-    operator = export_operator(graph, programs.target, torch_headers(), target)
+    operator = export_operator(graph, programs.target, target)
     library = path.with_name(f"{path.stem}_op{path.suffix.removeprefix('.pt')}.so")
     data = export_native(graph, programs.target, operator, path.suffix, library.name)
     write(library, operator.library)

@@ -47,8 +47,19 @@ def test_distances_to_all_points_count(
 def test_a_chunk_holds_the_distances_of_its_rows_alone() -> None:
     target = Target(backend="onnx")
     chunk = rows_per_chunk(neighbors("nearest", k=5), target)
-    assert chunk * 3 * POINTS * 8 <= 32 << 20
+    assert chunk * 3 * POINTS * 8 <= 8 << 20
     assert chunk >= 64
+
+
+def test_trees_fill_the_cache_and_other_programs_a_quarter() -> None:
+    forest = random_forest(np.random.default_rng(0), 500, 28, 2)
+    b = Builder()
+    x = b.input("x", "float32", 28)
+    scores = b.op("tree_scores", x, forest=forest, strategy="tree_traversal")
+    trees, others = b.program({"y": scores}), repeated(100)
+    for program, room in ((trees, 32 << 20), (others, 8 << 20)):
+        chunk = rows_per_chunk(program, Target("torch"))
+        assert room / 2 < chunk * bytes_alive(program) <= room
 
 
 def test_kernels_of_a_gpu_hold_a_code_for_each_column() -> None:

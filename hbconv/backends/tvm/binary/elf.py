@@ -47,8 +47,8 @@ PT_LOAD, PT_DYNAMIC = 1, 2
 PT_GNU_EH_FRAME, PT_GNU_STACK, PT_GNU_RELRO = 0x6474E550, 0x6474E551, 0x6474E552
 READABLE, EXECUTABLE, WRITABLE = 4, 5, 6
 DT_NEEDED, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_RELA, DT_RELASZ, DT_RELAENT = 1, 4, 5, 6, 7, 8, 9
-DT_STRSZ, DT_SYMENT, DT_FLAGS, DT_FLAGS_1 = 10, 11, 30, 0x6FFFFFFB
-DF_BIND_NOW, DF_1_NOW = 8, 1
+DT_STRSZ, DT_SYMENT, DT_INIT, DT_FLAGS, DT_FLAGS_1 = 10, 11, 12, 30, 0x6FFFFFFB
+DF_BIND_NOW, DF_1_NOW, DF_1_NODELETE = 8, 1, 8
 EH_FRAME_HEADER = bytes([1, 0x1B, 0xFF, 0xFF])
 """Version 1; the frames' place as a relative int32; no count and no table, so frames are read in
 order."""
@@ -182,24 +182,47 @@ class ElfObject:
                 yield header[7], offset, info & 0xFFFFFFFF, self.symbols[info >> 32], addend
 
 
-def link_objects(objects: Iterable[bytes], constants: Mapping[str, bytes] = {}) -> bytes:
+def link_objects(
+    objects: Iterable[bytes],
+    constants: Mapping[str, bytes] = {},
+    *,
+    libraries: Sequence[str] = (),
+    initializer: str = "",
+) -> bytes:
     """Return the shared object of some objects, and of constants that they name.
 
     It exports the global symbols that no other of the objects uses: the kernels, but not their
     parts. Names from outside have no versions, so any version of the C library serves.
+
+    Parameters
+    ----------
+    objects : iterable of bytes
+    constants : mapping of str to bytes
+    libraries : sequence of str
+        Names of the libraries that the loader must find.
+    initializer : str
+        Function that runs when the library is loaded, which then stays till the process ends: it
+        hands out addresses of the library.
 
     Raises
     ------
     NotImplementedError
         An object holds what this linker does not know.
     """
-    return _Linker([ElfObject(data) for data in objects], constants).link()
+    found = [ElfObject(data) for data in objects]
+    return _Linker(found, constants, libraries, initializer).link()
 
 
 class _Linker:
     """The sections of one library, in the order in which they are loaded."""
 
-    def __init__(self, objects: Sequence[ElfObject], constants: Mapping[str, bytes]) -> None:
+    def __init__(
+        self,
+        objects: Sequence[ElfObject],
+        constants: Mapping[str, bytes],
+        libraries: Sequence[str],
+        initializer: str,
+    ) -> None:
         if len({o.machine for o in objects}) != 1:
             raise NotImplementedError("The objects are for several machines.")
         self.objects = objects
@@ -233,6 +256,7 @@ class _Linker:
         for name, data in constants.items():
             place = Position(".rodata", self.sections[".rodata"].append(data, LINE))
             self.defined[name] = Symbol(name, GLOBAL << 4, 0, 0, len(data)), place
+        self.libraries, self.initializer = libraries, initializer
         self.exported = self._names_exported()
         self.outside = self._names_outside()
         self.stubs = self.sections[".text"].append(
@@ -277,7 +301,7 @@ class _Linker:
 
     def _names_exported(self) -> list[str]:
         """Return the global symbols that no other object uses."""
-        used: set[str] = set()
+        used = {self.initializer}
         for o in self.objects:
             used |= {symbol.name for symbol in o.symbols if not symbol.section}
         return [
@@ -311,8 +335,10 @@ class _Linker:
         for name in self.outside:
             text = texts.append(name.encode() + b"\0", 1)
             rows.append((text, GLOBAL << 4 | FUNCTION, 0, 0, 0, 0))
-        self.libm = 0 if LIBC.issuperset(self.outside) else texts.append(LIBM.encode() + b"\0", 1)
-        """Where the name of the library stands; 0 if it is not needed."""
+        libm = () if LIBC.issuperset(self.outside) else (LIBM,)
+        names = (*self.libraries, *libm)
+        self.needed = [texts.append(name.encode() + b"\0", 1) for name in names]
+        """Where the name of each library stands that the loader must find."""
         # One bucket, whose chain is all exported symbols: there are one or two.
         chain = [*range(2, len(self.exported) + 1), 0] if self.exported else []
         hashes = [1, len(rows), bool(self.exported), 0, *chain, *[0] * slots]
@@ -346,8 +372,8 @@ class _Linker:
     def _tags(self) -> list[tuple[int, int]]:
         at = {name: section.address for name, section in self.sections.items()}
         size = {name: len(section.data) for name, section in self.sections.items()}
-        tags = [(DT_NEEDED, self.libm)] if self.libm else []
-        tags += [
+        tags = [
+            *((DT_NEEDED, text) for text in self.needed),
             (DT_HASH, at[".hash"]),
             (DT_STRTAB, at[".dynstr"]),
             (DT_SYMTAB, at[".dynsym"]),
@@ -357,7 +383,11 @@ class _Linker:
             (DT_RELASZ, size[".rela.dyn"]),
             (DT_RELAENT, RELOCATION.size),
         ]
-        return [*tags, (DT_FLAGS, DF_BIND_NOW), (DT_FLAGS_1, DF_1_NOW), (0, 0)]
+        stays = 0
+        if self.initializer:
+            tags.append((DT_INIT, self._address(self.defined[self.initializer][1])))
+            stays = DF_1_NODELETE
+        return [*tags, (DT_FLAGS, DF_BIND_NOW), (DT_FLAGS_1, DF_1_NOW | stays), (0, 0)]
 
     def _address(self, place: Position) -> int:
         return self.sections[place.section].address + place.offset

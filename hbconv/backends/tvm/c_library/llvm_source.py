@@ -19,7 +19,7 @@ from hbconv.backends.tvm.c_library.function import ALIGNMENT, CAnswer, CFunction
 from hbconv.backends.tvm.c_library.source import CallMemory, texts_of_c
 from hbconv.backends.tvm.machine.machine import Machine
 
-__all__ = ["tables_symbol", "write_module"]
+__all__ = ["FunctionLines", "LlvmFunction", "LlvmModule", "tables_symbol", "write_module"]
 
 BAD_ARGUMENT, NO_MEMORY, OTHER_PROCESSOR = -1, -2, -3
 """Statuses of ``runtime.c``."""
@@ -54,10 +54,10 @@ def write_module(
     class_arrays : sequence of pairs
         Names of arrays of texts, and their texts.
     """
-    module = _Module(machine)
+    module = LlvmModule(machine)
     first = 1
     for function in functions:
-        _Function(module, function, prefix, first).write()
+        LlvmFunction(module, function, prefix, first).write()
         first += len(function.messages)
     module.write_messages(prefix, messages)
     for name, labels in class_arrays:
@@ -65,10 +65,18 @@ def write_module(
     return "\n".join([*module.lines, ""])
 
 
-class _Module:
-    """The lines of a module, and names for its constants."""
+class LlvmModule:
+    """The lines of a module, and names for its constants.
 
-    def __init__(self, machine: Machine) -> None:
+    Parameters
+    ----------
+    machine : Machine
+    linkage : {"", "internal"}
+        Whether programs see the functions that answer.
+    """
+
+    def __init__(self, machine: Machine, linkage: str = "") -> None:
+        self.linkage = linkage
         self.checks = machine.level in SAVED
         self.masks = _masks(machine)
         self._numbers = count()
@@ -97,7 +105,7 @@ class _Module:
         table = [by_status.get(status, -1) for status in range(least, most + 1)]
         starts = self.constant(np.array(table, "<i4").tobytes())
         self.lines.append(f"""
-define ptr @{prefix}_message(i32 %status) {{
+define {self.linkage} ptr @{prefix}_message(i32 %status) {{
 start:
   %number = sub i32 %status, {least}
   %is_known = icmp ult i32 %number, {len(table)}
@@ -123,18 +131,57 @@ none:
         self.lines.append(f"@{name} = constant {kind} [{', '.join(items)}], align 8")
 
 
-class _Function:
+class FunctionLines:
+    """The lines of a function, and names for its values and blocks."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self._numbers = count()
+        self._block = "start"
+
+    def _do(self, line: str) -> None:
+        self.lines.append(f"  {line}")
+
+    def _let(self, value: str) -> str:
+        name = f"%v{next(self._numbers)}"
+        self._do(f"{name} = {value}")
+        return name
+
+    def _at(self, base: str, offset: str) -> str:
+        return self._let(f"getelementptr i8, ptr {base}, i64 {offset}")
+
+    def _begin(self, block: str) -> None:
+        self.lines.append(f"{block}:")
+        self._block = block
+
+    def _return_unless(self, condition: str, result: str) -> None:
+        """Return a value, with its type, where a condition does not hold."""
+        number = next(self._numbers)
+        self._do(f"br i1 {condition}, label %go{number}, label %end{number}")
+        self._begin(f"end{number}")
+        self._do(f"ret {result}")
+        self._begin(f"go{number}")
+
+    @contextmanager
+    def _where(self, condition: str) -> Iterator[None]:
+        number = next(self._numbers)
+        self._do(f"br i1 {condition}, label %do{number}, label %done{number}")
+        self._begin(f"do{number}")
+        yield
+        self._do(f"br label %done{number}")
+        self._begin(f"done{number}")
+
+
+class LlvmFunction(FunctionLines):
     """Writes a function: its loop over slices of rows, and what it does with each."""
 
-    def __init__(self, module: _Module, function: CFunction, prefix: str, first: int) -> None:
+    def __init__(self, module: LlvmModule, function: CFunction, prefix: str, first: int) -> None:
+        super().__init__()
         self.module, self.function, self.first = module, function, first
         self.symbol = f"{prefix}_{function.name}"
         self.space = CallMemory.of(function)
         self.inputs = [f"%input{i}" for i in range(len(function.inputs))]
         self.answers = [f"%answer{i}" for i in range(len(function.answers))]
-        self.lines: list[str] = []
-        self._numbers = count()
-        self._block = "start"
 
     def write(self) -> None:
         """Write what the function calls, then itself."""
@@ -143,7 +190,7 @@ class _Function:
             self.module.lines.append(f"@{tables_symbol(loop)} = external hidden constant i8")
         self._write_body()
         arguments = ", ".join(f"ptr {name}" for name in (*self.inputs, *self.answers))
-        head = f"define i32 @{self.symbol}(i64 %rows, {arguments}) {{\nstart:"
+        head = f"define {self.module.linkage} i32 @{self.symbol}(i64 %rows, {arguments}) {{\nstart:"
         self.module.lines += [head, *self.lines, "}"]
 
     def _write_body(self) -> None:
@@ -153,13 +200,13 @@ class _Function:
             self._do(f"%call.{loop.symbol} = alloca [{len(self._record(loop))} x i64]")
         if self.module.checks:
             fits = self._let(f"call i1 @runs_here_by({self.module.masks})")
-            self._return_unless(fits, OTHER_PROCESSOR)
-        self._return_unless(self._let("icmp sge i64 %rows, 0"), BAD_ARGUMENT)
-        self._return_unless(self._let("icmp ne i64 %rows, 0"), 0)
+            self._return_unless(fits, f"i32 {OTHER_PROCESSOR}")
+        self._return_unless(self._let("icmp sge i64 %rows, 0"), f"i32 {BAD_ARGUMENT}")
+        self._return_unless(self._let("icmp ne i64 %rows, 0"), "i32 0")
         for pointer in (*self.inputs, *self.answers):
-            self._return_unless(self._let(f"icmp ne ptr {pointer}, null"), BAD_ARGUMENT)
+            self._return_unless(self._let(f"icmp ne ptr {pointer}, null"), f"i32 {BAD_ARGUMENT}")
         self._do(f"%work = call ptr @aligned_alloc(i64 {ALIGNMENT}, i64 {space.bytes})")
-        self._return_unless(self._let("icmp ne ptr %work, null"), NO_MEMORY)
+        self._return_unless(self._let("icmp ne ptr %work, null"), f"i32 {NO_MEMORY}")
         self._do("store i32 0, ptr %status")
         with self._loop("%rows", space.rows) as start:
             left = self._let(f"sub i64 %rows, {start}")
@@ -173,13 +220,15 @@ class _Function:
         """Encode texts, run a loop, look at the flags, and convert the values of some rows."""
         if self.function.coded:
             self._encode(start, rows)
-        for loop in self.function.loops:
-            self._run(loop, start, rows)
-        for number, (_, width) in enumerate(self.function.messages):
-            self._look(number, width, rows)
-        for number, place in enumerate(self.space.values):
-            if place is not None:
-                self._convert(number, place, start, rows)
+        # Loops trust codes, and those of the caller are written up to one that is out of range.
+        with self._where(self._is_well()):
+            for loop in self.function.loops:
+                self._run(loop, start, rows)
+            for number, (_, width) in enumerate(self.function.messages):
+                self._look(number, width, rows)
+            for number, place in enumerate(self.space.values):
+                if place is not None:
+                    self._convert(number, place, start, rows)
 
     def _run(self, loop: CLoop, start: str, rows: str) -> None:
         """Call a loop where it is the one for so many rows."""
@@ -220,25 +269,44 @@ class _Function:
         return self._let(f"ptrtoint ptr {self._at(base, at)} to i64")
 
     def _encode(self, start: str, rows: str) -> None:
-        """Write the codes of texts."""
-        seen = [0] * len(self.function.inputs)
-        places = [i for i, argument in enumerate(self.function.inputs) if argument.is_text]
+        """Write the codes of texts, or those of the caller where they are in range."""
+        texts = [argument for argument in self.function.inputs if argument.is_text]
         with self._loop(rows) as row:
             at = self._let(f"add i64 {start}, {row}")
             first = self._let(f"mul i64 {row}, {len(self.function.coded)}")
-            for column, text in enumerate(self.function.coded):
-                place = places[text]
-                vocabulary = self.function.inputs[place].vocabularies[seen[place]]
-                seen[place] += 1
-                data, entries, size = self._vocabulary(vocabulary)
-                slot = self._let(f"getelementptr ptr, ptr {self.inputs[place]}, i64 {at}")
-                given = self._let(f"load ptr, ptr {slot}")
-                arguments = f"ptr {data}, ptr {entries}, i32 {size}, ptr {given}"
-                code = self._let(f"call i32 @code_of({arguments})")
+            found = self._codes_of_texts(at) if texts else self._codes_of_caller(at)
+            for column, code in enumerate(found):
                 index = self._let(f"add i64 {first}, {column}")
                 codes = self._at("%work", str(self.space.codes))
                 to = self._let(f"getelementptr i32, ptr {codes}, i64 {index}")
                 self._do(f"store i32 {code}, ptr {to}")
+
+    def _codes_of_texts(self, at: str) -> Iterator[str]:
+        """Yield the codes of a row."""
+        seen = [0] * len(self.function.inputs)
+        places = [i for i, argument in enumerate(self.function.inputs) if argument.is_text]
+        for text in self.function.coded:
+            place = places[text]
+            vocabulary = self.function.inputs[place].vocabularies[seen[place]]
+            seen[place] += 1
+            data, entries, size = self._vocabulary(vocabulary)
+            slot = self._let(f"getelementptr ptr, ptr {self.inputs[place]}, i64 {at}")
+            given = self._let(f"load ptr, ptr {slot}")
+            yield self._let(
+                f"call i32 @code_of(ptr {data}, ptr {entries}, i32 {size}, ptr {given})"
+            )
+
+    def _codes_of_caller(self, at: str) -> Iterator[str]:
+        """Yield the codes of a row, and set the status where one is out of range."""
+        argument, pointer = self.function.inputs[-1], self.inputs[-1]
+        kind = _llvm_type(argument.dtype)
+        first = self._let(f"mul i64 {at}, {len(argument.columns)}")
+        for column, vocabulary in enumerate(argument.vocabularies):
+            index = self._let(f"add i64 {first}, {column}")
+            place = self._let(f"getelementptr {kind}, ptr {pointer}, i64 {index}")
+            code = self._cast(self._let(f"load {kind}, ptr {place}"), argument.dtype, "int64")
+            end = max(vocabulary.values(), default=-1) + 1
+            yield self._let(f"call i32 @code_within(i64 {code}, i64 {end}, ptr %status)")
 
     def _vocabulary(self, vocabulary: Mapping[str, int]) -> tuple[str, str, int]:
         """Write sorted texts and their codes."""
@@ -316,38 +384,9 @@ class _Function:
             how = "sext" if own.kind == "i" else "zext"
         return self._let(f"{how} {a} {value} to {b}")
 
-    # Lines.
-
-    def _do(self, line: str) -> None:
-        self.lines.append(f"  {line}")
-
-    def _let(self, value: str) -> str:
-        name = f"%v{next(self._numbers)}"
-        self._do(f"{name} = {value}")
-        return name
-
-    def _at(self, base: str, offset: str) -> str:
-        return self._let(f"getelementptr i8, ptr {base}, i64 {offset}")
-
-    def _begin(self, block: str) -> None:
-        self.lines.append(f"{block}:")
-        self._block = block
-
-    def _return_unless(self, condition: str, status: int) -> None:
-        number = next(self._numbers)
-        self._do(f"br i1 {condition}, label %go{number}, label %end{number}")
-        self._begin(f"end{number}")
-        self._do(f"ret i32 {status}")
-        self._begin(f"go{number}")
-
-    @contextmanager
-    def _where(self, condition: str) -> Iterator[None]:
-        number = next(self._numbers)
-        self._do(f"br i1 {condition}, label %do{number}, label %done{number}")
-        self._begin(f"do{number}")
-        yield
-        self._do(f"br label %done{number}")
-        self._begin(f"done{number}")
+    def _is_well(self) -> str:
+        """Return whether no status is set."""
+        return self._let(f"icmp eq i32 {self._let('load i32, ptr %status')}, 0")
 
     @contextmanager
     def _loop(self, end: str, step: int = 1) -> Iterator[str]:
@@ -357,9 +396,7 @@ class _Function:
         self._begin(f"head{n}")
         self._do(f"%i{n} = phi i64 [ 0, %{before} ], [ %next{n}, %last{n} ]")
         in_range = self._let(f"icmp slt i64 %i{n}, {end}")
-        status = self._let("load i32, ptr %status")
-        is_well = self._let(f"icmp eq i32 {status}, 0")
-        goes_on = self._let(f"and i1 {in_range}, {is_well}")
+        goes_on = self._let(f"and i1 {in_range}, {self._is_well()}")
         self._do(f"br i1 {goes_on}, label %body{n}, label %done{n}")
         self._begin(f"body{n}")
         yield f"%i{n}"

@@ -14,7 +14,7 @@
 #define INCLUDE(name, file) __asm__(".section .rodata\n.balign 64\n.globl " #name "\n.hidden " #name \
     "\n" #name ": .incbin \"" file "\"\n.previous\n");
 
-enum { BAD_ARGUMENT = -1, NO_MEMORY = -2, OTHER_PROCESSOR = -3, BAD_CODE = -4 };
+enum { BAD_ARGUMENT = -1, NO_MEMORY = -2, OTHER_PROCESSOR = -3 };
 
 typedef struct {
     const char *text;
@@ -59,13 +59,6 @@ static inline int32_t code_of(const entry *table, int32_t entries, const char *t
         if (order < 0) high = middle;
         else low = middle + 1;
     }
-    return -1;
-}
-
-/* A code that the caller found itself: -1, or below the end of its vocabulary. */
-static inline int32_t code_within(int64_t code, int64_t end, int32_t *status) {
-    if (code >= -1 && code < end) return (int32_t)code;
-    *status = BAD_CODE;
     return -1;
 }
 

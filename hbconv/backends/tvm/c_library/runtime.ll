@@ -44,6 +44,20 @@ unknown:
   ret i32 -1
 }
 
+; A code that the caller found itself: -1, or below the end of its vocabulary.
+define internal i32 @code_within(i64 %code, i64 %end, ptr %status) {
+start:
+  %after = add i64 %code, 1
+  %is_known = icmp ule i64 %after, %end
+  br i1 %is_known, label %known, label %unknown
+known:
+  %found = trunc i64 %code to i32
+  ret i32 %found
+unknown:
+  store i32 -4, ptr %status
+  ret i32 -1
+}
+
 ; Whether a byte is not 0: eight at a time, then those that are left.
 define internal i1 @any(ptr %flags, i64 %count) {
 start:

@@ -170,33 +170,24 @@ def _slice(function: CFunction, space: CallMemory, first_message: int) -> Iterat
 
 
 def _encode(function: CFunction, space: CallMemory) -> Iterator[str]:
-    """Write the codes of texts, or those of the caller where they are in range."""
+    """Write the codes of texts."""
     if not function.coded:
         return
-    texts = [argument for argument in function.inputs if argument.is_text]
-    codes = _codes_of(function, texts) if texts else _codes_of_caller(function.inputs[-1])
     yield f"int32_t *codes_read = (int32_t *)(work + {space.codes});"
     yield "for (int64_t i = 0; i < count; i++) {"
-    for column, code in enumerate(codes):
+    for column, code in enumerate(_codes_of(function)):
         yield f"    codes_read[i * {len(function.coded)} + {column}] = {code};"
     yield "}"
 
 
-def _codes_of(function: CFunction, texts: list[FileInput]) -> Iterator[str]:
+def _codes_of(function: CFunction) -> Iterator[str]:
+    texts = [argument for argument in function.inputs if argument.is_text]
     seen = [0] * len(texts)
     for place in function.coded:
         table = f"{function.name}_texts_{place}_{seen[place]}"
         seen[place] += 1
         size = f"sizeof {table} / sizeof *{table}"
         yield f"code_of({table}, {size}, {input_name(texts[place])}[start + i])"
-
-
-def _codes_of_caller(argument: FileInput) -> Iterator[str]:
-    width = len(argument.columns)
-    for column, vocabulary in enumerate(argument.vocabularies):
-        end = max(vocabulary.values(), default=-1) + 1
-        place = f"(start + i) * {width} + {column}"
-        yield f"code_within({argument.name}[{place}], {end}, &status)"
 
 
 def _record(function: CFunction, space: CallMemory, loop: CLoop) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,8 @@ import torch
 from alone import run_alone
 from lightgbm import LGBMClassifier
 from sklearn.dummy import DummyRegressor
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline, make_union
@@ -82,6 +85,27 @@ def test_torch_alone_answers_and_refuses(tmp_path):
     infinite, *others = json.loads((tmp_path / "refused.json").read_text())
     assert "infinity" in infinite
     assert [text.partition(":")[2].split()[0] for text in others] == ["unmatched"] * 3
+
+
+@pytest.mark.rooms("hbconv/backends/torch", "hbconv/tensor", "tests/unit/backends/torch")
+@pytest.mark.skipif(
+    not any(map(shutil.which, ("g++", "clang++"))), reason="AOTInductor compiles C++ here"
+)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+def test_the_module_itself_is_compiled_by_torch(tmp_path, monkeypatch):
+    """The kernel of a module is no part of a file: torch compiles its plain operators."""
+    monkeypatch.delenv("HBCONV_TORCH_OPERATORS", raising=False)
+    x = np.random.default_rng(0).normal(size=(300, 6))
+    source = GaussianProcessRegressor(RBF(), optimizer=None).fit(x[:80], x[:80, 0])
+    module = hbconv.convert(source, backend="torch", sample=x[:2]).module
+    rows = {0: torch.export.Dim("rows")}
+    exported = torch.export.export(module, (torch.from_numpy(x),), dynamic_shapes=((rows,),))
+    path = str(tmp_path / "module.pt2")
+    torch._inductor.aoti_compile_and_package(exported, package_path=path)
+    compiled_module = torch._inductor.aoti_load_package(path)
+    for count in (300, 2, 1):
+        got = compiled_module(torch.from_numpy(x[:count])).numpy().ravel()
+        np.testing.assert_allclose(got, source.predict(x[:count]), rtol=1e-10, atol=1e-10)
 
 
 def test_options_that_this_torch_does_not_know_are_left_out(monkeypatch):

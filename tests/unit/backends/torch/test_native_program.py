@@ -74,9 +74,9 @@ def read(folder: Path, answer: int, rows: int) -> npt.NDArray[np.float64]:
     return found.reshape(rows, -1) if rows else found.reshape(0, 1)
 
 
-@pytest.mark.parametrize("count", [0, 1, 100])
+@pytest.mark.parametrize("count", [0, 1, 100, 5000])
 def test_numbers_are_answered_as_by_the_source(program, numbers, count):
-    source, rows = fit("linear"), matrix()[:count]
+    source, rows = fit("linear"), np.resize(matrix(), (count, matrix().shape[1]))
     done = run(program, numbers, rows)
     assert (done.returncode, done.stderr) == (0, "")
     codes, scores = read(numbers, 0, count), read(numbers, 1, count)
@@ -86,10 +86,20 @@ def test_numbers_are_answered_as_by_the_source(program, numbers, count):
         np.testing.assert_allclose(scores, source.predict_proba(rows), rtol=1e-12)
 
 
-def test_refused_rows_raise(program, numbers):
-    done = run(program, numbers, np.full((2, matrix().shape[1]), np.nan))
+@pytest.mark.parametrize("count", [2, 5000])
+def test_refused_rows_raise(program, numbers, count):
+    rows = np.zeros((count, matrix().shape[1]))
+    rows[-1] = np.nan
+    done = run(program, numbers, rows)
     assert done.returncode == 3
     assert "NaN" in done.stderr
+
+
+def test_rows_of_another_width_raise(program, numbers):
+    width = matrix().shape[1]
+    done = run(program, numbers, np.zeros((4, width + 1)))
+    assert done.returncode == 3
+    assert f"shape (n_rows, {width})" in done.stderr
 
 
 def test_texts_are_answered_as_by_the_source(program, tmp_path):

@@ -46,10 +46,10 @@ def way(request, monkeypatch):
         return request.param
     real = c_export.find_compiler
 
-    def find(machine, language):
+    def find(machine):
         with monkeypatch.context() as hidden:
             hide_compilers(hidden)
-            return real(machine, language)
+            return real(machine)
 
     monkeypatch.setattr(c_export, "find_compiler", find)
     return request.param
