@@ -61,19 +61,23 @@ def extract(
     )
     counter = counter_of(extractor, len(rows))
     size = _block_size(extractor)
+    # One block, as of nearly all calls, needs no copy.
+    if len(rows) <= size:
+        return _extract_block(rows, counter, extractor, where)
     blocks = [
         _extract_block(rows[first : first + size], counter, extractor, where)
-        for first in range(0, max(1, len(rows)), size)
+        for first in range(0, len(rows), size)
     ]
-    counts, indices, values = (
-        blocks[0]
-        # One block, as of nearly all calls, needs no copy.
-        if len(blocks) == 1
-        else (np.concatenate(parts) for parts in zip(*blocks, strict=True))
-    )
+    starts, indices, values = zip(*blocks, strict=True)
+    counts = np.concatenate(list(map(np.diff, starts)))
+    return _starts_of(counts), np.concatenate(indices), np.concatenate(values)
+
+
+def _starts_of(counts: Ints) -> Ints:
+    """Return where the entries of each row begin, and where the last ones end."""
     starts = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=starts[1:])
-    return starts, indices, values
+    return starts
 
 
 def _block_size(extractor: Extractor) -> int:
@@ -150,7 +154,7 @@ def _require_all(there: bool, where: str) -> None:
 def _extract_block(
     rows: Sequence[Any], counter: Counter | None, extractor: Extractor, where: str
 ) -> Entries:
-    """Return the number of entries of each row, then their columns and values."""
+    """Return where the entries of each row begin, their columns and values."""
     if counter is None or not isinstance(extractor.rows, Texts):
         return _cut_block(rows, extractor, where)
     documents = read_documents(rows, extractor.rows, where)
@@ -166,20 +170,20 @@ def _completed(
     counted: Counted, documents: Sequence[str], extractor: Extractor, where: str
 ) -> Entries:
     """Return the entries, with those of documents that the kernel did not read."""
-    sums = np.ones_like(counted.sums) if extractor.binary else counted.sums
-    values = sums.astype(extractor.dtype)
-    left = np.flatnonzero(counted.counts < 0)
-    if not len(left):
-        return counted.counts, counted.columns, values
-    others = _cut_block([documents[row] for row in left.tolist()], extractor, where)
-    counts = counted.counts.copy()
-    counts[left] = others[0]
-    is_other = np.repeat(counted.counts < 0, counts)
-    columns = np.empty(len(is_other), np.int32)
-    every = np.empty(len(is_other), values.dtype)
-    columns[is_other], every[is_other] = others[1:]
-    columns[~is_other], every[~is_other] = counted.columns, values
-    return counts, columns, every
+    starts, columns, sums, unread = counted
+    values = (np.ones_like(sums) if extractor.binary else sums).astype(extractor.dtype)
+    if not unread:
+        return starts, columns, values
+    others = _cut_block([documents[row] for row in unread], extractor, where)
+    counts = np.diff(starts)
+    counts[unread] = np.diff(others[0])
+    is_unread = np.zeros(len(counts), bool)
+    is_unread[unread] = True
+    is_other = np.repeat(is_unread, counts)
+    every = np.empty(len(is_other), np.int32), np.empty(len(is_other), values.dtype)
+    for joined, read, other in zip(every, (columns, values), others[1:], strict=True):
+        joined[is_other], joined[~is_other] = other, read
+    return _starts_of(counts), *every
 
 
 def _cut_block(rows: Sequence[Any], extractor: Extractor, where: str) -> Entries:
@@ -196,7 +200,7 @@ def _cut_block(rows: Sequence[Any], extractor: Extractor, where: str) -> Entries
         values = _convert(values, extractor.dtype, where)
         counts, places, sums = sum_columns(features.rows, columns, values, len(rows))
     sums = np.ones_like(sums) if extractor.binary else sums
-    return counts, places, sums.astype(extractor.dtype, copy=False)
+    return _starts_of(counts), places, sums.astype(extractor.dtype, copy=False)
 
 
 def _place(
@@ -245,7 +249,7 @@ def _convert(values: npt.NDArray[Any], dtype: str, where: str) -> npt.NDArray[An
 
 Ints = npt.NDArray[np.int64]
 Entries = tuple[Ints, npt.NDArray[np.int32], npt.NDArray[Any]]
-"""The number of entries of each row, then their columns and values."""
+"""Where the entries of each row begin, or how many there are, then their columns and values."""
 
 FEW = 4000
 """Features that are sorted in one go in less time than row by row."""
