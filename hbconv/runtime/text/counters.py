@@ -36,6 +36,7 @@ from hbconv.backends.tvm.texts.memory import (
     TextInterface,
 )
 from hbconv.containers.extractors import Buckets, Extractor, Terms, Texts
+from hbconv.errors import InputError
 from hbconv.runtime.text.grams import CharacterTable, GramTable, Letters, gram_table_of
 from hbconv.runtime.text.runs import SPACE
 from hbconv.runtime.text.term_table import WINDOW, Slots, TermTable
@@ -138,6 +139,28 @@ class Documents(NamedTuple):
         offsets = np.fromiter(accumulate(lengths, initial=0), np.int64, len(lengths) + 1)
         data = np.frombuffer(joined.encode(), np.uint8)
         return Documents(data, offsets, max(lengths, default=0), is_ascii)
+
+    @staticmethod
+    def of_arrow(texts: Any) -> Documents:
+        """Read an Arrow array of strings without nulls where it lies.
+
+        Raises
+        ------
+        InputError
+            Its offsets do not ascend, or lie beyond its letters: a request may hold any.
+        """
+        _, places, letters = texts.buffers()
+        wide = str(texts.type).startswith("large_")
+        # A slice of Arrow keeps the buffers of the whole column.
+        end = texts.offset + len(texts) + 1
+        offsets = np.frombuffer(places, np.int64 if wide else np.int32, end)[texts.offset :]
+        data = np.frombuffer(letters or b"", np.uint8)
+        lengths = np.diff(offsets)
+        # The kernel trusts offsets.
+        if offsets[0] < 0 or offsets[-1] > len(data) or lengths.min() < 0:
+            raise InputError("Offsets of a column of texts are invalid. Ask its validate().")
+        is_ascii = bool(data[offsets[0] : offsets[-1]].max(initial=0) < ASCII)
+        return Documents(data, offsets.astype(np.int64, copy=False), int(lengths.max()), is_ascii)
 
 
 class Counted(NamedTuple):

@@ -29,6 +29,7 @@ from sklearn.utils import murmurhash3_32
 from hbconv.containers.extractors import Extractor, Terms, Texts
 from hbconv.errors import InputError
 from hbconv.runtime.text import counters, term_table, vectorize
+from hbconv.runtime.text.counters import Documents
 from hbconv.runtime.text.vectorize import BLOCK, extract
 
 TEXT = st.text(
@@ -348,6 +349,62 @@ def test_takes_documents_in_any_form(form: Any) -> None:
     want = rows_of(documents, estimator)
     for got, expected in zip(rows_of(form(documents), estimator), want, strict=True):
         np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()], ids=str)
+@pytest.mark.parametrize("unit", ["word", "char_wb"])
+def test_reads_texts_of_arrow_where_they_lie(kind: Any, unit: Any) -> None:
+    """In slices, and in chunks of which a block holds several; documents that a kernel leaves."""
+    documents = ["The cat", "a cät sat", "", "\ufb01 \u03a3\u03a3 cat", "cat" * 9, "sat"] * 500
+    estimator = CountVectorizer(analyzer=unit).fit(documents)
+    column = pa.array(documents, kind)
+    chunks = pa.chunked_array([column[:700], column[700:700], column[700:1300], column[1300:]])
+    with mock.patch.object(counters, "MANY", 0):
+        for x, wanted in (
+            (column, documents),
+            (column[3:9], documents[3:9]),
+            (column[:0], []),
+            (column[2:3], [""]),
+            (chunks, documents),
+            (chunks[650:], documents[650:]),
+            (pl.Series(documents), documents),
+            (pd.Series(documents, dtype="str"), documents),
+        ):
+            want = estimator.transform(wanted) if wanted else None
+            got = rows_of(x, estimator)
+            if want is None:
+                assert [len(part) for part in got] == [1, 0, 0]
+                continue
+            want.sum_duplicates()
+            np.testing.assert_equal(list(got), [want.indptr, want.indices, want.data])
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()], ids=str)
+def test_texts_of_arrow_become_no_objects(kind: Any) -> None:
+    """Documents that the kernel reads are never texts of Python."""
+    estimator = CountVectorizer().fit(["the cat sat"])
+    column = pa.array(["the cat", "a cät", ""] * 500, kind)
+    with (
+        mock.patch.object(counters, "MANY", 0),
+        mock.patch.object(Documents, "of_texts", side_effect=AssertionError),
+        mock.patch.object(vectorize, "_at", side_effect=AssertionError),
+    ):
+        starts, _, _ = rows_of(column, estimator)
+    assert starts[-1] == 1000
+
+
+@pytest.mark.parametrize("offsets", [[0, 3, 1, 3], [0, 1, 2, 900], [-5, 1, 2, 3]], ids=str)
+def test_refuses_texts_of_arrow_with_invalid_offsets(offsets: list[int]) -> None:
+    """A kernel would write beyond its memory."""
+    places = np.arange(4, dtype=np.int32)
+    buffers = [None, pa.py_buffer(places), pa.py_buffer(b"cat")]
+    column = pa.Array.from_buffers(pa.string(), 3, buffers)
+    places[:] = offsets  # which Arrow does not look at again
+    with (
+        mock.patch.object(counters, "MANY", 0),
+        pytest.raises(InputError, match=r"validate\(\)"),
+    ):
+        rows_of(column, CountVectorizer().fit(["the cat sat"]))
 
 
 def test_decodes_bytes_as_asked() -> None:
