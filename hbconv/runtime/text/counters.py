@@ -134,11 +134,11 @@ class Documents(NamedTuple):
         """Write documents side by side, or raise UnicodeEncodeError for half a surrogate pair."""
         joined = "".join(texts)
         is_ascii = joined.isascii()
-        parts: Sequence[str | bytes] = texts if is_ascii else [text.encode() for text in texts]
+        parts: Sequence[Any] = texts if is_ascii else [text.encode() for text in texts]
+        data = joined.encode() if is_ascii else b"".join(parts)
         lengths = list(map(len, parts))
         offsets = np.fromiter(accumulate(lengths, initial=0), np.int64, len(lengths) + 1)
-        data = np.frombuffer(joined.encode(), np.uint8)
-        return Documents(data, offsets, max(lengths, default=0), is_ascii)
+        return Documents(np.frombuffer(data, np.uint8), offsets, max(lengths, default=0), is_ascii)
 
     @staticmethod
     def of_arrow(texts: Any) -> Documents:
