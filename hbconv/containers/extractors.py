@@ -9,9 +9,10 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
+from weakref import WeakKeyDictionary
 
 __all__ = [
     "WORD",
@@ -32,6 +33,27 @@ Name = str | int | float | bool | tuple["Name", ...] | None
 # This is the default ``token_pattern`` of scikit-learn.
 WORD = r"(?u)\b\w\w+\b"
 """The usual pattern of a word: two or more letters, digits or underscores."""
+
+_MADE: WeakKeyDictionary[Any, dict[Any, Any]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class Made:
+    """Base of values of which the host makes tables once, by names of its own."""
+
+    @cached_property
+    def made(self) -> dict[Any, Any]:
+        """What was made of this value, or of an equal one: models of one vocabulary share it.
+
+        It dies with the last of them.
+        """
+        # Kept by the value: to compare 80,000 terms with equal ones takes 6 ms, at every call.
+        return _MADE.setdefault(self, {})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What is made stays in its process, and so do hashes of texts.
+        return type(self), tuple(getattr(self, field.name) for field in fields(self))
+
 
 # Sizes of n-grams are looped over for each text, so a claim must end somewhere.
 _LONGEST = 10_000
@@ -152,7 +174,7 @@ class Tokens:
 
 
 @dataclass(frozen=True)
-class Terms:
+class Terms(Made):
     """The names that have a column, in the order of the columns; others are left out."""
 
     names: tuple[Name, ...]
@@ -196,7 +218,7 @@ class Buckets:
 
 
 @dataclass(frozen=True)
-class Extractor:
+class Extractor(Made):
     """How rows become sparse rows: which features a row has, and which column each gets.
 
     Values of one column add up.

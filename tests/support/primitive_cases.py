@@ -441,6 +441,20 @@ SPARSE = [
         equal,
     ),
     Case(
+        "embedding_sum",
+        "missing in many columns",
+        lambda b, t, w: embedding(b, t, w, 70),
+        (TOKENS, Input(whole)),
+        equal,
+    ),
+    Case(
+        "embedding_sum",
+        "infinite table",
+        lambda b, t, w: b.op("embedding_sum", t, w, constant(b, whole, w, 20, 9)),
+        (TOKENS, WEIGHTS),
+        equal,
+    ),
+    Case(
         "scatter",
         "20 columns",
         lambda b, t, w: b.op("scatter", t, w, width=20),

@@ -1,7 +1,8 @@
 """Terms of documents, or their hashes, counted by a compiled kernel, a document at a time.
 
 Its tables are those that numpy looks terms up in. What it does not read is left to numpy: other
-patterns than runs of one class of characters, and a document with a character that has no cell.
+patterns of words than runs of one class of characters, and a document with a character that has no
+cell.
 
 A character becomes lower case and loses accents first. A document is referred, for numpy to read
 it, by a character that becomes several others, and by a capital sigma, whose lower case its
@@ -12,11 +13,10 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
-from weakref import WeakKeyDictionary
+from itertools import accumulate
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,23 +25,25 @@ from hbconv.backends.tvm.binary.loop import CompiledLoop
 from hbconv.backends.tvm.texts.kernels import find_counter, is_at_hand
 from hbconv.backends.tvm.texts.memory import (
     CALL,
-    DIGIT,
     DROPPED,
-    HASHES,
+    HASHED_CHARACTERS,
+    HASHED_WORDS,
     OUTSIDE,
     REFERRED,
     TABLES,
-    TERMS,
+    TERMS_OF_CHARACTERS,
+    TERMS_OF_WORDS,
     TextInterface,
 )
 from hbconv.containers.extractors import Buckets, Extractor, Terms, Texts
-from hbconv.runtime.text.grams import GramTable, Letters, gram_table_of
+from hbconv.errors import InputError
+from hbconv.runtime.text.grams import CharacterTable, GramTable, Letters, gram_table_of
 from hbconv.runtime.text.runs import SPACE
-from hbconv.runtime.text.term_table import WINDOW, Slots
+from hbconv.runtime.text.term_table import WINDOW, Slots, TermTable
 from hbconv.runtime.text.tokenize import (
     ASCII,
     SIGMA,
-    lengths_of,
+    SPACES,
     members,
     preparation,
     runs_of,
@@ -108,53 +110,79 @@ MANY = 1_000
 """Documents of a call for which TVM is imported and the kernel compiled, which takes a second."""
 
 
-@dataclass(frozen=True)
-class Documents:
-    """Documents side by side in UTF-8, and where each begins and the last one ends."""
+class Documents(NamedTuple):
+    """Documents side by side in UTF-8.
+
+    Parameters
+    ----------
+    data : ndarray of uint8
+    offsets : ndarray of int64
+        Where each begins and the last one ends.
+    longest : int
+        Bytes of the longest one, or more.
+    is_ascii : bool
+        All bytes are ASCII.
+    """
 
     data: npt.NDArray[np.uint8]
     offsets: Ints
+    longest: int
+    is_ascii: bool
 
     @staticmethod
     def of_texts(texts: Sequence[str]) -> Documents:
         """Write documents side by side, or raise UnicodeEncodeError for half a surrogate pair."""
         joined = "".join(texts)
-        if joined.isascii():
-            return Documents._of(joined.encode(), lengths_of(texts))
-        parts = [text.encode() for text in texts]
-        return Documents._of(b"".join(parts), lengths_of(parts))
+        is_ascii = joined.isascii()
+        parts: Sequence[Any] = texts if is_ascii else [text.encode() for text in texts]
+        data = joined.encode() if is_ascii else b"".join(parts)
+        lengths = list(map(len, parts))
+        offsets = np.fromiter(accumulate(lengths, initial=0), np.int64, len(lengths) + 1)
+        return Documents(np.frombuffer(data, np.uint8), offsets, max(lengths, default=0), is_ascii)
 
     @staticmethod
-    def _of(data: bytes, lengths: Ints) -> Documents:
-        offsets = np.zeros(len(lengths) + 1, np.int64)
-        np.cumsum(lengths, out=offsets[1:])
-        return Documents(np.frombuffer(data, np.uint8), offsets)
+    def of_arrow(texts: Any) -> Documents:
+        """Read an Arrow array of strings without nulls where it lies.
 
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
+        Raises
+        ------
+        InputError
+            Its offsets do not ascend, or lie beyond its letters: a request may hold any.
+        """
+        _, places, letters = texts.buffers()
+        wide = str(texts.type).startswith("large_")
+        # A slice of Arrow keeps the buffers of the whole column.
+        end = texts.offset + len(texts) + 1
+        offsets = np.frombuffer(places, np.int64 if wide else np.int32, end)[texts.offset :]
+        data = np.frombuffer(letters or b"", np.uint8)
+        lengths = np.diff(offsets)
+        # The kernel trusts offsets.
+        if offsets[0] < 0 or offsets[-1] > len(data) or lengths.min() < 0:
+            raise InputError("Offsets of a column of texts are invalid. Ask its validate().")
+        is_ascii = bool(data[offsets[0] : offsets[-1]].max(initial=0) < ASCII)
+        return Documents(data, offsets.astype(np.int64, copy=False), int(lengths.max()), is_ascii)
 
-    @cached_property
-    def longest(self) -> int:
-        """Bytes of the longest document."""
-        return int(np.diff(self.offsets).max(initial=0))
 
-    @property
-    def size(self) -> int:
-        """Bytes of all documents."""
-        return int(self.offsets[-1] - self.offsets[0])
+class Counted(NamedTuple):
+    """Entries of documents.
 
+    Parameters
+    ----------
+    starts : ndarray of int64
+        Where those of each document begin, and the last ones end.
+    columns, sums : ndarray of int32
+    unread : list of int
+        Documents that were not read: they have no entries.
+    """
 
-@dataclass(frozen=True)
-class Counted:
-    """Entries of documents: how many each has, below 0 where it was not read, and all of them."""
-
-    counts: Ints
+    starts: Ints
     columns: npt.NDArray[np.int32]
     sums: npt.NDArray[np.int32]
+    unread: list[int]
 
 
 class Counter:
-    """Counts n-grams of words by a kernel.
+    """Counts n-grams by a kernel.
 
     Parameters
     ----------
@@ -169,13 +197,12 @@ class Counter:
     """What characters beyond ASCII become: without these numpy reads documents that hold any."""
 
     def __init__(self, texts: Texts, interface: TextInterface, width: int) -> None:
-        runs = runs_of(texts.pattern)
-        assert runs is not None  # noqa: S101  (a counter is made for runs alone)
-        self._one, least = runs
         self._texts = texts
         self._interface = interface
-        digits = -(-(2 * width).bit_length() // DIGIT)
-        self._facts = [least, texts.shortest, texts.longest, digits]
+        self._inside, self._least = _words_of(texts)
+        digits = -(-(2 * width).bit_length() // interface.digit)
+        in_words = [int(texts.unit == "char_wb")] if texts.unit != "word" else []
+        self._facts = [self._least, texts.shortest, texts.longest, digits, *in_words]
         self._made: tuple[bool, CompiledLoop | None] | None = None
         # Each thread has scratch of its own, or calls would overwrite each other.
         self._local = threading.local()
@@ -191,18 +218,23 @@ class Counter:
 
     def count(self, documents: Documents) -> Counted | None:
         """Count the terms of documents; None where no kernel can."""
-        is_ascii = not bool((documents.data >= 128).any())
-        room = _Room.of(documents, self._texts, self._facts[0])
-        loop = None if room is None else self._loop(is_ascii)
-        if loop is None or room is None:
+        data, offsets, longest, is_ascii = documents
+        rows = len(offsets) - 1
+        texts, least = self._texts, self._least
+        units = _units(texts, least, longest, 1)
+        sizes = max(1, min(texts.longest, units) - texts.shortest + 1)
+        size = int(offsets[-1]) - int(offsets[0])
+        # An array of no entries is no argument of a kernel.
+        entries = max(1, _units(texts, least, size, rows) * sizes)
+        loop = self._loop(is_ascii) if max(entries, longest) <= MOST_CODES else None
+        if loop is None:
             return None
-        counts = np.empty(len(documents), np.int64)
-        columns = np.empty(room.entries, np.int32)
-        sums = np.empty(room.entries, np.int32)
-        given: list[npt.NDArray[Any]] = [documents.data, documents.offsets, counts, columns, sums]
-        loop.run(len(documents), [*given, *self._scratch(room)])
-        found = int(np.maximum(counts, 0).sum())
-        return Counted(counts, columns[:found], sums[:found])
+        bounds, unread = np.empty(rows + 2, np.int64), np.empty(max(1, rows), np.int64)
+        columns, sums = np.empty(entries, np.int32), np.empty(entries, np.int32)
+        run = self._run_in(loop, _Room(longest, units, units * sizes))
+        run(rows, [data, offsets, bounds, unread, columns, sums])
+        found, left = bounds[rows:].tolist()
+        return Counted(bounds[:-1], columns[:found], sums[:found], unread[:left].tolist())
 
     def _loop(self, is_ascii: bool) -> CompiledLoop | None:
         """Return the kernel with its tables, which hold all characters once others came."""
@@ -210,7 +242,7 @@ class Counter:
         # Those of all characters take 0.4 s to make, which ASCII never needs.
         if made is None or not (made[0] or is_ascii):
             letters = None if is_ascii else self.letters
-            cells = cells_of(self._texts, members(self._one), letters)
+            cells = cells_of(self._texts, self._inside, letters)
             made = not is_ascii, find_counter(self._interface, self._tables(cells))
             self._made = made
         return made[1]
@@ -221,6 +253,7 @@ class Counter:
             "ascii": cells.ascii,
             "pages": cells.pages,
             "cells": cells.cells,
+            "spaces": members(SPACES)[:256] if self.letters is None else ~self.letters.inside,
             **self.columns_found(),
         }
         # A buffer of no entries is no argument of a kernel.
@@ -230,17 +263,32 @@ class Counter:
         """Return the facts, and the tables that columns are found by."""
         raise NotImplementedError
 
-    def _scratch(self, room: _Room) -> list[npt.NDArray[Any]]:
-        """Return scratch of this thread that has room."""
-        kept = getattr(self._local, "kept", None)
-        if kept is None or not kept[0].holds(room):
-            room = room if kept is None else room.joined(kept[0])
-            self._local.kept = kept = (room, room.scratch(self._interface))
-        return list(kept[1])
+    def _run_in(self, loop: CompiledLoop, room: _Room) -> Callable[[int, Any], None]:
+        """Return what runs the kernel in scratch of this thread that has room."""
+        kept: _Bound | None = getattr(self._local, "kept", None)
+        if kept is not None and kept.loop is loop and kept.room.holds(room):
+            return kept.run
+        if kept is not None:
+            room = _Room(*map(max, room, kept.room))
+        scratch = room.scratch(self._interface)
+        run = loop.run_in(scratch, len(self._interface.call) - len(scratch))
+        self._local.kept = _Bound(loop, room, run)
+        return run
+
+
+def _words_of(texts: Texts) -> tuple[npt.NDArray[np.bool_], int]:
+    """Return which characters words are made of, and their least length."""
+    if texts.unit == "char":
+        return np.ones(sys.maxunicode + 1, bool), 1
+    if texts.unit == "char_wb":
+        return ~members(SPACES), 1
+    runs = runs_of(texts.pattern)
+    assert runs is not None  # noqa: S101  (a counter is made for runs alone)
+    return members(runs[0]), runs[1]
 
 
 class TermCounter(Counter):
-    """Counts the n-grams that are terms.
+    """Counts the n-grams of words that are terms.
 
     Parameters
     ----------
@@ -251,7 +299,7 @@ class TermCounter(Counter):
     """
 
     def __init__(self, terms: Terms, texts: Texts, table: GramTable) -> None:
-        super().__init__(texts, TERMS, terms.width)
+        super().__init__(texts, TERMS_OF_WORDS, terms.width)
         self.letters = table.letters
         self._table = table
 
@@ -265,11 +313,32 @@ class TermCounter(Counter):
             facts += [start, level.slots.bits]
         return {
             "facts": facts,
-            "slots": _with_columns(words.slots, self._table.columns),
-            "terms": np.stack([words.starts, words.lengths], axis=1),
-            "term_bytes": words.data,
+            **_slots_of(words, self._table.columns),
             "gram_slots": np.concatenate([np.zeros(0, np.uint64), *gram_slots]),
         }
+
+
+class CharacterCounter(Counter):
+    """Counts the n-grams of characters that are terms.
+
+    Parameters
+    ----------
+    terms : Terms
+    texts : Texts
+    table : CharacterTable
+        Of these.
+    """
+
+    def __init__(self, terms: Terms, texts: Texts, table: CharacterTable) -> None:
+        super().__init__(texts, TERMS_OF_CHARACTERS, terms.width)
+        self.letters = table.letters
+        self._words = table.words
+        self._columns = np.arange(terms.width)
+
+    def columns_found(self) -> dict[str, Any]:
+        """Return the facts, and the slots of terms."""
+        facts = [*self._facts, self._words.slots.bits]
+        return {"facts": facts, **_slots_of(self._words, self._columns)}
 
 
 class HashCounter(Counter):
@@ -282,12 +351,22 @@ class HashCounter(Counter):
     """
 
     def __init__(self, buckets: Buckets, texts: Texts) -> None:
-        super().__init__(texts, HASHES, buckets.width)
+        interface = HASHED_WORDS if texts.unit == "word" else HASHED_CHARACTERS
+        super().__init__(texts, interface, buckets.width)
         self._buckets = buckets
 
     def columns_found(self) -> dict[str, Any]:
         """Return the facts."""
         return {"facts": [*self._facts, self._buckets.width, int(self._buckets.signed)]}
+
+
+def _slots_of(words: TermTable, columns: Ints) -> dict[str, Any]:
+    """Return the tables that words are found by."""
+    return {
+        "slots": _with_columns(words.slots, columns),
+        "terms": np.stack([words.starts, words.lengths], axis=1),
+        "term_bytes": words.data,
+    }
 
 
 def _with_columns(slots: Slots, columns: Ints) -> npt.NDArray[np.uint64]:
@@ -304,95 +383,89 @@ def _filled(values: Any, dtype: str) -> npt.NDArray[Any]:
     return (array if array.size else np.zeros(1)).astype(dtype, copy=False)
 
 
-@dataclass(frozen=True)
-class _Room:
-    """Entries that a call needs room for.
+class _Room(NamedTuple):
+    """Room that a document needs.
 
     Parameters
     ----------
-    entries : int
-        Entries of all documents.
-    letters, words, codes : int
-        Letters, words and n-grams of one document.
+    letters : int
+    units : int
+        Words; or places where n-grams of characters begin.
+    codes : int
+        N-grams.
     """
 
-    entries: int
     letters: int
-    words: int
+    units: int
     codes: int
-
-    @staticmethod
-    def of(documents: Documents, texts: Texts, least: int) -> _Room | None:
-        """Return the room for documents; None if it is beyond what is sensible."""
-        # A character stands between two words.
-        words = documents.longest // (least + 1) + 1
-        sizes = len(texts.sizes(words)) if texts.shortest <= words else 0
-        entries = (documents.size // (least + 1) + len(documents)) * sizes
-        if max(entries, documents.longest) > MOST_CODES:
-            return None
-        return _Room(max(1, entries), documents.longest, words, words * sizes)
 
     def holds(self, other: _Room) -> bool:
         """Whether a document of another room fits."""
-        return (
-            self.letters >= other.letters
-            and self.words >= other.words
-            and self.codes >= other.codes
-        )
-
-    def joined(self, other: _Room) -> _Room:
-        """Return room for the documents of both."""
-        return _Room(
-            self.entries,
-            max(self.letters, other.letters),
-            max(self.words, other.words),
-            max(self.codes, other.codes),
-        )
+        letters, units, codes = other
+        return self.letters >= letters and self.units >= units and self.codes >= codes
 
     def scratch(self, interface: TextInterface) -> list[npt.NDArray[Any]]:
         """Return the scratch in its order."""
+        letters, units, codes = self
         sizes = {
-            "letters": self.letters + WINDOW,
-            "edges": self.letters + 2,
-            "starts": self.words + 1,
-            "lengths": self.words + 1,
-            "keys": self.words + 1,
-            "homes": self.words + 1,
-            "found_keys": self.words + 1,
-            "found": self.words + 1,
-            "numbers": self.words + 1,
-            "grams": self.words + 1,
-            "codes": self.codes + 1,
-            "sorted": self.codes + 1,
-            "tally": 1 << DIGIT,
-            "line": self.letters + self.words + WINDOW,
+            "letters": letters + WINDOW,
+            "edges": letters + 2,
+            **dict.fromkeys(_OF_UNITS, units + 1),
+            "codes": codes + 1,
+            "sorted": codes + 1,
+            "tally": 1 << interface.digit,
+            "line": letters + units + 2 * WINDOW,
         }
         kept = [name for name in interface.call if name in sizes]
         return [np.empty(sizes[name], CALL[name]) for name in kept]
 
 
-# Weak, so that counters die with the model that they were made for.
-_COUNTERS: WeakKeyDictionary[Terms | Buckets, dict[Texts, Counter | None]] = WeakKeyDictionary()
+class _Bound(NamedTuple):
+    """A kernel bound to scratch of a thread."""
+
+    loop: CompiledLoop
+    room: _Room
+    run: Callable[[int, Any], None]
+
+
+_OF_UNITS = (
+    "starts", "lengths", "keys", "homes", "found_keys", "found", "numbers", "grams", "room",
+)  # fmt: skip
+
+
+def _units(texts: Texts, least: int, size: int, count: int) -> int:
+    """Return how many units so many documents have at most, of so many bytes."""
+    if texts.unit == "char":
+        return size
+    # A character stands between two words.
+    words = size // (least + 1) + count
+    # Words within which n-grams are cut have a space before and after each.
+    return words if texts.unit == "word" else size + words + count
 
 
 def counter_of(extractor: Extractor, count: int) -> Counter | None:
     """Return what counts in a call of so many documents, made once; None where no kernel does."""
-    texts = extractor.rows
-    if not isinstance(texts, Texts):
-        return None
-    counters = _COUNTERS.setdefault(extractor.columns, {})
-    if texts not in counters:
-        counters[texts] = _make_counter(extractor.columns, texts)
-    counter = counters[texts]
+    made = extractor.made
+    if Counter not in made:
+        made[Counter] = _make_counter(extractor)
+    counter: Counter | None = made[Counter]
     return counter if counter is not None and counter.serves(count) else None
 
 
-def _make_counter(columns: Terms | Buckets, texts: Texts) -> Counter | None:
-    runs = runs_of(texts.pattern) if texts.unit == "word" else None
+def _make_counter(extractor: Extractor) -> Counter | None:
+    columns, texts = extractor.columns, extractor.rows
+    if not isinstance(texts, Texts):
+        return None
+    in_words = texts.unit == "word"
+    runs = runs_of(texts.pattern) if in_words else None
     # Words are joined by spaces, so none of them may hold one.
-    if runs is None or members(runs[0])[SPACE]:
+    if in_words and (runs is None or members(runs[0])[SPACE]):
         return None
     if isinstance(columns, Buckets):
-        return None if texts.stop_words else HashCounter(columns, texts)
+        return None if in_words and texts.stop_words else HashCounter(columns, texts)
+    if not in_words:
+        character_table = CharacterTable(columns)
+        is_exact = character_table.is_exact
+        return CharacterCounter(columns, texts, character_table) if is_exact else None
     table = gram_table_of(columns, texts)
     return TermCounter(columns, texts, table) if table.is_exact else None

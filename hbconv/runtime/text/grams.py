@@ -14,11 +14,10 @@ without its last word, joined to that of the last word, looked up.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -46,7 +45,10 @@ from hbconv.runtime.text.tokenize import (
     single_spaces,
 )
 
-__all__ = ["are_many", "find_character_grams", "find_grams", "find_places", "gram_table_of"]
+__all__ = [
+    "CharacterTable", "Letters", "are_many", "find_character_grams", "find_grams", "find_places",
+    "gram_table_of",
+]  # fmt: skip
 
 Ints = npt.NDArray[np.int64]
 
@@ -294,6 +296,14 @@ class Letters:
         return word.encode() if word.isascii() else word.translate(self._names).encode("latin-1")
 
 
+def letters_of(words: Iterable[str], inside: npt.NDArray[np.bool_]) -> Letters | None:
+    """Return the letters of some words; None if these have more than a byte tells."""
+    # Sorted, as the order of a set changes from run to run.
+    letters = sorted(set(chain.from_iterable(words)) - set(map(chr, range(ASCII))))
+    # A byte tells 126 letters beyond ASCII; two values stand for all others.
+    return Letters(letters, inside) if len(letters) <= OTHER_INSIDE - ASCII else None
+
+
 @dataclass(frozen=True)
 class _Level:
     """N-grams of some words: a number for each pair of one word less and the last word."""
@@ -314,11 +324,7 @@ class GramTable:
         numbers = {word: number for number, word in enumerate(texts.stop_words)}
         self._number(numbers, terms, texts)
         runs = runs_of(texts.pattern)
-        # Sorted, as the order of a set changes from run to run.
-        letters = sorted(set(chain.from_iterable(numbers)) - set(map(chr, range(ASCII))))
-        # A byte tells 126 letters beyond ASCII; two values stand for all others.
-        fits = runs is not None and len(letters) <= OTHER_INSIDE - ASCII
-        self.letters = Letters(letters, members(runs[0])) if runs and fits else None
+        self.letters = letters_of(numbers, members(runs[0])) if runs else None
         encode = self.letters.encode if self.letters else utf8
         self.words = TermTable(list(map(encode, numbers)))
         self.is_exact = self.words.is_exact
@@ -388,13 +394,23 @@ def _slots(level: dict[tuple[int, int], int], count: int) -> Slots:
     return Slots((pairs[:, 0] * count + pairs[:, 1] + 1).astype(np.uint64))
 
 
-# Weak, so that tables die with the model that they were made for.
-_TABLES: WeakKeyDictionary[Terms, dict[Texts, GramTable]] = WeakKeyDictionary()
+class CharacterTable:
+    """Terms that are n-grams of characters."""
+
+    def __init__(self, terms: Terms) -> None:
+        texts = [name for name in terms.names if isinstance(name, str)]
+        self.letters = letters_of(texts, ~members(SPACES))
+        encode = self.letters.encode if self.letters else utf8
+        # A name that is no text is found nowhere, but has a column.
+        names = (encode(name) if isinstance(name, str) else b"" for name in terms.names)
+        self.words = TermTable(list(names))
+        self.is_exact = self.words.is_exact
 
 
 def gram_table_of(terms: Terms, texts: Texts) -> GramTable:
     """Return the table of terms, made once."""
-    tables = _TABLES.setdefault(terms, {})
-    if texts not in tables:
-        tables[texts] = GramTable(terms, texts)
-    return tables[texts]
+    key = GramTable, texts
+    table: GramTable | None = terms.made.get(key)
+    if table is None:
+        table = terms.made[key] = GramTable(terms, texts)
+    return table

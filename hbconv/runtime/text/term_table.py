@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -196,12 +195,9 @@ def _hashes(windows: Keys, hashes: Keys, first: Ints, ends: Ints) -> Keys:
     return hashes ^ hashes >> np.uint64(32)
 
 
-_TABLES: WeakKeyDictionary[Terms, TermTable] = WeakKeyDictionary()
-
-
 def table_of(terms: Terms) -> TermTable:
     """Return the table of terms, made once."""
-    table = _TABLES.get(terms)
+    table: TermTable | None = terms.made.get(TermTable)
     if table is None:
-        _TABLES[terms] = table = TermTable(list(map(utf8, terms.names)))
+        table = terms.made[TermTable] = TermTable(list(map(utf8, terms.names)))
     return table

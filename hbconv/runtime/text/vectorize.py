@@ -54,26 +54,40 @@ def extract(
     >>> [part.tolist() for part in extract(documents, words, "Column 0")]
     [[0, 1, 1, 2], [0, 1], [2, 1]]
     """
-    rows = (
-        _filled_rows(column, extractor.rows, where)
-        if isinstance(extractor.rows, Texts) and extractor.rows.missing_is_empty
-        else _rows(column, where)
-    )
-    counter = counter_of(extractor, len(rows))
+    rows, counter = _rows_and_counter(column, extractor, where)
     size = _block_size(extractor)
+    # One block, as of nearly all calls, needs no copy.
+    if len(rows) <= size:
+        return _extract_block(rows, counter, extractor, where)
     blocks = [
         _extract_block(rows[first : first + size], counter, extractor, where)
-        for first in range(0, max(1, len(rows)), size)
+        for first in range(0, len(rows), size)
     ]
-    counts, indices, values = (
-        blocks[0]
-        # One block, as of nearly all calls, needs no copy.
-        if len(blocks) == 1
-        else (np.concatenate(parts) for parts in zip(*blocks, strict=True))
-    )
+    starts, indices, values = zip(*blocks, strict=True)
+    counts = np.concatenate(list(map(np.diff, starts)))
+    return _starts_of(counts), np.concatenate(indices), np.concatenate(values)
+
+
+def _rows_and_counter(
+    column: Text | Categories | npt.NDArray[Any], extractor: Extractor, where: str
+) -> tuple[Any, Counter | None]:
+    """Return the rows, a list or texts of Arrow, and the kernel that reads them, if one does."""
+    texts = extractor.rows
+    if isinstance(texts, Texts) and texts.missing_is_empty:
+        rows = _filled_rows(column, texts, where)
+    else:
+        rows = _rows(column, where)
+    counter = counter_of(extractor, len(rows))
+    # Texts of Arrow stay where they lie for a kernel alone.
+    stay = isinstance(texts, Texts) and not texts.folded and counter is not None and len(rows)
+    return rows if isinstance(rows, list) or stay else rows.to_pylist(), counter
+
+
+def _starts_of(counts: Ints) -> Ints:
+    """Return where the entries of each row begin, and where the last ones end."""
     starts = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=starts[1:])
-    return starts, indices, values
+    return starts
 
 
 def _block_size(extractor: Extractor) -> int:
@@ -125,11 +139,14 @@ def _is_empty(row: Any, empty: set[str], texts: Texts) -> bool:
     return row is None or type(row).__name__ == "NAType" or (isinstance(row, float) and row != row)
 
 
-def _rows(column: Text | Categories | npt.NDArray[Any], where: str) -> list[Any]:
+def _rows(column: Text | Categories | npt.NDArray[Any], where: str) -> Any:
+    """Return the rows as a list, or as texts of Arrow."""
     if isinstance(column, Categories):
         # A negative code is a null, which the source refuses.
         _require_all(not np.any(column.codes < 0), where)
-        return list(map(_rows(column.values, where).__getitem__, column.codes.tolist()))
+        values = _rows(column.values, where)
+        listed = values if isinstance(values, list) else values.to_pylist()
+        return list(map(listed.__getitem__, column.codes.tolist()))
     values = column.values if isinstance(column, Text) else column
     if isinstance(values, np.ndarray):
         if values.dtype.kind not in "OUS" and values.size:
@@ -139,7 +156,7 @@ def _rows(column: Text | Categories | npt.NDArray[Any], where: str) -> list[Any]
             )
         return list(values.tolist())
     _require_all(values.null_count == 0, where)
-    return list(values.to_pylist())
+    return values
 
 
 def _require_all(there: bool, where: str) -> None:
@@ -147,39 +164,53 @@ def _require_all(there: bool, where: str) -> None:
         raise InputError(f"{where}: {INVALID}")
 
 
-def _extract_block(
-    rows: Sequence[Any], counter: Counter | None, extractor: Extractor, where: str
-) -> Entries:
-    """Return the number of entries of each row, then their columns and values."""
+def _extract_block(rows: Any, counter: Counter | None, extractor: Extractor, where: str) -> Entries:
+    """Return where the entries of each row begin, their columns and values."""
     if counter is None or not isinstance(extractor.rows, Texts):
         return _cut_block(rows, extractor, where)
-    documents = read_documents(rows, extractor.rows, where)
+    documents = rows
+    if isinstance(rows, list):
+        documents = read_documents(rows, extractor.rows, where)
     # Half of a surrogate pair is no UTF-8.
     with suppress(UnicodeEncodeError):
-        counted = counter.count(Documents.of_texts(documents))
+        counted = counter.count(_side_by_side(documents))
         if counted is not None:
             return _completed(counted, documents, extractor, where)
-    return _cut_block(documents, extractor, where)
+    return _cut_block(_at(documents, range(len(documents))), extractor, where)
 
 
-def _completed(
-    counted: Counted, documents: Sequence[str], extractor: Extractor, where: str
-) -> Entries:
+def _side_by_side(documents: Any) -> Documents:
+    if not hasattr(documents, "type"):
+        return Documents.of_texts(documents)
+    if not hasattr(documents, "chunks"):
+        return Documents.of_arrow(documents)
+    single = documents.num_chunks == 1
+    return Documents.of_arrow(documents.chunk(0) if single else documents.combine_chunks())
+
+
+def _at(documents: Any, places: Sequence[int]) -> list[str]:
+    """Return some of the documents, a list or texts of Arrow, as a list."""
+    if hasattr(documents, "take"):
+        return list(documents.take(list(places)).to_pylist())
+    return [documents[place] for place in places]
+
+
+def _completed(counted: Counted, documents: Any, extractor: Extractor, where: str) -> Entries:
     """Return the entries, with those of documents that the kernel did not read."""
-    sums = np.ones_like(counted.sums) if extractor.binary else counted.sums
-    values = sums.astype(extractor.dtype)
-    left = np.flatnonzero(counted.counts < 0)
-    if not len(left):
-        return counted.counts, counted.columns, values
-    others = _cut_block([documents[row] for row in left.tolist()], extractor, where)
-    counts = counted.counts.copy()
-    counts[left] = others[0]
-    is_other = np.repeat(counted.counts < 0, counts)
-    columns = np.empty(len(is_other), np.int32)
-    every = np.empty(len(is_other), values.dtype)
-    columns[is_other], every[is_other] = others[1:]
-    columns[~is_other], every[~is_other] = counted.columns, values
-    return counts, columns, every
+    starts, columns, sums, unread = counted
+    values = (np.ones_like(sums) if extractor.binary else sums).astype(extractor.dtype)
+    if not unread:
+        return starts, columns, values
+    others = _cut_block(_at(documents, unread), extractor, where)
+    counts = np.diff(starts)
+    counts[unread] = np.diff(others[0])
+    is_unread = np.zeros(len(counts), bool)
+    is_unread[unread] = True
+    is_other = np.repeat(is_unread, counts)
+    every = np.empty(len(is_other), np.int32), np.empty(len(is_other), values.dtype)
+    for joined, read, other in zip(every, (columns, values), others[1:], strict=True):
+        joined[is_other], joined[~is_other] = other, read
+    return _starts_of(counts), *every
 
 
 def _cut_block(rows: Sequence[Any], extractor: Extractor, where: str) -> Entries:
@@ -196,7 +227,7 @@ def _cut_block(rows: Sequence[Any], extractor: Extractor, where: str) -> Entries
         values = _convert(values, extractor.dtype, where)
         counts, places, sums = sum_columns(features.rows, columns, values, len(rows))
     sums = np.ones_like(sums) if extractor.binary else sums
-    return counts, places, sums.astype(extractor.dtype, copy=False)
+    return _starts_of(counts), places, sums.astype(extractor.dtype, copy=False)
 
 
 def _place(
@@ -245,7 +276,7 @@ def _convert(values: npt.NDArray[Any], dtype: str, where: str) -> npt.NDArray[An
 
 Ints = npt.NDArray[np.int64]
 Entries = tuple[Ints, npt.NDArray[np.int32], npt.NDArray[Any]]
-"""The number of entries of each row, then their columns and values."""
+"""Where the entries of each row begin, or how many there are, then their columns and values."""
 
 FEW = 4000
 """Features that are sorted in one go in less time than row by row."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -122,6 +122,10 @@ class GuardedLoop(CompiledLoop):
                 continue
             if matrix.tobytes() != place.tobytes():
                 matrix[...] = place
+
+    def run_in(self, lasting: Matrices, n_matrices: int) -> Callable[[int, Matrices], None]:  # noqa: ARG002
+        """Return ``run`` with the matrices that last behind the others."""
+        return lambda rows, matrices: self.run(rows, [*matrices, *lasting])
 
     def bind(self, matrices: Matrices) -> tuple[list[npt.NDArray[Any]], KernelFunction, Workspace]:
         """Return places of inputs and outputs, and a function that runs and checks the guards."""

@@ -178,6 +178,19 @@ class CompiledLoop:
         """
         self.function(self._workspace(len(matrices)).record(rows, matrices))
 
+    def run_in(self, lasting: Matrices, n_matrices: int) -> Callable[[int, Matrices], None]:
+        """Return ``run`` for calls of one thread, whose last matrices are always these.
+
+        ``n_matrices`` is the number of the others. Their addresses alone are written in a call: a
+        document has 6, and 13 arrays of scratch.
+        """
+        workspace = Workspace(self, n_matrices + len(lasting), lasting)
+
+        def run(rows: int, matrices: Matrices) -> None:
+            self.function(workspace.record_at(rows, [address_of(matrix) for matrix in matrices]))
+
+        return run
+
     def run_at(self, rows: int, addresses: Sequence[int]) -> None:
         """Compute outputs from inputs as ``run`` does, given where they lie."""
         self.function(self._workspace(len(addresses)).record_at(rows, addresses))
@@ -206,15 +219,17 @@ class Workspace:
     scratch : tuple of arrays
     """
 
-    def __init__(self, loop: CompiledLoop, n_matrices: int) -> None:
+    def __init__(self, loop: CompiledLoop, n_matrices: int, lasting: Matrices = ()) -> None:
         self.scratch = tuple(
             loop.room(np.zeros(size, dtype)) for dtype, size in loop.code.scratch.items()
         )
         # Records hold bare addresses: without these references the memory would be freed.
         self._kept = (*loop.tables, *self.scratch)
+        self._lasting = lasting
+        given = [0] * (n_matrices - len(lasting)) + [address_of(array) for array in lasting]
         addresses = [address_of(array) for array in self._kept]
         # The last words say of each matrix whether it is given column by column.
-        self._record = make_record(0, [0] * n_matrices + addresses + [0] * n_matrices)
+        self._record = make_record(0, given + addresses + [0] * n_matrices)
 
     def record(self, rows: int, matrices: Arguments) -> Record:
         """Return a record for a call on these inputs and outputs, which the caller keeps alive."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Any
 
+import numpy as np
 from tvm import tirx
 from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.ops.elementwise import Kind, larger, product, smaller
+from hbconv.backends.tvm.ops.loops import fitting_lanes
 from hbconv.backends.tvm.ops.mathematics import Numbers, exp, log1p
 from hbconv.backends.tvm.ops.movement import inside
 from hbconv.backends.tvm.ops.packed_weights import skips_inputs
@@ -21,6 +24,10 @@ from hbconv.backends.tvm.tir.memory import Place, RowMajor, storage
 
 __all__ = ["EMITTERS", "ROW_EMITTERS"]
 
+FEWEST_TOGETHER = 4
+"""Columns of a table from which on its rows are added by vectors."""
+VECTORS_TOGETHER = 8
+"""Vectors of sums in flight."""
 PARTIAL_SUMS = 8
 """Partial sums of ``reduce_sum``, and rows of its vectors: all partial sums fit the registers."""
 
@@ -96,6 +103,9 @@ def ordered_logsumexp(k: Kernel, out: Place, x: Place, axis: int) -> None:
 
 def embedding_sum(k: Kernel, out: Place, tokens: Place, weights: Place, table: Place) -> None:
     """Emit ``embedding_sum``: row by row, add weighted rows of the table."""
+    if out.shape[0] >= FEWEST_TOGETHER:
+        embedding_sum_together(k, out, tokens, weights, table)
+        return
     columns = out.shape[0]
     with k.over(out.shape) as at, k.vectors() as row:
         k.store(out, at, row, literal(0, out.dtype, k.lanes))
@@ -105,6 +115,49 @@ def embedding_sum(k: Kernel, out: Place, tokens: Place, weights: Place, table: P
         with T.serial(columns) as j:
             term = weight * k.entry(table, token * columns + j)
             k.store(out, (j,), row, k.load(out, (j,), row) + term)
+
+
+def embedding_sum_together(
+    k: Kernel, out: Place, tokens: Place, weights: Place, table: Place
+) -> None:
+    """Emit the same by vectors of columns, which stay in registers.
+
+    A document of 75 terms is padded to 256, and has 20 classes: this way takes 1.3 us, and the
+    other one 11.
+    """
+    (size,), (columns,) = tokens.shape, out.shape
+    width = fitting_lanes(columns, k.machine.vector // np.dtype(out.dtype).itemsize)
+    vectors = -(-columns // width)
+    blocks = -(-vectors // VECTORS_TOGETHER)
+    together = -(-vectors // blocks)
+    # Nothing is added for a weight of 0, as of padding, unless the table holds infinity or NaN.
+    skips = bool(np.isfinite(table.numpy()).all())
+    with T.serial(blocks) as block, k.rows() as row:
+        # The last vectors overlap those before them.
+        begins = [
+            k.bind(tirx.min((block * together + v) * width, columns - width))
+            for v in range(together)
+        ]
+        totals = [k.register(out.dtype, literal(0, out.dtype, width), width) for _ in begins]
+        with T.serial(size) as i, ExitStack() as stack:
+            weight = k.bind(k.load(weights, (i,), row))
+            if skips:
+                stack.enter_context(T.If(_is_other_than_zero(weight, out.dtype)))
+                stack.enter_context(T.Then())
+            token = k.bind(inside(k.load(tokens, (i,), row), table.shape[0]))
+            for begin, total in zip(begins, totals, strict=True):
+                entries = k.entries(table, token * columns + begin, width)
+                total.set(total.get() + spread(weight, width) * entries)
+        for begin, total in zip(begins, totals, strict=True):
+            for lane in range(width):
+                k.store(out, (begin + lane,), row, tirx.Shuffle([total.get()], [lane]))
+
+
+def _is_other_than_zero(value: Any, dtype: str) -> Any:
+    """Tell by the bits but for the sign: LLVM's "not equal" is false for NaN."""
+    bits = dtype.replace("float", "uint")
+    one = tirx.IntImm(bits, 1)
+    return tirx.reinterpret(bits, value) << one != tirx.IntImm(bits, 0)
 
 
 def argmax(k: Kernel, out: Place, x: Place, axis: int) -> None:

@@ -16,14 +16,14 @@ from tvm.tirx.script import builder as T  # noqa: N812
 from hbconv.backends.tvm.machine.calling_convention import SYMBOL
 from hbconv.backends.tvm.texts.memory import (
     CALL,
-    DIGIT,
     DROPPED,
-    HASHES,
-    NOT_READ,
+    HASHED_CHARACTERS,
+    HASHED_WORDS,
     OUTSIDE,
     REFERRED,
     TABLES,
-    TERMS,
+    TERMS_OF_CHARACTERS,
+    TERMS_OF_WORDS,
     TextInterface,
 )
 from hbconv.backends.tvm.tir.kernel import ANY, EntryPoint, Register
@@ -31,6 +31,8 @@ from hbconv.backends.tvm.tir.kernel import ANY, EntryPoint, Register
 __all__ = ["write_counter"]
 
 WINDOW = 8
+NOT_READ = -1
+"""The number of letters of a document that is left to another way."""
 FACTOR = 0x9E3779B97F4A7C15
 ASCII, SPACE = 128, ord(" ")
 select = tirx.Select
@@ -81,6 +83,8 @@ class CounterWriter:
         self._pointers = {name: entry.pointer(dtype) for name, dtype in self.dtypes.items()}
         self._buffers: dict[str, Any] = {}
         self.facts: dict[str, Any] = {}
+        self.words = "line" if "room" in interface.call else "letters"
+        """Where what is looked up lies."""
 
     def declare(self) -> None:
         """Declare the buffers, and read the facts."""
@@ -114,31 +118,33 @@ class CounterWriter:
 
 
 def write_counter(interface: TextInterface) -> dict[str, Any]:
-    """Return the function that counts n-grams of words, by its name."""
+    """Return the function that counts n-grams, by its name."""
     with IRBuilder() as builder, T.prim_func(s_tir=True):
         entry = EntryPoint(SYMBOL)
         w = CounterWriter(entry, interface)
         with entry.body():
             w.declare()
-            written = variable(int64(0))
-            with T.serial(tirx.Cast("int64", entry.rows)) as row:
-                _count_document(w, row, written)
+            written, unread = variable(int64(0)), variable(int64(0))
+            w.store("bounds", int64(0), int64(0))
+            rows = held(tirx.Cast("int64", entry.rows))
+            with T.serial(rows) as row:
+                _count_document(w, row, written, unread)
+                w.store("bounds", row + 1, written.get())
+            w.store("bounds", rows + 1, unread.get())
         entry.end()
     return {SYMBOL: builder.get()}
 
 
-def _count_document(w: CounterWriter, row: Any, written: Register) -> None:
+def _count_document(w: CounterWriter, row: Any, written: Register, unread: Register) -> None:
     count = variable(int64(0))
     letters = _fold(w, held(w.load("offsets", row)), held(w.load("offsets", row + 1)))
     with T.If(letters.get() < 0), T.Then():
-        w.store("counts", row, int64(NOT_READ))
+        w.store("unread", unread.get(), row)
+        unread.set(unread.get() + 1)
     with T.If(letters.get() >= 0), T.Then():
-        words = _find_words(w, letters)
-        _PLACE[w.interface.name](w, words, count)
-        before = held(written.get())
+        _PLACE[w.interface.name](w, letters, count)
         _sort(w, count)
         _sum(w, count, written)
-        w.store("counts", row, written.get() - before)
 
 
 # Letters.
@@ -164,43 +170,45 @@ def _fold(w: CounterWriter, begin: Any, end: Any) -> Register:
 def _fold_character(w: CounterWriter, at: Register, end: Any, letters: Register) -> None:
     """Write what the next character becomes; of bytes that are no UTF-8, refer the document."""
     lead = held(w.byte("text", at.get()))
-    size = held(
-        select(
-            lead < ASCII,
-            int64(1),
-            select(lead < 0xE0, int64(2), select(lead < 0xF0, int64(3), int64(4))),
-        )
+    with T.If(lead < ASCII), T.Then():
+        w.store("letters", letters.get(), w.load("ascii", lead))
+        letters.set(letters.get() + 1)
+        at.set(at.get() + 1)
+    with T.If(lead >= ASCII), T.Then():
+        # Bytes beyond the document are not read: its own last one stands for them.
+        second = held(w.byte("text", tirx.min(at.get() + 1, end - 1)))
+        is_whole = (lead >= 0xC2) & (lead < 0xE0) & ((second & 0xC0) == 0x80)
+        code = variable(select(is_whole, ((lead & 31) << 6) | (second & 63), int64(0)))
+        size = variable(int64(2))
+        with T.If(lead >= 0xE0), T.Then():
+            _decode_long(w, at, end, lead, second, code, size)
+        at.set(at.get() + size.get())
+        # The lead of a character that the document breaks off may look like another one's end.
+        known = held(code.get() * tirx.Cast("int64", at.get() <= end))
+        page = tirx.Cast("int64", w.load("pages", known >> 8))
+        cell = held(tirx.Cast("int64", w.load("cells", (page << 8) + (known & 255))))
+        w.store("letters", letters.get(), tirx.Cast("uint8", cell))
+        is_read = (known > 0) & (cell != REFERRED)
+        count = tirx.Cast("int64", cell != DROPPED)
+        letters.set(select(is_read, letters.get() + count, int64(NOT_READ)))
+
+
+def _decode_long(
+    w: CounterWriter, at: Register, end: Any, lead: Any, second: Any, code: Register, size: Register
+) -> None:
+    """Set the code, 0 of what is none, and the size of a character of three or four bytes."""
+    third, fourth = (held(w.byte("text", tirx.min(at.get() + i, end - 1))) for i in (2, 3))
+    is_four = held(lead >= 0xF0)
+    three = held(((lead & 15) << 12) | ((second & 63) << 6) | (third & 63))
+    four = held(((lead & 7) << 18) | ((three & 0xFFF) << 6) | (fourth & 63))
+    follow = ((second & 0xC0) == 0x80) & ((third & 0xC0) == 0x80)
+    is_valid = select(
+        is_four,
+        (lead <= 0xF4) & ((fourth & 0xC0) == 0x80) & (four >= 0x10000) & (four <= 0x10FFFF),
+        three >= 0x800,
     )
-    # Bytes beyond the document are not read: its own last one stands for them.
-    rest = [held(w.byte("text", tirx.min(at.get() + i, end - 1))) for i in (1, 2, 3)]
-    code = held(_code_of(lead, size, rest))
-    is_whole = _is_valid(lead, size, rest, code) & (at.get() + size <= end)
-    known = held(code * tirx.Cast("int64", is_whole))
-    page = tirx.Cast("int64", w.load("pages", known >> 8))
-    cell = held(tirx.Cast("int64", w.load("cells", (page << 8) + (known & 255))))
-    w.store("letters", letters.get(), tirx.Cast("uint8", cell))
-    is_read = ((known > 0) | (lead == 0)) & (cell != REFERRED)
-    count = tirx.Cast("int64", cell != DROPPED)
-    letters.set(select(is_read, letters.get() + count, int64(NOT_READ)))
-    at.set(at.get() + size)
-
-
-def _code_of(lead: Any, size: Any, rest: list[Any]) -> Any:
-    low = [byte & 63 for byte in rest]
-    two = ((lead & 31) << 6) | low[0]
-    three = ((lead & 15) << 12) | (low[0] << 6) | low[1]
-    four = ((lead & 7) << 18) | (low[0] << 12) | (low[1] << 6) | low[2]
-    return select(size == 1, lead, select(size == 2, two, select(size == 3, three, four)))
-
-
-def _is_valid(lead: Any, size: Any, rest: list[Any], code: Any) -> Any:
-    """Tell whether bytes are one character; halves of surrogate pairs are referred."""
-    is_lead = (lead < ASCII) | ((lead >= 0xC2) & (lead <= 0xF4))
-    lowest = select(size == 4, int64(0x10000), select(size == 3, int64(0x800), int64(0)))
-    valid = is_lead & (code >= lowest) & (code <= 0x10FFFF)
-    for i, byte in enumerate(rest, 2):
-        valid = valid & ((size < i) | ((byte & 0xC0) == 0x80))
-    return valid
+    code.set(select(is_valid & follow, select(is_four, four, three), int64(0)))
+    size.set(select(is_four, int64(4), int64(3)))
 
 
 # Words.
@@ -234,7 +242,7 @@ def _key(w: CounterWriter, start: Any, length: Any) -> Any:
     """Return the key of a word: its bytes below its length, or a hash."""
     first = held(tirx.Cast("int64", start))
     size = held(tirx.Cast("int64", length))
-    key = Register("uint64", 1, w.window("letters", first))
+    key = Register("uint64", 1, w.window(w.words, first))
     short = held(tirx.min(size, int64(WINDOW - 1)))
     with T.If(size >= WINDOW), T.Then():
         ends = held(size - WINDOW)
@@ -242,7 +250,7 @@ def _key(w: CounterWriter, start: Any, length: Any) -> Any:
         with T.While(ends + WINDOW > step.get()):
             mixed = held(wrapped("mul", key.get(), uint64(FACTOR)))
             at = first + tirx.min(step.get(), ends)
-            key.set(wrapped("add", mixed ^ (mixed >> uint64(32)), w.window("letters", at)))
+            key.set(wrapped("add", mixed ^ (mixed >> uint64(32)), w.window(w.words, at)))
             step.set(step.get() + WINDOW)
         hashed = held(wrapped("mul", key.get(), uint64(FACTOR)))
         key.set(hashed ^ (hashed >> uint64(32)))
@@ -261,8 +269,9 @@ def _home(key: Any, bits: Any) -> Any:
 # Terms.
 
 
-def _place_terms(w: CounterWriter, words: Register, count: Register) -> None:
-    """Write the code of each n-gram that is a term."""
+def _place_terms(w: CounterWriter, letters: Register, count: Register) -> None:
+    """Write the code of each n-gram of words that is a term."""
+    words = _find_words(w, letters)
     _find_numbers(w, words)
     _skip_stop_words(w, words)
     _place_grams(w, words, count)
@@ -317,7 +326,7 @@ def _is_term(w: CounterWriter, number: Any, start: Any, length: Any) -> Any:
     with T.While((same.get() > 0) & (step.get() < length)):
         # The last window ends with the word, and overlaps the one before it.
         at = held(tirx.min(step.get(), length - WINDOW))
-        equal = w.window("letters", start + at) == w.window("term_bytes", term + at)
+        equal = w.window(w.words, start + at) == w.window("term_bytes", term + at)
         same.set(tirx.Cast("int64", equal))
         step.set(step.get() + WINDOW)
     return same.get() > 0
@@ -346,7 +355,9 @@ def _place_grams(w: CounterWriter, words: Register, count: Register) -> None:
             _append(w, count, found)
     with T.serial(w.facts["longest"] - 1) as level:
         size = held(level + 2)
-        first, bits = (held(w.load("facts", len(TERMS.facts) + 2 * level + i)) for i in range(2))
+        first, bits = (
+            held(w.load("facts", len(TERMS_OF_WORDS.facts) + 2 * level + i)) for i in range(2)
+        )
         with T.serial(tirx.max(words.get() - size + 1, int64(0))) as i:
             before = held(tirx.Cast("int64", w.load("grams", i)))
             last = held(tirx.Cast("int64", w.load("numbers", i + size - 1)))
@@ -371,8 +382,9 @@ def _append(w: CounterWriter, count: Register, found: Any) -> None:
 # Hashes: MurmurHash3_x86_32, seed 0, by A. Appleby.
 
 
-def _place_hashes(w: CounterWriter, words: Register, count: Register) -> None:
+def _place_hashes(w: CounterWriter, letters: Register, count: Register) -> None:
     """Write the code of each n-gram: its words stand side by side in the line."""
+    words = _find_words(w, letters)
     _write_line(w, words)
     with T.serial(w.facts["longest"] - w.facts["shortest"] + 1) as step:
         size = held(w.facts["shortest"] + step)
@@ -387,15 +399,21 @@ def _place_hashes(w: CounterWriter, words: Register, count: Register) -> None:
 def _write_line(w: CounterWriter, words: Register) -> None:
     end = variable(int64(0))
     with T.serial(words.get()) as i:
-        start = held(tirx.Cast("int64", w.load("starts", i)))
-        length = held(tirx.Cast("int64", w.load("lengths", i)))
-        # Bytes beyond the word are written over by the next one.
-        with T.serial((length + WINDOW - 1) >> 3) as j:
-            w.store_window("line", end.get() + 8 * j, w.window("letters", start + 8 * j))
+        length = _copy_word(w, i, end.get())
         w.store("starts", i, tirx.Cast("int32", end.get()))
         end.set(end.get() + length)
         w.store("line", end.get(), tirx.IntImm("uint8", SPACE))
         end.set(end.get() + 1)
+
+
+def _copy_word(w: CounterWriter, i: Any, at: Any) -> Any:
+    """Copy a word to the line, and return its length."""
+    start = held(tirx.Cast("int64", w.load("starts", i)))
+    length = held(tirx.Cast("int64", w.load("lengths", i)))
+    # Bytes beyond the word are written over by the next one.
+    with T.serial((length + WINDOW - 1) >> 3) as j:
+        w.store_window("line", at + 8 * j, w.window("letters", start + 8 * j))
+    return length
 
 
 def _murmur(w: CounterWriter, first: Any, length: Any) -> Any:
@@ -441,9 +459,95 @@ def _code_of_hash(w: CounterWriter, hashed: Any) -> Any:
     return tirx.Cast("uint32", 2 * column + negative * w.facts["signed"])
 
 
+# Characters.
+
+
+def _place_terms_of_characters(w: CounterWriter, letters: Register, count: Register) -> None:
+    """Write the code of each n-gram of characters that is a term."""
+
+    def place(grams: Register) -> None:
+        _find_numbers(w, grams)
+        with T.serial(grams.get()) as i:
+            _append(w, count, held(w.load("found", i)))
+
+    _cut(w, letters, place)
+
+
+def _place_hashed_characters(w: CounterWriter, letters: Register, count: Register) -> None:
+    """Write the code of each n-gram of characters."""
+
+    def place(grams: Register) -> None:
+        with T.serial(grams.get()) as i:
+            start, length = (held(tirx.Cast("int64", w.load(n, i))) for n in ("starts", "lengths"))
+            w.store("codes", count.get(), _code_of_hash(w, _murmur(w, start, length)))
+            count.set(count.get() + 1)
+
+    _cut(w, letters, place)
+
+
+def _cut(w: CounterWriter, letters: Register, place: Callable[[Register], None]) -> None:
+    """Write where the n-grams of each size begin, and their lengths, and place those of a size."""
+    end, longest = variable(int64(0)), variable(int64(0))
+    with T.If(w.facts["in_words"] > 0):
+        with T.Then():
+            _write_words(w, letters, end, longest)
+        with T.Else():
+            _write_document(w, letters, end, longest)
+    size = variable(w.facts["shortest"])
+    grams = variable(int64(0))
+    most = held(tirx.max(tirx.min(w.facts["longest"], longest.get()), w.facts["shortest"]))
+    with T.While(size.get() <= most):
+        grams.set(int64(0))
+        is_first = size.get() == w.facts["shortest"]
+        with T.serial(end.get()) as at:
+            room = held(tirx.Cast("int64", w.load("room", at)))
+            w.store("starts", grams.get(), tirx.Cast("int32", at))
+            # A word that is shorter than all n-grams is one.
+            length = select(room < 0, -room, size.get())
+            w.store("lengths", grams.get(), tirx.Cast("int32", length))
+            is_cut = (room >= size.get()) | ((room < 0) & is_first)
+            grams.set(grams.get() + tirx.Cast("int64", is_cut))
+        place(grams)
+        size.set(size.get() + 1)
+
+
+def _write_document(w: CounterWriter, letters: Register, end: Register, longest: Register) -> None:
+    """Write one space for two or more in a row."""
+    before = variable(int64(0))
+    with T.serial(letters.get()) as j:
+        letter = held(w.load("letters", j))
+        space = held(tirx.Cast("int64", w.load("spaces", tirx.Cast("int64", letter))))
+        pair = held(space & before.get())
+        blank = tirx.IntImm("uint8", SPACE)
+        w.store("line", end.get() - pair, select(pair > 0, blank, letter))
+        end.set(end.get() + 1 - pair)
+        before.set(space)
+    longest.set(end.get())
+    with T.serial(end.get()) as at:
+        w.store("room", at, tirx.Cast("int32", end.get() - at))
+
+
+def _write_words(w: CounterWriter, letters: Register, end: Register, longest: Register) -> None:
+    """Write words with a space before and after each."""
+    words = _find_words(w, letters)
+    with T.serial(words.get()) as i:
+        start = held(end.get())
+        w.store("line", start, tirx.IntImm("uint8", SPACE))
+        size = held(_copy_word(w, i, start + 1) + 2)
+        w.store("line", start + size - 1, tirx.IntImm("uint8", SPACE))
+        with T.serial(size) as at:
+            w.store("room", start + at, tirx.Cast("int32", size - at))
+        with T.If(size < w.facts["shortest"]), T.Then():
+            w.store("room", start, tirx.Cast("int32", -size))
+        longest.set(tirx.max(longest.get(), size))
+        end.set(start + size)
+
+
 _PLACE: dict[str, Callable[[CounterWriter, Register, Register], None]] = {
-    TERMS.name: _place_terms,
-    HASHES.name: _place_hashes,
+    TERMS_OF_WORDS.name: _place_terms,
+    HASHED_WORDS.name: _place_hashes,
+    TERMS_OF_CHARACTERS.name: _place_terms_of_characters,
+    HASHED_CHARACTERS.name: _place_hashed_characters,
 }
 
 
@@ -452,20 +556,21 @@ _PLACE: dict[str, Callable[[CounterWriter, Register, Register], None]] = {
 
 def _sort(w: CounterWriter, count: Register) -> None:
     """Sort the codes by one digit after the other, the lowest first."""
+    bits = w.interface.digit
     with T.serial(w.facts["digits"]) as digit:
-        shift = held(tirx.Cast("uint32", digit * DIGIT))
+        shift = held(tirx.Cast("uint32", digit * bits))
 
         def digit_of(code: Any, shift: Any = shift) -> Any:
-            low = tirx.const((1 << DIGIT) - 1, "uint32")
+            low = tirx.const((1 << bits) - 1, "uint32")
             return held(tirx.Cast("int64", (code >> shift) & low))
 
-        with T.serial(int64(1 << DIGIT)) as value:
+        with T.serial(int64(1 << bits)) as value:
             w.store("tally", value, tirx.IntImm("int32", 0))
         with T.serial(count.get()) as i:
             value = digit_of(w.load("codes", i))
             w.store("tally", value, w.load("tally", value) + 1)
         before = Register("int32", 1, tirx.IntImm("int32", 0))
-        with T.serial(int64(1 << DIGIT)) as value:
+        with T.serial(int64(1 << bits)) as value:
             codes = held(w.load("tally", value))
             w.store("tally", value, before.get())
             before.set(before.get() + codes)

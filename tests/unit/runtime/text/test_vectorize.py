@@ -4,6 +4,7 @@ vectorizers, whatever their options.
 
 from __future__ import annotations
 
+import pickle
 import warnings
 from collections import Counter, OrderedDict, UserDict
 from decimal import Decimal
@@ -25,9 +26,10 @@ from sklearn.feature_extraction import DictVectorizer, FeatureHasher
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 from sklearn.utils import murmurhash3_32
 
-from hbconv.containers.extractors import Terms
+from hbconv.containers.extractors import Extractor, Terms, Texts
 from hbconv.errors import InputError
 from hbconv.runtime.text import counters, term_table, vectorize
+from hbconv.runtime.text.counters import Documents
 from hbconv.runtime.text.vectorize import BLOCK, extract
 
 TEXT = st.text(
@@ -349,6 +351,62 @@ def test_takes_documents_in_any_form(form: Any) -> None:
         np.testing.assert_array_equal(got, expected)
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()], ids=str)
+@pytest.mark.parametrize("unit", ["word", "char_wb"])
+def test_reads_texts_of_arrow_where_they_lie(kind: Any, unit: Any) -> None:
+    """In slices, and in chunks of which a block holds several; documents that a kernel leaves."""
+    documents = ["The cat", "a cät sat", "", "\ufb01 \u03a3\u03a3 cat", "cat" * 9, "sat"] * 500
+    estimator = CountVectorizer(analyzer=unit).fit(documents)
+    column = pa.array(documents, kind)
+    chunks = pa.chunked_array([column[:700], column[700:700], column[700:1300], column[1300:]])
+    with mock.patch.object(counters, "MANY", 0):
+        for x, wanted in (
+            (column, documents),
+            (column[3:9], documents[3:9]),
+            (column[:0], []),
+            (column[2:3], [""]),
+            (chunks, documents),
+            (chunks[650:], documents[650:]),
+            (pl.Series(documents), documents),
+            (pd.Series(documents, dtype="str"), documents),
+        ):
+            want = estimator.transform(wanted) if wanted else None
+            got = rows_of(x, estimator)
+            if want is None:
+                assert [len(part) for part in got] == [1, 0, 0]
+                continue
+            want.sum_duplicates()
+            np.testing.assert_equal(list(got), [want.indptr, want.indices, want.data])
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()], ids=str)
+def test_texts_of_arrow_become_no_objects(kind: Any) -> None:
+    """Documents that the kernel reads are never texts of Python."""
+    estimator = CountVectorizer().fit(["the cat sat"])
+    column = pa.array(["the cat", "a cät", ""] * 500, kind)
+    with (
+        mock.patch.object(counters, "MANY", 0),
+        mock.patch.object(Documents, "of_texts", side_effect=AssertionError),
+        mock.patch.object(vectorize, "_at", side_effect=AssertionError),
+    ):
+        starts, _, _ = rows_of(column, estimator)
+    assert starts[-1] == 1000
+
+
+@pytest.mark.parametrize("offsets", [[0, 3, 1, 3], [0, 1, 2, 900], [-5, 1, 2, 3]], ids=str)
+def test_refuses_texts_of_arrow_with_invalid_offsets(offsets: list[int]) -> None:
+    """A kernel would write beyond its memory."""
+    places = np.arange(4, dtype=np.int32)
+    buffers = [None, pa.py_buffer(places), pa.py_buffer(b"cat")]
+    column = pa.Array.from_buffers(pa.string(), 3, buffers)
+    places[:] = offsets  # which Arrow does not look at again
+    with (
+        mock.patch.object(counters, "MANY", 0),
+        pytest.raises(InputError, match=r"validate\(\)"),
+    ):
+        rows_of(column, CountVectorizer().fit(["the cat sat"]))
+
+
 def test_decodes_bytes_as_asked() -> None:
     """In the encoding, with errors as asked for."""
     latin = CountVectorizer(encoding="latin-1").fit(["déjà vu"])
@@ -414,3 +472,62 @@ def test_refuses_values_of_other_types(row: Any, message: str) -> None:
 def test_refuses_names_and_values_it_cannot_hash(estimator: Any, row: Any, message: str) -> None:
     """As the source does."""
     refuses(estimator, [row], message)
+
+
+ODD = [
+    "A b\u00a0\u00a0c\u2003d \t e\n",
+    "\u00a0ab\u00a0",
+    "ab  ",
+    " ",
+    "",
+    "x",
+    "\U0001f600 \u65e5\u672c",
+]
+
+
+@pytest.mark.parametrize("unit", ["word", "char", "char_wb"])
+@pytest.mark.parametrize("sizes", [(1, 1), (2, 4), (5, 9)])
+@pytest.mark.parametrize("hashed", [False, True], ids=["terms", "hashes"])
+def test_a_kernel_reads_each_unit(unit: Any, sizes: tuple[int, int], hashed: bool) -> None:
+    """Numpy is left no document: of terms, none of other scripts and kinds of whitespace."""
+    words = {"token_pattern": r"\w+"} if unit == "word" else {}
+    options: dict[str, Any] = {"analyzer": unit, "ngram_range": sizes, **words}
+    documents = ["The cat: a  cat, Sat\ton the\n mat", "cats", "a", "", *([] if hashed else ODD)]
+    estimator = (
+        HashingVectorizer(norm=None, **options)
+        if hashed
+        else CountVectorizer(**options).fit([*documents, "a b c d e f"])
+    )
+    want = estimator.transform(documents)
+    want.sum_duplicates()
+    with (
+        mock.patch.object(counters, "MANY", 0),
+        mock.patch.object(vectorize, "_cut_block", side_effect=AssertionError),
+    ):
+        starts, columns, values = rows_of(documents, estimator)
+    np.testing.assert_array_equal(starts, want.indptr)
+    np.testing.assert_array_equal(columns, want.indices)
+    np.testing.assert_array_equal(values, want.data)
+
+
+def test_equal_terms_are_compared_once() -> None:
+    """Not at each call: to compare 80,000 terms takes 6 ms, and two models may have the same."""
+    names = ("cat", "dog")
+    extractors = [Extractor(Texts(), Terms(names)) for _ in range(2)]
+    documents = np.array(["cat dog"], object)
+    want = [extract(documents, extractor, "Column 0") for extractor in extractors]
+    assert extractors[0].made is extractors[1].made
+    assert extractors[0].columns.made is extractors[1].columns.made
+    with mock.patch.object(Terms, "__eq__", side_effect=AssertionError):
+        got = [extract(documents, extractor, "Column 0") for extractor in extractors]
+    np.testing.assert_equal(got, want)
+
+
+def test_what_is_made_of_terms_stays_in_its_process() -> None:
+    """Hashes of texts differ between processes, and kernels cannot be copied."""
+    extractor = Extractor(Texts(), Terms(("cat", "dog")))
+    extract(np.array(["cat dog"], object), extractor, "Column 0")
+    copy = pickle.loads(pickle.dumps(extractor))
+    assert copy == extractor
+    assert vars(copy).keys() == {"rows", "columns", "dtype", "binary"}
+    assert vars(copy.columns).keys() == {"names"}
