@@ -36,7 +36,7 @@ PARTS_OF_CACHE = 4
 
 By 8 MB in place of 32, 10,000 rows took 0.55 to 1.14 of the time on torch, and 0.44 to 1 by numpy:
 Gaussian processes, kernel machines, k-means, a network, a linear model and a PCA. By 2 MB, forests
-took 1.4 to 2 times as long (Zen 3, 1 and 32 MB of cache, busy).
+took 1.4 to 2 times as long (Zen 4, 1 and 32 MB of cache, busy).
 """
 DISTANCES = 3
 """Matrices of distances that are alive while one is computed: a sum, a term, and their sum."""

@@ -53,7 +53,7 @@ MAX_BOXED_FEATURES = 4
 """Features up to which boxes leave out most points.
 
 Among 10,000 points of 5 and 6, 1,000 rows took 57 and 104 us each by boxes, and 17 and 15 by bounds
-(Zen 3, busy).
+(Zen 4, busy).
 """
 
 SIZE = 32
@@ -70,7 +70,7 @@ BLOCK_BOUNDS = 1 << 20
 """Bounds of a block of rows.
 
 Among 10,000 points of 4 to 6 columns, 1,000 rows at once took 37 to 38 us each, and by blocks of
-100 or 256 rows 13 to 15 (Zen 3, busy).
+100 or 256 rows 13 to 15 (Zen 4, busy).
 """
 
 MANY = 128
