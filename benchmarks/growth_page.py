@@ -35,6 +35,7 @@ Each size has a process of its own, without cached code.
 Times are processor time; those of calls are the least of some.
 Answers are compared with the source's in the same run.
 The source's time is that of one call.
+Other work on a machine shares its caches, so quote ratios.
 """
 
 Figure = dict[str, Any]
@@ -71,7 +72,7 @@ def lines_of_page(stored: Stored) -> Iterator[str]:
     """Return the lines of the page: the picture, then a table for each axis."""
     machine = stored["machine"]
     yield HEAD
-    yield f"Machine: {machine['processor']}."
+    yield f"Machine: {', '.join([machine['processor'], *machine.get('vectors', ())])}."
     yield ""
     yield "![Costs by size, on logarithmic axes](../figures/growth.svg)"
     for name, figures in by_axis(stored).items():
@@ -101,18 +102,21 @@ def _table(figures: list[Figure]) -> Iterator[str]:
 
 
 def draw(stored: Stored) -> Any:
-    """Draw a row of panels for each axis, a panel for each quantity, on logarithmic axes."""
+    """Draw a row of panels for each axis, a panel for each quantity, on logarithmic axes.
+
+    Panels of a quantity share their scale, so steepness and height can be compared.
+    """
     plt = pyplot()
     axes = by_axis(stored)
     picture, panels = plt.subplots(
-        len(axes), len(QUANTITIES), figsize=(7.5, 1.5 * len(axes)), layout="constrained",
-        squeeze=False,
+        len(axes), len(QUANTITIES), figsize=(7.5, 1.1 * len(axes)), layout="constrained",
+        squeeze=False, sharey="col",
     )  # fmt: skip
+    for panel, title in zip(panels[0], QUANTITIES.values(), strict=True):
+        panel.set_title(title, loc="left", color=INK, fontsize=8)
     for row, (name, figures) in zip(panels, axes.items(), strict=True):
-        for panel, (quantity, title) in zip(row, QUANTITIES.items(), strict=True):
+        for panel, quantity in zip(row, QUANTITIES, strict=True):
             _fill(panel, figures, quantity)
-            if row is panels[0]:
-                panel.set_title(title, loc="left", color=INK, fontsize=8)
         row[0].set_ylabel(name, color=INK, fontsize=8)
     return picture
 
@@ -123,10 +127,25 @@ def _fill(panel: Any, figures: list[Figure], quantity: str) -> None:
     panel.set_xscale("log")
     panel.set_yscale("log")
     panel.spines[["top", "right"]].set_visible(False)
-    panel.tick_params(axis="both", which="both", labelsize=6, colors=SOFT_INK)
+    panel.set_xticks(sizes, [_short(size) for size in sizes])
+    panel.tick_params(axis="both", labelsize=6, colors=SOFT_INK)
+    panel.minorticks_off()
     if quantity == "batch_ns":
         panel.plot(sizes, [figure["source_ns"] for figure in figures], color=PEER, marker=".")
     panel.plot(sizes, [figure[quantity] for figure in figures], color=OWN, marker=".")
+
+
+def _short(size: int) -> str:
+    """Write a size as briefly as a tick allows.
+
+    Examples
+    --------
+    >>> _short(20), _short(10_000), _short(10_000_000)
+    ('20', '10k', '10M')
+    """
+    if size < 1000:
+        return str(size)
+    return f"{size // 1000}k" if size < 1_000_000 else f"{size // 1_000_000}M"
 
 
 if __name__ == "__main__":
