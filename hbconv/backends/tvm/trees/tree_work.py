@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hbconv.backends.tvm.machine.machine import Machine
-from hbconv.backends.tvm.trees.leaves.tables import sparse_cost
+from hbconv.backends.tvm.trees.leaves.tables import MIN_WIDTH, sparse_cost
 from hbconv.backends.tvm.trees.single_row.tables import MAX_COLUMNS_SHUFFLED
 from hbconv.backends.tvm.trees.single_row.top_tables import count_slots, count_vectors
 from hbconv.cost_model import SINGLE_ROW, SMALL_TILE, Work
@@ -30,6 +30,8 @@ VISIT = {"float32": 1.0, "float64": 1.2}
 """Steps down trees of float32 that one down trees of the dtype takes as long as."""
 VALUE_BYTES = 8
 """Bytes of the value of a leaf."""
+WIDE_SUM = 0.3
+"""Sums of single values that one takes as long as where leaves have several, added as vectors."""
 DOUBLES = 1.5
 """Columns of float32 that one of doubles takes as long as.
 
@@ -63,9 +65,10 @@ def count_tree_work(strategy: str, forest: Forest, dtype: str, rows: int) -> Wor
     each = DOUBLES if dtype == "float64" else 1.0
     # As ``single_row_limit`` decides, but for what depends on the machine.
     alone = rows <= MAX_ROWS_BESIDE_WALK and forest.n_tests + forest.n_outputs >= MIN_SPLITS
-    width = sparse_cost(forest) or forest.values.shape[1]
-    sums = forest.n_trees * width
-    leaf_bytes = int(VALUE_BYTES * forest.n_leaves * width)
+    width = forest.values.shape[1]
+    added = sparse_cost(forest) or width
+    sums = forest.n_trees * added * (WIDE_SUM if width >= MIN_WIDTH else 1.0)
+    leaf_bytes = int(VALUE_BYTES * forest.n_leaves * added)
     if strategy == "select" and not alone:
         return Work(
             operators=1,

@@ -17,9 +17,9 @@ from tvm.tirx.script import builder as T  # noqa: N812
 from hbconv.backends.tvm.tir.kernel import Kernel
 from hbconv.backends.tvm.tir.memory import Place
 from hbconv.backends.tvm.tir.row_blocks import Block
+from hbconv.backends.tvm.trees.leaves.row_sums import adding_to_rows
 from hbconv.backends.tvm.trees.leaves.shuffled_sums import adding_shuffled, max_shuffled_leaves
-from hbconv.backends.tvm.trees.leaves.sparse_sums import adding_sparse
-from hbconv.backends.tvm.trees.leaves.tables import lay_out_by_number, sparse_cost
+from hbconv.backends.tvm.trees.leaves.tables import MIN_WIDTH, lay_out_by_number
 from hbconv.backends.tvm.trees.tree_order import Trees
 from hbconv.trees.forest import Forest
 
@@ -52,18 +52,18 @@ def adding(
         return adding_shuffled(k, out, forest, trees)
     if alone and largest < BYTES_APART and not k.machine.wide_shuffles:
         return adding_by_words(k, out, forest, trees)
-    if sparse_cost(forest) is not None:
-        return _adding_entries(k, out, forest, trees)
+    if forest.values.shape[1] >= MIN_WIDTH:
+        return _adding_rows(k, out, forest, trees)
     return _adding_one_by_one(k, out, forest, trees)
 
 
 @contextmanager
-def _adding_entries(k: Kernel, out: Place, forest: Forest, trees: Trees) -> Iterator[BlockLeaves]:
+def _adding_rows(k: Kernel, out: Place, forest: Forest, trees: Trees) -> Iterator[BlockLeaves]:
     """Add what each leaf has, row by row."""
     table, begin = lay_out_by_number(forest, trees, forest.values.data, -0.0)
     first = k.constant(begin)
     target = k.constant(trees.targets(forest))
-    with adding_sparse(k, out, forest, table) as add_leaf:
+    with adding_to_rows(k, out, forest, table) as add_leaf:
 
         def add(group: Any, block: Block, number: Callable[[Any, Any], Any]) -> None:
             starts = [k.bind(k.entry(first, group * trees.group + i)) for i in range(trees.group)]

@@ -16,17 +16,13 @@ from tvm.tirx.script import builder as T  # noqa: N812
 
 from hbconv.backends.tvm.tir.kernel import Kernel
 from hbconv.backends.tvm.tir.memory import Place
-from hbconv.backends.tvm.trees.leaves.sparse_sums import adding_sparse
+from hbconv.backends.tvm.trees.leaves.row_sums import adding_to_rows
 from hbconv.backends.tvm.trees.leaves.tables import lay_out_values, sparse_cost
 from hbconv.backends.tvm.trees.tree_order import Trees
 from hbconv.trees.forest import Forest
 
 __all__ = ["RowLeaves", "adding", "writing"]
 
-# The values of one row are added in vectors: of 300 classes, of which leaves have 12, one row took
-# 5.8 us so, and 7.4 one by one.
-ENTRY_COST = 32
-"""Cost of a value of a leaf that is added alone."""
 RowLeaves = Callable[[Any, Any, list[Any]], None]
 
 
@@ -37,7 +33,7 @@ def adding(
     # Where a place has no tree, -0.0 is added: it changes no sum.
     no_leaf = np.full((1, forest.values.shape[1]), -0.0, forest.accumulate)
     table = np.concatenate([lay_out_values(forest, trees), no_leaf])
-    are_sparse = sparse_cost(forest, ENTRY_COST) is not None
+    are_sparse = sparse_cost(forest) is not None
     form = _adding_entries if are_sparse else _adding_all
     return form(k, out, forest, trees, table)
 
@@ -47,7 +43,7 @@ def _adding_entries(
     k: Kernel, out: Place, forest: Forest, trees: Trees, table: npt.NDArray[Any]
 ) -> Iterator[RowLeaves]:
     target = k.constant(trees.targets(forest))
-    with adding_sparse(k, out, forest, table) as add_leaf:
+    with adding_to_rows(k, out, forest, table) as add_leaf:
 
         def add(group: Any, row: Any, leaves: list[Any]) -> None:
             column = k.bind(k.entry(target, group))

@@ -13,8 +13,8 @@ from typing import Any
 
 from hbconv.backends.tvm.tir.kernel import Kernel
 from hbconv.backends.tvm.tir.memory import Place
-from hbconv.backends.tvm.trees.leaves.sparse_sums import adding_sparse
-from hbconv.backends.tvm.trees.leaves.tables import lay_out_values, sparse_cost
+from hbconv.backends.tvm.trees.leaves.row_sums import adding_to_rows
+from hbconv.backends.tvm.trees.leaves.tables import MIN_WIDTH, lay_out_values
 from hbconv.backends.tvm.trees.tree_order import Trees
 from hbconv.trees.forest import Forest
 
@@ -27,14 +27,14 @@ def adding(
     k: Kernel, out: Place, forest: Forest, trees: Trees
 ) -> AbstractContextManager[TileLeaves]:
     """Add the values of the leaves, tree after tree."""
-    form = _adding_all if sparse_cost(forest) is None else _adding_entries
+    form = _adding_rows if forest.values.shape[1] >= MIN_WIDTH else _adding_columns
     return form(k, out, forest, trees)
 
 
 @contextmanager
-def _adding_entries(k: Kernel, out: Place, forest: Forest, trees: Trees) -> Iterator[TileLeaves]:
+def _adding_rows(k: Kernel, out: Place, forest: Forest, trees: Trees) -> Iterator[TileLeaves]:
     target = k.constant(trees.targets(forest))
-    with adding_sparse(k, out, forest, lay_out_values(forest, trees)) as add_leaf:
+    with adding_to_rows(k, out, forest, lay_out_values(forest, trees)) as add_leaf:
 
         def add(find: Callable[[Any, Place, Any], None]) -> None:
             with k.temporary("int32", (1,)) as leaves, k.over((forest.n_trees,)) as (tree,):
@@ -47,7 +47,7 @@ def _adding_entries(k: Kernel, out: Place, forest: Forest, trees: Trees) -> Iter
 
 
 @contextmanager
-def _adding_all(k: Kernel, out: Place, forest: Forest, trees: Trees) -> Iterator[TileLeaves]:
+def _adding_columns(k: Kernel, out: Place, forest: Forest, trees: Trees) -> Iterator[TileLeaves]:
     start = k.constant(forest.start.data)
     values = k.constant(lay_out_values(forest, trees))
     target = k.constant(trees.targets(forest))

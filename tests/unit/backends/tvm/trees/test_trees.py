@@ -15,7 +15,6 @@ from hbconv.backends.tvm.machine.machine import Machine
 from hbconv.backends.tvm.machine.schedule import FEW
 from hbconv.backends.tvm.trees.bins.tables import make_bins
 from hbconv.backends.tvm.trees.bytewise.tables import make_byte_tables
-from hbconv.backends.tvm.trees.leaves.by_row import ENTRY_COST
 from hbconv.backends.tvm.trees.leaves.tables import sparse_cost
 from hbconv.backends.tvm.trees.single_row.emit import MAX_STEPS_AT_ONCE
 from hbconv.backends.tvm.trees.tree_order import Trees
@@ -108,7 +107,7 @@ def test_forests_of_nearly_nothing(kinds):
 @pytest.mark.parametrize("entries", [1, 6])
 @pytest.mark.parametrize("categorical", [0, 3])
 @pytest.mark.parametrize("accumulate", ["float32", "float64"])
-def test_leaves_of_many_classes_leave_their_zeros_out(entries, categorical, accumulate):
+def test_leaves_of_many_classes_leave_many_zeros_out(entries, categorical, accumulate):
     """Leaves have the value of one class or of some, or none; NaN and -0.0 count too."""
     rng = np.random.default_rng(entries)
     many = random_forest(
@@ -120,8 +119,7 @@ def test_leaves_of_many_classes_leave_their_zeros_out(entries, categorical, accu
         row[rng.permutation(67)[:entries]] = rng.choice([0.1, -3.0, 1e30, -0.0, np.nan, np.inf])
     values[::5] = 0.0
     sparse = replace(many, values=Array(values), start=Array(np.abs(many.start.data)))
-    assert sparse_cost(sparse) is not None
-    assert (sparse_cost(sparse, ENTRY_COST) is None) == (entries == 6)
+    assert (sparse_cost(sparse) is None) == (entries == 6)
     check(sparse, "float32")
 
 
