@@ -337,7 +337,7 @@ def test_more_rows_than_a_block() -> None:
 
 @pytest.mark.parametrize("form", [
     list, tuple, iter, np.array, lambda x: np.array(x, dtype=object), pd.Series,
-    lambda x: pd.Series(x, dtype=object), lambda x: pd.Series(x, dtype="category"),
+    lambda x: np.array(x, np.dtypes.StringDType()), lambda x: pd.Series(x, dtype=object), lambda x: pd.Series(x, dtype="category"),
     pa.array, lambda x: pa.chunked_array([x[:1], x[1:]]), lambda x: pa.array(x).dictionary_encode(),
     pl.Series, lambda x: [t.encode() for t in x],
     lambda x: np.array([t.encode() for t in x]), lambda x: pa.array(x, pa.string_view()),
