@@ -460,3 +460,12 @@ def test_a_label_with_half_a_character_is_refused_by_name(dialect):
     assert "predict_proba_0" in model.to_sql(dialect, methods="predict_proba")
     with pytest.raises(BackendError, match="SQL cannot hold the text"):
         model.to_sql(dialect, methods="predict")
+
+
+def test_a_label_that_a_setting_would_replace_is_a_number_in_a_name_of_spark():
+    rows = np.arange(6.0)[:, None]
+    model = hbconv.convert(LogisticRegression().fit(rows, ["a", "${b}"] * 3), "reference")
+    query = model.to_sql("spark")
+    assert "predict_proba_0" in query
+    assert "${" not in query
+    assert "predict_proba_${b}" in model.to_sql("duckdb")
