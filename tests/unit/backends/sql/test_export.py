@@ -376,6 +376,23 @@ def test_the_command_writes_it(tmp_path, capsys) -> None:
     assert "methods predict, inputs" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("output", "suffix"),
+    [
+        (["-o", "m.onnx"], ".onnx"),
+        (["-o", "m"], "a folder"),
+        (["-o", "m", "--format", "triton"], ".pt"),
+    ],
+)
+@pytest.mark.parametrize("option", [("--sql", "duckdb"), ("--table", "t"), ("--keys", "id")])
+def test_the_command_names_its_own_options(tmp_path, monkeypatch, capsys, output, suffix, option):
+    monkeypatch.chdir(tmp_path)
+    hbconv.convert(fit("regressor"), "reference").save("model.hbc")
+    assert main(["convert", "model.hbc", *output, *option]) != 0
+    said = capsys.readouterr().err
+    assert f"{option[0]} is for .sql files, and the output is {suffix}." in said
+
+
 def test_one_name_needs_no_list() -> None:
     model = hbconv.convert(fit("linear"), "reference")
     listed = model.to_sql(keys=["id"], methods=["predict"])
