@@ -150,6 +150,7 @@ def _export_options(options: argparse.Namespace) -> dict[str, Any]:
     path = Path(options.output)
     if options.machines is not None:
         _check_machines(options)
+    _check_sql(options)
     if options.format is None:
         check_folder(path)
         if path.exists() and not options.force:
@@ -167,13 +168,28 @@ def _export_options(options: argparse.Namespace) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
+def _written_suffix(options: argparse.Namespace) -> str:
+    """Return the suffix of the file that is written, which a repository has inside."""
+    return str(options.file or ".pt") if options.format else Path(options.output).suffix
+
+
+def _check_sql(options: argparse.Namespace) -> None:
+    """Refuse what is for queries alone, by the names of the command line."""
+    suffix = _written_suffix(options)
+    for name in ("sql", "table", "keys"):
+        if suffix != ".sql" and getattr(options, name) is not None:
+            raise OptionError(
+                f"--{name} is for .sql files, and the output is {suffix or 'a folder'}."
+            )
+
+
 def _check_machines(options: argparse.Namespace) -> None:
     """Refuse ``--machines`` where the output would hold none of their programs."""
-    suffix = options.file if options.format else Path(options.output).suffix
+    suffix = _written_suffix(options)
     if suffix != ".hbc":
         raise OptionError(
-            f"--machines is for .hbc files, and the output is {suffix or '.pt'}. A .so is for one "
-            "machine, which --target names."
+            f"--machines is for .hbc files, and the output is {suffix or 'a folder'}. A .so is for "
+            "one machine, which --target names."
         )
     if options.sample is None:
         raise OptionError(

@@ -252,6 +252,11 @@ class Graph:
         names = [name for name, output in self.outputs.items() if not output.on_demand]
         return self.only(*names)
 
+    @property
+    def answers_together(self) -> bool:
+        """Whether what a row is answered depends on the other rows of its call."""
+        return any(check.every for check in self.checks)
+
     def nodes(self) -> list[Node]:
         """All nodes that an output needs, inputs first."""
         return topological(self.output_roots)

@@ -143,8 +143,10 @@ class _Conditions:
     def require(self, table: Table) -> None:
         """Raise InputError with the message of the first that holds."""
         for name, holds in self._found(table):
-            sentence = name_rows(self._graph, self._nodes[name], table, holds)
-            raise InputError(f"{self.checks[name].message} {sentence}".rstrip())
+            check = self.checks[name]
+            # Where all rows are at fault, the message says so, and no row is the one.
+            rows = "" if check.every else name_rows(self._graph, self._nodes[name], table, holds)
+            raise InputError(f"{check.message} {rows}".rstrip())
 
     def warn(self, table: Table) -> None:
         """Warn with the message of each that holds."""

@@ -161,10 +161,11 @@ def _tell(future: asyncio.Future[Answers], outcome: Outcome) -> None:
 
 def compute_batch(served: ServedModel, requests: Sequence[Inference]) -> list[Outcome]:
     """Compute some requests together; one by one where a row of theirs is refused."""
-    outcomes = _compute_together(served, requests)
-    # Only a failed batch is computed again one by one, so good requests pay once for a bad one.
-    if len(requests) == 1 or not isinstance(outcomes[0], Exception):
-        return outcomes
+    if served.is_joined or len(requests) == 1:
+        outcomes = _compute_together(served, requests)
+        # Only a failed batch is computed again one by one, so good requests pay once for a bad one.
+        if len(requests) == 1 or not isinstance(outcomes[0], Exception):
+            return outcomes
     return [_compute_together(served, [inference])[0] for inference in requests]
 
 

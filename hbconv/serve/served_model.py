@@ -112,6 +112,8 @@ class ServedModel:
     signature : ModelSignature
     quick_rows : int
         Number of rows that all methods but those on demand answer within ``QUICK_SECONDS``.
+    is_joined : bool
+        Requests may share a call: no row's answer depends on the others.
     """
 
     name: str
@@ -119,6 +121,7 @@ class ServedModel:
     model: Model
     signature: ModelSignature
     quick_rows: int
+    is_joined: bool = True
 
     @property
     def asked(self) -> Asked:
@@ -167,7 +170,8 @@ def warm(name: str, version: str, model: Model, methods: Collection[str] = ()) -
         if stored:
             _name_compiled(f"{name} {version}", model, stored, time.perf_counter() - began)
         quick = _quick_rows(model, signature)
-    return ServedModel(name, version, model, signature, quick)
+    is_joined = not model.parsed.answers_together
+    return ServedModel(name, version, model, signature, quick, is_joined)
 
 
 def _name_compiled(name: str, model: Model, stored: Collection[Key], seconds: float) -> None:

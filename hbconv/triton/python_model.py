@@ -44,6 +44,8 @@ class TritonPythonModel:
 
     def execute(self, requests: list[Any]) -> list[Any]:
         """Answer requests together, or each by itself where the model refuses one of them."""
+        if len(requests) > 1 and self.model.parsed.answers_together:
+            return self._each(requests)
         try:
             inputs = [self._inputs(request) for request in requests]
             methods = sorted({m for request in requests for m in request.requested_output_names()})
@@ -53,9 +55,12 @@ class TritonPythonModel:
         except (HbconvError, ValueError) as error:
             if len(requests) == 1:
                 return [self._refusal(error)]
-            return [response for request in requests for response in self.execute([request])]
+            return self._each(requests)
         parts = {m: np.split(values, counts[:-1]) for m, values in answers.items()}
         return [self._response(request, parts, i) for i, request in enumerate(requests)]
+
+    def _each(self, requests: list[Any]) -> list[Any]:
+        return [response for request in requests for response in self.execute([request])]
 
     def _inputs(self, request: Any) -> dict[str, npt.NDArray[Any]]:
         get = self.backend.get_input_tensor_by_name

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from hbconv.backends.interface import (
     answer_dtype,
-    is_unicode,
     labels,
     lower_with_checks,
     require_texts,
@@ -204,7 +203,7 @@ def _decode(w: SelectWriter, output: Output, cells: Cells, dtype: str) -> list[C
 def _names(method: str, suffixes: Sequence[str], width: int, dialect: Dialect) -> list[str]:
     """Return the names of an answer's columns; numbers where the database cannot hold names."""
     named = [f"{method}_{suffix}" for suffix in suffixes]
-    are_held = all(is_unicode(n) and "\0" not in n for n in named)
+    are_held = all(map(dialect.can_name, named))
     fits = are_held and all(len(n.encode()) <= dialect.most_name_bytes for n in named)
     if fits and len({dialect.fold(name) for name in named}) == width == len(named):
         return named

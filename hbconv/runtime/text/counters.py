@@ -104,7 +104,11 @@ Ints = npt.NDArray[np.int64]
 
 MOST_CODES = 1 << 26
 """N-grams of a call: more are left to numpy, which knows how many there are."""
+MOST_KEPT = 1 << 20
+"""Letters and n-grams of a document whose scratch a thread keeps: at most 60 MB of it.
 
+A document of 7 MB, cut into words' n-grams of two to five characters, takes 500 MB.
+"""
 
 MANY = 1_000
 """Documents of a call for which TVM is imported and the kernel compiled, which takes a second."""
@@ -268,11 +272,13 @@ class Counter:
         kept: _Bound | None = getattr(self._local, "kept", None)
         if kept is not None and kept.loop is loop and kept.room.holds(room):
             return kept.run
-        if kept is not None:
+        is_kept = max(room) <= MOST_KEPT
+        if is_kept and kept is not None:
             room = _Room(*map(max, room, kept.room))
         scratch = room.scratch(self._interface)
         run = loop.run_in(scratch, len(self._interface.call) - len(scratch))
-        self._local.kept = _Bound(loop, room, run)
+        if is_kept:
+            self._local.kept = _Bound(loop, room, run)
         return run
 
 

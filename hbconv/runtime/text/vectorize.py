@@ -149,7 +149,7 @@ def _rows(column: Text | Categories | npt.NDArray[Any], where: str) -> Any:
         return list(map(listed.__getitem__, column.codes.tolist()))
     values = column.values if isinstance(column, Text) else column
     if isinstance(values, np.ndarray):
-        if values.dtype.kind not in "OUS" and values.size:
+        if values.dtype.kind not in "OUST" and values.size:
             raise InputError(
                 f"{where} holds numbers (dtype {values.dtype}), where the model was fitted on "
                 "texts, mappings or sequences."

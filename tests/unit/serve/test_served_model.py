@@ -9,11 +9,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.impute import IterativeImputer
 from sklearn.preprocessing import StandardScaler
 
 import hbconv
 from hbconv.errors import InputError, OptionError
 from hbconv.serve import served_model
+from hbconv.serve.batching import compute_batch
 from hbconv.serve.inference import Inference, Rows, choose_outputs
 from hbconv.serve.protocol.metadata import describe_model
 from hbconv.serve.protocol.records import read_records, write_records
@@ -155,3 +158,15 @@ def test_long_texts_are_computed_by_parts_with_the_same_answers(sources, monkeyp
     for name, array in whole.items():
         np.testing.assert_array_equal(parts[name], array)
     assert [part.count for part in Rows(0, (texts[:0],)).parts(20)] == [0]
+
+
+def test_requests_share_no_call_where_rows_answer_for_each_other():
+    """IterativeImputer fills a row without values otherwise beside others than alone."""
+    gaps = np.where(np.arange(X.size).reshape(X.shape) % 7 == 0, np.nan, X)
+    served = warm("m", "1", hbconv.convert(IterativeImputer(random_state=0).fit(gaps), "reference"))
+    outputs = served.signature.outputs
+    lone, good = (Inference(Rows(len(x), (x,)), outputs) for x in (np.full((1, 3), np.nan), X[:4]))
+    refused, answers = compute_batch(served, [lone, good])
+    assert str(refused) == str(compute_batch(served, [lone])[0])
+    assert "All rows hold only missing values" in str(refused)
+    np.testing.assert_array_equal(answers["transform"], X[:4])

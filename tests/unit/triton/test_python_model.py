@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 from fitted import fit, labels, matrix, table
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.impute import IterativeImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
@@ -121,6 +123,17 @@ def test_one_bad_request_harms_no_other(serve):
         np.testing.assert_allclose(
             response.answers["predict_proba"], fit("linear").predict_proba(matrix()[:4])
         )
+
+
+def test_requests_are_answered_alone_where_rows_answer_for_each_other(serve):
+    """IterativeImputer fills a row without values otherwise beside others than alone."""
+    rows = np.where(np.arange(60).reshape(20, 3) % 7 == 0, np.nan, matrix()[:20, :3])
+    made = serve(IterativeImputer(random_state=0).fit(rows), rows[:2])
+    lone, good = (request(x, "transform") for x in (np.full((1, 3), np.nan), matrix()[:4, :3]))
+    first, second = made.execute([lone, good])
+    assert first.error == made.execute([lone])[0].error
+    assert "All rows hold only missing values" in first.error
+    np.testing.assert_array_equal(second.answers["transform"], matrix()[:4, :3])
 
 
 def test_the_empty_text_stands_for_missing_values(serve):

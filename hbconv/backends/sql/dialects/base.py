@@ -95,10 +95,14 @@ class Dialect:
     has_nan: ClassVar[bool] = True
     raises: ClassVar[bool] = False
 
+    def can_name(self, name: str) -> bool:
+        """Whether a column or table may have a name."""
+        return bool(name) and "\0" not in name and is_unicode(name)
+
     def quote(self, name: str) -> str:
-        """Return a name of a column or table."""
-        if "\0" in name or not name or not is_unicode(name):
-            raise BackendError(f"SQL cannot name a column or table {name!r}. Rename it.")
+        """Return a name of a column or table, or raise BackendError."""
+        if not self.can_name(name):
+            raise BackendError(f"{self.name} cannot name a column or table {name!r}. Rename it.")
         return self.mark + name.replace(self.mark, 2 * self.mark) + self.mark
 
     def fold(self, name: str) -> str:

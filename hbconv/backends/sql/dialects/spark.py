@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import ClassVar
 
 from hbconv.backends.sql.dialects.base import Dialect
-from hbconv.errors import BackendError
 
 __all__ = ["Spark"]
 
@@ -51,11 +50,9 @@ class Spark(Dialect):
     mark = "`"
     reads_arrays_fast = False
 
-    def quote(self, name: str) -> str:
-        """Return a name; in all of a text, ``${x}`` is replaced by a setting of the session."""
-        if "${" in name:
-            raise BackendError(f"Spark cannot name a column or table {name!r}. Rename it.")
-        return super().quote(name)
+    def can_name(self, name: str) -> bool:
+        """Refuse a name with ``${x}``, which a setting of the session replaces in all of a text."""
+        return "${" not in name and super().can_name(name)
 
     def fold(self, name: str) -> str:
         """Return what Spark takes a name for: case does not count."""

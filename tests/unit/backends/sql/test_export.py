@@ -376,6 +376,23 @@ def test_the_command_writes_it(tmp_path, capsys) -> None:
     assert "methods predict, inputs" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("output", "suffix"),
+    [
+        (["-o", "m.onnx"], ".onnx"),
+        (["-o", "m"], "a folder"),
+        (["-o", "m", "--format", "triton"], ".pt"),
+    ],
+)
+@pytest.mark.parametrize("option", [("--sql", "duckdb"), ("--table", "t"), ("--keys", "id")])
+def test_the_command_names_its_own_options(tmp_path, monkeypatch, capsys, output, suffix, option):
+    monkeypatch.chdir(tmp_path)
+    hbconv.convert(fit("regressor"), "reference").save("model.hbc")
+    assert main(["convert", "model.hbc", *output, *option]) != 0
+    said = capsys.readouterr().err
+    assert f"{option[0]} is for .sql files, and the output is {suffix}." in said
+
+
 def test_one_name_needs_no_list() -> None:
     model = hbconv.convert(fit("linear"), "reference")
     listed = model.to_sql(keys=["id"], methods=["predict"])
@@ -460,3 +477,12 @@ def test_a_label_with_half_a_character_is_refused_by_name(dialect):
     assert "predict_proba_0" in model.to_sql(dialect, methods="predict_proba")
     with pytest.raises(BackendError, match="SQL cannot hold the text"):
         model.to_sql(dialect, methods="predict")
+
+
+def test_a_label_that_a_setting_would_replace_is_a_number_in_a_name_of_spark():
+    rows = np.arange(6.0)[:, None]
+    model = hbconv.convert(LogisticRegression().fit(rows, ["a", "${b}"] * 3), "reference")
+    query = model.to_sql("spark")
+    assert "predict_proba_0" in query
+    assert "${" not in query
+    assert "predict_proba_${b}" in model.to_sql("duckdb")

@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "support"))
 from forests import hostile_rows, random_forest
 from shaped_forests import grown
 
+from hbconv.array import Array
 from hbconv.backends.reference import evaluate
 from hbconv.backends.tvm import BACKEND
 from hbconv.backends.tvm.compile import compile_program
@@ -145,6 +146,19 @@ def large_trees(dtype: str) -> Case:
     return b.program(outputs), x
 
 
+def trees_of_many_classes(dtype: str, widths: Sequence[int]) -> Case:
+    """Leaves of many outputs whose zeros are left out, by every strategy."""
+    b, rng, outputs, x = Builder(), np.random.default_rng(8), {}, {}
+    for strategy in ("select", "tree_traversal", "perfect_tree_traversal"):
+        forest = random_forest(rng, 7, 3, 4, 37, vector=True, accumulate=dtype)
+        values = np.where(rng.random(forest.values.shape) < 1 / 37, forest.values.data, 0)
+        forest = replace(forest, values=Array.of(values, dtype))
+        x[strategy] = hostile_rows(rng, forest, dtype, max(ROWS))
+        value = b.input(strategy, dtype, 3)
+        outputs[strategy] = b.op("tree_scores", value, forest=forest, strategy=strategy)
+    return b.program(outputs), x
+
+
 def near(dtype: str, widths: Sequence[int]) -> Case:
     """Nearest points, by a screen and by trying all; for rows that are far or no numbers too."""
     b, rng = Builder(), np.random.default_rng(3)
@@ -217,7 +231,8 @@ def cases(dtypes: Sequence[str], widths: Sequence[int]) -> Iterator[tuple[str, C
     """Yield every program by its name, for matrices of the given dtypes and widths."""
     for dtype in dtypes:
         writers = (
-            turned, multiplied, cast_and_multiplied, wide, trees, near, donors, ordered, searched
+            turned, multiplied, cast_and_multiplied, wide, trees, trees_of_many_classes, near, donors,
+            ordered, searched,
         )  # fmt: skip
         for write in writers if dtype in FLOATS else (turned,):
             yield f"{write.__name__} {dtype}", write(dtype, widths)

@@ -438,7 +438,7 @@ def test_answers_a_row_without_values_beside_others(backend) -> None:
     for rows in (x[:5].copy(), x[:50].copy()):
         rows[2:4] = np.nan
         np.testing.assert_allclose(model.predict(rows), source.predict(rows), rtol=1e-9)
-    with pytest.raises(InputError, match="only missing values"):
+    with pytest.raises(InputError, match=r"only missing values.* row that has a value\.$"):
         model.predict(rows[2:4])
     assert model.predict(rows[:0]).shape == (0,)
 
@@ -451,7 +451,7 @@ def test_refuses_rows_without_values() -> None:
     source = IterativeImputer(max_iter=20).fit(x)
     empty = np.full((1, 8), np.nan)
     assert np.any(source.transform(empty)[0] != source.transform(np.vstack([empty, x]))[0])
-    with pytest.raises(InputError, match="only missing values"):
+    with pytest.raises(InputError, match=r"only missing values.* row that has a value\.$"):
         hbconv.convert(source, backend="reference").transform(empty)
 
 

@@ -337,7 +337,7 @@ def test_more_rows_than_a_block() -> None:
 
 @pytest.mark.parametrize("form", [
     list, tuple, iter, np.array, lambda x: np.array(x, dtype=object), pd.Series,
-    lambda x: pd.Series(x, dtype=object), lambda x: pd.Series(x, dtype="category"),
+    lambda x: np.array(x, np.dtypes.StringDType()), lambda x: pd.Series(x, dtype=object), lambda x: pd.Series(x, dtype="category"),
     pa.array, lambda x: pa.chunked_array([x[:1], x[1:]]), lambda x: pa.array(x).dictionary_encode(),
     pl.Series, lambda x: [t.encode() for t in x],
     lambda x: np.array([t.encode() for t in x]), lambda x: pa.array(x, pa.string_view()),
@@ -391,6 +391,21 @@ def test_texts_of_arrow_become_no_objects(kind: Any) -> None:
     ):
         starts, _, _ = rows_of(column, estimator)
     assert starts[-1] == 1000
+
+
+def test_scratch_of_a_long_document_is_not_kept() -> None:
+    """Or a thread would hold it as long as the model lives."""
+    estimator = CountVectorizer().fit(["the cat sat"])
+    extractor = extractor_of(estimator)
+    with mock.patch.object(counters, "MANY", 0), mock.patch.object(counters, "MOST_KEPT", 40):
+        sums = [
+            int(extract(np.array([text], object), extractor, "Column 0")[2].sum())
+            for text in ("cat " * 5, "cat " * 500, "the cat " * 5)
+        ]
+    assert sums == [5, 500, 10]
+    counter = counters.counter_of(extractor, counters.MANY)
+    assert counter is not None
+    assert counter._local.kept.room.letters == len("the cat " * 5)
 
 
 @pytest.mark.parametrize("offsets", [[0, 3, 1, 3], [0, 1, 2, 900], [-5, 1, 2, 3]], ids=str)

@@ -91,7 +91,7 @@ def test_powers_next_to_the_ends_of_the_range_are_no_errors(exponent: float, eng
 def test_half_a_character_is_refused(dialect):
     made = find_dialect(dialect)
     for write in (made.text, made.quote):
-        with pytest.raises(BackendError, match="SQL cannot"):
+        with pytest.raises(BackendError, match=r"cannot (hold|name)"):
             write("a\ud800")
 
 
