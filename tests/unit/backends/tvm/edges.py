@@ -25,6 +25,7 @@ from hbconv.backends.tvm import BACKEND
 from hbconv.backends.tvm.compile import compile_program
 from hbconv.backends.tvm.machine.machine import Machine
 from hbconv.backends.tvm.machine.schedule import FEW, ONE_ROW, Schedule
+from hbconv.backends.tvm.trees.leaves.tables import sparse_cost
 from hbconv.target import Target
 from hbconv.tensor import Builder, Op, OpKind, TensorProgram
 
@@ -147,15 +148,19 @@ def large_trees(dtype: str) -> Case:
 
 
 def trees_of_many_classes(dtype: str, widths: Sequence[int]) -> Case:
-    """Leaves of many outputs whose zeros are left out, by every strategy."""
+    """Leaves with few of many outputs, whose zeros are left out, and with most, by strategies."""
     b, rng, outputs, x = Builder(), np.random.default_rng(8), {}, {}
     for strategy in ("select", "tree_traversal", "perfect_tree_traversal"):
-        forest = random_forest(rng, 7, 3, 4, 37, vector=True, accumulate=dtype)
-        values = np.where(rng.random(forest.values.shape) < 1 / 37, forest.values.data, 0)
-        forest = replace(forest, values=Array.of(values, dtype))
-        x[strategy] = hostile_rows(rng, forest, dtype, max(ROWS))
-        value = b.input(strategy, dtype, 3)
-        outputs[strategy] = b.op("tree_scores", value, forest=forest, strategy=strategy)
+        for share in (0.01, 0.6):
+            forest = random_forest(rng, 7, 3, 4, 70, vector=True, accumulate=dtype)
+            values = np.where(rng.random(forest.values.shape) < share, forest.values.data, 0)
+            forest = replace(forest, values=Array.of(values, dtype))
+            if (sparse_cost(forest) is None) != (share > 0.5):
+                raise ValueError(share)
+            name = f"{strategy} {share}"
+            x[name] = hostile_rows(rng, forest, dtype, max(ROWS))
+            value = b.input(name, dtype, 3)
+            outputs[name] = b.op("tree_scores", value, forest=forest, strategy=strategy)
     return b.program(outputs), x
 
 
