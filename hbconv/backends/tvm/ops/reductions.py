@@ -103,7 +103,8 @@ def ordered_logsumexp(k: Kernel, out: Place, x: Place, axis: int) -> None:
 
 def embedding_sum(k: Kernel, out: Place, tokens: Place, weights: Place, table: Place) -> None:
     """Emit ``embedding_sum``: row by row, add weighted rows of the table."""
-    if out.shape[0] >= FEWEST_TOGETHER:
+    # A thread of a device has no vectors, but numbers of 8 bytes.
+    if k.machine.vector > 8 and out.shape[0] >= FEWEST_TOGETHER:
         embedding_sum_together(k, out, tokens, weights, table)
         return
     columns = out.shape[0]

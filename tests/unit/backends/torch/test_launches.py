@@ -7,7 +7,7 @@ import pytest
 import torch
 from emulated_device import emulate_launches, launched
 
-from hbconv.backends.torch import functions, launches, nearest
+from hbconv.backends.torch import distances, launches, nearest
 from hbconv.backends.torch.launches import PlacedKernels
 from hbconv.backends.torch.nearest import prepare_points
 from hbconv.tensor.primitives import products
@@ -20,7 +20,7 @@ X = np.concatenate([POINTS[::100], RNG.normal(size=(20, 4))])
 @pytest.fixture(autouse=True)
 def _device(monkeypatch):
     emulate_launches(monkeypatch)
-    for module in (functions, nearest):
+    for module in (distances, nearest):
         monkeypatch.setattr(module, "takes_launches", lambda x: True)
 
 
@@ -29,7 +29,7 @@ def _device(monkeypatch):
 def test_terms_have_the_bits_of_the_reference(kind, dtype):
     x, points = X.astype(dtype), POINTS[:70].astype(dtype)
     for rows in (x, x[:1], x[:0], x[::2]):
-        got = functions.pairwise(torch.tensor(rows), torch.tensor(points), kind, 2.0)
+        got = distances.pairwise(torch.tensor(rows), torch.tensor(points), kind, 2.0)
         with np.errstate(all="ignore"):
             want = products.pairwise(rows, points, kind, 2.0)
         assert got.numpy().tobytes() == want.tobytes()
@@ -38,7 +38,7 @@ def test_terms_have_the_bits_of_the_reference(kind, dtype):
 
 def test_rows_and_points_that_are_views_are_read_as_they_are():
     x, points = torch.tensor(X.T.copy()).T, torch.tensor(POINTS[:70])[::2]
-    got = functions.pairwise(x, points, "square", 2.0)
+    got = distances.pairwise(x, points, "square", 2.0)
     np.testing.assert_array_equal(got, products.pairwise(X, POINTS[:70:2], "square", 2.0))
 
 
@@ -52,7 +52,7 @@ def test_more_rows_than_a_kernel_numbers_come_in_parts(monkeypatch):
 
     monkeypatch.setattr(PlacedKernels, "__call__", noted)
     monkeypatch.setattr(launches, "MAX_ROWS", 20)
-    got = functions.pairwise(torch.tensor(X), torch.tensor(POINTS[:70]), "square", 2.0)
+    got = distances.pairwise(torch.tensor(X), torch.tensor(POINTS[:70]), "square", 2.0)
     np.testing.assert_array_equal(got, products.pairwise(X, POINTS[:70], "square", 2.0))
     assert counts == [20, 20, 6]
 
@@ -68,10 +68,10 @@ def test_the_nearest_are_those_of_the_reference(count):
 
 def test_terms_of_rows_with_a_gradient_keep_it():
     x, points = torch.tensor(X, requires_grad=True), torch.tensor(POINTS[:70])
-    functions.pairwise(x, points, "square", 2.0).sum().backward()
+    distances.pairwise(x, points, "square", 2.0).sum().backward()
     want = 2 * (X[:, None] - POINTS[None, :70]).sum(axis=1)
     np.testing.assert_allclose(x.grad, want, rtol=1e-9, atol=1e-9)
     with torch.no_grad():
         assert not launched
-        functions.pairwise(x, points, "square", 2.0)
+        distances.pairwise(x, points, "square", 2.0)
     assert launched

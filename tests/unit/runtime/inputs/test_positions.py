@@ -369,7 +369,7 @@ def test_a_saved_model_finds_columns_as_before(tmp_path: Any) -> None:
 def test_a_file_from_before_finds_columns_by_name() -> None:
     document, arrays = encode({"schema": Schema.table(["a", "b"], finds="positions")})
     assert "positions" in str(document)
-    del document["root"]["map"][0][1]["finds"]
+    del document["shared"][0]["finds"]
     assert decode(document, arrays)["schema"] == Schema.table(["a", "b"])
 
 
