@@ -210,14 +210,17 @@ def _reordered(named: Sequence[tuple[str, str, Numbers]], sources: set[str]) -> 
 
     Arrays that other recipes read stay.
     """
-    orders = {name: array for name, _, array in named if _is_order(array)}
-    if not orders:
-        return {}
+    others = {name: array for name, _, array in named}
+    orders = {name: array for name, array in others.items() if _is_order(array)}
     layouts: Layouts = {}
-    for name, tensor, array in named:
-        others = {other: a for other, _, a in named if other != name and other not in layouts}
-        found = None if name in sources or not tensor else find_order(array, others, orders)
-        if found is not None:
+    for name, tensor, array in named if orders else ():
+        if name in sources or not tensor:
+            continue
+        del others[name]
+        found = find_order(array, others, orders)
+        if found is None:
+            others[name] = array
+        else:
             layouts[name] = replace(found, tensor=tensor)
             sources.add(found.source)
     return layouts
@@ -313,7 +316,9 @@ def find_order(
     """Return the recipe of an array whose rows stand in one of some orders; None without one."""
     if array.dtype.name not in DTYPES or array.nbytes < LEAST_BYTES:
         return None
-    fitting = ((n, order) for n, order in orders.items() if array.size % len(order) == 0)
+    fitting = [(n, order) for n, order in orders.items() if array.size % len(order) == 0]
+    if not fitting:
+        return None
     usable = {name: a for name, a in sources.items() if a.dtype.name in DTYPES}
     for (number, order), (name, source) in product(islice(fitting, MOST_ORDERS), usable.items()):
         for width, panels in _of_order(source.ravel(), array.ravel(), order):
